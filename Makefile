@@ -1,0 +1,58 @@
+# Every target with a description is listed by `make`.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+NODE := bin/node
+TEMPER := bin/temper
+UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts'
+SYSTEM_TESTS := 'test/system/*.test.ts'
+
+.PHONY: help setup demo test test-unit test-system generate format lint typecheck unused verify bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+node_modules/.installed: package.json package-lock.json .npmrc
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+setup: node_modules/.installed ## Install what the project needs, its own Node included
+
+demo: setup ## Run the main job: an agent forges its tools and answers a question over real files
+	@$(NODE) manifests/quickstart/demo.ts
+
+test: setup ## Run every tier of tests
+	@$(MAKE) --no-print-directory verify
+	$(NODE) --test --test-concurrency=2 $(UNIT_TESTS) $(SYSTEM_TESTS)
+
+test-unit: setup ## Run the tests that stand beside the code
+	$(NODE) --test --test-concurrency=2 $(UNIT_TESTS)
+
+test-system: setup ## Run the tests of whole commands
+	$(NODE) --test --test-concurrency=2 $(SYSTEM_TESTS)
+
+generate: setup ## Write the CRDs and the reference pages from their sources
+	@$(NODE) src/api/generate/main.ts
+
+format: setup ## Format the code
+	@node_modules/.bin/biome format --write .
+
+lint: setup ## Typed lint
+	@node_modules/.bin/oxlint --type-aware
+
+typecheck: setup ## Check the types
+	@node_modules/.bin/tsc
+
+unused: setup ## Find code, files and packages nothing uses
+	@$(NODE) node_modules/knip/bin/knip.js
+
+verify: setup ## generate, format, lint, typecheck, unused code, clean tree
+	@before=$$(git status --porcelain 2>/dev/null | sha256sum); \
+	$(MAKE) --no-print-directory generate format lint typecheck unused && \
+	after=$$(git status --porcelain 2>/dev/null | sha256sum); \
+	if [ "$$before" != "$$after" ]; then echo "verify: generate or format changed files; commit them:"; git status --short; exit 1; fi
+
+bench: setup ## Print the table of speeds, as ratios side by side
+	@$(NODE) bench/main.ts
+
+clean: ## Remove what was installed and built
+	rm -rf node_modules dist .temper

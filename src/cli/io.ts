@@ -1,0 +1,22 @@
+import type { Json } from '../lib/json.ts';
+
+/** What a verb may touch of the world around it, so that tests can stand in for a terminal. */
+export interface CliIo {
+  out(text: string): void;
+  error(text: string): void;
+  stdin(): Promise<string>;
+  readonly cwd: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Is standard output a terminal that shows colour? */
+  readonly colour: boolean;
+  readonly terminal: boolean;
+  /** Aborted by the first interrupt. */
+  readonly signal: AbortSignal;
+}
+
+/** Exit codes every verb keeps to. */
+export const EXIT = { ok: 0, refused: 1, usage: 2 } as const;
+
+export function writeJsonLine(io: CliIo, value: Json): void {
+  io.out(`${JSON.stringify(value)}\n`);
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import type { Json } from './json.ts';
+
+/** `sha256:` and 64 lower-case hex digits. Compared whole, everywhere. */
+export type Digest = `sha256:${string}`;
+
+const DIGEST_FORM = /^sha256:[0-9a-f]{64}$/;
+
+export function isDigest(text: unknown): text is Digest {
+  return typeof text === 'string' && DIGEST_FORM.test(text);
+}
+
+/**
+ * The canonical text of a JSON value, RFC 8785: members sorted by UTF-16 code units, ECMAScript numbers, no white space.
+ * `undefined` members are absent. Throws RangeError for numbers JSON cannot say and for lone surrogates, which RFC 8785 refuses.
+ */
+export function canonicalJson(value: Json): string {
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new RangeError('canonical JSON has no NaN and no Infinity');
+    return JSON.stringify(value);
+  }
+  if (typeof value === 'string') return canonicalString(value);
+  if (value === null || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members: string[] = [];
+  for (const key of Object.keys(value).sort()) {
+    const child = value[key];
+    if (child !== undefined) members.push(`${canonicalString(key)}:${canonicalJson(child)}`);
+  }
+  return `{${members.join(',')}}`;
+}
+
+function canonicalString(text: string): string {
+  if (!text.isWellFormed()) throw new RangeError('canonical JSON has no lone surrogates');
+  return JSON.stringify(text);
+}
+
+export function sha256(data: string | Uint8Array): Digest {
+  return `sha256:${createHash('sha256').update(data).digest('hex')}`;
+}
+
+/** Digest of the canonical form of a JSON value. */
+export function digestOf(value: Json): Digest {
+  return sha256(canonicalJson(value));
+}

@@ -1,0 +1,175 @@
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { hasErrno, TemperError } from './errors.ts';
+import type { Json } from './json.ts';
+import { assertRecordPath, type RecordStore } from './records.ts';
+
+/**
+ * Records as plain files below `root`: `<collection>/<name>.json` and `<log>.jsonl`.
+ * A document is written beside its place, synced and renamed over it. A log line is one write followed by a sync; a line
+ * without its end is what a crash left, was never promised to anyone, and is cut off before the next one is written.
+ */
+export function fileRecords(root: string): RecordStore {
+  const queue = new WriteQueue();
+  const place = (path: string, ending: string): string => {
+    assertRecordPath(path);
+    return join(root, `${path}${ending}`);
+  };
+  return {
+    put: (collection, name, value) => {
+      const file = place(`${collection}/${name}`, '.json');
+      return queue.run(file, () => writeDocument(file, `${JSON.stringify(value, null, 2)}\n`));
+    },
+    async get(collection, name) {
+      return readDocument(place(`${collection}/${name}`, '.json'));
+    },
+    async list(collection) {
+      const folder = place(collection, '');
+      const found = [];
+      for (const entry of (await listFolder(folder)).sort()) {
+        if (!entry.endsWith('.json')) continue;
+        const value = await readDocument(join(folder, entry));
+        if (value !== undefined) found.push({ name: entry.slice(0, -'.json'.length), value });
+      }
+      return found;
+    },
+    delete: (collection, name) => {
+      const file = place(`${collection}/${name}`, '.json');
+      return queue.run(file, async () => {
+        await rm(file, { force: true });
+        await syncFolder(dirname(file));
+      });
+    },
+    async drop(collection) {
+      const folder = place(collection, '');
+      await rm(folder, { recursive: true, force: true });
+      await rm(`${folder}.jsonl`, { force: true });
+      await syncFolder(dirname(folder));
+    },
+    append: (log, value) => {
+      const file = place(log, '.jsonl');
+      return queue.run(file, () => appendLine(file, JSON.stringify(value)));
+    },
+    async read(log) {
+      return readLines(place(log, '.jsonl'));
+    },
+  };
+}
+
+/** Writes to one file happen one after another; writes to different files side by side. */
+class WriteQueue {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  async run(file: string, work: () => Promise<void>): Promise<void> {
+    const before = this.#tails.get(file) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    this.#tails.set(file, mine);
+    try {
+      await mine;
+    } finally {
+      if (this.#tails.get(file) === mine) this.#tails.delete(file);
+    }
+  }
+}
+
+async function writeDocument(file: string, text: string): Promise<void> {
+  await makeFolder(dirname(file));
+  const temporary = `${file}.${process.pid}.tmp`;
+  const handle = await open(temporary, 'w', 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+  await syncFolder(dirname(file));
+}
+
+async function appendLine(file: string, line: string): Promise<void> {
+  const fresh = await makeFolder(dirname(file));
+  const handle = await open(file, 'a+', 0o600);
+  try {
+    await cutTornLine(handle);
+    await handle.appendFile(`${line}\n`);
+    await handle.datasync();
+  } finally {
+    await handle.close();
+  }
+  if (fresh) await syncFolder(dirname(file));
+}
+
+async function cutTornLine(handle: FileHandle): Promise<void> {
+  const { size } = await handle.stat();
+  if (size === 0) return;
+  const last = Buffer.alloc(1);
+  await handle.read(last, 0, 1, size - 1);
+  if (last[0] === 0x0a) return;
+  const whole = await handle.readFile();
+  await handle.truncate(whole.lastIndexOf(0x0a) + 1);
+}
+
+async function readDocument(file: string): Promise<Json | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Json;
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return undefined;
+    throw corrupt(file, error);
+  }
+}
+
+async function readLines(file: string): Promise<Json[]> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return [];
+    throw corrupt(file, error);
+  }
+  const lines = text.split('\n');
+  lines.pop();
+  return lines.map((line, index) => {
+    try {
+      return JSON.parse(line) as Json;
+    } catch (error) {
+      throw corrupt(`${file} line ${index + 1}`, error);
+    }
+  });
+}
+
+async function listFolder(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT') || hasErrno(error, 'ENOTDIR')) return [];
+    throw corrupt(folder, error);
+  }
+}
+
+/** Says whether the folder had to be made, so that its own entry is synced too. */
+async function makeFolder(folder: string): Promise<boolean> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (first !== undefined) await syncFolder(dirname(first));
+  return first !== undefined;
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle;
+  try {
+    handle = await open(folder, 'r');
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return;
+    throw error;
+  }
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function corrupt(place: string, cause: unknown): TemperError {
+  return new TemperError('TEMPER_STATE_CORRUPT', `${place} cannot be read; restore it from a copy or move it away`, {
+    cause,
+  });
+}

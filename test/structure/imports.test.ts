@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import { describe, it } from 'node:test';
+
+const SRC = resolve(import.meta.dirname, '../../src');
+
+/** Which room may import which. A room may always import itself. The last groups name what came before. */
+const FOUNDATION = ['lib', 'telemetry'];
+const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
+const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
+const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'schedule', 'toolbox'];
+const ROOMS: Record<string, readonly string[]> = {
+  lib: [],
+  telemetry: ['lib'],
+  api: ['lib'],
+  kube: FOUNDATION,
+  net: ['lib'],
+  bus: FOUNDATION,
+  ledger: FOUNDATION,
+  audit: FOUNDATION,
+  models: [...FOUNDATION, 'net'],
+  sandbox: [...FOUNDATION, 'net'],
+  policy: ['lib', 'api'],
+  tools: TOOLS_MAY,
+  forge: [...TOOLS_MAY, 'tools'],
+  discovery: [...TOOLS_MAY, 'tools'],
+  tempering: [...TOOLS_MAY, 'tools', 'forge'],
+  agent: [...TOOLS_MAY, 'tools', 'discovery'],
+  schedule: ['lib', 'api', 'bus'],
+  toolbox: [...TOOLS_MAY, 'tools'],
+  engine: ENGINE_MAY,
+  standalone: [...ENGINE_MAY, 'engine'],
+  interop: ['lib', 'api'],
+};
+
+/** Which npm package may be imported where; `*` for every room. Node's own modules are free. */
+const PACKAGES: Record<string, readonly string[]> = {
+  typebox: ['api'],
+  yaml: ['api', 'models', 'tempering', 'cli'],
+  ajv: ['api', 'tools'],
+  'ajv-formats': ['tools'],
+  re2js: ['tools'],
+  acorn: ['forge', 'tempering'],
+  'acorn-walk': ['forge', 'tempering'],
+  'isolated-vm': ['sandbox'],
+  openai: ['models'],
+  '@anthropic-ai/sdk': ['models'],
+  undici: ['net'],
+  'ipaddr.js': ['net'],
+  pino: ['telemetry'],
+  commander: ['cli'],
+  'fast-check': ['*'],
+};
+
+interface Import {
+  file: string;
+  room: string;
+  target: string;
+}
+
+async function sourceFiles(): Promise<string[]> {
+  const entries = await readdir(SRC, { recursive: true });
+  return entries.filter((name) => name.endsWith('.ts')).map((name) => join(SRC, name));
+}
+
+async function importsOf(file: string): Promise<Import[]> {
+  const text = await readFile(file, 'utf8');
+  const room = relative(SRC, file).split(sep)[0] ?? '';
+  const found = text.matchAll(
+    /(?:^|\n)\s*(?:import|export)\s[^'";]*?from\s+'([^']+)'|import\(\s*'([^']+)'\s*\)|(?:^|\n)import\s+'([^']+)'/g,
+  );
+  return [...found].map((match) => ({
+    file: relative(SRC, file),
+    room,
+    target: match[1] ?? match[2] ?? match[3] ?? '',
+  }));
+}
+
+function roomOf(entry: Import): string {
+  return relative(SRC, resolve(dirname(join(SRC, entry.file)), entry.target)).split(sep)[0] ?? '';
+}
+
+describe('the structure of src', () => {
+  it('has only rooms of the table, each importing what the table lets it', async () => {
+    const wrong: string[] = [];
+    for (const file of await sourceFiles()) {
+      for (const entry of await importsOf(file)) {
+        if (!entry.target.startsWith('.')) continue;
+        const target = roomOf(entry);
+        if (entry.room === 'cli' || target === entry.room) continue;
+        if (!(ROOMS[entry.room] ?? []).includes(target)) wrong.push(`${entry.file} imports ${target}`);
+      }
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  it('imports each npm package only where the table lets it', async () => {
+    const wrong: string[] = [];
+    for (const file of await sourceFiles()) {
+      for (const entry of await importsOf(file)) {
+        if (entry.target.startsWith('.') || entry.target.startsWith('node:')) continue;
+        const name = entry.target
+          .split('/')
+          .slice(0, entry.target.startsWith('@') ? 2 : 1)
+          .join('/');
+        const rooms = PACKAGES[name] ?? [];
+        if (!rooms.includes('*') && !rooms.includes(entry.room)) wrong.push(`${entry.file} imports ${name}`);
+      }
+    }
+    assert.deepEqual(wrong, []);
+  });
+
+  it('sees the imports it is meant to judge', async () => {
+    const files = await sourceFiles();
+    const all = (await Promise.all(files.map(importsOf))).flat();
+    assert.ok(all.some((entry) => entry.target === 'typebox' && entry.room === 'api'));
+    assert.ok(all.some((entry) => entry.room === 'models' && roomOf(entry) === 'lib'));
+  });
+});
