@@ -5,6 +5,8 @@ export interface CliIo {
   out(text: string): void;
   error(text: string): void;
   stdin(): Promise<string>;
+  /** Lines a person types, each after the prompt, until the end of input. */
+  lines(prompt: string): AsyncIterable<string>;
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Is standard output a terminal that shows colour? */

@@ -1,0 +1,66 @@
+import { text } from 'node:stream/consumers';
+import { CommanderError } from 'commander';
+import { isTemperError, messageOf } from '../lib/errors.ts';
+import { EXIT, type CliIo } from './io.ts';
+import { createProgram } from './program.ts';
+
+/** The process: its streams, its interrupts and its exit code. Everything else is in `program.ts` and the verbs. */
+async function main(): Promise<number> {
+  const interrupt = new AbortController();
+  const stop = (): void => {
+    if (interrupt.signal.aborted) process.exit(130);
+    interrupt.abort(new DOMException('interrupted', 'AbortError'));
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
+  let exitCode: number = EXIT.ok;
+  const program = createProgram(processIo(interrupt.signal), (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync(process.argv);
+    return exitCode;
+  } catch (error) {
+    return report(error);
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+  process.stderr.write(`temper: ${code}: ${messageOf(error)}\n`);
+  if (code === 'TEMPER_INTERNAL' && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
+  return code === 'TEMPER_USAGE' ? EXIT.usage : EXIT.refused;
+}
+
+function processIo(signal: AbortSignal): CliIo {
+  const terminal = process.stdout.isTTY;
+  return {
+    out: (text) => process.stdout.write(text),
+    error: (text) => process.stderr.write(text),
+    stdin: () => text(process.stdin),
+    lines: readLines,
+    cwd: process.cwd(),
+    environment: process.env,
+    terminal,
+    colour: process.env['NO_COLOR'] === undefined && (terminal || process.env['FORCE_COLOR'] === '1'),
+    signal,
+  };
+}
+
+async function* readLines(prompt: string): AsyncGenerator<string> {
+  const { createInterface } = await import('node:readline');
+  const reader = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    prompt,
+    terminal: process.stdin.isTTY,
+  });
+  reader.prompt();
+  for await (const line of reader) {
+    yield line;
+    reader.prompt();
+  }
+}
+
+process.exitCode = await main();

@@ -1,0 +1,41 @@
+import { resolve } from 'node:path';
+import { TemperError } from '../../lib/errors.ts';
+import { fileRecords } from '../../lib/file-records.ts';
+import type { StoredRecord } from '../../lib/records.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { kindNamed } from '../kinds.ts';
+import { age, table } from '../table.ts';
+
+export interface GetOptions {
+  kind: string;
+  name?: string | undefined;
+  state: string;
+  output: 'text' | 'json';
+}
+
+/** Lists a kind, or one object of it. Reads plain files; needs no lock. */
+export async function get(options: GetOptions, io: CliIo): Promise<number> {
+  const kind = kindNamed(options.kind);
+  const records = fileRecords(resolve(io.cwd, options.state));
+  const all = await records.list(kind.collection);
+  const chosen = options.name === undefined ? all : all.filter((record) => record.name === options.name);
+  if (options.name !== undefined && chosen.length === 0) throw notFound(kind.collection, options.name, all);
+  if (options.output === 'json') {
+    for (const { value } of chosen) writeJsonLine(io, value);
+    return EXIT.ok;
+  }
+  if (chosen.length === 0) {
+    io.out(`No ${kind.collection} in ${options.state}.\n`);
+    return EXIT.ok;
+  }
+  const now = new Date();
+  const rows = chosen.map(({ name, value }) => [name, ...kind.columns(value, (since) => age(since, now))]);
+  io.out(table(kind.headings, rows));
+  return EXIT.ok;
+}
+
+export function notFound(collection: string, name: string, all: readonly StoredRecord[]): TemperError {
+  const known = all.slice(0, 10).map((record) => record.name);
+  const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
+  return new TemperError('TEMPER_NOT_FOUND', `no ${collection} named "${name}"; ${hint}`);
+}

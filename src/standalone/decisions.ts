@@ -1,0 +1,62 @@
+import { userInfo } from 'node:os';
+import type { Clock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import type { Ids } from '../lib/ids.ts';
+import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import type { RecordStore } from '../lib/records.ts';
+
+/**
+ * What a person decided, on its way to the process that holds the state folder. A decision is one file in `decisions/`,
+ * written whole by any terminal; the holder applies it and then removes it, so that a crash between the two repeats it harmlessly.
+ */
+export interface PersonDecision {
+  id: string;
+  verb: 'Approve' | 'Deny' | 'Demote';
+  /** Name of the ApprovalRequest, or name or digest of the tool. */
+  target: string;
+  reason: string;
+  by: string;
+  /** RFC 3339. */
+  time: string;
+}
+
+const COLLECTION = 'decisions';
+
+export async function submitDecision(
+  records: RecordStore,
+  decision: Omit<PersonDecision, 'id' | 'by' | 'time'>,
+  deps: { clock: Clock; ids: Ids },
+): Promise<PersonDecision> {
+  const whole: PersonDecision = {
+    ...decision,
+    id: deps.ids.next('decision'),
+    by: `person/${printable(userInfo().username, 64)}`,
+    time: deps.clock.now().toISOString(),
+  };
+  await records.put(COLLECTION, whole.id, whole as unknown as JsonObject);
+  return whole;
+}
+
+/** Applies what waits, oldest first. */
+export async function applyDecisions(
+  records: RecordStore,
+  apply: (decision: PersonDecision) => Promise<void>,
+): Promise<void> {
+  for (const { name, value } of await records.list(COLLECTION)) {
+    await apply(parseDecision(name, value));
+    await records.delete(COLLECTION, name);
+  }
+}
+
+function parseDecision(id: string, value: Json): PersonDecision {
+  if (!isJsonObject(value)) throw invalid(id);
+  const { verb, target, reason, by, time } = value;
+  if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote') throw invalid(id);
+  for (const text of [target, reason, by, time]) if (typeof text !== 'string') throw invalid(id);
+  return { id, verb, target: String(target), reason: String(reason), by: String(by), time: String(time) };
+}
+
+function invalid(id: string): TemperError {
+  return new TemperError('TEMPER_STATE_CORRUPT', `decisions/${id}.json is not a decision; remove it`);
+}

@@ -1,0 +1,254 @@
+import type { Audit } from '../audit/port.ts';
+import { digestOf } from '../lib/canonical.ts';
+import type { Clock } from '../lib/clock.ts';
+import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import { type Op, withTimeout } from '../lib/operation.ts';
+import type { Ledger } from '../ledger/port.ts';
+import type { Decider } from '../policy/types.ts';
+import type { Approvals } from './approvals.ts';
+import { authorize, denied, toolRequest } from './authorize.ts';
+import { closestNames } from './closest.ts';
+import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
+import type { EventSink } from './events.ts';
+import type { LoopGuard } from './loop-guard.ts';
+import type { SchemaCompiler } from './schemas.ts';
+
+/** How deep tools may call tools. */
+const MAXIMUM_DEPTH = 5;
+
+/** One finished call, for whoever keeps records of use. */
+export interface CompletedCall {
+  tool: Tool['descriptor'];
+  input: Json;
+  result: ToolResult;
+  caller: CallerContext;
+}
+
+export interface InvokerDeps {
+  /** The agent's tools at this moment. */
+  view(caller: CallerContext): ToolView;
+  /** The agent's policy at this moment. */
+  decider(caller: CallerContext): Decider;
+  loopGuard(caller: CallerContext): LoopGuard;
+  ledger: Ledger;
+  approvals: Approvals;
+  audit: Audit;
+  schemas: SchemaCompiler;
+  events: EventSink;
+  clock: Clock;
+  toolTimeoutMilliseconds: number;
+  /** Told of each call that reached its tool, before the caller gets the result. */
+  observe(call: CompletedCall): Promise<void>;
+}
+
+/**
+ * The one way a tool is called: look-up, permission, input schema, permission for these arguments with quota and approval,
+ * loop guard, a copy of the arguments, the call within its time, record. What the tool or a check says becomes a result.
+ */
+export function createInvoker(deps: InvokerDeps): Invoker {
+  const invoker: Invoker = {
+    async invoke(name, input, caller, op) {
+      const started = deps.clock.monotonic();
+      const outcome = await attempt(deps, invoker, name, input, caller, op);
+      const milliseconds = deps.clock.monotonic() - started;
+      const result: ToolResult = { ...outcome.answer, milliseconds };
+      if (outcome.tool !== undefined && outcome.reached) {
+        await deps.observe({ tool: outcome.tool.descriptor, input, result, caller });
+      }
+      await deps.audit.append({
+        action: result.ok ? 'tool.called' : 'tool.call-failed',
+        actor: `agent/${caller.agent}`,
+        evidence: 'observed',
+        subject: outcome.tool?.descriptor.forged?.digest ?? printable(name, 80),
+        facts: auditFacts(result, input, caller),
+      });
+      return result;
+    },
+    visible(caller) {
+      const decider = deps.decider(caller);
+      return deps
+        .view(caller)
+        .list()
+        .filter((descriptor) => decider.decide(toolRequest(descriptor)).effect !== 'Deny');
+    },
+  };
+  return invoker;
+}
+
+interface Attempt {
+  tool?: Tool;
+  /** Did the call get as far as the tool itself? Only then it counts as a use. */
+  reached: boolean;
+  answer: { ok: true; tool: string; output: Json } | { ok: false; tool: string; error: ToolFailure };
+}
+
+async function attempt(
+  deps: InvokerDeps,
+  invoker: Invoker,
+  name: string,
+  input: Json,
+  caller: CallerContext,
+  op: Op,
+): Promise<Attempt> {
+  let tool: Tool | undefined;
+  let reached = false;
+  try {
+    tool = lookUp(deps, name, caller);
+    const decider = deps.decider(caller);
+    const listed = decider.decide(toolRequest(tool.descriptor));
+    if (listed.effect === 'Deny') throw denied(listed);
+    assertInput(deps, tool, input);
+    const guard = deps.loopGuard(caller);
+    const { events, agent } = { events: deps.events, agent: caller.agent };
+    const authorized = await authorize(tool.descriptor, input, { ...deps, decider, events, agent }, op);
+    try {
+      const warning = checkLoop(guard, tool.descriptor.name, input);
+      reached = true;
+      const output = await execute(deps, invoker, tool, structuredClone(input), caller, op);
+      guard.record(tool.descriptor.name, input, output);
+      if (warning !== undefined) deps.events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
+      return { tool, reached, answer: { ok: true, tool: tool.descriptor.name, output } };
+    } catch (error) {
+      if (reached) guard.record(tool.descriptor.name, input, { error: messageOf(error, 200) });
+      throw error;
+    } finally {
+      await authorized.settle();
+    }
+  } catch (error) {
+    return {
+      ...(tool === undefined ? {} : { tool }),
+      reached,
+      answer: { ok: false, tool: printable(name, 80), error: failureOf(error) },
+    };
+  }
+}
+
+/** A forged tool may be named with the digest it must have: `name@sha256:…`. */
+function lookUp(deps: InvokerDeps, name: string, caller: CallerContext): Tool {
+  const view = deps.view(caller);
+  const [bare = '', pinned] = splitPin(name);
+  const tool = view.find(bare);
+  if (tool === undefined || (pinned !== undefined && tool.descriptor.forged?.digest !== pinned)) {
+    throw notFound(bare, pinned, view);
+  }
+  const identity = tool.descriptor.forged?.digest ?? bare;
+  if (caller.stack.includes(identity)) {
+    throw new TemperError(
+      'TEMPER_TOOL_RECURSION',
+      `"${bare}" is already running in this chain of calls; call it from outside`,
+    );
+  }
+  if (caller.stack.length >= MAXIMUM_DEPTH) {
+    throw new TemperError(
+      'TEMPER_TOOL_RECURSION',
+      `tools call tools at most ${MAXIMUM_DEPTH} deep; "${bare}" would be one more`,
+    );
+  }
+  return tool;
+}
+
+function splitPin(name: string): [string, string?] {
+  const at = name.indexOf('@');
+  return at === -1 ? [name] : [name.slice(0, at), name.slice(at + 1)];
+}
+
+function notFound(name: string, pinned: string | undefined, view: ToolView): TemperError {
+  const shown = printable(name, 80);
+  if (pinned !== undefined && view.find(name) !== undefined) {
+    return new TemperError(
+      'TEMPER_TOOL_NOT_FOUND',
+      `the version of "${shown}" this step was made with is no longer active; forge the tool again`,
+    );
+  }
+  const near = closestNames(
+    name,
+    view.list().map((descriptor) => descriptor.name),
+  );
+  const hint =
+    near.length > 0
+      ? `did you mean ${near.map((found) => `"${found}"`).join(', ')}?`
+      : 'use a listed tool or forge one';
+  return new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${shown}"; ${hint}`);
+}
+
+function assertInput(deps: InvokerDeps, tool: Tool, input: Json): void {
+  const violations = deps.schemas.check(tool.descriptor.inputSchema)(input);
+  if (violations.length === 0) return;
+  throw new TemperError(
+    'TEMPER_TOOL_INPUT_INVALID',
+    `arguments of "${tool.descriptor.name}": ${violations.join('; ')}`,
+  );
+}
+
+function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefined {
+  const { verdict, message } = guard.check(name, input);
+  if (verdict === 'block' || verdict === 'break') throw new TemperError('TEMPER_LOOP_DETECTED', message);
+  return verdict === 'warn' ? message : undefined;
+}
+
+async function execute(
+  deps: InvokerDeps,
+  invoker: Invoker,
+  tool: Tool,
+  input: Json,
+  caller: CallerContext,
+  op: Op,
+): Promise<Json> {
+  const { name, forged } = tool.descriptor;
+  const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };
+  return withTimeout(op, deps.clock, deps.toolTimeoutMilliseconds, (inner) => {
+    const work = tool.call(input, {
+      ...nested,
+      op: inner,
+      invoke: (target, argument, stepOp) => invoker.invoke(target, argument, nested, stepOp),
+    });
+    return Promise.race([work, rejectOnAbort(inner.signal, op.signal, name)]);
+  });
+}
+
+/** A tool that ignores its signal must not hold its caller. */
+function rejectOnAbort(signal: AbortSignal, outer: AbortSignal, name: string): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => {
+      reject(
+        outer.aborted
+          ? new TemperError('TEMPER_CANCELLED', `the call of "${name}" was withdrawn`)
+          : new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" gave no answer in time and was stopped`),
+      );
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+}
+
+function failureOf(error: unknown): ToolFailure {
+  if (!isTemperError(error)) return { code: 'TEMPER_TOOL_FAILED', message: printable(messageOf(error)) };
+  const { rule } = error.details;
+  return { code: error.code, message: error.message, ...(typeof rule === 'string' ? { rule } : {}) };
+}
+
+function auditFacts(result: ToolResult, input: Json, caller: CallerContext): JsonObject {
+  return {
+    tool: result.tool,
+    session: caller.session,
+    rootMessage: caller.rootMessage,
+    inputDigest: safeDigest(input),
+    milliseconds: Math.round(result.milliseconds),
+    depth: caller.stack.length,
+    ...(result.ok
+      ? {}
+      : { code: result.error.code, ...(result.error.rule === undefined ? {} : { rule: result.error.rule }) }),
+  };
+}
+
+/** Arguments a model wrote may hold what canonical JSON refuses; the record is kept all the same. */
+function safeDigest(input: Json): string {
+  try {
+    return digestOf(input);
+  } catch (error) {
+    if (error instanceof RangeError) return 'none';
+    throw error;
+  }
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { Json } from '../lib/json.ts';
+import { createLoopGuard, type LoopGuard } from './loop-guard.ts';
+
+/** Checks and, when it may go ahead, records; gives the verdict. */
+function call(guard: LoopGuard, name: string, input: Json, result: Json): string {
+  const { verdict } = guard.check(name, input);
+  if (verdict === 'ok' || verdict === 'warn') guard.record(name, input, result);
+  return verdict;
+}
+
+describe('the loop guard', () => {
+  it('warns at the third and refuses from the fifth identical call', () => {
+    const guard = createLoopGuard();
+    const verdicts = Array.from({ length: 7 }, () => call(guard, 'read', { path: 'a' }, 'same'));
+    assert.deepEqual(verdicts, ['ok', 'ok', 'warn', 'warn', 'block', 'block', 'block']);
+  });
+
+  it('sees through the order of members', () => {
+    const guard = createLoopGuard();
+    const verdicts = [0, 1, 2].map((n) => call(guard, 'f', n % 2 === 0 ? { a: 1, b: 2 } : { b: 2, a: 1 }, null));
+    assert.deepEqual(verdicts, ['ok', 'ok', 'warn']);
+  });
+
+  it('ends the message when thirty calls brought nothing new, and keeps saying so', () => {
+    const guard = createLoopGuard();
+    const verdicts = Array.from({ length: 32 }, () => call(guard, 'read', {}, 'same'));
+    assert.equal(verdicts.indexOf('break'), 29);
+    assert.deepEqual(verdicts.slice(29), ['break', 'break', 'break']);
+    assert.equal(call(guard, 'other', {}, 1), 'break');
+  });
+
+  it('lets edit and test take turns while the edits differ', () => {
+    const guard = createLoopGuard();
+    for (let round = 0; round < 40; round += 1) {
+      assert.equal(call(guard, 'edit', { text: `version ${round}` }, 'ok'), 'ok');
+      assert.equal(call(guard, 'test', {}, '1 failed'), 'ok');
+    }
+  });
+
+  it('lets the same two calls take turns while one result changes', () => {
+    const guard = createLoopGuard({ warnAt: 100, blockAt: 100, breakAt: 1000 });
+    for (let round = 0; round < 20; round += 1) {
+      assert.equal(call(guard, 'step', {}, 'ok'), 'ok');
+      assert.equal(call(guard, 'measure', {}, round), 'ok');
+    }
+  });
+
+  it('refuses two or three calls that take turns with unchanged results', () => {
+    for (const names of [
+      ['a', 'b'],
+      ['a', 'b', 'c'],
+    ]) {
+      const guard = createLoopGuard();
+      const verdicts = Array.from({ length: names.length * 3 }, (_, index) =>
+        call(guard, names[index % names.length] ?? '', {}, 'same'),
+      );
+      assert.equal(verdicts.at(-1), 'block', names.join());
+      assert.ok(!verdicts.slice(0, -1).includes('block'), names.join());
+    }
+  });
+
+  it('counts calls that were started together and have not answered', () => {
+    const guard = createLoopGuard();
+    const verdicts = Array.from({ length: 6 }, () => guard.check('f', { x: 1 }).verdict);
+    assert.deepEqual(verdicts, ['ok', 'ok', 'warn', 'warn', 'block', 'block']);
+  });
+
+  it('lets polling go on while the answer changes', () => {
+    const guard = createLoopGuard();
+    for (let n = 0; n < 60; n += 1) assert.equal(call(guard, 'poll', {}, { done: n }), 'ok');
+  });
+
+  it('takes arguments that canonical JSON refuses', () => {
+    const guard = createLoopGuard();
+    assert.equal(call(guard, 'f', '\ud800', '\udfff'), 'ok');
+  });
+
+  it('never refuses calls that are all different', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.string(), { maxLength: 80 }), (inputs) => {
+        const guard = createLoopGuard();
+        return inputs.every((input) => call(guard, 'f', input, 'same') === 'ok');
+      }),
+    );
+  });
+});

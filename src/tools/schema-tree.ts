@@ -1,0 +1,250 @@
+import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import {
+  ASSERTIONS,
+  type Carries,
+  DEFINITIONS,
+  FORBIDDEN,
+  IN_PLACE,
+  isAnnotation,
+  POISONED_NAMES,
+  TO_CHILDREN,
+} from './schema-keywords.ts';
+import { SCHEMA_FORMATS } from './schema-formats.ts';
+import { patternProblem } from './schema-patterns.ts';
+
+/** What is wrong with a schema: malformed, dangerous, or (harmless, but surely a mistake) a keyword nobody knows. */
+export type SchemaProblem = 'invalid' | 'unsafe' | 'unknown-keyword';
+
+export interface SchemaViolation {
+  problem: SchemaProblem;
+  /** JSON pointer of the place, after the name of the schema: `inputSchema/properties/age`. */
+  path: string;
+  message: string;
+}
+
+/** One schema inside a schema, with what it applies where. */
+export interface SchemaNode {
+  path: string;
+  /** Work of one visit: members, enum values and the like. */
+  weight: number;
+  reference?: string;
+  inPlace: SchemaNode[];
+  /** One per member name; of these, only one meets any given member. */
+  properties: SchemaNode[];
+  /** The others that apply to members or items; all may meet the same one. */
+  children: SchemaNode[];
+}
+
+export interface SchemaTree {
+  root: SchemaNode;
+  byPointer: ReadonlyMap<string, SchemaNode>;
+  /** The schema as the validator is given it: known assertions alone, no annotations, no identifiers. */
+  clean: Json;
+  violations: SchemaViolation[];
+}
+
+const LIMITS = { depth: 32, nodes: 1_000, patterns: 50, violations: 50, nameLength: 256 };
+
+/** Reads a schema of any origin into a tree, recursion bounded, every keyword looked at. */
+export function readSchema(schema: Json, what: string): SchemaTree {
+  const reader = new SchemaReader(what);
+  const { node, clean } = reader.read(schema, '', 0);
+  return { root: node, byPointer: reader.byPointer, clean, violations: reader.violations };
+}
+
+interface Read {
+  node: SchemaNode;
+  clean: Json;
+}
+
+class SchemaReader {
+  readonly byPointer = new Map<string, SchemaNode>();
+  readonly violations: SchemaViolation[] = [];
+  #patterns = 0;
+  readonly #what: string;
+
+  constructor(what: string) {
+    this.#what = what;
+  }
+
+  read(schema: Json, pointer: string, depth: number): Read {
+    const node: SchemaNode = {
+      path: this.#what + pointer,
+      weight: 1,
+      inPlace: [],
+      properties: [],
+      children: [],
+    };
+    this.byPointer.set(pointer, node);
+    if (typeof schema === 'boolean') return { node, clean: schema };
+    if (!isJsonObject(schema)) {
+      this.#report('invalid', pointer, 'a schema must be an object, true or false');
+      return { node, clean: true };
+    }
+    if (depth >= LIMITS.depth) {
+      this.#report('unsafe', pointer, `schemas nest at most ${LIMITS.depth} deep; flatten this one`);
+      return { node, clean: true };
+    }
+    if (this.byPointer.size > LIMITS.nodes) {
+      this.#report('unsafe', pointer, `at most ${LIMITS.nodes} subschemas are allowed; use fewer`);
+      return { node, clean: true };
+    }
+    const clean: JsonObject = {};
+    for (const [keyword, value] of Object.entries(schema)) {
+      this.#keyword(node, clean, keyword, value, pointer, depth);
+    }
+    if (clean['nullable'] !== undefined && clean['type'] === undefined) delete clean['nullable'];
+    return { node, clean };
+  }
+
+  #keyword(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string, depth: number): void {
+    const assertion = ASSERTIONS.get(keyword);
+    const carries = IN_PLACE.get(keyword) ?? TO_CHILDREN.get(keyword) ?? DEFINITIONS.get(keyword);
+    if (assertion !== undefined) {
+      if (assertion.holds(value)) this.#assertion(node, clean, keyword, value, pointer);
+      else this.#report('invalid', pointer, `${keyword} must ${assertion.must}`);
+    } else if (carries !== undefined) {
+      this.#subschemas(node, clean, keyword, carries, value, pointer, depth);
+    } else if (keyword === '$ref') {
+      this.#reference(node, clean, value, pointer);
+    } else if (keyword === '$id' && pointer === '') {
+      // Nothing outside may refer to this schema, so its own name is of no use.
+    } else if (FORBIDDEN.has(keyword) || keyword === '$id') {
+      this.#report('unsafe', pointer, `${keyword} is not allowed; use $ref to #/$defs/NAME`);
+    } else if (!isAnnotation(keyword)) {
+      this.#report('unknown-keyword', pointer, `${shown(keyword)} is no keyword of JSON Schema; remove it`);
+    }
+  }
+
+  #assertion(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string): void {
+    if (keyword === 'format') {
+      if (typeof value === 'string' && SCHEMA_FORMATS.has(value)) clean[keyword] = value;
+      return;
+    }
+    if (keyword === 'pattern' && typeof value === 'string' && !this.#pattern(value, pointer)) return;
+    if (keyword === 'uniqueItems') node.weight += 10;
+    node.weight += weightOf(value);
+    clean[keyword] = value;
+  }
+
+  #pattern(pattern: string, pointer: string): boolean {
+    this.#patterns += 1;
+    if (this.#patterns > LIMITS.patterns) {
+      this.#report('unsafe', pointer, `at most ${LIMITS.patterns} patterns are allowed; use fewer`);
+      return false;
+    }
+    const problem = patternProblem(pattern);
+    if (problem === undefined) return true;
+    this.#report(problem.problem, pointer, problem.message);
+    return false;
+  }
+
+  #reference(node: SchemaNode, clean: JsonObject, value: Json, pointer: string): void {
+    if (typeof value !== 'string') this.#report('invalid', pointer, '$ref must be text');
+    else if (!value.startsWith('#')) {
+      this.#report('unsafe', pointer, `$ref ${shown(value)} leads outside the schema; refer to #/$defs/NAME`);
+    } else {
+      node.reference = value;
+      clean['$ref'] = value;
+    }
+  }
+
+  #subschemas(
+    node: SchemaNode,
+    clean: JsonObject,
+    keyword: string,
+    carries: Carries,
+    value: Json,
+    pointer: string,
+    depth: number,
+  ): void {
+    const place = `${pointer}/${escapePointer(keyword)}`;
+    const add = this.#placeFor(node, keyword);
+    if (carries === 'list' || (carries === 'schema-or-list' && Array.isArray(value))) {
+      if (!Array.isArray(value) || value.length === 0) {
+        this.#report('invalid', pointer, `${keyword} must be a list of schemas, not empty`);
+        return;
+      }
+      const read = value.map((child, index) => this.read(child, `${place}/${index}`, depth + 1));
+      for (const child of read) add(child.node);
+      // Draft-07 wrote tuples as a list under `items`.
+      clean[keyword === 'items' ? 'prefixItems' : keyword] = read.map((child) => child.clean);
+    } else if (carries === 'schema' || carries === 'schema-or-list') {
+      const read = this.read(value, place, depth + 1);
+      add(read.node);
+      clean[keyword === 'additionalItems' ? 'items' : keyword] = read.clean;
+    } else {
+      clean[keyword] = this.#map(node, add, keyword, carries, value, pointer, depth);
+    }
+  }
+
+  #map(
+    node: SchemaNode,
+    add: (child: SchemaNode) => void,
+    keyword: string,
+    carries: Carries,
+    value: Json,
+    pointer: string,
+    depth: number,
+  ): Json {
+    const clean: JsonObject = {};
+    if (!isJsonObject(value)) {
+      this.#report('invalid', pointer, `${keyword} must be an object`);
+      return clean;
+    }
+    for (const [name, child] of Object.entries(value)) {
+      const place = `${pointer}/${escapePointer(keyword)}/${escapePointer(name)}`;
+      if (POISONED_NAMES.has(name) || name.length > LIMITS.nameLength) {
+        this.#report('unsafe', pointer, `${keyword} may not hold the name ${shown(name)}; choose another`);
+        continue;
+      }
+      if (keyword === 'patternProperties' && !this.#pattern(name, place)) continue;
+      node.weight += 1;
+      if (carries === 'schemas-or-names' && Array.isArray(child)) {
+        clean[name] = child.filter((item) => typeof item === 'string');
+        continue;
+      }
+      const read = this.read(child, place, depth + 1);
+      add(read.node);
+      clean[name] = read.clean;
+    }
+    return clean;
+  }
+
+  #placeFor(node: SchemaNode, keyword: string): (child: SchemaNode) => void {
+    if (keyword === 'properties') return (child) => node.properties.push(child);
+    if (TO_CHILDREN.has(keyword)) return (child) => node.children.push(child);
+    if (IN_PLACE.has(keyword)) return (child) => node.inPlace.push(child);
+    return () => undefined;
+  }
+
+  #report(problem: SchemaProblem, pointer: string, message: string): void {
+    if (this.violations.length < LIMITS.violations) {
+      this.violations.push({ problem, path: shownPath(this.#what + pointer), message });
+    }
+  }
+}
+
+/** Values inside `enum`, `const` and lists of names, each compared on a visit. */
+function weightOf(value: Json): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  let weight = 1;
+  const left: Json[] = [value];
+  for (let item = left.pop(); item !== undefined; item = left.pop()) {
+    weight += 1;
+    if (typeof item === 'object' && item !== null) left.push(...(Array.isArray(item) ? item : Object.values(item)));
+  }
+  return weight;
+}
+
+function escapePointer(token: string): string {
+  return token.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}
+
+function shownPath(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path;
+}
