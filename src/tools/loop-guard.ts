@@ -79,7 +79,9 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
       if (pattern > 0) return refuse(seen, patternMessage(pattern));
       if (nth >= blockAt) return refuse(seen, blockMessage(name, nth));
       seen.pending += 1;
-      return nth >= warnAt ? { verdict: 'warn', message: warnMessage(name, nth, blockAt) } : { verdict: 'ok', message: '' };
+      return nth >= warnAt
+        ? { verdict: 'warn', message: warnMessage(name, nth, blockAt) }
+        : { verdict: 'ok', message: '' };
     },
     record(name, input, result) {
       const call = callHash(name, input);
@@ -129,11 +131,11 @@ function textOf(value: Json): string {
 }
 
 function warnMessage(name: string, nth: number, blockAt: number): string {
-  return `"${name}" is called for the ${nth}th time with the same arguments and the same result; from the ${blockAt}th on it is refused. Change the arguments or the approach.`;
+  return `"${name}" was called ${nth} times with the same arguments, and nothing has changed; call number ${blockAt} is refused. Change the arguments or the approach.`;
 }
 
 function blockMessage(name: string, nth: number): string {
-  return `"${name}" was not called: it is the ${nth}th call with the same arguments, and nothing has changed. Change the arguments, use another tool, or say what blocks you.`;
+  return `"${name}" was not called: this is call number ${nth} with the same arguments, and nothing has changed. Change the arguments, use another tool, or say what blocks you.`;
 }
 
 function patternMessage(length: number): string {
