@@ -95,9 +95,6 @@ export interface Refused {
 
 export type ForgeResult = Accepted | Refused;
 
-/** Compiled schemas answer with the first few violations, in words; empty means valid. */
-export type SchemaCheck = (value: Json) => string[];
-
 /**
  * The second half of a forge, where the author has no hand: recomputes digest, static check and schemas from the artifact
  * alone, applies the ceilings, asks the judge and registers the tool at tier Session. In a cluster it is the gateway's.

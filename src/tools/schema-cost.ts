@@ -87,26 +87,45 @@ function findCycle(nodes: SchemaNode[], inPlaceOf: (node: SchemaNode) => SchemaN
   return waiting.keys().next().value;
 }
 
-/** The largest weighted number of visits of one place, over all depths. Requires that no in-place cycle exists. */
+/**
+ * The largest weighted number of visits of one place, over all depths. Requires that no in-place cycle exists.
+ * A place is a member or an item, never both, so of the two sums the larger counts.
+ */
 function mostWork(root: SchemaNode, inPlaceOf: (node: SchemaNode) => SchemaNode[]): number {
-  const known = new Map<SchemaNode, number[]>();
-  const visits = (node: SchemaNode, depth: number): number => {
-    const memo = known.get(node) ?? [];
-    known.set(node, memo);
-    const found = memo[depth];
-    if (found !== undefined) return found;
-    let work = depth === 0 ? node.weight : 0;
-    for (const other of inPlaceOf(node)) work += visits(other, depth);
-    if (depth > 0) {
-      work += Math.max(0, ...node.properties.map((child) => visits(child, depth - 1)));
-      for (const child of node.children) work += visits(child, depth - 1);
-    }
-    memo[depth] = Math.min(work, MAXIMUM_WORK_PER_PLACE + 1);
-    return memo[depth];
-  };
+  const bounded = (work: number): number => Math.min(work, MAXIMUM_WORK_PER_PLACE + 1);
+  const sum = (nodes: readonly SchemaNode[], work: (node: SchemaNode) => number): number =>
+    bounded(nodes.reduce((total, node) => total + work(node), 0));
+
+  const here = memoised((node) => bounded(node.weight + sum(inPlaceOf(node), (other) => here(other, 0))));
+  const below = memoised((node, depth) =>
+    depth === 0 ? here(node, 0) : Math.max(asItem(node, depth), asMember(node, depth)),
+  );
+  const asItem = memoised((node, depth) =>
+    bounded(
+      sum(node.items, (child) => below(child, depth - 1)) + sum(inPlaceOf(node), (other) => asItem(other, depth)),
+    ),
+  );
+  const asMember = memoised((node, depth) =>
+    bounded(
+      Math.max(0, ...node.properties.map((child) => below(child, depth - 1))) +
+        sum(node.members, (child) => below(child, depth - 1)) +
+        sum(inPlaceOf(node), (other) => asMember(other, depth)),
+    ),
+  );
   let most = 0;
   for (let depth = 0; depth < LEVELS && most <= MAXIMUM_WORK_PER_PLACE; depth += 1) {
-    most = Math.max(most, visits(root, depth));
+    most = Math.max(most, below(root, depth));
   }
   return most;
+}
+
+type Work = (node: SchemaNode, depth: number) => number;
+
+function memoised(work: Work): Work {
+  const known = new Map<SchemaNode, number[]>();
+  return (node, depth) => {
+    const memo = known.get(node) ?? [];
+    known.set(node, memo);
+    return (memo[depth] ??= work(node, depth));
+  };
 }

@@ -16,13 +16,17 @@ export const IN_PLACE: ReadonlyMap<string, Carries> = new Map([
   ['dependencies', 'schemas-or-names'],
 ]);
 
-/** Keywords whose subschemas apply to members or items of the value. */
-export const TO_CHILDREN: ReadonlyMap<string, Carries> = new Map([
+/** Keywords whose subschemas apply to members of an object. */
+export const TO_MEMBERS: ReadonlyMap<string, Carries> = new Map([
   ['properties', 'map'],
   ['patternProperties', 'map'],
   ['additionalProperties', 'schema'],
   ['propertyNames', 'schema'],
   ['unevaluatedProperties', 'schema'],
+]);
+
+/** Keywords whose subschemas apply to items of a list. */
+export const TO_ITEMS: ReadonlyMap<string, Carries> = new Map([
   ['items', 'schema-or-list'],
   ['prefixItems', 'list'],
   ['additionalItems', 'schema'],
@@ -36,8 +40,9 @@ export const DEFINITIONS: ReadonlyMap<string, Carries> = new Map([
   ['definitions', 'map'],
 ]);
 
-const TYPES: readonly Json[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
+const TYPES: readonly string[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
+const isType = (value: Json): boolean => typeof value === 'string' && TYPES.includes(value);
 const finite = (value: Json): boolean => typeof value === 'number' && Number.isFinite(value);
 const count = (value: Json): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 const names = (value: Json): boolean => Array.isArray(value) && value.every((name) => typeof name === 'string');
@@ -56,9 +61,7 @@ export const ASSERTIONS: ReadonlyMap<string, ValueRule> = new Map<string, ValueR
     {
       must: `be one of ${TYPES.join(', ')}, or a list of them`,
       holds: (value) =>
-        Array.isArray(value)
-          ? value.length > 0 && distinct(value) && value.every((type) => TYPES.includes(type))
-          : TYPES.includes(value),
+        Array.isArray(value) ? value.length > 0 && distinct(value) && value.every(isType) : isType(value),
     },
   ],
   ['enum', { must: 'be a list with at least one value', holds: (value) => Array.isArray(value) && value.length > 0 }],

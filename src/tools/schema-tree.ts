@@ -7,7 +7,8 @@ import {
   IN_PLACE,
   isAnnotation,
   POISONED_NAMES,
-  TO_CHILDREN,
+  TO_ITEMS,
+  TO_MEMBERS,
 } from './schema-keywords.ts';
 import { SCHEMA_FORMATS } from './schema-formats.ts';
 import { patternProblem } from './schema-patterns.ts';
@@ -31,8 +32,10 @@ export interface SchemaNode {
   inPlace: SchemaNode[];
   /** One per member name; of these, only one meets any given member. */
   properties: SchemaNode[];
-  /** The others that apply to members or items; all may meet the same one. */
-  children: SchemaNode[];
+  /** The others that apply to members; all may meet the same one. */
+  members: SchemaNode[];
+  /** Those that apply to items of a list. */
+  items: SchemaNode[];
 }
 
 export interface SchemaTree {
@@ -73,7 +76,8 @@ class SchemaReader {
       weight: 1,
       inPlace: [],
       properties: [],
-      children: [],
+      members: [],
+      items: [],
     };
     this.byPointer.set(pointer, node);
     if (typeof schema === 'boolean') return { node, clean: schema };
@@ -99,7 +103,7 @@ class SchemaReader {
 
   #keyword(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string, depth: number): void {
     const assertion = ASSERTIONS.get(keyword);
-    const carries = IN_PLACE.get(keyword) ?? TO_CHILDREN.get(keyword) ?? DEFINITIONS.get(keyword);
+    const carries = carriedBy(keyword);
     if (assertion !== undefined) {
       if (assertion.holds(value)) this.#assertion(node, clean, keyword, value, pointer);
       else this.#report('invalid', pointer, `${keyword} must ${assertion.must}`);
@@ -213,7 +217,8 @@ class SchemaReader {
 
   #placeFor(node: SchemaNode, keyword: string): (child: SchemaNode) => void {
     if (keyword === 'properties') return (child) => node.properties.push(child);
-    if (TO_CHILDREN.has(keyword)) return (child) => node.children.push(child);
+    if (TO_MEMBERS.has(keyword)) return (child) => node.members.push(child);
+    if (TO_ITEMS.has(keyword)) return (child) => node.items.push(child);
     if (IN_PLACE.has(keyword)) return (child) => node.inPlace.push(child);
     return () => undefined;
   }
@@ -223,6 +228,10 @@ class SchemaReader {
       this.violations.push({ problem, path: shownPath(this.#what + pointer), message });
     }
   }
+}
+
+function carriedBy(keyword: string): Carries | undefined {
+  return IN_PLACE.get(keyword) ?? TO_MEMBERS.get(keyword) ?? TO_ITEMS.get(keyword) ?? DEFINITIONS.get(keyword);
 }
 
 /** Values inside `enum`, `const` and lists of names, each compared on a visit. */

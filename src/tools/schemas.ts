@@ -18,6 +18,8 @@ export interface SchemaCompiler {
 }
 
 const MAXIMUM_BYTES = 32_768;
+/** Of the JSON text; every subschema takes up to three levels of it. */
+const MAXIMUM_NESTING = 128;
 const MAXIMUM_WORK = 200_000_000;
 const MAXIMUM_MESSAGES = 8;
 const KEPT = 500;
@@ -37,15 +39,21 @@ interface Vetted {
 }
 
 function vet(schema: Json, what: string): Vetted {
-  const size = JSON.stringify(schema).length;
-  if (size > MAXIMUM_BYTES) {
-    const message = `a schema has at most ${MAXIMUM_BYTES} characters, this one ${size}; shorten it`;
-    return { workPerPlace: 0, violations: [{ problem: 'unsafe', path: what, message }] };
+  const oversized = tooLarge(schema);
+  if (oversized !== undefined) {
+    return { workPerPlace: 0, violations: [{ problem: 'unsafe', path: what, message: oversized }] };
   }
   const tree = readSchema(schema, what);
   if (tree.violations.some(isFatal)) return { tree, workPerPlace: 0, violations: tree.violations };
   const cost = costOf(tree);
   return { tree, workPerPlace: cost.workPerPlace, violations: [...tree.violations, ...cost.violations] };
+}
+
+function tooLarge(schema: Json): string | undefined {
+  if (jsonDepth(schema, MAXIMUM_NESTING) >= MAXIMUM_NESTING) return 'the schema nests too deep; flatten it';
+  const size = JSON.stringify(schema).length;
+  if (size > MAXIMUM_BYTES) return `a schema has at most ${MAXIMUM_BYTES} characters, this one ${size}; shorten it`;
+  return undefined;
 }
 
 function isFatal(violation: SchemaViolation): boolean {
@@ -66,7 +74,9 @@ export function createSchemaCompiler(): SchemaCompiler {
   const kept = new Map<string, SchemaCheck>();
   return {
     check(schema) {
-      const key = canonicalJson(schema);
+      const oversized = tooLarge(schema);
+      if (oversized !== undefined) throw new TemperError('TEMPER_FORGE_SCHEMA', oversized);
+      const key = JSON.stringify(schema);
       const found = kept.get(key) ?? compileSchema(schema);
       kept.delete(key);
       kept.set(key, found);
@@ -99,7 +109,7 @@ function boundedCheck(clean: Json, workPerPlace: number): SchemaCheck {
       return messages(every.errors ?? first.errors ?? []);
     } catch (error) {
       if (error instanceof PatternBudgetError) return ['the text is too long to be matched against the patterns'];
-      if (error instanceof RangeError) return ['the value nests too deep to be validated'];
+      if (error instanceof RangeError) return ['the value nests too deep, or holds text that is not Unicode'];
       throw error;
     }
   };
