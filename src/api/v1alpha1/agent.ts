@@ -8,7 +8,8 @@ import {
   ObjectName,
   Pattern,
   Patterns,
-  Quantity,
+  Bytes,
+  Cpu,
   ToolApi,
 } from './common.ts';
 import type { Resource } from './common.ts';
@@ -90,7 +91,7 @@ export const AgentSpec = Type.Object(
           costPerDay: Type.Optional(Decimal),
           costPerMonth: Type.Optional(Decimal),
           toolCallsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
-          networkBytesPerHour: Type.Optional(Quantity),
+          networkBytesPerHour: Type.Optional(Bytes),
         },
         closed,
       ),
@@ -98,10 +99,8 @@ export const AgentSpec = Type.Object(
     sandbox: Type.Optional(
       Type.Object(
         {
-          resources: Type.Optional(
-            Type.Object({ cpu: Type.Optional(Quantity), memory: Type.Optional(Quantity) }, closed),
-          ),
-          workspace: Type.Optional(Type.Object({ size: Type.Optional(Quantity) }, closed)),
+          resources: Type.Optional(Type.Object({ cpu: Type.Optional(Cpu), memory: Type.Optional(Bytes) }, closed)),
+          workspace: Type.Optional(Type.Object({ size: Type.Optional(Bytes) }, closed)),
         },
         closed,
       ),

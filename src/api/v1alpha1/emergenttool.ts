@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { Conditions, Duration, ForgeMode, Quantity, ToolApi, ToolName } from './common.ts';
+import { Conditions, Duration, ForgeMode, Bytes, ToolApi, ToolName } from './common.ts';
 import type { Resource } from './common.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -87,7 +87,7 @@ export const ToolArtifact = Type.Object(
       },
       closed,
     ),
-    limits: Type.Object({ duration: Duration, memory: Quantity }, closed),
+    limits: Type.Object({ duration: Duration, memory: Bytes }, closed),
   },
   closed,
 );

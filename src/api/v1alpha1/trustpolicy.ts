@@ -1,5 +1,16 @@
 import { Type, type Static } from 'typebox';
-import { Conditions, Decimal, Duration, LevelName, ModelName, Patterns, Percent, Quantity, ToolApi } from './common.ts';
+import {
+  Bytes,
+  Conditions,
+  Cpu,
+  Decimal,
+  Duration,
+  LevelName,
+  ModelName,
+  Patterns,
+  Percent,
+  ToolApi,
+} from './common.ts';
 import type { Resource } from './common.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -107,7 +118,7 @@ export const TrustPolicySpec = Type.Object(
             Type.Object(
               {
                 duration: Type.Optional(Duration),
-                memory: Type.Optional(Quantity),
+                memory: Type.Optional(Bytes),
                 sessionTools: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
                 agentTools: Type.Optional(Type.Integer({ minimum: 0, maximum: 500 })),
                 minTestCases: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
@@ -167,8 +178,8 @@ export const TrustPolicySpec = Type.Object(
           tokensPerDay: Type.Optional(Type.Integer({ minimum: 0 })),
           costPerDay: Type.Optional(Decimal),
           costPerMonth: Type.Optional(Decimal),
-          cpu: Type.Optional(Quantity),
-          memory: Type.Optional(Quantity),
+          cpu: Type.Optional(Cpu),
+          memory: Type.Optional(Bytes),
         },
         closed,
       ),

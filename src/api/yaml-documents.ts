@@ -1,0 +1,208 @@
+import { LineCounter, isAlias, isMap, isScalar, isSeq, parseAllDocuments } from 'yaml';
+import type { Document, Node, YAMLError, YAMLMap } from 'yaml';
+import type { Json, JsonObject } from '../lib/json.ts';
+import type { Finding, Path } from './findings.ts';
+
+export interface Position {
+  /** Both count from 1. */
+  line: number;
+  column: number;
+}
+
+export interface ParsedDocument {
+  value: Json;
+  /** Where the member is written, or the nearest one around it that is. */
+  locate(path: Path): Position;
+  /** The scalar as it was written, when it is one: `2.00`, not 2. */
+  source(path: Path): string | undefined;
+}
+
+/** A mistake in the YAML itself. */
+export interface Flaw extends Finding {
+  position: Position;
+}
+
+export interface ParsedText {
+  documents: ParsedDocument[];
+  flaws: Flaw[];
+}
+
+const MAX_DEPTH = 64;
+const MAX_NODES = 100_000;
+const MAX_ALIASES = 100;
+const MAX_FLAWS = 20;
+
+/**
+ * Reads YAML 1.2 or JSON text of a stranger: several documents, with the place of every member. Aliases are followed
+ * within a budget, keys that stand twice are flaws, and nothing of the text is ever code or a type of its own.
+ */
+export function parseDocuments(text: string): ParsedText {
+  const lines = new LineCounter();
+  const parsed = parseAllDocuments(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    // Its own check is quadratic in the number of keys; the walk below does it.
+    uniqueKeys: false,
+    schema: 'core',
+    version: '1.2',
+    stringKeys: true,
+    logLevel: 'silent',
+  });
+  const found: ParsedText = { documents: [], flaws: [] };
+  if (!Array.isArray(parsed)) return found;
+  for (const document of parsed) {
+    const positionOf = (offset: number): Position => position(lines, offset);
+    const troubles = [...document.errors, ...document.warnings].slice(0, MAX_FLAWS);
+    if (troubles.length > 0) {
+      found.flaws.push(...troubles.map((trouble) => syntaxFlaw(trouble, positionOf)));
+      continue;
+    }
+    readDocument(document, positionOf, found);
+  }
+  return found;
+}
+
+function readDocument(document: Document, positionOf: (offset: number) => Position, found: ParsedText): void {
+  if (document.contents === null) return;
+  const walk = new Walk(document, positionOf);
+  const value = walk.value(document.contents, 0);
+  found.flaws.push(...walk.flaws);
+  if (value === undefined || value === null || walk.spent) return;
+  found.documents.push({
+    value,
+    locate: (path) => walk.locate(path),
+    source: (path) => walk.source(path),
+  });
+}
+
+class Walk {
+  readonly flaws: Flaw[] = [];
+  /** A budget ran out, so that the value is not whole. */
+  spent = false;
+  private readonly document: Document;
+  private readonly positionOf: (offset: number) => Position;
+  private nodes = 0;
+  private aliases = 0;
+
+  constructor(document: Document, positionOf: (offset: number) => Position) {
+    this.document = document;
+    this.positionOf = positionOf;
+  }
+
+  /** The JSON value of a node; undefined when a budget is spent, with one flaw that says so. */
+  value(node: unknown, depth: number): Json | undefined {
+    this.nodes += 1;
+    if (this.nodes > MAX_NODES)
+      return this.refuse(node, 'alias-bomb', `the document has more than ${MAX_NODES} values`);
+    if (depth > MAX_DEPTH) return this.refuse(node, 'depth', `values are nested deeper than ${MAX_DEPTH}`);
+    if (isAlias(node)) {
+      this.aliases += 1;
+      if (this.aliases > MAX_ALIASES) {
+        return this.refuse(node, 'alias-bomb', `the document uses more than ${MAX_ALIASES} aliases`);
+      }
+      return this.value(node.resolve(this.document), depth + 1);
+    }
+    if (isMap(node)) return this.map(node, depth);
+    if (isSeq(node)) return node.items.map((item) => this.value(item, depth + 1) ?? null);
+    return isScalar(node) ? scalarValue(node.value) : null;
+  }
+
+  locate(path: Path): Position {
+    let offset = offsetOf(this.document.contents);
+    let node: unknown = this.document.contents;
+    for (const segment of path) {
+      const step = this.step(node, segment);
+      if (step === undefined) break;
+      offset = step.offset ?? offset;
+      node = step.value;
+    }
+    return this.positionOf(offset ?? 0);
+  }
+
+  source(path: Path): string | undefined {
+    let node: unknown = this.document.contents;
+    for (const segment of path) node = this.step(node, segment)?.value;
+    return isScalar(node) ? node.source : undefined;
+  }
+
+  private step(node: unknown, segment: string | number): { value: unknown; offset: number | undefined } | undefined {
+    const target = isAlias(node) ? node.resolve(this.document) : node;
+    if (isSeq(target) && typeof segment === 'number') {
+      const item = target.items[segment];
+      return item === undefined ? undefined : { value: item, offset: offsetOf(item) };
+    }
+    if (!isMap(target)) return undefined;
+    const pair = target.items.findLast((candidate) => keyText(candidate.key) === String(segment));
+    return pair === undefined ? undefined : { value: pair.value, offset: offsetOf(pair.key) };
+  }
+
+  private map(node: YAMLMap, depth: number): JsonObject {
+    const members: JsonObject = {};
+    for (const pair of node.items) {
+      const key = keyText(pair.key);
+      if (Object.hasOwn(members, key)) this.duplicate(pair.key, key);
+      const value = this.value(pair.value, depth + 1) ?? null;
+      // Assigning `__proto__` would set the prototype; as a member of its own it is refused as unknown, like any other.
+      Object.defineProperty(members, key, { value, enumerable: true, writable: true, configurable: true });
+    }
+    return members;
+  }
+
+  private duplicate(key: unknown, name: string): void {
+    if (this.flaws.length >= MAX_FLAWS) return;
+    this.flaws.push({
+      path: [name],
+      rule: 'duplicate-key',
+      message: `the key ${JSON.stringify(name.slice(0, 64))} stands twice in the same map`,
+      fix: 'keep one of them',
+      position: this.positionOf(offsetOf(key) ?? 0),
+    });
+  }
+
+  private refuse(node: unknown, rule: string, message: string): undefined {
+    this.spent = true;
+    if (!this.flaws.some((flaw) => flaw.rule === rule)) {
+      const fix = 'write the values out, in several documents where there are many';
+      this.flaws.push({ path: [], rule, message, fix, position: this.positionOf(offsetOf(node) ?? 0) });
+    }
+    return undefined;
+  }
+}
+
+function scalarValue(value: unknown): Json {
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+  return null;
+}
+
+function keyText(key: unknown): string {
+  return isScalar(key) ? String(key.value) : '';
+}
+
+function offsetOf(node: unknown): number | undefined {
+  return (node as Node | null)?.range?.[0];
+}
+
+function position(lines: LineCounter, offset: number): Position {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+const SYNTAX_FIXES: Readonly<Record<string, string>> = {
+  TAB_AS_INDENT: 'indent with spaces',
+  MISSING_CHAR: 'close the quote or the bracket',
+  BAD_INDENT: 'line it up with the members beside it',
+  TAG_RESOLVE_FAILED: 'write the value without a tag',
+  KEY_OVER_1024_CHARS: 'shorten the key',
+};
+
+function syntaxFlaw(error: YAMLError, positionOf: (offset: number) => Position): Flaw {
+  const deep = error.message.includes('call stack');
+  return {
+    path: [],
+    rule: error.code === 'TAB_AS_INDENT' ? 'yaml-tabs' : deep ? 'depth' : 'yaml-syntax',
+    message: deep ? 'values are nested far too deep' : error.message,
+    fix: deep ? 'flatten the document' : (SYNTAX_FIXES[error.code] ?? 'correct the YAML at this place'),
+    position: positionOf(error.pos[0]),
+  };
+}
