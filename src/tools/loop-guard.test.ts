@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { Json } from '../lib/json.ts';
 import { createLoopGuard, type LoopGuard } from './loop-guard.ts';
 

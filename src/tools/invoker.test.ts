@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { AuditRecord } from '../audit/port.ts';
+import { systemClock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import type { Amounts, Denial, Reservation } from '../ledger/port.ts';
+import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
+import type { ApprovalDecision, Ask } from './approvals.ts';
+import type { CallContext, CallerContext, Tool, ToolResult } from './contract.ts';
+import { type CompletedCall, createInvoker } from './invoker.ts';
+import { createLoopGuard } from './loop-guard.ts';
+import { createSchemaCompiler } from './schemas.ts';
+import { createToolView } from './view.ts';
+
+const caller: CallerContext = { agent: 'analyst', namespace: 'team', session: 's-1', rootMessage: 'm-1', stack: [] };
+
+function anOp(milliseconds = 5_000): Op {
+  return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'call-1' };
+}
+
+function aTool(
+  name: string,
+  call: (input: Json, context: CallContext) => Promise<Json>,
+  digest?: `sha256:${string}`,
+): Tool {
+  return {
+    descriptor: {
+      name,
+      description: name,
+      inputSchema: {
+        type: 'object',
+        properties: { n: { type: 'number' } },
+        required: ['n'],
+        additionalProperties: false,
+      },
+      category: 'other',
+      action: 'code:read',
+      sideEffects: false,
+      locality: 'Local',
+      ...(digest === undefined ? {} : { forged: { digest, tier: 'Session' } }),
+    },
+    call,
+  };
+}
+
+interface World {
+  tools: Tool[];
+  decide?(request: PolicyRequest): Decision;
+  reserve?(maximum: Amounts): Reservation | Denial;
+  answer?: ApprovalDecision;
+  timeout?: number;
+}
+
+/** An invoker over the real schema compiler and loop guard; what the policy, the ledger and people say is given. */
+function aWorld(world: World) {
+  const audited: AuditRecord[] = [];
+  const observed: CompletedCall[] = [];
+  const asked: Ask[] = [];
+  let settled = 0;
+  const allow: Decision = { effect: 'Allow', rule: 'test', reason: 'allowed', risk: 'low' };
+  const decide = world.decide ?? (() => allow);
+  const decider = { decide } as unknown as Decider;
+  const guard = createLoopGuard();
+  const view = createToolView(world.tools);
+  const invoker = createInvoker({
+    view: () => view,
+    decider: () => decider,
+    loopGuard: () => guard,
+    ledger: {
+      reserve: async (maximum) => world.reserve?.(maximum) ?? { granted: true, id: 'r' },
+      settle: async () => {
+        settled += 1;
+      },
+      usage: () => Promise.reject(new Error('not asked')),
+    },
+    approvals: {
+      request: async (ask) => {
+        asked.push(ask);
+        return 'request-1';
+      },
+      decided: async () => world.answer ?? { decision: 'Approve', by: 'person/kim', reason: 'fine' },
+    },
+    audit: {
+      append: async (record) => {
+        audited.push(record);
+      },
+    },
+    schemas: createSchemaCompiler(),
+    events: () => {},
+    clock: systemClock,
+    toolTimeoutMilliseconds: world.timeout ?? 1_000,
+    observe: async (call) => {
+      observed.push(call);
+    },
+  });
+  return { invoker, audited, observed, asked, settled: () => settled };
+}
+
+function codeOf(result: ToolResult): string {
+  return result.ok ? 'ok' : result.error.code;
+}
+
+const double = aTool('double', async (input) => ({ n: 2 * Number((input as { n: number }).n) }));
+
+describe('the invoker', () => {
+  it('calls a permitted tool with a copy of its arguments, and keeps one record', async () => {
+    const given = { n: 918273645546 };
+    const keeper = aTool('keeper', async (input) => {
+      (input as { n: number }).n = 0;
+      return null;
+    });
+    const { invoker, audited, observed, settled } = aWorld({ tools: [double, keeper] });
+    const result = await invoker.invoke('double', given, caller, anOp());
+    assert.deepEqual(result.ok && result.output, { n: 1836547291092 });
+    await invoker.invoke('keeper', given, caller, anOp());
+    assert.deepEqual(given, { n: 918273645546 });
+    assert.equal(audited.length, 2);
+    assert.equal(observed.length, 2);
+    assert.equal(settled(), 2);
+    assert.ok(!JSON.stringify(audited).includes('918273645546'), 'arguments are not in the record');
+  });
+
+  it('names the closest tools when there is none of the name', async () => {
+    const { invoker, observed, audited } = aWorld({ tools: [double] });
+    const result = await invoker.invoke('doubel', { n: 1 }, caller, anOp());
+    assert.equal(codeOf(result), 'TEMPER_TOOL_NOT_FOUND');
+    assert.match(result.ok ? '' : result.error.message, /did you mean "double"/);
+    assert.equal(observed.length, 0, 'a call that never reached a tool is no use of one');
+    assert.equal(audited.length, 1);
+  });
+
+  it('refuses arguments that break the schema before the tool sees them', async () => {
+    const { invoker, observed } = aWorld({ tools: [double] });
+    const result = await invoker.invoke('double', { n: 'x' }, caller, anOp());
+    assert.equal(codeOf(result), 'TEMPER_TOOL_INPUT_INVALID');
+    assert.equal(observed.length, 0);
+  });
+
+  it('does not list what it would refuse, and refuses with the rule', async () => {
+    const no: Decision = { effect: 'Deny', rule: 'grant.tools', reason: 'not granted', risk: 'low' };
+    const { invoker } = aWorld({ tools: [double], decide: () => no });
+    assert.deepEqual(invoker.visible(caller), []);
+    const result = await invoker.invoke('double', { n: 1 }, caller, anOp());
+    assert.deepEqual(result.ok ? undefined : result.error, {
+      code: 'TEMPER_POLICY_DENIED',
+      message: 'not granted',
+      rule: 'grant.tools',
+    });
+  });
+
+  it('refuses a call whose arguments the policy denies, though the tool is listed', async () => {
+    const decide = (request: PolicyRequest): Decision => {
+      const effect = request.kind === 'Tool' && request.arguments !== undefined ? 'Deny' : 'Allow';
+      return { effect, rule: 'arguments', reason: 'n is pinned', risk: 'low' };
+    };
+    const { invoker } = aWorld({ tools: [double], decide });
+    assert.equal(invoker.visible(caller).length, 1);
+    assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_POLICY_DENIED');
+  });
+
+  it('waits for a person where the decision says so, and takes no for an answer', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'a person decides', risk: 'high' };
+    const yes = aWorld({ tools: [double], decide: () => ask });
+    assert.equal(codeOf(await yes.invoker.invoke('double', { n: 1 }, caller, anOp())), 'ok');
+    assert.equal(yes.asked.length, 1);
+    const no = aWorld({
+      tools: [double],
+      decide: () => ask,
+      answer: { decision: 'Deny', by: 'person/kim', reason: 'not now' },
+    });
+    assert.equal(codeOf(await no.invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_APPROVAL_DENIED');
+    assert.equal(no.observed.length, 0);
+    assert.equal(no.settled(), 1);
+  });
+
+  it('asks again for the same tool with other arguments', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'a person decides', risk: 'high' };
+    const { invoker, asked } = aWorld({ tools: [double], decide: () => ask });
+    await invoker.invoke('double', { n: 1 }, caller, anOp());
+    await invoker.invoke('double', { n: 2 }, caller, anOp());
+    assert.notEqual(asked[0]?.subject, asked[1]?.subject);
+  });
+
+  it('says which quota is used up and when it opens', async () => {
+    const denial: Denial = {
+      granted: false,
+      quota: 'spec.quotas.toolCallsPerMinute',
+      limit: 60,
+      used: 60,
+      resumesAt: '2026-01-01T00:01:00.000Z',
+    };
+    const { invoker } = aWorld({ tools: [double], reserve: () => denial });
+    const result = await invoker.invoke('double', { n: 1 }, caller, anOp());
+    assert.equal(codeOf(result), 'TEMPER_QUOTA_EXCEEDED');
+    assert.match(result.ok ? '' : result.error.message, /60 of 60 .*toolCallsPerMinute.*00:01:00/);
+  });
+
+  it('gives up on a tool that ignores its deadline', async () => {
+    const deaf = aTool('deaf', () => new Promise(() => {}));
+    const { invoker } = aWorld({ tools: [deaf], timeout: 30 });
+    assert.equal(codeOf(await invoker.invoke('deaf', { n: 1 }, caller, anOp())), 'TEMPER_TOOL_TIMEOUT');
+    assert.equal(codeOf(await invoker.invoke('deaf', { n: 2 }, caller, anOp(10))), 'TEMPER_TOOL_TIMEOUT');
+  });
+
+  it('tells a withdrawn call from a slow one', async () => {
+    const deaf = aTool('deaf', () => new Promise(() => {}));
+    const { invoker } = aWorld({ tools: [deaf] });
+    const controller = new AbortController();
+    const pending = invoker.invoke('deaf', { n: 1 }, caller, { ...anOp(), signal: controller.signal });
+    controller.abort(new Error('enough'));
+    assert.equal(codeOf(await pending), 'TEMPER_CANCELLED');
+  });
+
+  it('lets a tool call another through the same checks, and stops circles and depth', async () => {
+    const outer = aTool('outer', async (input, context) => {
+      const inner = await context.invoke('double', input, context.op);
+      if (!inner.ok) throw new TemperError(inner.error.code, inner.error.message);
+      return inner.output;
+    });
+    const circle = aTool('circle', async (input, context) => {
+      const again = await context.invoke('circle', input, context.op);
+      return codeOf(again);
+    });
+    const { invoker, audited } = aWorld({ tools: [double, outer, circle] });
+    const result = await invoker.invoke('outer', { n: 4 }, caller, anOp());
+    assert.deepEqual(result.ok && result.output, { n: 8 });
+    assert.deepEqual(
+      audited.map((record) => record.facts['depth']),
+      [1, 0],
+    );
+    const round = await invoker.invoke('circle', { n: 1 }, caller, anOp());
+    assert.equal(round.ok && round.output, 'TEMPER_TOOL_RECURSION');
+    const deep = { ...caller, stack: ['a', 'b', 'c', 'd', 'e'] };
+    assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, deep, anOp())), 'TEMPER_TOOL_RECURSION');
+  });
+
+  it('calls a pinned tool only while its digest is the one that was pinned', async () => {
+    const digest = `sha256:${'a'.repeat(64)}` as const;
+    const forged = aTool('forged', async () => 1, digest);
+    const { invoker } = aWorld({ tools: [forged] });
+    assert.equal(codeOf(await invoker.invoke(`forged@${digest}`, { n: 1 }, caller, anOp())), 'ok');
+    const other = `forged@sha256:${'b'.repeat(64)}`;
+    assert.equal(codeOf(await invoker.invoke(other, { n: 1 }, caller, anOp())), 'TEMPER_TOOL_NOT_FOUND');
+  });
+
+  it('stops repetition without progress', async () => {
+    const still = aTool('still', async () => 'same');
+    const { invoker } = aWorld({ tools: [still] });
+    const codes: string[] = [];
+    for (let turn = 0; turn < 8; turn += 1) codes.push(codeOf(await invoker.invoke('still', { n: 1 }, caller, anOp())));
+    assert.equal(codes[0], 'ok');
+    assert.equal(codes.at(-1), 'TEMPER_LOOP_DETECTED');
+  });
+
+  it('shows no raw text of a thrown stranger', async () => {
+    const rude = aTool('rude', async () => {
+      throw new Error('red\u001b[31m\nand more');
+    });
+    const { invoker } = aWorld({ tools: [rude] });
+    const result = await invoker.invoke('rude', { n: 1 }, caller, anOp());
+    assert.equal(codeOf(result), 'TEMPER_TOOL_FAILED');
+    assert.ok(!result.ok && !result.error.message.includes('\u001b') && !result.error.message.includes('\n'));
+  });
+});
+
+describe('a tool view', () => {
+  it('refuses two tools of one name', () => {
+    assert.throws(() => createToolView([double], [double]), TemperError);
+  });
+});
