@@ -23,6 +23,22 @@ export interface ChainedRecord extends AuditRecord {
   digest: string;
 }
 
+/** The last record known to have been written. Kept elsewhere, it shows what a chain alone cannot: that its end was cut off. */
+export interface Checkpoint {
+  seq: number;
+  digest: string;
+}
+
 export interface Audit {
+  /** Resolves when the record is durable. Throws TEMPER_AUDIT_BROKEN when another writer was there, and at every call after that. */
   append(record: AuditRecord): Promise<void>;
+}
+
+/** The whole chain, for who decides by it. */
+export interface AuditTrail extends Audit {
+  /** Every record, in order, verified. Throws TEMPER_AUDIT_BROKEN and names the first record that does not fit. */
+  records(): Promise<ChainedRecord[]>;
+  head(): Checkpoint | undefined;
+  /** Resolves when the stored checkpoint names the last record. Call it before the process ends. */
+  flush(): Promise<void>;
 }

@@ -185,6 +185,10 @@ export const ERROR_CODES = {
   },
   TEMPER_JUDGE_REFUSED: { meaning: 'The judge refused the tool.', fix: 'The message has its reasons.' },
 
+  TEMPER_TOOL_DEMOTED: {
+    meaning: 'This very tool was taken out of service, by a person or by its own record.',
+    fix: 'Forge a corrected one; the same bytes stay out.',
+  },
   TEMPER_PROMOTION_NOT_READY: {
     meaning: 'The record of the tool does not meet the rule for the next tier.',
     fix: 'The message lists what is missing.',
@@ -235,6 +239,10 @@ export const ERROR_CODES = {
     fix: 'Correct the line the message names.',
   },
 
+  TEMPER_SESSION_INVALID: {
+    meaning: 'A message names no session, or one whose id is malformed.',
+    fix: 'Send the message in a session; the message says what an id looks like.',
+  },
   TEMPER_TURN_LIMIT: {
     meaning: 'The agent used all its model turns for one message.',
     fix: 'Ask for less at once, or raise the limit.',

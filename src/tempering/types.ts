@@ -1,19 +1,27 @@
-import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { Tier } from '../api/v1alpha1/common.ts';
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { Verdict } from '../forge/types.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Outcome } from '../sandbox/port.ts';
-import type { Verdict } from '../forge/types.ts';
 
 /** A forged tool with its place in the world. */
 export interface RegisteredTool {
+  /** Where it is stored: `<collection>/<object name>`. One for each tier, owner and digest. */
+  object: string;
   artifact: ToolArtifact;
   digest: Digest;
   tier: Tier;
+  /** Who forged it, in which session; a Shared tool belongs to nobody and keeps this as its origin. */
   owner: { agent: string; namespace: string; session: string };
+  /** Those who had a hand in it, as `agent/<name>` or `person/<name>`. They may not approve it. */
   contributors: string[];
   verdicts: Verdict[];
+  /** The model that wrote it. It may not review it. */
+  authorModel: string;
+  /** The source is not part of the stored object, so the tool can be neither Shared nor exported. */
+  sourceWithheld: boolean;
   /** RFC 3339. */
   acceptedAt: string;
   active: boolean;
@@ -21,15 +29,20 @@ export interface RegisteredTool {
   inactiveReason?: string;
 }
 
+/** An agent in one of its sessions: what decides which tools are seen. */
+export interface ToolScope {
+  agent: string;
+  namespace: string;
+  session: string;
+}
+
 /** One valid or failed use. Inputs are kept (at most 50 a tool, 32 KiB each), since promotion re-runs them. */
-export interface ToolUse {
+export interface ToolUse extends ToolScope {
   digest: Digest;
   /** Claimed by a pod, or observed by the engine. */
   evidence: 'observed' | 'claimed';
-  session: string;
   rootMessage: string;
   input: Json;
-  inputDigest: Digest;
   succeeded: boolean;
   milliseconds: number;
   /** RFC 3339. */
@@ -40,12 +53,28 @@ export interface ToolStatistics {
   totalUses: number;
   successes: number;
   failures: number;
+  /** How many of the uses were only claimed. */
+  claimedUses: number;
+  /** Counted up to 200. */
   distinctInputs: number;
+  /** Counted up to 200. */
   rootMessages: number;
+  /** Agents that used it; counted up to 200. */
+  agents: number;
   averageMilliseconds: number;
-  /** 0 to 1. */
+  /** 0 to 1; 0 before the first use. */
   successRate: number;
+  /** Of the last 20 uses: how many there were and how many failed. */
+  recent: { uses: number; failures: number };
   lastUsedAt?: string;
+}
+
+/** An input kept for re-runs. */
+export interface RecordedInput {
+  digest: Digest;
+  /** Digest of the root message it came with; inputs of one message are one witness. */
+  root: string;
+  input: Json;
 }
 
 /** Runs a tool where its author never was. Expected outputs stay outside. */

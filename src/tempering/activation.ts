@@ -1,0 +1,90 @@
+import type { ChainedRecord } from '../audit/port.ts';
+import { type Json, member } from '../lib/json.ts';
+
+/** What the provenance chain says of one stored object. Files say what a tool is; only the chain says whether it may run. */
+export interface Activation {
+  object: string;
+  digest: string;
+  namespace: string;
+  /** For tier Session: the session it lives in. */
+  session?: string;
+  /** Digest of the accepted tool with its tier, owner, contributors and verdicts. */
+  record: string;
+  active: boolean;
+  reason?: string;
+}
+
+export interface ActivationLedger {
+  byObject: Map<string, Activation>;
+  /** Digests taken out of service: in one namespace (`<namespace> <digest>`) or everywhere (`* <digest>`). */
+  demoted: Map<string, string>;
+}
+
+export function demotionKey(digest: string, namespace = '*'): string {
+  return `${namespace} ${digest}`;
+}
+
+/** Reads the chain from its beginning; later records stand over earlier ones. */
+export function foldActivations(records: readonly ChainedRecord[]): ActivationLedger {
+  const ledger: ActivationLedger = { byObject: new Map(), demoted: new Map() };
+  for (const record of records) apply(ledger, record);
+  return ledger;
+}
+
+function apply(ledger: ActivationLedger, record: ChainedRecord): void {
+  switch (record.action) {
+    case 'tool.accepted':
+    case 'tool.promoted':
+      activate(ledger, record);
+      return;
+    case 'tool.withdrawn':
+      deactivate(ledger, (item) => item.object === text(record.facts, 'object'), 'its registration was not completed');
+      return;
+    case 'tool.demoted':
+      demote(ledger, record);
+      return;
+    case 'session.closed':
+      for (const item of ledger.byObject.values()) {
+        if (item.session === record.subject) ledger.byObject.delete(item.object);
+      }
+      return;
+    default:
+  }
+}
+
+function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedRecord): void {
+  const object = text(facts, 'object');
+  const superseded = member(facts, 'supersedes');
+  if (action === 'tool.promoted' && Array.isArray(superseded)) {
+    deactivate(ledger, (item) => superseded.includes(item.object), `promoted as ${object}`);
+  }
+  ledger.byObject.set(object, {
+    object,
+    digest: subject,
+    namespace: text(facts, 'namespace'),
+    ...(member(facts, 'tier') === 'Session' ? { session: text(facts, 'session') } : {}),
+    record: text(facts, 'record'),
+    active: true,
+  });
+}
+
+function demote(ledger: ActivationLedger, { subject, facts }: ChainedRecord): void {
+  const namespace = member(facts, 'namespace');
+  const everywhere = typeof namespace !== 'string';
+  const reason = `demoted: ${text(facts, 'reason')}`;
+  ledger.demoted.set(demotionKey(subject, everywhere ? undefined : namespace), reason);
+  deactivate(ledger, (item) => item.digest === subject && (everywhere || item.namespace === namespace), reason);
+}
+
+function deactivate(ledger: ActivationLedger, concerns: (item: Activation) => boolean, reason: string): void {
+  for (const item of ledger.byObject.values()) {
+    if (!item.active || !concerns(item)) continue;
+    item.active = false;
+    item.reason = reason;
+  }
+}
+
+function text(facts: Json, key: string): string {
+  const value = member(facts, key);
+  return typeof value === 'string' ? value : '';
+}

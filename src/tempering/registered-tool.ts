@@ -1,0 +1,94 @@
+import type { Tier } from '../api/v1alpha1/common.ts';
+import type { Accepted, ForgeCaller, Verdict } from '../forge/types.ts';
+import type { Digest } from '../lib/canonical.ts';
+import { TemperError } from '../lib/errors.ts';
+import { artifactDigest } from './documents.ts';
+import { objectPath, type ToolLimits } from './scopes.ts';
+import type { RegisteredTool } from './types.ts';
+
+export interface PromotionOrder {
+  digest: Digest;
+  owner: { agent: string; namespace: string };
+  to: 'Agent' | 'Shared';
+  /** Those of the panel, added to what the tool has. */
+  verdicts: readonly Verdict[];
+  actor: string;
+  limits: ToolLimits;
+  /** Keep the source out of the object. */
+  sourceWithheld: boolean;
+}
+
+/** An accepted forge as a tool of its session. Refuses what no judge approved. */
+export function sessionTool(accepted: Accepted, caller: ForgeCaller, acceptedAt: string): RegisteredTool {
+  const { artifact, digest, verdict } = accepted;
+  if (artifactDigest(artifact) !== digest) {
+    throw new TemperError(
+      'TEMPER_INTERNAL',
+      `the artifact of "${artifact.name}" does not have the digest it was accepted with`,
+    );
+  }
+  if (verdict === undefined)
+    throw new TemperError(
+      'TEMPER_JUDGE_UNAVAILABLE',
+      `"${artifact.name}" was judged by nobody; name a judge in TrustPolicy spec.models.judge`,
+    );
+  if (!verdict.approved)
+    throw new TemperError('TEMPER_JUDGE_REFUSED', `the judge refused "${artifact.name}": ${verdict.reasoning}`);
+  const { agent, namespace, session, authorModel } = caller;
+  const owner = { agent, namespace, session };
+  return {
+    object: objectPath(artifact.name, 'Session', owner, digest),
+    artifact,
+    digest,
+    tier: 'Session',
+    owner,
+    contributors: [`agent/${agent}`],
+    verdicts: [verdict],
+    authorModel,
+    sourceWithheld: false,
+    acceptedAt,
+    active: true,
+  };
+}
+
+/** The tool one tier below, and every object the new one takes the place of. */
+export function candidatesFor(
+  order: PromotionOrder,
+  actives: readonly RegisteredTool[],
+): { lower: RegisteredTool; replaces: RegisteredTool[] } {
+  const from: Tier = order.to === 'Agent' ? 'Session' : 'Agent';
+  const same = actives.filter(
+    ({ digest, owner }) => digest === order.digest && owner.namespace === order.owner.namespace,
+  );
+  const lower = same.find(({ tier, owner }) => tier === from && owner.agent === order.owner.agent);
+  if (lower === undefined) {
+    throw new TemperError(
+      'TEMPER_PROMOTION_NOT_READY',
+      `no active tool ${order.digest} at tier ${from} belongs to agent "${order.owner.agent}"; a tool rises one tier at a time`,
+    );
+  }
+  const replaces =
+    order.to === 'Agent'
+      ? same.filter(({ tier, owner }) => tier === 'Session' && owner.agent === order.owner.agent)
+      : same.filter(({ tier }) => tier !== 'Shared');
+  return { lower, replaces };
+}
+
+/** The new object one tier up; the old one is never edited. */
+export function promotedTool(lower: RegisteredTool, order: PromotionOrder, acceptedAt: string): RegisteredTool {
+  const sourceWithheld = lower.sourceWithheld || order.sourceWithheld;
+  if (order.to === 'Shared' && sourceWithheld) {
+    throw new TemperError(
+      'TEMPER_PROMOTION_NOT_READY',
+      `"${lower.artifact.name}" keeps its source out of the object, so it stays at tier Agent; set forge.persistSource and forge it again`,
+    );
+  }
+  return {
+    ...lower,
+    object: objectPath(lower.artifact.name, order.to, lower.owner, lower.digest),
+    tier: order.to,
+    verdicts: [...lower.verdicts, ...order.verdicts],
+    sourceWithheld,
+    acceptedAt,
+  };
+}

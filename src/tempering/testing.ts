@@ -1,0 +1,100 @@
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import { openAudit } from '../audit/recorded.ts';
+import type { Accepted, ForgeCaller, Verdict } from '../forge/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import { memoryRecords, type RecordStore } from '../lib/records.ts';
+import { artifactDigest } from './documents.ts';
+import { openRegistry, type Registry } from './registry.ts';
+import type { ToolUse } from './types.ts';
+
+/** Builders for the tests of this room. */
+
+/** A clock that stands still until it is moved. */
+export interface HandClock extends Clock {
+  advance(milliseconds: number): void;
+}
+
+export function handClock(start = '2026-03-01T09:00:00.000Z'): HandClock {
+  let time = Date.parse(start);
+  return {
+    now: () => new Date(time),
+    monotonic: () => time,
+    sleep: () => new Promise(() => undefined),
+    advance: (milliseconds) => {
+      time += milliseconds;
+    },
+  };
+}
+
+export function anOp(): Op {
+  return { signal: new AbortController().signal, deadline: Number.MAX_SAFE_INTEGER, key: 'test' };
+}
+
+export function anArtifact(name = 'double', changes: Partial<ToolArtifact> = {}): ToolArtifact {
+  return {
+    name,
+    description: 'Doubles a number.',
+    inputSchema: '{"properties":{"value":{"type":"number"}},"required":["value"],"type":"object"}',
+    outputSchema: '{"properties":{"result":{"type":"number"}},"required":["result"],"type":"object"}',
+    implementation: { mode: 'Sandbox', source: 'function execute(input) { return { result: input.value * 2 }; }' },
+    tests: [{ input: '{"value":2}', expectedOutput: '{"result":4}' }],
+    requires: { apis: [], domains: [], paths: [] },
+    limits: { duration: '1s', memory: '64Mi' },
+    ...changes,
+  };
+}
+
+export function aVerdict(changes: Partial<Verdict> = {}): Verdict {
+  return {
+    approved: true,
+    confidence: 0.93,
+    reasoning: 'sound',
+    model: 'replay/judge',
+    promptDigest: 'sha256:0',
+    ...changes,
+  };
+}
+
+export function anAcceptance(artifact: ToolArtifact = anArtifact(), changes: Partial<Accepted> = {}): Accepted {
+  return {
+    accepted: true,
+    artifact,
+    digest: artifactDigest(artifact),
+    evidence: { tests: [], milliseconds: 1, heapBytes: 1, warnings: [] },
+    verdict: aVerdict(),
+    gates: [],
+    ...changes,
+  };
+}
+
+export function aCaller(changes: Partial<ForgeCaller> = {}): ForgeCaller {
+  return {
+    agent: 'analyst',
+    namespace: 'team-a',
+    session: 's-1',
+    rootMessage: 'm-1',
+    authorModel: 'replay/author',
+    ...changes,
+  };
+}
+
+export function aUse(artifact: ToolArtifact, input: Json, changes: Partial<ToolUse> = {}): ToolUse {
+  const { agent, namespace, session, rootMessage } = aCaller();
+  return {
+    ...{ agent, namespace, session, rootMessage },
+    digest: artifactDigest(artifact),
+    evidence: 'observed',
+    input,
+    succeeded: true,
+    milliseconds: 2,
+    time: '2026-03-01T09:00:01.000Z',
+    ...changes,
+  };
+}
+
+export async function aRegistry(records: RecordStore = memoryRecords(), clock: Clock = handClock()): Promise<Registry> {
+  const audit = await openAudit({ records, clock });
+  return openRegistry({ records, audit, clock, builtIn: new Set(['file_read']) });
+}

@@ -1,0 +1,142 @@
+import { canonicalJson, type Digest, sha256 } from '../lib/canonical.ts';
+import { isJsonObject, type JsonObject } from '../lib/json.ts';
+import type { RecordStore } from '../lib/records.ts';
+import { hexOf, segment } from './object-name.ts';
+import type { RecordedInput, ToolStatistics, ToolUse } from './types.ts';
+import {
+  type CountedUse,
+  countUse,
+  emptyUseRecord,
+  KEPT_INPUT_BYTES,
+  statisticsOf,
+  type UseRecord,
+} from './use-record.ts';
+
+/** Uses by namespace and digest: never shared across tenants. */
+export interface UseStore {
+  /** Durable when it resolves. Uses of one tool that come together are written together. */
+  record(use: ToolUse): Promise<void>;
+  statistics(digest: Digest, namespace: string): Promise<ToolStatistics>;
+  recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
+  forget(digest: Digest, namespace: string): Promise<void>;
+}
+
+/** One tool's record in memory, with the write under way. */
+interface Slot {
+  record: UseRecord;
+  dirty: boolean;
+  writing: Promise<void> | undefined;
+  /** Inputs that have to be on disk before the record names them, and those to remove after. */
+  fresh: Map<Digest, RecordedInput>;
+  evicted: Digest[];
+}
+
+export function createUseStore(records: RecordStore): UseStore {
+  const slots = new Map<string, Promise<Slot>>();
+  const slotOf = (digest: Digest, namespace: string): Promise<Slot> => {
+    const key = `${namespace}\n${digest}`;
+    const found = slots.get(key) ?? loadSlot(records, digest, namespace);
+    slots.set(key, found);
+    return found;
+  };
+  return {
+    async record(use) {
+      const slot = await slotOf(use.digest, use.namespace);
+      const counted = measure(use);
+      const effect = countUse(slot.record, counted);
+      slot.record = effect.record;
+      if (effect.keep)
+        slot.fresh.set(counted.inputDigest, { digest: counted.inputDigest, root: counted.root, input: use.input });
+      if (effect.evict !== undefined) slot.evicted.push(effect.evict);
+      slot.dirty = true;
+      await persist(records, slot);
+    },
+    async statistics(digest, namespace) {
+      return statisticsOf((await slotOf(digest, namespace)).record);
+    },
+    async recordedInputs(digest, namespace) {
+      const slot = await slotOf(digest, namespace);
+      await slot.writing;
+      const found: RecordedInput[] = [];
+      for (const kept of slot.record.kept) {
+        const input = await records.get(inputsOf(slot.record), hexOf(kept.digest));
+        // The file may have been changed by hand; what does not match its digest is nobody's input.
+        if (input !== undefined && sha256(canonicalOrRaw(input).text) === kept.digest) found.push({ ...kept, input });
+      }
+      return found;
+    },
+    async forget(digest, namespace) {
+      const slot = await slotOf(digest, namespace);
+      slots.delete(`${namespace}\n${digest}`);
+      await slot.writing;
+      await records.delete(collectionOf(namespace), hexOf(digest));
+      await records.drop(inputsOf(slot.record));
+    },
+  };
+}
+
+/** Joins a write that has not begun yet, or begins one when the running one is over. */
+async function persist(records: RecordStore, slot: Slot): Promise<void> {
+  while (slot.dirty) {
+    if (slot.writing !== undefined) {
+      await slot.writing;
+      continue;
+    }
+    slot.dirty = false;
+    slot.writing = write(records, slot);
+    try {
+      await slot.writing;
+    } finally {
+      slot.writing = undefined;
+    }
+    return;
+  }
+  await slot.writing;
+}
+
+async function write(records: RecordStore, slot: Slot): Promise<void> {
+  const { record } = slot;
+  const fresh = [...slot.fresh.values()];
+  const evicted = slot.evicted.splice(0);
+  slot.fresh.clear();
+  for (const { digest, input } of fresh) await records.put(inputsOf(record), hexOf(digest), input);
+  await records.put(collectionOf(record.namespace), hexOf(record.digest), record as unknown as JsonObject);
+  const named = new Set(record.kept.map(({ digest }) => digest));
+  for (const digest of evicted) if (!named.has(digest)) await records.delete(inputsOf(record), hexOf(digest));
+}
+
+async function loadSlot(records: RecordStore, digest: Digest, namespace: string): Promise<Slot> {
+  const empty = emptyUseRecord(digest, namespace);
+  const stored = await records.get(collectionOf(namespace), hexOf(digest));
+  const record =
+    isJsonObject(stored) && stored.digest === digest ? { ...empty, ...(stored as unknown as UseRecord) } : empty;
+  return { record, dirty: false, writing: undefined, fresh: new Map(), evicted: [] };
+}
+
+function measure(use: ToolUse): CountedUse {
+  const { text, canonical } = canonicalOrRaw(use.input);
+  return {
+    use,
+    inputDigest: sha256(text),
+    root: sha256(use.rootMessage),
+    keepable: canonical && Buffer.byteLength(text) <= KEPT_INPUT_BYTES,
+  };
+}
+
+/** A lone surrogate has no canonical form; such an input is counted and not kept. */
+function canonicalOrRaw(input: ToolUse['input']): { text: string; canonical: boolean } {
+  try {
+    return { text: canonicalJson(input), canonical: true };
+  } catch (error) {
+    if (error instanceof RangeError) return { text: JSON.stringify(input), canonical: false };
+    throw error;
+  }
+}
+
+function collectionOf(namespace: string): string {
+  return `uses/${segment(namespace)}`;
+}
+
+function inputsOf(record: UseRecord): string {
+  return `${collectionOf(record.namespace)}/${hexOf(record.digest)}`;
+}
