@@ -1,0 +1,74 @@
+import type { Clock } from '../lib/clock.ts';
+import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import { isJsonObject, member, type Json } from '../lib/json.ts';
+import { failureOf, formatError, providerError } from './errors.ts';
+
+/** Longest wait a provider is believed to have asked for: one day. */
+const LONGEST_WAIT = 86_400_000;
+
+/** Anything thrown while talking to a provider, as the typed error of its class. `key` is never part of the message. */
+export function classify(provider: string, error: unknown, clock: Clock, key: string): TemperError {
+  const own = ownErrorIn(error);
+  if (own) return own;
+  if (error instanceof SyntaxError) return formatError(provider, 'sent an event that is not JSON', 'never', error);
+  const status = field(error, 'status');
+  const headers = field(error, 'headers');
+  const body = field(error, 'error');
+  if (typeof status !== 'number' && body === undefined) return connectionLost(provider, error, key);
+  const failure = failureOf(innermost(body as Json | undefined));
+  if (failure.message === 'no message was given') failure.message = messageOf(error, 500);
+  failure.message = withoutKey(failure.message, key);
+  if (typeof status === 'number') failure.status = status;
+  const wait = headers instanceof Headers ? retryAfter(headers, clock) : undefined;
+  if (wait !== undefined) failure.retryAfter = wait;
+  return providerError(provider, failure);
+}
+
+/** Anthropic wraps the error once more than OpenAI does. */
+function innermost(body: Json | undefined): Json | undefined {
+  const inner = member(body, 'error');
+  return isJsonObject(inner) ? inner : body;
+}
+
+/** Guards throw typed errors from below the SDK, which hands them on as the cause of its own. */
+function ownErrorIn(error: unknown): TemperError | undefined {
+  let current = error;
+  for (let depth = 0; depth < 8 && current instanceof Error; depth += 1) {
+    if (isTemperError(current)) return current;
+    current = current.cause;
+  }
+  return undefined;
+}
+
+function connectionLost(provider: string, error: unknown, key: string): TemperError {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const words = withoutKey(printable(messageOf(cause, 300)), key);
+  return new TemperError('TEMPER_MODEL_OVERLOADED', `the connection to provider "${provider}" failed: ${words}`, {
+    retry: 'backoff',
+    details: { provider },
+  });
+}
+
+function withoutKey(text: string, key: string): string {
+  return key.length < 8 ? text : text.replaceAll(key, '[key]');
+}
+
+function field(error: unknown, name: string): unknown {
+  return typeof error === 'object' && error !== null ? (error as Record<string, unknown>)[name] : undefined;
+}
+
+/** Seconds, milliseconds (`retry-after-ms`) or a date. */
+export function retryAfter(headers: Headers, clock: Clock): number | undefined {
+  const milliseconds = finite(headers.get('retry-after-ms'));
+  const seconds = finite(headers.get('retry-after'));
+  const date = Date.parse(headers.get('retry-after') ?? '');
+  let wait = milliseconds ?? (seconds === undefined ? undefined : seconds * 1_000);
+  if (wait === undefined && !Number.isNaN(date)) wait = date - clock.now().getTime();
+  return wait === undefined ? undefined : Math.min(LONGEST_WAIT, Math.max(0, Math.round(wait)));
+}
+
+function finite(text: string | null): number | undefined {
+  const value = text === null || text.trim() === '' ? Number.NaN : Number(text);
+  return Number.isFinite(value) ? value : undefined;
+}

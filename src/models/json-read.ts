@@ -1,0 +1,24 @@
+import { isJsonObject, member, type Json, type JsonObject } from '../lib/json.ts';
+
+/** Reading of provider JSON, where any member may be missing or of another type than documented. */
+
+export function text(value: Json | undefined, key: string): string {
+  const found = member(value, key);
+  return typeof found === 'string' ? found : '';
+}
+
+export function objectAt(value: Json | undefined, key: string): JsonObject | undefined {
+  const found = member(value, key);
+  return isJsonObject(found) ? found : undefined;
+}
+
+export function arrayAt(value: Json | undefined, key: string): Json[] {
+  const found = member(value, key);
+  return Array.isArray(found) ? found : [];
+}
+
+/** A count of tokens or an index: a whole number from 0; anything else is undefined. */
+export function count(value: Json | undefined, key: string): number | undefined {
+  const found = member(value, key);
+  return typeof found === 'number' && Number.isSafeInteger(found) && found >= 0 ? found : undefined;
+}

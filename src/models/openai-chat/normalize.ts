@@ -1,0 +1,96 @@
+import type { Normalizer } from '../adapter.ts';
+import { formatError, inBandError } from '../errors.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import { arrayAt, count, objectAt, text } from '../json-read.ts';
+import { endOfAnswer } from '../answer-end.ts';
+import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
+import { ToolCallFragments } from './tool-call-fragments.ts';
+
+const STOP_REASONS: Readonly<Record<string, StopReason>> = {
+  stop: 'stop',
+  tool_calls: 'tool-calls',
+  function_call: 'tool-calls',
+  length: 'length',
+  model_length: 'length',
+  content_filter: 'refusal',
+};
+
+/** Chat Completions: chunks of a stream, or one whole completion. Only the first choice is ever asked for. */
+export function chatNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
+  const calls = new ToolCallFragments();
+  let usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
+  let model = '';
+  let stopReason: StopReason | undefined;
+  let refused = false;
+
+  const readHead = (body: Json): void => {
+    const error = inBandError(provider, body);
+    if (error) throw error;
+    model = text(body, 'model') || model;
+    usage = usageOf(objectAt(body, 'usage') ?? objectAt(objectAt(body, 'x_groq'), 'usage')) ?? usage;
+  };
+  const readDelta = (delta: Json | undefined): ModelEvent[] => {
+    const events: ModelEvent[] = [];
+    const reasoning = text(delta, 'reasoning_content') || text(delta, 'reasoning');
+    if (reasoning !== '') events.push({ type: 'reasoning', text: reasoning });
+    const refusal = text(delta, 'refusal');
+    if (refusal !== '') refused = true;
+    const said = contentText(delta) + refusal;
+    if (said !== '') events.push({ type: 'text', text: said });
+    for (const fragment of arrayAt(delta, 'tool_calls')) calls.add(fragment);
+    return events;
+  };
+  const readReason = (choice: Json): void => {
+    const reason = text(choice, 'finish_reason');
+    if (reason !== '') stopReason ??= STOP_REASONS[reason] ?? 'other';
+  };
+
+  return {
+    // The last chunk with the usage comes after the one with the reason, so the end of the stream is the end.
+    complete: false,
+    feed(chunk) {
+      readHead(chunk);
+      const choice = firstChoice(chunk);
+      if (!choice || stopReason !== undefined) return [];
+      const events = readDelta(objectAt(choice, 'delta') ?? objectAt(choice, 'message'));
+      readReason(choice);
+      return events;
+    },
+    whole(body) {
+      readHead(body);
+      const choice = firstChoice(body);
+      const message = objectAt(choice, 'message');
+      if (!choice || !message) throw formatError(provider, 'sent a body that is not a chat completion');
+      const events = readDelta(message);
+      readReason(choice);
+      return events;
+    },
+    finish() {
+      return endOfAnswer({ provider, offeredTools, stopReason, refused, calls: calls.all(provider), usage, model });
+    },
+  };
+}
+
+function firstChoice(body: Json): Json | undefined {
+  return arrayAt(body, 'choices').find((choice) => isJsonObject(choice) && (count(choice, 'index') ?? 0) === 0);
+}
+
+/** Text, or with some servers a list of parts. */
+function contentText(delta: Json | undefined): string {
+  const parts = arrayAt(delta, 'content');
+  return parts.length === 0 ? text(delta, 'content') : parts.map((part) => text(part, 'text')).join('');
+}
+
+function usageOf(usage: Json | undefined): TokenUsage | undefined {
+  if (!isJsonObject(usage)) return undefined;
+  const inputTokens = count(usage, 'prompt_tokens') ?? 0;
+  const completion = count(usage, 'completion_tokens') ?? 0;
+  // Some servers count reasoning in the total alone, and it is billed as output.
+  const outputTokens = Math.max(completion, (count(usage, 'total_tokens') ?? 0) - inputTokens);
+  const cachedInputTokens =
+    count(objectAt(usage, 'prompt_tokens_details'), 'cached_tokens') ??
+    count(usage, 'cached_tokens') ??
+    count(usage, 'prompt_cache_hit_tokens') ??
+    0;
+  return { inputTokens, outputTokens, cachedInputTokens: Math.min(cachedInputTokens, inputTokens) };
+}

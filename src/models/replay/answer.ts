@@ -1,0 +1,64 @@
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/escape.ts';
+import type { TokenUsage, ToolCall } from '../port.ts';
+import type { Conversation } from './conversation.ts';
+import { fillText, fillValue } from './fill.ts';
+import type { ReplayAnswer } from './script.ts';
+import type { FilledAnswer } from './wire.ts';
+
+/** What most models come to: a token is about four characters. */
+const CHARACTERS_A_TOKEN = 4;
+
+/** The answer of a rule with its references filled from the conversation. Pure; the same conversation gives the same answer. */
+export function fillAnswer(answer: ReplayAnswer, conversation: Conversation): FilledAnswer {
+  const answered = conversation.messages.filter((message) => message.role === 'assistant').length;
+  const text = fillText(answer.text ?? '', conversation);
+  const reasoning = fillText(answer.reasoning ?? '', conversation);
+  const calls = (answer.toolCalls ?? []).map((call, index): ToolCall => {
+    const given = fillValue(call.arguments, conversation);
+    return {
+      id: call.id ?? `call_${answered + 1}_${index + 1}`,
+      name: call.name,
+      arguments: typeof given === 'string' ? given : JSON.stringify(given),
+    };
+  });
+  const stopReason = answer.stopReason ?? (calls.length > 0 ? 'tool-calls' : 'stop');
+  const filled: FilledAnswer = {
+    id: `replay-${answered + 1}`,
+    model: conversation.model,
+    text,
+    reasoning,
+    calls: stopReason === 'length' ? lastCutInHalf(calls) : calls,
+    stopReason,
+    usage: { ...estimatedUsage(conversation, text + reasoning, calls), ...answer.usage },
+  };
+  if (answer.inBandError) {
+    const { type = 'server_error', message = 'scripted error' } = answer.inBandError;
+    filled.inBandError = { type, message };
+  }
+  return filled;
+}
+
+function lastCutInHalf(calls: ToolCall[]): ToolCall[] {
+  const last = calls.at(-1);
+  if (!last) return calls;
+  return [...calls.slice(0, -1), { ...last, arguments: last.arguments.slice(0, last.arguments.length / 2) }];
+}
+
+function estimatedUsage(conversation: Conversation, said: string, calls: ToolCall[]): TokenUsage {
+  const heard = conversation.system.length + JSON.stringify(conversation.messages).length;
+  const called = calls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
+  return {
+    inputTokens: Math.ceil(heard / CHARACTERS_A_TOKEN),
+    outputTokens: Math.ceil((said.length + called) / CHARACTERS_A_TOKEN),
+    cachedInputTokens: 0,
+  };
+}
+
+/** No rule answers: the error shows what the script would have to match. */
+export function noMatch(conversation: Conversation): TemperError {
+  const last = conversation.messages.at(-1);
+  const name = last?.role === 'tool' ? ` of "${last.name}"${last.isError ? ' (an error)' : ''}` : '';
+  const shown = last ? `the last message, role ${last.role}${name}, is: ${printable(last.text, 400)}` : 'it is empty';
+  return new TemperError('TEMPER_REPLAY_NO_MATCH', `no rule of the replay script answers this conversation; ${shown}`);
+}

@@ -1,0 +1,71 @@
+import { sha256 } from '../../lib/canonical.ts';
+import { isJsonObject, parseUntrustedJson, type Json } from '../../lib/json.ts';
+import type { ModelMessage } from '../port.ts';
+
+/** A request in any of the wire formats, as the script sees it. */
+export interface Conversation {
+  model: string;
+  system: string;
+  messages: ModelMessage[];
+  /** Names of the tools offered. */
+  tools: string[];
+  stream: boolean;
+  maxOutputTokens?: number;
+}
+
+export type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
+export type UserMessage = Extract<ModelMessage, { role: 'user' }>;
+
+/** The tool results the conversation ends with, in the order of their calls. */
+export function closingToolResults(conversation: Conversation): ToolMessage[] {
+  const { messages } = conversation;
+  const before = messages.findLastIndex((message) => message.role !== 'tool');
+  return messages.slice(before + 1) as ToolMessage[];
+}
+
+export function toolResults(conversation: Conversation): ToolMessage[] {
+  return conversation.messages.filter((message) => message.role === 'tool');
+}
+
+export function userMessages(conversation: Conversation): UserMessage[] {
+  return conversation.messages.filter((message) => message.role === 'user');
+}
+
+/** Answers given since the last user message, plus one. */
+export function turnOf(conversation: Conversation): number {
+  const { messages } = conversation;
+  const start = messages.findLastIndex((message) => message.role === 'user');
+  return messages.slice(start + 1).filter((message) => message.role === 'assistant').length + 1;
+}
+
+/** What tells one conversation from another: its system prompt and its first user message. */
+export function conversationKey(conversation: Conversation): string {
+  return sha256(JSON.stringify([conversation.system, userMessages(conversation)[0]?.text ?? '']));
+}
+
+/** The JSON value of a tool result, or its text when it is none. */
+export function resultValue(message: ToolMessage): Json {
+  try {
+    return parseUntrustedJson(message.text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return message.text;
+    throw error;
+  }
+}
+
+/** Fills in the tool names that a wire format leaves out of its tool results. */
+export function withToolNames(messages: ModelMessage[]): ModelMessage[] {
+  const names = new Map<string, string>();
+  return messages.map((message) => {
+    if (message.role === 'assistant') for (const call of message.toolCalls) names.set(call.id, call.name);
+    if (message.role !== 'tool' || message.name !== '') return message;
+    return { ...message, name: names.get(message.toolCallId) ?? '' };
+  });
+}
+
+/** Text of a message's content: text itself, or a list of parts that have a `text`. */
+export function contentText(content: Json | undefined): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? part['text'] : '')).join('');
+}

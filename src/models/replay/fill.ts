@@ -1,0 +1,95 @@
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/escape.ts';
+import { isJsonObject, member, type Json } from '../../lib/json.ts';
+import { closingToolResults, resultValue, toolResults, userMessages, type Conversation } from './conversation.ts';
+import { format } from './formatters.ts';
+import { parseTemplate, type Reference } from './template.ts';
+
+/** Text with its references replaced. Throws TEMPER_REPLAY_NO_MATCH naming the path that is not there. */
+export function fillText(text: string, conversation: Conversation): string {
+  return parts(text)
+    .map((part) => (typeof part === 'string' ? part : inText(resolve(part, conversation))))
+    .join('');
+}
+
+/** Any value with the references in its texts replaced. A text that is one reference becomes the value itself. */
+export function fillValue(value: Json, conversation: Conversation): Json {
+  if (typeof value === 'string') {
+    const [only, ...more] = parts(value);
+    if (only !== undefined && typeof only !== 'string' && more.length === 0) return resolve(only, conversation);
+    return fillText(value, conversation);
+  }
+  if (Array.isArray(value)) return value.map((item) => fillValue(item, conversation));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, fillValue(item, conversation)]));
+}
+
+function parts(text: string): readonly (string | Reference)[] {
+  const parsed = parseTemplate(text);
+  if ('problem' in parsed) throw new TemperError('TEMPER_REPLAY_SCRIPT_INVALID', `a text ${parsed.problem}`);
+  return parsed.parts;
+}
+
+function inText(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function resolve(reference: Reference, conversation: Conversation): Json {
+  const { start, rest } = root(reference, conversation);
+  let value = start;
+  let walked = reference.path.slice(0, reference.path.length - rest.length).join('.');
+  for (const segment of rest) {
+    const next = step(value, segment);
+    if (next === undefined) throw missing(reference, `"${walked}" has no "${segment}"; it is ${preview(value)}`);
+    value = next;
+    walked += `.${segment}`;
+  }
+  return reference.formatters.reduce<Json>((current, formatter) => {
+    const formatted = format(current, formatter.name, formatter.argument);
+    if (formatted === undefined)
+      throw missing(reference, `the formatter "${formatter.name}" cannot be applied to ${preview(current)}`);
+    return formatted;
+  }, value);
+}
+
+function root(reference: Reference, conversation: Conversation): { start: Json; rest: string[] } {
+  const [kind = '', name = '', ...deeper] = reference.path;
+  const rest = reference.path.slice(1);
+  const users = userMessages(conversation);
+  switch (kind) {
+    case 'model':
+      return { start: conversation.model, rest };
+    case 'user':
+      return { start: users.at(-1)?.text ?? '', rest };
+    case 'firstUser':
+      return { start: users[0]?.text ?? '', rest };
+    case 'lastTool': {
+      const result = closingToolResults(conversation).at(-1);
+      if (!result) throw missing(reference, 'the conversation does not end with a tool result');
+      return { start: resultValue(result), rest };
+    }
+    default: {
+      const results = toolResults(conversation);
+      const wanted = (result: (typeof results)[number]): boolean =>
+        kind === 'tool' ? result.name === name : result.toolCallId === name;
+      const result = results.findLast(wanted);
+      if (!result) throw missing(reference, `no tool result of "${name}" is in the conversation`);
+      return { start: resultValue(result), rest: deeper };
+    }
+  }
+}
+
+function step(value: Json, segment: string): Json | undefined {
+  if (!Array.isArray(value)) return member(value, segment);
+  if (segment === 'length') return value.length;
+  const index = Number(segment);
+  return Number.isInteger(index) ? value.at(index) : undefined;
+}
+
+function missing(reference: Reference, why: string): TemperError {
+  return new TemperError('TEMPER_REPLAY_NO_MATCH', `cannot fill {{${reference.source}}}: ${why}`);
+}
+
+function preview(value: Json): string {
+  return printable(JSON.stringify(value), 200);
+}

@@ -1,0 +1,56 @@
+import { isJsonObject, member, type Json } from '../../lib/json.ts';
+
+/** The value as the formatter writes it; undefined when the formatter cannot take such a value. */
+export function format(value: Json, name: string, argument: string): Json | undefined {
+  switch (name) {
+    case 'json':
+      return JSON.stringify(value);
+    case 'count':
+      if (Array.isArray(value)) return value.length;
+      return isJsonObject(value) ? Object.keys(value).length : undefined;
+    case 'join':
+      return Array.isArray(value) ? value.map(plain).join(argument === '' ? ', ' : argument) : undefined;
+    case 'pluck':
+      return plucked(value, argument);
+    default:
+      return typeof value === 'number' ? formatNumber(value, name, digits(argument)) : undefined;
+  }
+}
+
+function plain(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function plucked(value: Json, name: string): Json | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const members = value.map((item) => member(item, name)).filter((item) => item !== undefined);
+  return members.length === value.length ? members : undefined;
+}
+
+function digits(argument: string): number | undefined {
+  const value = argument === '' ? Number.NaN : Number(argument);
+  return Number.isInteger(value) && value >= 0 && value <= 20 ? value : undefined;
+}
+
+function formatNumber(value: number, name: string, digits: number | undefined): string | undefined {
+  switch (name) {
+    case 'number':
+      return grouped(value, digits);
+    case 'fixed':
+      return value.toFixed(digits ?? 0);
+    case 'signed':
+      return `${value < 0 ? '-' : '+'}${grouped(Math.abs(value), digits)}`;
+    case 'percent':
+      return `${grouped(value * 100, digits ?? 1)}%`;
+    case 'currency':
+      return `${value < 0 ? '-' : ''}$${grouped(Math.abs(value), digits ?? 2)}`;
+    default:
+      return undefined;
+  }
+}
+
+/** Thousands apart with commas; without digits as many decimals as the number has. */
+function grouped(value: number, digits: number | undefined): string {
+  const options = digits === undefined ? { maximumFractionDigits: 12 } : undefined;
+  return value.toLocaleString('en-US', options ?? { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}

@@ -1,0 +1,76 @@
+import { closingToolResults, turnOf, userMessages, type Conversation } from './conversation.ts';
+import type { ReplayCondition, ReplayRule } from './script.ts';
+
+type Holds = (wanted: ReplayCondition, conversation: Conversation) => boolean;
+
+/** One check a member; a member that is absent holds. */
+const CHECKS: readonly Holds[] = [
+  ({ system }, conversation) => system === undefined || conversation.system.includes(system),
+  ({ lastUser }, conversation) =>
+    lastUser === undefined || (userMessages(conversation).at(-1)?.text.includes(lastUser) ?? false),
+  ({ last }, conversation) => last === undefined || conversation.messages.at(-1)?.role === last,
+  ({ lastTool }, conversation) => lastTool === undefined || endsWithToolResult(lastTool, conversation),
+  ({ turn }, conversation) => turn === undefined || turnOf(conversation) === turn,
+  ({ model }, conversation) => model === undefined || matchesStars(model, conversation.model),
+  ({ tools }, conversation) => tools === undefined || tools.every((name) => conversation.tools.includes(name)),
+];
+
+/** Does every member of the condition hold? */
+export function matches(condition: ReplayCondition | undefined, conversation: Conversation): boolean {
+  return condition === undefined || CHECKS.every((holds) => holds(condition, conversation));
+}
+
+function endsWithToolResult(wanted: NonNullable<ReplayCondition['lastTool']>, conversation: Conversation): boolean {
+  return closingToolResults(conversation).some(
+    (result) =>
+      (wanted.name === undefined || result.name === wanted.name) &&
+      (wanted.contains === undefined || result.text.includes(wanted.contains)) &&
+      (wanted.isError === undefined || result.isError === wanted.isError),
+  );
+}
+
+/** `*` stands for any text. Each piece is searched once, from left to right. */
+function matchesStars(pattern: string, name: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return name === pattern;
+  if (!name.startsWith(first)) return false;
+  let position = first.length;
+  for (const piece of rest) {
+    const found = name.indexOf(piece, position);
+    if (found === -1) return false;
+    position = found + piece.length;
+  }
+  return name.length - last.length >= position && name.endsWith(last);
+}
+
+/** How often each rule has answered in each conversation. Forgets the oldest conversation when there are too many. */
+export class RuleUses {
+  readonly #uses = new Map<string, Map<number, number>>();
+  readonly #capacity = 1_000;
+
+  of(conversation: string, rule: number): number {
+    return this.#uses.get(conversation)?.get(rule) ?? 0;
+  }
+
+  count(conversation: string, rule: number): void {
+    const uses = this.#uses.get(conversation) ?? new Map<number, number>();
+    uses.set(rule, (uses.get(rule) ?? 0) + 1);
+    this.#uses.delete(conversation);
+    this.#uses.set(conversation, uses);
+    const oldest = this.#uses.keys().next();
+    if (this.#uses.size > this.#capacity && oldest.value !== undefined) this.#uses.delete(oldest.value);
+  }
+}
+
+/** Index of the first rule that matches and is not used up in this conversation. */
+export function firstMatch(
+  rules: readonly ReplayRule[],
+  conversation: Conversation,
+  usesOf: (rule: number) => number,
+): number | undefined {
+  const index = rules.findIndex(
+    (rule, position) => matches(rule.when, conversation) && usesOf(position) < (rule.times ?? Number.POSITIVE_INFINITY),
+  );
+  return index === -1 ? undefined : index;
+}

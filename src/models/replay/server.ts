@@ -1,0 +1,152 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { readFile } from 'node:fs/promises';
+import type { Clock } from '../../lib/clock.ts';
+import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { fillAnswer, noMatch } from './answer.ts';
+import { conversationKey, type Conversation } from './conversation.ts';
+import { firstMatch, RuleUses } from './match.ts';
+import { readReplayScript } from './read-script.ts';
+import type { ReplayAnswer, ReplayScript } from './script.ts';
+import { sendAnswer } from './send.ts';
+import type { ReplayWire } from './wire.ts';
+import { anthropicWire } from './wire-anthropic.ts';
+import { chatWire } from './wire-chat.ts';
+import { responsesWire } from './wire-responses.ts';
+
+export interface RecordedRequest {
+  path: string;
+  conversation: Conversation;
+  body: JsonObject;
+}
+
+export interface ReplayServer extends AsyncDisposable {
+  /** Without a path; the OpenAI SDK wants `${url}/v1`, the Anthropic one `url`. */
+  readonly url: string;
+  /** The latest requests, oldest first. */
+  readonly requests: readonly RecordedRequest[];
+}
+
+export interface ReplayOptions {
+  /** A script, or the path of a YAML file with one. */
+  script: ReplayScript | string;
+  /** 0 or absent: any free port. */
+  port?: number;
+  clock: Clock;
+}
+
+const MOST_REQUESTS_KEPT = 500;
+const LARGEST_REQUEST = 32 * 1_024 * 1_024;
+
+const WIRES: ReadonlyMap<string, ReplayWire> = new Map([
+  ['/v1/chat/completions', chatWire],
+  ['/v1/responses', responsesWire],
+  ['/v1/messages', anthropicWire],
+]);
+
+/** Serves the answers of a script on the loopback interface in the providers' own wire formats. Any key is accepted. */
+export async function startReplay(options: ReplayOptions): Promise<ReplayServer> {
+  const script = typeof options.script === 'string' ? await scriptOf(options.script) : options.script;
+  const requests: RecordedRequest[] = [];
+  const uses = new RuleUses();
+  const closing = new AbortController();
+  const server = createServer((request, response) => {
+    answerRequest(request, response).catch((error: unknown) => response.destroy(error as Error));
+  });
+  const answerRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const wire = WIRES.get(new URL(request.url ?? '/', 'http://replay').pathname);
+    if (!wire || request.method !== 'POST')
+      return sendError(response, 404, chatWire, 'not_found_error', 'no such path');
+    try {
+      const body = await jsonBody(request);
+      const conversation = wire.read(body);
+      requests.push({ path: request.url ?? '', conversation, body });
+      if (requests.length > MOST_REQUESTS_KEPT) requests.shift();
+      const answer = chosen(script, conversation, uses);
+      const signal = closedSignal(response, closing.signal);
+      if (answer.delayMilliseconds !== undefined) await options.clock.sleep(answer.delayMilliseconds, signal);
+      if (answer.error) return sendScriptedError(response, wire, answer.error);
+      await sendAnswer(response, wire, answer, fillAnswer(answer, conversation), conversation.stream, {
+        clock: options.clock,
+        signal,
+      });
+    } catch (error) {
+      if (response.destroyed || response.headersSent) return;
+      const code = isTemperError(error) ? error.code : 'invalid_request_error';
+      sendError(response, 400, wire, code, messageOf(error));
+    }
+  };
+  const url = await listening(server, options.port ?? 0);
+  return {
+    url,
+    requests,
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+    },
+  };
+}
+
+async function scriptOf(path: string): Promise<ReplayScript> {
+  try {
+    return readReplayScript(await readFile(path, 'utf8'), path);
+  } catch (error) {
+    if (isTemperError(error)) throw error;
+    throw new TemperError('TEMPER_REPLAY_SCRIPT_INVALID', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function chosen(script: ReplayScript, conversation: Conversation, uses: RuleUses): ReplayAnswer {
+  const key = conversationKey(conversation);
+  const index = firstMatch(script.rules, conversation, (rule) => uses.of(key, rule));
+  const rule = index === undefined ? undefined : script.rules[index];
+  if (index === undefined || !rule) throw noMatch(conversation);
+  uses.count(key, index);
+  return rule.answer;
+}
+
+function closedSignal(response: ServerResponse, closing: AbortSignal): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return AbortSignal.any([gone.signal, closing]);
+}
+
+async function jsonBody(request: IncomingMessage): Promise<JsonObject> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    size += part.byteLength;
+    if (size > LARGEST_REQUEST)
+      throw new TemperError('TEMPER_MODEL_FORMAT', `the request is larger than ${LARGEST_REQUEST} bytes`);
+    parts.push(part);
+  }
+  const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as Json;
+  if (!isJsonObject(body)) throw new TemperError('TEMPER_MODEL_FORMAT', 'the request is not a JSON object');
+  return body;
+}
+
+function sendError(response: ServerResponse, status: number, wire: ReplayWire, type: string, message: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(wire.error(type, message)));
+}
+
+function sendScriptedError(
+  response: ServerResponse,
+  wire: ReplayWire,
+  error: NonNullable<ReplayAnswer['error']>,
+): void {
+  if (error.retryAfter !== undefined) response.setHeader('retry-after', String(error.retryAfter));
+  sendError(response, error.status, wire, error.type ?? 'scripted_error', error.message ?? 'scripted error');
+}
+
+async function listening(server: Server, port: number): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,134 @@
+import { member, type Json, type JsonObject } from '../../lib/json.ts';
+import { arrayAt, count, text } from '../json-read.ts';
+import type { ModelMessage, StopReason, ToolCall } from '../port.ts';
+import { contentText, withToolNames, type Conversation } from './conversation.ts';
+import { requiredObjects, requiredText, unknownRole } from './read-body.ts';
+import { pieces, type FilledAnswer, type ReplayWire, type ServerEvent } from './wire.ts';
+
+const STOP: Readonly<Record<StopReason, string>> = {
+  stop: 'end_turn',
+  'tool-calls': 'tool_use',
+  length: 'max_tokens',
+  refusal: 'refusal',
+  other: 'pause_turn',
+};
+
+/** POST /v1/messages */
+export const anthropicWire: ReplayWire = {
+  read(body): Conversation {
+    const limit = count(body, 'max_tokens');
+    return {
+      model: requiredText(body, 'model'),
+      system: contentText(member(body, 'system')),
+      messages: withToolNames(requiredObjects(body, 'messages').flatMap(readMessage)),
+      tools: arrayAt(body, 'tools').map((tool) => text(tool, 'name')),
+      stream: member(body, 'stream') === true,
+      ...(limit === undefined ? {} : { maxOutputTokens: limit }),
+    };
+  },
+  whole(answer) {
+    if (answer.inBandError) return anthropicWire.error(answer.inBandError.type, answer.inBandError.message);
+    const content: Json[] = [];
+    if (answer.reasoning !== '') content.push({ type: 'thinking', thinking: answer.reasoning, signature: 'replay' });
+    if (answer.text !== '') content.push({ type: 'text', text: answer.text });
+    for (const call of answer.calls)
+      content.push({ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call.arguments) });
+    return { ...head(answer), content, stop_reason: STOP[answer.stopReason], usage: usage(answer) };
+  },
+  events(answer): ServerEvent[] {
+    const message = { ...head(answer), content: [], stop_reason: null, usage: { ...usage(answer), output_tokens: 1 } };
+    const begin: Json[] = [{ type: 'message_start', message }, { type: 'ping' }, ...contentEvents(answer)];
+    if (answer.inBandError) begin.push(anthropicWire.error(answer.inBandError.type, answer.inBandError.message));
+    else
+      begin.push(
+        {
+          type: 'message_delta',
+          delta: { stop_reason: STOP[answer.stopReason], stop_sequence: null },
+          usage: { output_tokens: answer.usage.outputTokens },
+        },
+        { type: 'message_stop' },
+      );
+    return begin.map((data) => ({ name: text(data, 'type'), data }));
+  },
+  error: (type, message) => ({ type: 'error', error: { type, message } }),
+};
+
+function head(answer: FilledAnswer): JsonObject {
+  return { id: answer.id, type: 'message', role: 'assistant', model: answer.model, stop_sequence: null };
+}
+
+function contentEvents(answer: FilledAnswer): Json[] {
+  const events: Json[] = [];
+  let index = 0;
+  const block = (start: JsonObject, deltas: JsonObject[], whole = true): void => {
+    events.push({ type: 'content_block_start', index, content_block: start });
+    for (const delta of deltas) events.push({ type: 'content_block_delta', index, delta });
+    if (whole) events.push({ type: 'content_block_stop', index });
+    index += 1;
+  };
+  if (answer.reasoning !== '')
+    block(
+      { type: 'thinking', thinking: '', signature: '' },
+      pieces(answer.reasoning, 24).map((thinking) => ({ type: 'thinking_delta', thinking })),
+    );
+  if (answer.text !== '')
+    block(
+      { type: 'text', text: '' },
+      pieces(answer.text, 24).map((piece) => ({ type: 'text_delta', text: piece })),
+    );
+  for (const [position, call] of answer.calls.entries()) {
+    const cut = answer.stopReason === 'length' && position === answer.calls.length - 1;
+    const deltas = pieces(call.arguments, 16).map((piece) => ({ type: 'input_json_delta', partial_json: piece }));
+    block({ type: 'tool_use', id: call.id, name: call.name, input: {} }, deltas, !cut);
+  }
+  return events;
+}
+
+/** This format carries an object; text that is none cannot be said in it but as a stream. */
+function inputOf(source: string): Json {
+  try {
+    return JSON.parse(source) as Json;
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
+
+/** One message of the wire is several of ours when it carries tool results. */
+function readMessage(message: JsonObject): ModelMessage[] {
+  const content = member(message, 'content');
+  const parts = Array.isArray(content) ? content : [{ type: 'text', text: contentText(content) }];
+  const said = contentText(parts.filter((part) => text(part, 'type') === 'text'));
+  if (message['role'] === 'assistant') {
+    const toolCalls = parts
+      .filter((part) => text(part, 'type') === 'tool_use')
+      .map((part): ToolCall => {
+        const input = JSON.stringify(member(part, 'input') ?? {});
+        return { id: text(part, 'id'), name: text(part, 'name'), arguments: input };
+      });
+    return [{ role: 'assistant', text: said, toolCalls }];
+  }
+  if (message['role'] !== 'user') throw unknownRole(message['role']);
+  const results = parts
+    .filter((part) => text(part, 'type') === 'tool_result')
+    .map(
+      (part): ModelMessage => ({
+        role: 'tool',
+        toolCallId: requiredText(part, 'tool_use_id'),
+        name: '',
+        text: contentText(member(part, 'content')),
+        isError: member(part, 'is_error') === true,
+      }),
+    );
+  return said === '' && results.length > 0 ? results : [...results, { role: 'user', text: said }];
+}
+
+function usage(answer: FilledAnswer): JsonObject {
+  const { inputTokens, outputTokens, cachedInputTokens } = answer.usage;
+  return {
+    input_tokens: Math.max(0, inputTokens - cachedInputTokens),
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cachedInputTokens,
+    output_tokens: outputTokens,
+  };
+}

@@ -1,0 +1,49 @@
+import type { Json, JsonObject } from '../../lib/json.ts';
+import type { StopReason, TokenUsage, ToolCall } from '../port.ts';
+import type { Conversation } from './conversation.ts';
+
+/** An answer of the script with everything filled in. */
+export interface FilledAnswer {
+  id: string;
+  model: string;
+  text: string;
+  reasoning: string;
+  /** With stop reason `length` the arguments of the last one are cut in the middle. */
+  calls: ToolCall[];
+  stopReason: StopReason;
+  usage: TokenUsage;
+  /** Sent in the place of the end of the answer. */
+  inBandError?: { type: string; message: string };
+}
+
+/** One of the wire formats, from the server's side. */
+export interface ReplayWire {
+  /** Reads a request body. Throws TEMPER_MODEL_FORMAT for a member that is missing or of another type. */
+  read(body: JsonObject): Conversation;
+  /** The answer as one JSON body. */
+  whole(answer: FilledAnswer): Json;
+  /** The answer as server-sent events. */
+  events(answer: FilledAnswer): ServerEvent[];
+  /** The body of a refusal. */
+  error(type: string, message: string): Json;
+}
+
+export interface ServerEvent {
+  name?: string;
+  /** JSON, or the text `[DONE]` that ends a chat stream. */
+  data: Json;
+}
+
+export function frame(event: ServerEvent): string {
+  const data = event.data === '[DONE]' ? event.data : JSON.stringify(event.data);
+  return `${event.name === undefined ? '' : `event: ${event.name}\n`}data: ${data}\n\n`;
+}
+
+/** Cuts text as a model would stream it, never inside a surrogate pair. */
+export function pieces(text: string, size: number): string[] {
+  const characters = Array.from(text);
+  const cut: string[] = [];
+  for (let start = 0; start < characters.length; start += size)
+    cut.push(characters.slice(start, start + size).join(''));
+  return cut;
+}
