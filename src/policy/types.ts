@@ -1,27 +1,18 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { ToolCategoryName } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode, ToolApi } from '../api/v1alpha1/common.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Json } from '../lib/json.ts';
 
-export type ToolCategory =
-  | 'file_system'
-  | 'code_execution'
-  | 'version_control'
-  | 'web'
-  | 'database'
-  | 'terminal'
-  | 'design'
-  | 'communication'
-  | 'analytics'
-  | 'deployment'
-  | 'memory'
-  | 'mcp'
-  | 'other';
+export type ToolCategory = ToolCategoryName;
 
 /** `category:action`, one of the registered ones. */
 export type ActionType = string;
 
 export type Risk = 'low' | 'medium' | 'high' | 'critical';
+
+/** How much runs without a person; loosest first. */
+export type AutonomyPreset = 'Full' | 'Semi' | 'Supervised' | 'Locked';
 
 /** What may be decided upon: a tool being listed or called, a forge, or one use of a host function. */
 export type PolicyRequest =
@@ -32,7 +23,10 @@ export type PolicyRequest =
   | { kind: 'File'; path: string; access: 'read' | 'write' }
   | { kind: 'Memory'; key: string; access: 'read' | 'write' }
   | { kind: 'Message'; agent: string }
-  | { kind: 'Model'; model: string };
+  /** The resolved `provider/model`, never `default/default`. */
+  | { kind: 'Model'; model: string }
+  /** May the promotion of a tool go on? Shared always waits for a person. */
+  | { kind: 'Promote'; tool: string; tier: 'Agent' | 'Shared' };
 
 /** Everything a decision depends on, frozen at one moment. */
 export interface PolicySnapshot {
@@ -42,8 +36,10 @@ export interface PolicySnapshot {
   level: string;
   /** Untrusted content is in the context of the session. */
   tainted: boolean;
-  /** Absolute root the agent's file paths are relative to are normalised below; POSIX. */
+  /** Absolute POSIX path. Relative file paths of the agent are read as below it. */
   workspace: string;
+  /** Absolute POSIX path of the project the workspace is part of, what file scope `Project` opens. Absent: the workspace. */
+  project?: string;
 }
 
 export type Effect = 'Allow' | 'Deny' | 'Escalate';
@@ -54,7 +50,7 @@ export interface Decision {
   rule: string;
   /** One sentence for people and models: what was decided about what, and what would be allowed. */
   reason: string;
-  /** Only for tools. */
+  /** Of the action for a tool; `low` for a request that only reads, `medium` or `high` for the others. */
   risk: Risk;
 }
 
@@ -74,6 +70,8 @@ export interface Decider {
   decide(request: PolicyRequest): Decision;
   explain(request: PolicyRequest): ExplainedDecision;
   readonly ceilings: ForgeCeilings;
+  /** The effective level: the lower of the earned one and the policy's ceiling. */
+  readonly level: string;
 }
 
 /** What the policy and the level let any forged tool of this agent have. */

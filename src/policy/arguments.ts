@@ -1,0 +1,50 @@
+import { member } from '../lib/json.ts';
+import type { Json } from '../lib/json.ts';
+import type { ArgumentRule, Prepared } from './prepare.ts';
+import { deny, notApplicable, passed } from './rules.ts';
+import type { RequestOf, Rule, Violation } from './rules.ts';
+
+type ToolRequest = RequestOf<'Tool'>;
+
+/**
+ * `spec.arguments`: where a pin's tool matches, the argument must be there and every value of it be allowed. Several pins on
+ * one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
+ */
+export function argumentRule({ argumentRules }: Prepared): Rule<ToolRequest> {
+  return {
+    id: 'arguments',
+    check: (request) => {
+      if (request.arguments === undefined) return undefined;
+      for (const pin of argumentRules) {
+        if (!pin.tool.has(request.name)) continue;
+        const violation = checkPin(pin, request.name, request.arguments);
+        if (violation !== undefined) return violation;
+      }
+      return undefined;
+    },
+    note: (request) => {
+      const pins = argumentRules.filter((pin) => pin.tool.has(request.name));
+      if (pins.length === 0) return notApplicable('no argument of this tool is pinned');
+      if (request.arguments === undefined) return notApplicable('pinned arguments are checked when the tool is called');
+      return passed(pins.map((pin) => `${pin.argument} is one of ${pin.allow.describe()}`).join('; '));
+    },
+  };
+}
+
+function checkPin(pin: ArgumentRule, tool: string, given: Json): Violation | undefined {
+  const value = member(given, pin.argument);
+  if (value === undefined) {
+    return deny(
+      `Argument "${pin.argument}" of tool "${tool}" is pinned and must be given: one of ${pin.allow.describe()}.`,
+    );
+  }
+  const values = Array.isArray(value) ? value : [value];
+  if (values.every((item) => isAllowed(pin, item))) return undefined;
+  return deny(`Argument "${pin.argument}" of tool "${tool}" is pinned to ${pin.allow.describe()}.`);
+}
+
+function isAllowed(pin: ArgumentRule, value: Json): boolean {
+  if (typeof value === 'string') return pin.allow.has(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return pin.allow.has(String(value));
+  return false;
+}

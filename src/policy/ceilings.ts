@@ -1,0 +1,61 @@
+import { parseDuration, parseQuantityBytes } from '../api/quantities.ts';
+import type { ToolApi } from '../api/v1alpha1/common.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { Prepared } from './prepare.ts';
+import { FORGE_DEFAULTS } from './tables.ts';
+import type { ForgeCeilings } from './types.ts';
+
+/** What neither the agent's own wish, nor the policy, nor the level may exceed: their intersection. */
+export function forgeCeilings(prepared: Prepared): ForgeCeilings {
+  const { spec: agent } = prepared.snapshot.agent;
+  const policy = prepared.snapshot.policy.spec.forge ?? {};
+  const wished = agent.forge?.modes ?? ['Compose'];
+  const modes = prepared.level.forgeModes.filter((mode) => wished.includes(mode));
+  const permitted = policy.apis ?? [];
+  const apis = (agent.forge?.apis ?? []).filter((api) => permitted.includes(api) && isOpenAt(prepared, api));
+  return {
+    allowed: mayForge(prepared) && modes.length > 0,
+    modes,
+    apis,
+    domains: apis.includes('fetch') ? (policy.domains ?? []) : [],
+    ...limitsOf(policy.limits ?? {}),
+  };
+}
+
+function isOpenAt({ level }: Prepared, api: ToolApi): boolean {
+  return level.forgeApis && (api !== 'fetch' || level.constraints.network !== 'None');
+}
+
+type Limits = NonNullable<NonNullable<TrustPolicySpec['forge']>['limits']>;
+
+function limitsOf({
+  duration,
+  memory,
+  ...counts
+}: Limits): Omit<ForgeCeilings, 'allowed' | 'modes' | 'apis' | 'domains'> {
+  return {
+    ...FORGE_DEFAULTS,
+    ...counts,
+    ...(duration === undefined ? {} : { durationMilliseconds: parseDuration(duration) }),
+    ...(memory === undefined ? {} : { memoryBytes: parseQuantityBytes(memory) }),
+  };
+}
+
+/** Where no rule could be read. */
+export const NO_CEILINGS: ForgeCeilings = {
+  allowed: false,
+  modes: [],
+  apis: [],
+  domains: [],
+  durationMilliseconds: 0,
+  memoryBytes: 0,
+  sessionTools: 0,
+  agentTools: 0,
+  minTestCases: FORGE_DEFAULTS.minTestCases,
+};
+
+function mayForge({ snapshot, taintedDeny }: Prepared): boolean {
+  if (snapshot.agent.spec.suspend === true || snapshot.policy.spec.suspend === true) return false;
+  if (snapshot.tainted && taintedDeny.has('forge')) return false;
+  return snapshot.agent.spec.forge?.enabled === true;
+}

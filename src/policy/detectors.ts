@@ -1,0 +1,5 @@
+import type { Rule, RequestOf } from './rules.ts';
+
+export function detectorRules(): Rule<RequestOf<'Tool'>>[] {
+  return [];
+}

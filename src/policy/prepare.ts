@@ -1,0 +1,137 @@
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { TemperError } from '../lib/errors.ts';
+import { actionsOf, effectiveLevel } from './levels.ts';
+import type { LevelProfile } from './levels.ts';
+import { PatternSet } from './pattern-set.ts';
+import { pathSegments } from './subjects.ts';
+import { AUTONOMY_PRESETS, automaticActions, riskOf } from './tables.ts';
+import type { ActionType, AutonomyPreset, PolicySnapshot } from './types.ts';
+
+/** One pinned argument: where a tool matches, the argument must be given and be one of these. */
+export interface ArgumentRule {
+  tool: PatternSet;
+  argument: string;
+  allow: PatternSet;
+}
+
+/** The patterns of the agent's own manifest. */
+interface AgentPatterns {
+  tools: PatternSet;
+  deniedNames: PatternSet;
+  network: PatternSet;
+  memoryRead: PatternSet;
+  memoryWrite: PatternSet;
+  messages: PatternSet;
+  shell: PatternSet;
+  argumentRules: readonly ArgumentRule[];
+}
+
+/** The patterns of the TrustPolicy. Undefined where an absent list says something else than an empty one. */
+interface PolicyPatterns {
+  policyAllow: PatternSet;
+  policyDeny: PatternSet;
+  egress: PatternSet;
+  forgeDomains: PatternSet;
+  models: PatternSet | undefined;
+  taintedNetwork: PatternSet | undefined;
+}
+
+/** A snapshot with everything compiled that a decision looks at. */
+export interface Prepared extends AgentPatterns, PolicyPatterns {
+  snapshot: PolicySnapshot;
+  level: LevelProfile;
+  autonomy: AutonomyPreset;
+  /** Actions that run without a person. Undefined: every action. */
+  automatic: ReadonlySet<ActionType> | undefined;
+  /** Actions of `rules.deny`. */
+  deniedActions: ReadonlySet<ActionType>;
+  /** Actions of `rules.requireApproval`. */
+  approvedActions: ReadonlySet<ActionType>;
+  taintedDeny: ReadonlySet<string>;
+  /** Segments of absolute paths. */
+  workspace: readonly string[];
+  project: readonly string[];
+}
+
+const TAINTED_DENY_DEFAULT = ['forge', 'promote'];
+
+/** Throws TEMPER_PATTERN_INVALID or TEMPER_MANIFEST_INVALID when a rule cannot be read; then nothing is decided but no. */
+export function prepare(snapshot: PolicySnapshot): Prepared {
+  const { spec: agent } = snapshot.agent;
+  const { spec: policy } = snapshot.policy;
+  const level = effectiveLevel(snapshot.level, policy);
+  const autonomy = effectiveAutonomy(policy.autonomy, agent.autonomy, level.rank);
+  const workspace = root(snapshot.workspace, 'workspace');
+  return {
+    ...agentPatterns(agent),
+    ...policyPatterns(policy),
+    snapshot,
+    level,
+    autonomy,
+    automatic: withExempt(autonomy, actionsOf(policy.rules?.allow, 'rules.allow')),
+    deniedActions: new Set(actionsOf(policy.rules?.deny, 'rules.deny')),
+    approvedActions: new Set(actionsOf(policy.rules?.requireApproval, 'rules.requireApproval')),
+    taintedDeny: new Set(policy.tainted?.deny ?? TAINTED_DENY_DEFAULT),
+    workspace,
+    project: snapshot.project === undefined ? workspace : root(snapshot.project, 'project'),
+  };
+}
+
+function agentPatterns({ grants = {}, denyTools, arguments: pins = [] }: AgentSpec): AgentPatterns {
+  return {
+    tools: new PatternSet(grants.tools, 'tool'),
+    deniedNames: new PatternSet(denyTools, 'tool'),
+    network: new PatternSet(grants.network, 'host'),
+    memoryRead: new PatternSet(grants.memory?.read, 'key'),
+    memoryWrite: new PatternSet(grants.memory?.write, 'key'),
+    messages: new PatternSet(grants.messages, 'name'),
+    shell: new PatternSet(grants.shell, 'name'),
+    argumentRules: pins.map((pin) => ({
+      tool: new PatternSet([pin.tool], 'tool'),
+      argument: pin.argument,
+      allow: new PatternSet(pin.allow, 'path'),
+    })),
+  };
+}
+
+function policyPatterns({ tools, egress, forge, models, tainted }: TrustPolicySpec): PolicyPatterns {
+  return {
+    policyAllow: new PatternSet(tools?.allow, 'tool'),
+    policyDeny: new PatternSet(tools?.deny, 'tool'),
+    egress: new PatternSet(egress?.allow, 'host'),
+    forgeDomains: new PatternSet(forge?.domains, 'host'),
+    models: models?.allow === undefined ? undefined : new PatternSet(models.allow, 'model'),
+    taintedNetwork: tainted?.network === undefined ? undefined : new PatternSet(tainted.network, 'host'),
+  };
+}
+
+/** The tighter of the two. An agent at the lowest level is never without supervision. */
+function effectiveAutonomy(
+  policy: AutonomyPreset = 'Semi',
+  agent: AutonomyPreset = policy,
+  rank: number,
+): AutonomyPreset {
+  const chosen = Math.max(
+    AUTONOMY_PRESETS.indexOf(policy),
+    AUTONOMY_PRESETS.indexOf(agent),
+    rank === 0 ? AUTONOMY_PRESETS.indexOf('Semi') : 0,
+  );
+  return AUTONOMY_PRESETS[chosen] ?? 'Locked';
+}
+
+/** `rules.allow` spares a person the small things. It reaches neither a high risk nor an agent that is locked. */
+function withExempt(autonomy: AutonomyPreset, exempt: readonly ActionType[]): ReadonlySet<ActionType> | undefined {
+  const automatic = automaticActions(autonomy);
+  if (automatic === undefined || autonomy === 'Locked') return automatic;
+  const small = exempt.filter((action) => riskOf(action) === 'low' || riskOf(action) === 'medium');
+  return new Set([...automatic, ...small]);
+}
+
+function root(path: string, field: string): readonly string[] {
+  const segments = pathSegments(path);
+  if (typeof segments === 'string' || !path.startsWith('/')) {
+    throw new TemperError('TEMPER_MANIFEST_INVALID', `the ${field} must be an absolute path in plain form`);
+  }
+  return segments;
+}

@@ -1,0 +1,57 @@
+import type { Prepared } from './prepare.ts';
+import { deny, notApplicable, passed } from './rules.ts';
+import type { Rule, Violation } from './rules.ts';
+import type { PolicyRequest } from './types.ts';
+
+/** Kill switches. They stand before everything. */
+export function suspendRules({ snapshot }: Prepared): Rule<PolicyRequest>[] {
+  const { agent, policy } = snapshot;
+  return [
+    {
+      id: 'suspend.policy',
+      check: () =>
+        policy.spec.suspend === true
+          ? deny(`TrustPolicy "${policy.name}" is suspended: nothing is allowed until a person resumes it.`)
+          : undefined,
+      note: () => passed(`TrustPolicy "${policy.name}" is not suspended`),
+    },
+    {
+      id: 'suspend.agent',
+      check: () =>
+        agent.spec.suspend === true
+          ? deny(`Agent "${agent.name}" is suspended: nothing is allowed until spec.suspend is cleared.`)
+          : undefined,
+      note: () => passed(`Agent "${agent.name}" is not suspended`),
+    },
+  ];
+}
+
+type Tainted = 'forge' | 'promote' | 'message' | 'network';
+
+const TAINTED_WORDS: Readonly<Record<Tainted, string>> = {
+  forge: 'forging',
+  promote: 'promotion',
+  message: 'messages to other agents',
+  network: 'network access',
+};
+
+/** What is taken away while content of strangers is in the session. */
+export function taintedRule<R>(prepared: Prepared, what: Tainted, applies: (request: R) => boolean = always): Rule<R> {
+  const { snapshot, taintedDeny } = prepared;
+  const denied = snapshot.tainted && taintedDeny.has(what);
+  const violation: Violation = deny(
+    `The session holds untrusted content, and TrustPolicy "${snapshot.policy.name}" then denies ${TAINTED_WORDS[what]}; use a fresh session.`,
+  );
+  return {
+    id: `tainted.${what}`,
+    check: (request) => (denied && applies(request) ? violation : undefined),
+    note: () =>
+      snapshot.tainted
+        ? passed(`the session is tainted; tainted.deny does not name ${what}, or the request is not about it`)
+        : notApplicable('the session is not tainted'),
+  };
+}
+
+function always(): boolean {
+  return true;
+}

@@ -1,0 +1,154 @@
+import { includes } from './inclusion.ts';
+import { compilePattern } from './patterns.ts';
+import type { PatternSet } from './pattern-set.ts';
+import type { Prepared } from './prepare.ts';
+import { isInScope, resolvePath } from './rules-access.ts';
+import { allowed, deny, notApplicable, passed } from './rules.ts';
+import type { RequestOf, Rule, Violation } from './rules.ts';
+import { taintedRule } from './rules-common.ts';
+import type { ForgeCeilings } from './types.ts';
+
+type ForgeRequest = RequestOf<'Forge'>;
+
+/** May a tool of this mode with these needs be made? The ceilings of agent, policy and level, each by its own name. */
+export function forgeRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ForgeRequest>[] {
+  const { spec } = prepared.snapshot.agent;
+  return [
+    taintedRule<ForgeRequest>(prepared, 'forge'),
+    {
+      id: 'forge.enabled',
+      check: () =>
+        spec.forge?.enabled === true
+          ? undefined
+          : deny(`Agent "${prepared.snapshot.agent.name}" may not forge: spec.forge.enabled is not set.`),
+      note: () => allowed('spec.forge.enabled is set'),
+    },
+    ...modeRules(prepared),
+    ...apiRules(prepared),
+    domainRule(prepared, ceilings),
+    pathRule(prepared),
+  ];
+}
+
+function modeRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
+  const modes = snapshot.agent.spec.forge?.modes ?? ['Compose'];
+  return [
+    {
+      id: 'forge.modes',
+      check: ({ mode }) =>
+        modes.includes(mode)
+          ? undefined
+          : deny(`Mode ${mode} is not one of spec.forge.modes: ${modes.join(', ') || 'none'}.`),
+      note: ({ mode }) => passed(`spec.forge.modes names ${mode}`),
+    },
+    {
+      id: 'level.forge',
+      check: ({ mode, apis }) => {
+        if (!level.forgeModes.includes(mode)) {
+          return deny(
+            `Level ${level.name} forges ${level.forgeModes.join(', ') || 'nothing'}, not ${mode}; level restricted forges Sandbox.`,
+          );
+        }
+        return apis.length > 0 && !level.forgeApis
+          ? deny(
+              `Level ${level.name} forges pure tools only, and this one asks for ${apis.join(', ')}; level standard may ask.`,
+            )
+          : undefined;
+      },
+      note: () =>
+        passed(
+          `level ${level.name} forges ${level.forgeModes.join(', ')}${level.forgeApis ? '' : ' without host functions'}`,
+        ),
+    },
+  ];
+}
+
+function apiRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
+  const own = snapshot.agent.spec.forge?.apis ?? [];
+  const ceiling = snapshot.policy.spec.forge?.apis ?? [];
+  const rule = (id: string, field: string, list: readonly string[]): Rule<ForgeRequest> => ({
+    id,
+    check: ({ apis }) => {
+      const beyond = apis.filter((api) => !list.includes(api));
+      return beyond.length === 0
+        ? undefined
+        : deny(`The tool asks for ${beyond.join(', ')}; ${field} allows ${list.join(', ') || 'nothing'}.`);
+    },
+    note: ({ apis }) =>
+      apis.length === 0
+        ? notApplicable('the tool asks for no host function')
+        : passed(`${field} allows ${list.join(', ')}`),
+  });
+  return [
+    rule('forge.apis', 'spec.forge.apis', own),
+    rule('policy.forge.apis', `forge.apis of TrustPolicy "${snapshot.policy.name}"`, ceiling),
+    {
+      id: 'constraint.network',
+      check: ({ apis }) =>
+        apis.includes('fetch') && level.constraints.network === 'None'
+          ? deny(`The tool asks for fetch, and level ${level.name} has no network here.`)
+          : undefined,
+      note: ({ apis }) =>
+        apis.includes('fetch') ? passed(`network is ${level.constraints.network}`) : notApplicable('no fetch'),
+    },
+  ];
+}
+
+/** A tool that declares a host its agent could not reach would only fail later. */
+function domainRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ForgeRequest> {
+  const lists: [string, PatternSet][] = [
+    ['forge.domains', prepared.forgeDomains],
+    ['egress.allow', prepared.egress],
+    ['grants.network', prepared.network],
+  ];
+  return {
+    id: 'policy.forge.domains',
+    check: ({ domains }) => {
+      if (domains.length > 0 && !ceilings.apis.includes('fetch')) {
+        return deny(`The tool names domains, and fetch is not allowed here; leave requires.domains empty.`);
+      }
+      for (const domain of domains) {
+        for (const [field, set] of lists) {
+          if (!includes(set.patterns, compilePattern(domain, 'host'))) {
+            return deny(`Domain "${domain}" is not within ${field}, which allows ${set.describe()}.`);
+          }
+        }
+      }
+      return undefined;
+    },
+    note: ({ domains }) =>
+      domains.length === 0
+        ? notApplicable('the tool names no domain')
+        : passed(`within ${lists.map(([field]) => field).join(', ')}`),
+  };
+}
+
+function pathRule(prepared: Prepared): Rule<ForgeRequest> {
+  const { level } = prepared;
+  return {
+    id: 'constraint.files',
+    check: ({ paths, apis }) => {
+      if (paths.length > 0 && !apis.includes('fs.readFile')) {
+        return deny('The tool names paths without fs.readFile; leave requires.paths empty or ask for it.');
+      }
+      return paths.map((path) => pathViolation(prepared, path)).find((violation) => violation !== undefined);
+    },
+    note: ({ paths }) =>
+      paths.length === 0
+        ? notApplicable('the tool names no path')
+        : passed(`within file scope ${level.constraints.files}`),
+  };
+}
+
+/** Literal segments at the start must already lie in scope; what follows a wildcard can only lie deeper. */
+function pathViolation(prepared: Prepared, path: string): Violation | undefined {
+  const resolved = resolvePath(prepared, path);
+  if (typeof resolved === 'string') return deny(`A path of the tool ${resolved}; write it plainly.`);
+  const firstWild = resolved.findIndex((segment) => segment.includes('*'));
+  const fixed = firstWild < 0 ? resolved : resolved.slice(0, firstWild);
+  return isInScope(prepared, fixed)
+    ? undefined
+    : deny(
+        `A path of the tool lies outside the ${prepared.level.constraints.files.toLowerCase()}; use one below the workspace.`,
+      );
+}

@@ -1,0 +1,160 @@
+import { printable } from '../lib/escape.ts';
+import { argumentRule } from './arguments.ts';
+import { detectorRules } from './detectors.ts';
+import type { Prepared } from './prepare.ts';
+import { allowed, deny, escalate, notApplicable, passed } from './rules.ts';
+import type { RequestOf, Rule } from './rules.ts';
+import { taintedRule } from './rules-common.ts';
+import { constraintRules } from './rules-constraints.ts';
+import { ALWAYS_DENIED, LEVELS, riskOf } from './tables.ts';
+import type { ForgeCeilings, ToolCategory } from './types.ts';
+
+type ToolRequest = RequestOf<'Tool'>;
+
+/** The tool agents forge with. It is granted by `spec.forge`, not by name. */
+const FORGE_TOOL = 'forge_tool';
+
+/** In the order they decide. Without arguments only those that need none can say no, so that a call never gets more than a listing. */
+export function toolRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolRequest>[] {
+  return [
+    ...hardDenyRules(prepared),
+    grantRule(prepared, ceilings),
+    ...nameRules(prepared),
+    ...constraintRules(prepared),
+    argumentRule(prepared),
+    ...approvalRules(prepared),
+    ...detectorRules(),
+  ];
+}
+
+function hardDenyRules(prepared: Prepared): Rule<ToolRequest>[] {
+  const policy = prepared.snapshot.policy.name;
+  return [
+    {
+      id: 'deny.action',
+      check: ({ name, action }) =>
+        ALWAYS_DENIED.has(action)
+          ? deny(`Tool "${name}" does ${action}, which no agent may do under any policy; a person has to do it.`)
+          : undefined,
+      note: ({ action }) => passed(`${printable(action, 64)} is not one of ${[...ALWAYS_DENIED].join(', ')}`),
+    },
+    {
+      id: 'rules.deny',
+      check: ({ name, action }) =>
+        prepared.deniedActions.has(action)
+          ? deny(`Tool "${name}" does ${action}, which rules.deny of TrustPolicy "${policy}" forbids.`)
+          : undefined,
+      note: ({ action }) => passed(`rules.deny does not name ${printable(action, 64)}`),
+    },
+    {
+      id: 'deny.tools',
+      check: ({ name }) =>
+        prepared.policyDeny.has(name)
+          ? deny(
+              `Tool "${name}" is denied by tools.deny "${prepared.policyDeny.find(name)}" of TrustPolicy "${policy}".`,
+            )
+          : undefined,
+      note: () => passed(`tools.deny is ${prepared.policyDeny.describe()}`),
+    },
+    taintedRule(prepared, 'forge', isForgeTool),
+    taintedRule(prepared, 'network', ({ category }) => category === 'web'),
+    taintedRule(prepared, 'message', ({ category }) => category === 'communication'),
+  ];
+}
+
+function isForgeTool(request: ToolRequest): boolean {
+  return request.name === FORGE_TOOL && !request.forged;
+}
+
+/** A forged tool does nothing its author could not do, so the right to forge covers it; a grant by name covers it as well. */
+function grantRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolRequest> {
+  const forges = prepared.snapshot.agent.spec.forge?.enabled === true;
+  const agent = prepared.snapshot.agent.name;
+  return {
+    id: 'grant.tools',
+    check: (request) => {
+      if (isForgeTool(request)) return ceilings.allowed ? undefined : deny(forgeDenied(prepared), 'grant.forge');
+      if ((forges && request.forged) || prepared.tools.has(request.name)) return undefined;
+      return deny(
+        `Tool "${request.name}" is not granted to agent "${agent}": grants.tools allows ${prepared.tools.describe()}.`,
+      );
+    },
+    note: (request) =>
+      isForgeTool(request) || (forges && request.forged)
+        ? allowed('granted by spec.forge.enabled')
+        : allowed(`granted by grants.tools "${prepared.tools.find(request.name)}"`),
+  };
+}
+
+function forgeDenied({ snapshot, level }: Prepared): string {
+  return snapshot.agent.spec.forge?.enabled === true
+    ? `Agent "${snapshot.agent.name}" may not forge: level ${level.name} permits ${level.forgeModes.join(' and ') || 'no mode'}, and spec.forge.modes names none of them.`
+    : `Agent "${snapshot.agent.name}" may not forge: spec.forge.enabled is not set.`;
+}
+
+function nameRules(prepared: Prepared): Rule<ToolRequest>[] {
+  const { level, deniedNames, policyAllow, snapshot } = prepared;
+  const open = [...level.categories].join(', ');
+  return [
+    {
+      id: 'deny.name',
+      check: ({ name }) =>
+        deniedNames.has(name)
+          ? deny(`Tool "${name}" is denied by denyTools "${deniedNames.find(name)}" of agent "${snapshot.agent.name}".`)
+          : undefined,
+      note: () => passed(`denyTools is ${deniedNames.describe()}`),
+    },
+    {
+      id: 'level.category',
+      check: (request) => {
+        if (level.categories.has(request.category) || policyAllow.has(request.name) || isForgeTool(request)) {
+          return undefined;
+        }
+        return deny(
+          `Tool "${request.name}" is of category ${request.category}; level ${level.name} opens ${open || 'none'}, and tools.allow of TrustPolicy "${snapshot.policy.name}" does not name it${neededLevel(request.category)}.`,
+        );
+      },
+      note: (request) => {
+        if (policyAllow.has(request.name)) return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
+        if (isForgeTool(request)) return notApplicable('forging has its own table of levels');
+        return allowed(`category ${request.category} is open at level ${level.name}`);
+      },
+    },
+  ];
+}
+
+function neededLevel(category: ToolCategory): string {
+  const found = Object.entries(LEVELS).find(([, table]) => table.categories.includes(category));
+  return found === undefined ? '' : `; ${category} opens at level ${found[0]}`;
+}
+
+/** These only ever turn "yes" into "ask a person". */
+function approvalRules(prepared: Prepared): Rule<ToolRequest>[] {
+  const { autonomy, automatic, approvedActions, snapshot } = prepared;
+  return [
+    {
+      id: 'rules.requireApproval',
+      check: ({ name, action }) =>
+        approvedActions.has(action)
+          ? escalate(
+              `Tool "${name}" does ${action}: rules.requireApproval of TrustPolicy "${snapshot.policy.name}" asks a person first.`,
+            )
+          : undefined,
+      note: ({ action }) => passed(`rules.requireApproval does not name ${printable(action, 64)}`),
+    },
+    {
+      id: 'autonomy',
+      check: ({ name, action }) =>
+        automatic === undefined || automatic.has(action)
+          ? undefined
+          : escalate(
+              `Tool "${name}" does ${action} (risk ${riskOf(action)}), which autonomy ${autonomy} leaves to a person; without one ${describeAutomatic(automatic)} would run.`,
+            ),
+      note: ({ action }) => passed(`autonomy ${autonomy} lets ${printable(action, 64)} run without a person`),
+    },
+  ];
+}
+
+function describeAutomatic(automatic: ReadonlySet<string>): string {
+  return automatic.size === 0 ? 'nothing' : [...automatic].join(', ');
+}

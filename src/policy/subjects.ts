@@ -1,0 +1,92 @@
+import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
+
+/** What a pattern is about. Each kind has its own separator and its own normal form. */
+export type SubjectKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'action' | 'name';
+
+export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
+  tool: '',
+  name: '',
+  model: '/',
+  path: '/',
+  host: '.',
+  key: '.',
+  action: ':',
+};
+
+/** The first segment of an absolute path. No other segment holds a slash, and only a literal or `**` stands for it. */
+export const ROOT = '/';
+
+const LONGEST_SUBJECT = 4_096;
+
+/** A text in the normal form of its kind, cut into segments. */
+export interface Subject {
+  segments: readonly string[];
+  /** Equal for two texts that mean the same. */
+  canonical: string;
+  /** An IP address, which only the same address written out stands for. */
+  address: boolean;
+}
+
+/** The normal form, or undefined when the text is no subject of that kind; what has no normal form is matched by nothing. */
+export function parseSubject(kind: SubjectKind, text: string): Subject | undefined {
+  if (text === '' || text.length > LONGEST_SUBJECT || text.includes('\0')) return undefined;
+  switch (kind) {
+    case 'tool':
+      return single(text.trim().toLowerCase());
+    case 'name':
+      return single(text);
+    case 'path': {
+      const segments = pathSegments(text);
+      return typeof segments === 'string' ? undefined : { segments, canonical: joinPath(segments), address: false };
+    }
+    case 'host':
+      return hostSubject(text);
+    case 'model':
+    case 'key':
+    case 'action': {
+      const segments = text.split(SEPARATORS[kind]);
+      return segments.includes('') ? undefined : { segments, canonical: text, address: false };
+    }
+    default:
+      return kind satisfies never;
+  }
+}
+
+function single(text: string): Subject | undefined {
+  return text === '' ? undefined : { segments: [text], canonical: text, address: false };
+}
+
+function hostSubject(text: string): Subject | undefined {
+  const split = splitPort(text);
+  if (split === undefined) return undefined;
+  const port = parsePort(split.port ?? DEFAULT_PORT);
+  const host = parseHost(split.host);
+  if (port === undefined || host === undefined) return undefined;
+  return {
+    segments: [port, ...host.labels],
+    canonical: `${port} ${host.labels.join('.')}`,
+    address: host.address,
+  };
+}
+
+/** The segments of a POSIX path without `.` and empty ones, or what is wrong with it. Nothing is decoded. */
+export function pathSegments(text: string): string[] | PathFault {
+  if (text.includes('\0')) return 'holds a NUL';
+  if (text.includes('\\')) return 'holds a backslash';
+  if (text.includes('%') && hasEncodedDotOrSlash(text)) return 'holds an encoded dot or slash';
+  const segments = text.split('/').filter((segment) => segment !== '' && segment !== '.');
+  if (segments.includes('..')) return 'holds a ".." segment';
+  return text.startsWith('/') ? [ROOT, ...segments] : segments;
+}
+
+export type PathFault = 'holds a NUL' | 'holds a backslash' | 'holds an encoded dot or slash' | 'holds a ".." segment';
+
+function hasEncodedDotOrSlash(text: string): boolean {
+  const lower = text.toLowerCase();
+  return lower.includes('%2e') || lower.includes('%2f') || lower.includes('%5c') || lower.includes('%00');
+}
+
+export function joinPath(segments: readonly string[]): string {
+  if (segments[0] === ROOT) return `/${segments.slice(1).join('/')}`;
+  return segments.length === 0 ? '.' : segments.join('/');
+}

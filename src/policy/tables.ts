@@ -1,0 +1,126 @@
+import { BUILTIN_LEVELS, TOOL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
+import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
+import type { ForgeMode } from '../api/v1alpha1/common.ts';
+import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
+
+/** The numbers and lists of the permission model. Nothing here decides; see the rules. */
+
+/** What no policy, level or person lets an agent do. */
+export const ALWAYS_DENIED: ReadonlySet<ActionType> = new Set(['deploy:production', 'db:admin', 'org:fire']);
+
+const RISKS: ReadonlyMap<ActionType, Risk> = new Map<ActionType, Risk>([
+  ...each('critical', 'deploy:production', 'db:admin', 'org:fire'),
+  ...each('high', 'deploy:staging', 'db:mutate', 'code:delete', 'vcs:push', 'comms:external', 'budget:exceed'),
+  ...each('medium', 'code:create', 'code:write', 'code:refactor', 'vcs:commit', 'arch:decide'),
+  ...each('medium', 'org:hire', 'org:promote', 'budget:spend'),
+  ...each('low', 'code:read', 'test:write', 'test:run', 'docs:write', 'vcs:read', 'vcs:branch'),
+  ...each('low', 'comms:internal', 'db:query', 'memory:read'),
+]);
+
+function each(risk: Risk, ...actions: ActionType[]): [ActionType, Risk][] {
+  return actions.map((action) => [action, risk]);
+}
+
+/** An action nobody registered is high. */
+export function riskOf(action: ActionType): Risk {
+  return RISKS.get(action) ?? 'high';
+}
+
+export const FILE_SCOPES = ['Workspace', 'Project', 'Full'] as const;
+export const NETWORK_MODES = ['None', 'Allowlist', 'Open'] as const;
+export const GIT_MODES = ['LocalOnly', 'ReadAndBranch', 'Full'] as const;
+export const CODE_MODES = ['Isolated', 'Direct'] as const;
+export const TERMINAL_MODES = ['None', 'RestrictedCommands', 'Full'] as const;
+
+/** The six dimensions, all given. In each list the tightest value stands first. */
+export interface Constraints {
+  files: (typeof FILE_SCOPES)[number];
+  network: (typeof NETWORK_MODES)[number];
+  git: (typeof GIT_MODES)[number];
+  code: (typeof CODE_MODES)[number];
+  terminal: (typeof TERMINAL_MODES)[number];
+  requireApproval: readonly ActionType[];
+}
+
+export interface LevelTable {
+  categories: readonly ToolCategory[];
+  constraints: Constraints;
+  forgeModes: readonly ForgeMode[];
+  /** May a forged tool ask for host functions at all? The policy's ceiling still applies. */
+  forgeApis: boolean;
+}
+
+const ISOLATED: readonly ToolCategory[] = ['file_system', 'code_execution', 'version_control'];
+
+export const LEVELS: Readonly<Record<BuiltinLevel, LevelTable>> = {
+  sandboxed: {
+    categories: ISOLATED,
+    constraints: constraints('Workspace', 'None', 'LocalOnly', 'None'),
+    forgeModes: ['Compose'],
+    forgeApis: false,
+  },
+  restricted: {
+    categories: [...ISOLATED, 'web'],
+    constraints: constraints('Project', 'Allowlist', 'ReadAndBranch', 'None', [
+      ...expandActions('deploy'),
+      'db:mutate',
+    ]),
+    forgeModes: ['Compose', 'Sandbox'],
+    forgeApis: false,
+  },
+  standard: {
+    categories: [...ISOLATED, 'web', 'terminal', 'analytics'],
+    constraints: constraints('Project', 'Open', 'Full', 'RestrictedCommands'),
+    forgeModes: ['Compose', 'Sandbox'],
+    forgeApis: true,
+  },
+  elevated: {
+    categories: TOOL_CATEGORIES,
+    constraints: constraints('Full', 'Open', 'Full', 'Full'),
+    forgeModes: ['Compose', 'Sandbox'],
+    forgeApis: true,
+  },
+};
+
+function constraints(
+  files: Constraints['files'],
+  network: Constraints['network'],
+  git: Constraints['git'],
+  terminal: Constraints['terminal'],
+  requireApproval: readonly ActionType[] = [],
+): Constraints {
+  return { files, network, git, code: 'Isolated', terminal, requireApproval };
+}
+
+/** sandboxed 0 … elevated 3. */
+export function rankOf(level: BuiltinLevel): number {
+  return BUILTIN_LEVELS.indexOf(level);
+}
+
+/** Loosest first. */
+export const AUTONOMY_PRESETS: readonly AutonomyPreset[] = ['Full', 'Semi', 'Supervised', 'Locked'];
+
+const EVERY_ACTION = 'all';
+
+/** What runs without a person. Everything else waits for one. */
+const AUTOMATIC: Readonly<Record<AutonomyPreset, readonly string[]>> = {
+  Full: [EVERY_ACTION],
+  Semi: ['code', 'test', 'docs', 'vcs', 'comms:internal', 'db:query', 'memory:read'],
+  Supervised: ['code:read', 'vcs:read', 'test:run', 'db:query', 'memory:read'],
+  Locked: [],
+};
+
+/** The actions a preset lets run without a person; undefined means all, unregistered ones included. */
+export function automaticActions(preset: AutonomyPreset): ReadonlySet<ActionType> | undefined {
+  const entries = AUTOMATIC[preset];
+  return entries.includes(EVERY_ACTION) ? undefined : new Set(entries.flatMap(expandActions));
+}
+
+/** Limits of a forged tool where the policy says nothing. */
+export const FORGE_DEFAULTS = {
+  durationMilliseconds: 5_000,
+  memoryBytes: 128 * 1024 * 1024,
+  sessionTools: 10,
+  agentTools: 50,
+  minTestCases: 1,
+} as const;
