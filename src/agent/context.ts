@@ -1,0 +1,109 @@
+import { TemperError } from '../lib/errors.ts';
+import type { ModelMessage, ModelRequest } from '../models/port.ts';
+import { repairHistory } from './repair.ts';
+import { compacted } from './results.ts';
+
+export interface ContextBudget {
+  /** Context window of the model. */
+  windowTokens: number;
+  /** Characters that are always sent: system prompt and tools. */
+  fixedCharacters: number;
+  /** The message being worked on. It stays, whatever else goes. */
+  task: string;
+}
+
+const CHARACTERS_PER_TOKEN = 4;
+/** Tool output is dense; it is counted at twice the rate of prose. */
+const RESULT_CHARACTERS_PER_TOKEN = 2;
+const COMPACT_CHARACTERS = 2_000;
+
+/** Estimated tokens of a request: a quarter of its characters. */
+export function estimateTokens(request: Pick<ModelRequest, 'system' | 'messages' | 'tools'>): number {
+  const characters = request.system.length + charactersOfTools(request.tools) + charactersOf(request.messages);
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+}
+
+export function charactersOfTools(tools: ModelRequest['tools']): number {
+  let sum = 0;
+  for (const tool of tools) sum += tool.name.length + tool.description.length + JSON.stringify(tool.inputSchema).length;
+  return sum;
+}
+
+function charactersOf(messages: readonly ModelMessage[]): number {
+  let sum = 0;
+  for (const message of messages) {
+    sum += message.text.length;
+    if (message.role === 'assistant') {
+      for (const call of message.toolCalls) sum += call.name.length + call.arguments.length;
+    }
+  }
+  return sum;
+}
+
+/**
+ * The history as it fits the window. First the results: none above 30 % of it, all together below 75 %, the oldest cut to
+ * 2,000 characters until they are. Then the conversation: above 70 % of the window the last 10 messages stay, above 90 %
+ * the last 4, and when even those are too many every result is cut. A note says what was removed. Pure.
+ * Throws TEMPER_MODEL_CONTEXT_OVERFLOW when what must stay does not fit.
+ */
+export function fitContext(messages: ModelMessage[], budget: ContextBudget): ModelMessage[] {
+  const fitted = capResults(messages, budget.windowTokens);
+  const fill = fillOf(fitted, budget);
+  if (fill <= 0.7) return fitted;
+  if (fill <= 0.9) return keepLast(fitted, 10, budget.task);
+  return shrinkContext(fitted, budget);
+}
+
+/** The hardest trim: the last 4 messages and the task, their results cut if need be. */
+export function shrinkContext(messages: ModelMessage[], budget: ContextBudget): ModelMessage[] {
+  const kept = keepLast(messages, 4, budget.task);
+  if (fillOf(kept, budget) <= 0.9) return kept;
+  const cut = kept.map((message) => compactedResult(message));
+  if (fillOf(cut, budget) <= 1) return cut;
+  throw new TemperError(
+    'TEMPER_MODEL_CONTEXT_OVERFLOW',
+    `about ${Math.round(fillOf(cut, budget) * 100)} % of the context window of ${budget.windowTokens} tokens would be used even by the last messages; start a new session or use a model with a larger window`,
+  );
+}
+
+function fillOf(messages: readonly ModelMessage[], budget: ContextBudget): number {
+  return (charactersOf(messages) + budget.fixedCharacters) / CHARACTERS_PER_TOKEN / budget.windowTokens;
+}
+
+function capResults(messages: ModelMessage[], windowTokens: number): ModelMessage[] {
+  const window = windowTokens * RESULT_CHARACTERS_PER_TOKEN;
+  const sizes = messages.map((message) => (message.role === 'tool' ? message.text.length : 0));
+  let total = sizes.reduce((sum, size) => sum + size, 0);
+  if (total <= 0.75 * window && Math.max(0, ...sizes) <= 0.3 * window) return messages;
+  const single = Math.max(COMPACT_CHARACTERS, Math.floor(0.3 * window));
+  const capped = messages.map((message) => {
+    if (message.role !== 'tool') return message;
+    const text = compacted(message.text, single);
+    total += text.length - message.text.length;
+    return { ...message, text };
+  });
+  for (const [index, message] of capped.entries()) {
+    if (total <= 0.75 * window) break;
+    const smaller = compactedResult(message);
+    total += smaller.text.length - message.text.length;
+    capped[index] = smaller;
+  }
+  return capped;
+}
+
+function compactedResult(message: ModelMessage): ModelMessage {
+  if (message.role !== 'tool' || message.text.length <= COMPACT_CHARACTERS * 1.1) return message;
+  return { ...message, text: compacted(message.text, COMPACT_CHARACTERS) };
+}
+
+/** The last `count` messages, with the call of a result that would stand alone, after a note and the task. */
+function keepLast(messages: ModelMessage[], count: number, task: string): ModelMessage[] {
+  let start = Math.max(0, messages.length - count);
+  while (start > 0 && messages[start]?.role === 'tool') start -= 1;
+  if (start === 0) return messages;
+  const kept = messages.slice(start);
+  const removed = messages.slice(0, start);
+  const note = `[${removed.length} earlier messages (${charactersOf(removed)} characters) were removed to fit the context window]`;
+  const taskStays = kept.some((message) => message.role === 'user' && message.text.includes(task));
+  return repairHistory([{ role: 'user', text: taskStays ? note : `${note}\n\n${task}` }, ...kept]);
+}

@@ -1,0 +1,107 @@
+import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
+import { type Op, remainingMilliseconds, withTimeout } from '../lib/operation.ts';
+import type { TokenUsage } from '../models/port.ts';
+import type { Invoker } from '../tools/contract.ts';
+import type { EventSink } from '../tools/events.ts';
+import { type Conversation, converse, type ConversationDeps, openConversation } from './conversation.ts';
+import { loopLimits } from './limits.ts';
+import type { IncomingMessage, RunningAgent } from './message.ts';
+import type { ModelCallDeps } from './model-call.ts';
+import type { SessionStore } from './ports.ts';
+import { assertSessionId } from './session-id.ts';
+import { createSessionLocks } from './session-locks.ts';
+import { createTaintMarks, type TaintMarks } from './taint.ts';
+import { createTrace, type TraceEntry } from './trace.ts';
+
+export interface AgentLoopDeps extends ModelCallDeps {
+  invoker: Invoker;
+  sessions: SessionStore;
+  /** Shared with whoever else sees untrusted content come in; the loop marks what its own calls brought. */
+  taint?: TaintMarks;
+  /** Context window of a model in tokens. Default 128,000. */
+  contextTokens?: (model: string) => number;
+}
+
+export interface Handled {
+  reply: string;
+  /** `refusal`: the model declined. `cut`: the answer is incomplete. */
+  ending: 'complete' | 'cut' | 'refusal';
+  turns: number;
+  toolCalls: number;
+  usage: TokenUsage;
+  trace: TraceEntry[];
+}
+
+export interface AgentLoop {
+  /**
+   * Answers one message. Messages of one session are answered one after another. Throws TEMPER_SESSION_INVALID,
+   * TEMPER_TURN_LIMIT and TEMPER_STEP_LIMIT (what the model could say so far in `details.reply`), TEMPER_LOOP_DETECTED,
+   * TEMPER_QUOTA_EXCEEDED, TEMPER_MODEL_*, TEMPER_TIMEOUT, TEMPER_CANCELLED. What was reported before stays in the session.
+   */
+  handle(message: IncomingMessage, agent: RunningAgent, events: EventSink, op: Op): Promise<Handled>;
+  /** Has untrusted content entered the session? Known from its first message in this process on. */
+  tainted(session: string): boolean;
+  closeSession(session: string): Promise<void>;
+}
+
+export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
+  const locks = createSessionLocks();
+  const taint = deps.taint ?? createTaintMarks();
+  const contextTokens = deps.contextTokens ?? ((): number => 128_000);
+  const shared: ConversationDeps = { ...deps, taint, contextTokens };
+  return {
+    async handle(message, agent, events, op) {
+      assertSessionId(message.session);
+      return withTimeout(op, deps.clock, remainingMilliseconds(op, deps.clock), (bounded) =>
+        locks.run(message.session, bounded.signal, () => answer(shared, message, agent, events, bounded)),
+      );
+    },
+    tainted: (session) => taint.has(session),
+    async closeSession(session) {
+      await locks.run(session, new AbortController().signal, () => deps.sessions.close(session));
+      taint.forget(session);
+    },
+  };
+}
+
+async function answer(
+  deps: ConversationDeps,
+  message: IncomingMessage,
+  agent: RunningAgent,
+  events: EventSink,
+  op: Op,
+): Promise<Handled> {
+  const trace = createTrace(deps.clock, events);
+  const { sink } = trace;
+  const { session } = message;
+  const model = agent.spec.model.primary;
+  sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
+  let conversation: Conversation | undefined;
+  try {
+    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
+    const { reply, ending } = await converse(deps, conversation, op);
+    reportEnd(conversation, reply, sink);
+    return { ...figures(conversation), reply, ending, trace: trace.entries() };
+  } catch (error) {
+    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+    sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
+    if (conversation !== undefined) reportEnd(conversation, replyIn(error), sink);
+    throw error;
+  }
+}
+
+function reportEnd(conversation: Conversation, reply: string, sink: EventSink): void {
+  const { turns, toolCalls, usage } = figures(conversation);
+  const { inputTokens, outputTokens } = usage;
+  sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
+}
+
+function figures(conversation: Conversation): Pick<Handled, 'turns' | 'toolCalls' | 'usage'> {
+  const { turns, toolCalls, usage } = conversation;
+  return { turns, toolCalls, usage };
+}
+
+function replyIn(error: unknown): string {
+  const reply = error instanceof TemperError ? error.details.reply : undefined;
+  return typeof reply === 'string' ? reply : '';
+}

@@ -1,0 +1,155 @@
+import type { Clock } from '../lib/clock.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
+import { type Op, withTimeout } from '../lib/operation.ts';
+import type { Ids } from '../lib/ids.ts';
+import type { Amounts, Ledger } from '../ledger/port.ts';
+import type { Model, ModelEvent, ModelRequest, StopReason, TokenUsage, ToolCall } from '../models/port.ts';
+import type { EventSink } from '../tools/events.ts';
+import { untilAborted } from './abort.ts';
+import { estimateTokens } from './context.ts';
+
+/** Cost of so many tokens of a model, in micro-units of the account's currency. */
+export type CostOf = (model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
+
+export interface ModelCallDeps {
+  model: Model;
+  ledger: Ledger;
+  costOf: CostOf;
+  clock: Clock;
+  ids: Ids;
+}
+
+export interface ModelAnswer {
+  text: string;
+  /** Empty when the answer was cut: nothing is executed from it. */
+  toolCalls: ToolCall[];
+  stopReason: StopReason;
+  usage: TokenUsage;
+}
+
+/** Refused before any work was done; the provider charges nothing. */
+const FREE: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_MODEL_RATE_LIMITED',
+  'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNAUTHORIZED',
+  'TEMPER_MODEL_BILLING',
+  'TEMPER_MODEL_CONTEXT_OVERFLOW',
+  'TEMPER_MODEL_NOT_FOUND',
+  'TEMPER_MODEL_UNAVAILABLE',
+  'TEMPER_REPLAY_NO_MATCH',
+]);
+
+/**
+ * One model call: reserve, stream, settle. Text and reasoning are reported as they come. A call that ends in an error
+ * is charged what was reserved, unless the provider refused it before it began. Throws TEMPER_QUOTA_EXCEEDED,
+ * TEMPER_MODEL_*, TEMPER_TIMEOUT or TEMPER_CANCELLED.
+ */
+export async function callModel(
+  deps: ModelCallDeps,
+  request: ModelRequest,
+  milliseconds: number,
+  events: EventSink,
+  op: Op,
+): Promise<ModelAnswer> {
+  const maximum = amounts(deps, request.model, {
+    inputTokens: estimateTokens(request),
+    outputTokens: request.maxOutputTokens,
+  });
+  const key = deps.ids.next('call');
+  const reservation = await deps.ledger.reserve(maximum, { ...op, key });
+  if (!reservation.granted) {
+    const { quota, used, limit, resumesAt } = reservation;
+    throw new TemperError(
+      'TEMPER_QUOTA_EXCEEDED',
+      `${used} of ${limit} allowed by ${quota} are used, too many for a call of ${maximum.inputTokens} + ${maximum.outputTokens} tokens; resumes ${resumesAt}`,
+      { details: { quota, used, limit, resumesAt } },
+    );
+  }
+  const progress: Progress = { text: '', reasoning: '', toolCalls: [], began: false };
+  let used = maximum;
+  try {
+    const end = await withTimeout(
+      op,
+      deps.clock,
+      milliseconds,
+      (inner) => read(deps.model, request, progress, events, inner),
+      key,
+    );
+    used = amounts(deps, request.model, end.usage);
+    if (progress.reasoning !== '') events({ type: 'reasoning', text: progress.reasoning });
+    if (progress.text !== '') events({ type: 'message', text: progress.text, delta: false });
+    const { text, toolCalls } = progress;
+    const { stopReason, usage } = end;
+    return { text, toolCalls: stopReason === 'length' ? [] : uniqueCalls(toolCalls), stopReason, usage };
+  } catch (error) {
+    if (!progress.began && isTemperError(error) && FREE.has(error.code)) used = {};
+    throw timedOut(error, op, request.model, milliseconds);
+  } finally {
+    await deps.ledger.settle(reservation.id, used);
+  }
+}
+
+interface Progress {
+  text: string;
+  reasoning: string;
+  toolCalls: ToolCall[];
+  began: boolean;
+}
+
+type End = Extract<ModelEvent, { type: 'end' }>;
+
+async function read(model: Model, request: ModelRequest, progress: Progress, events: EventSink, op: Op): Promise<End> {
+  const iterator = model.stream(request, op)[Symbol.asyncIterator]();
+  let finished = false;
+  try {
+    for (;;) {
+      const step = await untilAborted(iterator.next(), op.signal, `the answer of ${request.model}`);
+      if (step.done === true) {
+        finished = true;
+        throw new TemperError('TEMPER_MODEL_FORMAT', `the answer of ${request.model} has no end`);
+      }
+      if (step.value.type === 'end') return step.value;
+      take(step.value, progress, events);
+    }
+  } finally {
+    // Not awaited: a stream that ignores its signal would hold us; its own failure was already seen or no longer matters.
+    if (!finished) iterator.return?.().catch(() => undefined);
+  }
+}
+
+function take(event: Exclude<ModelEvent, End>, progress: Progress, events: EventSink): void {
+  progress.began = true;
+  switch (event.type) {
+    case 'text':
+      progress.text += event.text;
+      events({ type: 'message', text: event.text, delta: true });
+      return;
+    case 'reasoning':
+      progress.reasoning += event.text;
+      return;
+    case 'tool-call':
+      progress.toolCalls.push(event.call);
+      return;
+    case 'provider':
+  }
+}
+
+/** Two calls under one id cannot both be answered; the first stands. */
+function uniqueCalls(calls: ToolCall[]): ToolCall[] {
+  return calls.filter((call, index) => calls.findIndex((other) => other.id === call.id) === index);
+}
+
+function amounts(deps: ModelCallDeps, model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): Amounts {
+  const { inputTokens, outputTokens } = usage;
+  return { inputTokens, outputTokens, costMicros: deps.costOf(model, { inputTokens, outputTokens }) };
+}
+
+/** The deadline of the call is the model's; the deadline of the message is the caller's. */
+function timedOut(error: unknown, op: Op, model: string, milliseconds: number): unknown {
+  if (!isTemperError(error, 'TEMPER_TIMEOUT') || op.signal.aborted) return error;
+  return new TemperError('TEMPER_MODEL_TIMEOUT', `${model} did not finish within ${milliseconds} ms`, {
+    cause: error,
+    retry: 'backoff',
+  });
+}

@@ -1,0 +1,42 @@
+import type { Json } from '../lib/json.ts';
+import { printable } from '../lib/escape.ts';
+import type { ToolResult } from '../tools/contract.ts';
+
+/** A tool result as the model reads it: the output as JSON text, or `{"error":{code,message,rule}}`. */
+export function resultText(result: ToolResult, limit: number): string {
+  return capped(JSON.stringify(result.ok ? result.output : { error: result.error }), limit);
+}
+
+/** A few words about a result for the transcript and the trace: bounded, printable. */
+export function resultSummary(result: ToolResult): string {
+  return result.ok ? outputSummary(result.output) : printable(result.error.message, 200);
+}
+
+function outputSummary(output: Json): string {
+  return printable(typeof output === 'string' ? output : JSON.stringify(output), 160);
+}
+
+/** At most `limit` characters of the text and, when it was longer, a marker with both sizes. */
+export function capped(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  return `${head(text, limit)}\n[Output truncated: ${count(text.length)} → ${count(limit)} characters]`;
+}
+
+/** Like `capped`, but ends at a line's end where there is one in the second half of what stays. */
+export function compacted(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const start = head(text, limit);
+  const newline = start.lastIndexOf('\n');
+  const kept = newline >= limit / 2 ? start.slice(0, newline) : start;
+  return `${kept}\n[Output truncated: ${count(text.length)} → ${count(kept.length)} characters]`;
+}
+
+/** Never ends in the middle of a character. */
+function head(text: string, limit: number): string {
+  const last = text.charCodeAt(limit - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit);
+}
+
+function count(characters: number): string {
+  return characters.toLocaleString('en-US');
+}

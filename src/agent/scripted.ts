@@ -1,0 +1,182 @@
+import { systemClock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import { memoryRecords, type RecordStore } from '../lib/records.ts';
+import type { Amounts, Ledger } from '../ledger/port.ts';
+import type { Model, ModelEvent, ModelRequest, ToolCall } from '../models/port.ts';
+import type { CallerContext, Invoker, ToolDescriptor, ToolResult } from '../tools/contract.ts';
+import type { AgentEvent } from '../tools/events.ts';
+import { type AgentLoop, type AgentLoopDeps, createAgentLoop } from './loop.ts';
+import type { RunningAgent } from './message.ts';
+import { recordSessionStore } from './session-store.ts';
+
+/** Stand-ins for tests and benches of the loop: everything real but the model, the tools and the ledger. */
+
+/** One answer: events as they are, or made from a text or from calls. A function sees the request. */
+export type Answer = ModelEvent[] | ((request: ModelRequest, op: Op) => ModelEvent[] | AsyncIterable<ModelEvent>);
+
+export function says(text: string, stopReason: 'stop' | 'length' | 'refusal' = 'stop'): ModelEvent[] {
+  const spoken: ModelEvent[] = text === '' ? [] : [{ type: 'text', text }];
+  return [...spoken, { type: 'end', stopReason, usage: USAGE, model: 'scripted' }];
+}
+
+export function calls(...toolCalls: [name: string, input: Json | string, id?: string][]): ModelEvent[] {
+  const made = toolCalls.map(([name, input, id], index): ModelEvent => {
+    const call: ToolCall = {
+      id: id ?? `call-${index}`,
+      name,
+      arguments: typeof input === 'string' ? input : JSON.stringify(input),
+    };
+    return { type: 'tool-call', call };
+  });
+  return [...made, { type: 'end', stopReason: 'tool-calls', usage: USAGE, model: 'scripted' }];
+}
+
+const USAGE = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0 };
+
+/** Gives the answers in order, the last one for ever, and keeps what it was asked. */
+export function scriptedModel(answers: Answer[]): Model & { requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    async *stream(request, op) {
+      requests.push(structuredClone(request));
+      const answer = answers[Math.min(requests.length, answers.length) - 1] ?? [];
+      yield* typeof answer === 'function' ? answer(request, op) : answer;
+    },
+    async embed() {
+      throw new TemperError('TEMPER_MODEL_NOT_FOUND', 'the scripted model has no embeddings');
+    },
+  };
+}
+
+export type ScriptedTool = (input: Json, caller: CallerContext, op: Op) => Promise<Json> | Json;
+
+/** Calls functions. A TemperError they throw is a result; any other error is a failure of the engine. */
+export function scriptedInvoker(
+  tools: Record<string, ScriptedTool>,
+  category: ToolDescriptor['category'] = 'other',
+): Invoker {
+  return {
+    async invoke(name, input, caller, op): Promise<ToolResult> {
+      const tool = tools[name];
+      try {
+        if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${name}"`);
+        return { ok: true, tool: name, output: await tool(input, caller, op), milliseconds: 1 };
+      } catch (error) {
+        if (!(error instanceof TemperError)) throw error;
+        const { rule } = error.details;
+        const failure = { code: error.code, message: error.message, ...(typeof rule === 'string' ? { rule } : {}) };
+        return { ok: false, tool: name, error: failure, milliseconds: 1 };
+      }
+    },
+    visible: () => Object.keys(tools).map((name) => descriptor(name, category)),
+  };
+}
+
+function descriptor(name: string, category: ToolDescriptor['category']): ToolDescriptor {
+  return {
+    name,
+    description: `The tool ${name}.`,
+    inputSchema: { type: 'object' },
+    category,
+    action: 'code:read',
+    sideEffects: false,
+    locality: 'Local',
+  };
+}
+
+/** Grants everything up to a number of model calls and keeps what was reserved and settled. */
+export function scriptedLedger(
+  callsGranted = Number.POSITIVE_INFINITY,
+): Ledger & { log: { reserved: Amounts; used?: Amounts }[] } {
+  const log: { reserved: Amounts; used?: Amounts }[] = [];
+  return {
+    log,
+    async reserve(reserved) {
+      if (log.length >= callsGranted) {
+        return {
+          granted: false,
+          quota: 'spec.quotas.tokensPerHour',
+          limit: 1,
+          used: 1,
+          resumesAt: '2026-01-01T00:00:00Z',
+        };
+      }
+      log.push({ reserved });
+      return { granted: true, id: String(log.length - 1) };
+    },
+    async settle(id, used) {
+      const entry = log[Number(id)];
+      if (entry !== undefined) entry.used = used;
+    },
+    usage: () => Promise.reject(new Error('not kept')),
+  };
+}
+
+export interface Bench {
+  loop: AgentLoop;
+  model: Model & { requests: ModelRequest[] };
+  events: AgentEvent[];
+  records: RecordStore;
+  ledger: ReturnType<typeof scriptedLedger>;
+  send(
+    text: string,
+    options?: { session?: string; signal?: AbortSignal; milliseconds?: number; agent?: RunningAgent },
+  ): ReturnType<AgentLoop['handle']>;
+}
+
+/** A loop on a script. */
+export function scriptedLoop(
+  answers: Answer[],
+  tools: Record<string, ScriptedTool> = {},
+  deps: Partial<AgentLoopDeps> & { records?: RecordStore; ledger?: ReturnType<typeof scriptedLedger> } = {},
+): Bench {
+  const model = scriptedModel(answers);
+  const records = deps.records ?? memoryRecords();
+  const ledger = deps.ledger ?? scriptedLedger();
+  const events: AgentEvent[] = [];
+  const loop = createAgentLoop({
+    model,
+    invoker: scriptedInvoker(tools),
+    sessions: recordSessionStore(records, systemClock),
+    clock: systemClock,
+    ids: randomIds,
+    costOf: () => 0,
+    ...deps,
+    ledger,
+  });
+  return {
+    loop,
+    model,
+    events,
+    records,
+    ledger,
+    send(text, options = {}) {
+      const op: Op = {
+        signal: options.signal ?? new AbortController().signal,
+        deadline: systemClock.monotonic() + (options.milliseconds ?? 10_000),
+        key: randomIds.next('message'),
+      };
+      const message = { session: options.session ?? 's-1', rootMessage: 'root-1', text };
+      return loop.handle(message, options.agent ?? anAgent(), (event) => events.push(event), op);
+    },
+  };
+}
+
+export function anAgent(limits: NonNullable<RunningAgent['spec']['limits']> = {}): RunningAgent {
+  return {
+    name: 'analyst',
+    namespace: 'team-a',
+    policyName: 'standard',
+    level: 'restricted',
+    spec: {
+      trustPolicyRef: { name: 'standard' },
+      model: { primary: 'scripted/model' },
+      prompt: { system: 'You are careful.' },
+      limits,
+    },
+  };
+}
