@@ -1,0 +1,210 @@
+/** One job on one runner, watched from outside: deadline, memory, budget, cancellation; none depends on the runner's good will. */
+import type { Clock } from '../lib/clock.ts';
+import { isTemperError, messageOf } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import { type Json, jsonDepth, parseUntrustedJson } from '../lib/json.ts';
+import { type Op, remainingMilliseconds } from '../lib/operation.ts';
+import type { HostCalls, Job, JobUsage, Outcome, SandboxFailure } from './port.ts';
+import { ESCAPE_FACTOR, FRAME_OVERHEAD, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
+import type { ResidentReader } from './resident.ts';
+import type { RunnerProcess } from './runner-process.ts';
+
+/** What the process itself may hold beyond the guest's limit, in bytes. */
+export const PROCESS_OVERHEAD = 134_217_728;
+/** The runner answers at the deadline by itself when it can; after this many milliseconds it is killed. */
+const GRACE = 60;
+const MEMORY_POLL = 25;
+
+/** Failures of guest code that leave the runner as good as before. */
+const ORDINARY: ReadonlySet<SandboxFailure> = new Set<SandboxFailure>([
+  'TEMPER_SANDBOX_SYNTAX',
+  'TEMPER_SANDBOX_NO_ENTRY',
+  'TEMPER_SANDBOX_THREW',
+  'TEMPER_SANDBOX_OUTPUT_INVALID',
+  'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
+]);
+
+export interface SessionResult {
+  outcome: Outcome;
+  /** The runner may be used again once it says it is ready. */
+  reusable: boolean;
+}
+
+export interface SessionParts {
+  runner: RunnerProcess;
+  clock: Clock;
+  resident: ResidentReader;
+  job: Job;
+  /** JSON text of the job's input. */
+  input: string;
+  host: HostCalls;
+  op: Op;
+  number: number;
+}
+
+/**
+ * Runs the job and tells `settled`, once, in the very moment its outcome is known: what the runner says next may be in
+ * the same chunk of bytes, so the caller must set the runner's listener before it returns.
+ */
+export function runSession(parts: SessionParts, settled: (result: SessionResult) => void): void {
+  new Session(parts, settled).start();
+}
+
+class Session {
+  readonly #parts: SessionParts;
+  readonly #report: (result: SessionResult) => void;
+  readonly #begin: number;
+  readonly #withdrawn = new AbortController();
+  #deadline: NodeJS.Timeout | undefined;
+  #poll: NodeJS.Timeout | undefined;
+  #calls = 0;
+  #bytes = 0;
+  #settled = false;
+
+  constructor(parts: SessionParts, report: (result: SessionResult) => void) {
+    this.#parts = parts;
+    this.#report = report;
+    this.#begin = parts.clock.monotonic();
+  }
+
+  start(): void {
+    const { runner, clock, job, input, op, number } = this.#parts;
+    const { limits } = job;
+    if (op.signal.aborted) {
+      this.#settle(this.#failure('TEMPER_CANCELLED', 'the caller withdrew the call'), true);
+      return;
+    }
+    const duration = Math.max(1, Math.min(limits.durationMilliseconds, remainingMilliseconds(op, clock)));
+    runner.listener = { frame: (frame) => this.#hear(frame), gone: (reason) => this.#crashed(reason) };
+    runner.expectAtMost(ESCAPE_FACTOR * Math.max(limits.outputBytes, limits.hostBytes, MAX_MESSAGE) + FRAME_OVERHEAD);
+    op.signal.addEventListener('abort', this.#onAbort, { once: true });
+    this.#deadline = setTimeout(() => {
+      this.#end('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${Math.round(duration)} ms and was ended`);
+    }, duration + GRACE);
+    this.#poll = setInterval(() => void this.#checkMemory(), MEMORY_POLL);
+    runner.send({
+      type: 'run',
+      job: number,
+      source: job.source,
+      input,
+      apis: job.apis,
+      durationMilliseconds: duration,
+      memoryBytes: limits.memoryBytes,
+      outputBytes: limits.outputBytes,
+      hostCalls: limits.hostCalls,
+      hostBytes: limits.hostBytes,
+    });
+  }
+
+  readonly #onAbort = (): void => {
+    this.#end('TEMPER_CANCELLED', 'the caller withdrew the call');
+  };
+
+  #hear(frame: RunnerFrame): void {
+    if (frame.type === 'call' && frame.job === this.#parts.number) {
+      void this.#callHost(frame.call, frame.api, frame.input);
+      return;
+    }
+    if (frame.type !== 'done' || frame.job !== this.#parts.number) {
+      this.#parts.runner.kill('it broke the protocol');
+      return;
+    }
+    if (frame.ok) {
+      const outcome = this.#readOutput(frame.output, frame.usage);
+      this.#settle(outcome, true);
+      return;
+    }
+    const message = printable(frame.message, MAX_MESSAGE);
+    this.#settle({ ok: false, code: frame.code, message, usage: frame.usage }, ORDINARY.has(frame.code));
+  }
+
+  #readOutput(text: string, usage: JobUsage): Outcome {
+    if (Buffer.byteLength(text) > this.#parts.job.limits.outputBytes) {
+      return {
+        ok: false,
+        code: 'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
+        message: 'the result is larger than its limit',
+        usage,
+      };
+    }
+    try {
+      const output = parseUntrustedJson(text);
+      if (text.length < MAX_DEPTH || jsonDepth(output, MAX_DEPTH + 1) <= MAX_DEPTH) return { ok: true, output, usage };
+    } catch {
+      // Not JSON, or nested so deeply that reading it fails: the same to the caller.
+    }
+    const message = `the result is not JSON, or nested deeper than ${MAX_DEPTH}`;
+    return { ok: false, code: 'TEMPER_SANDBOX_OUTPUT_INVALID', message, usage };
+  }
+
+  async #callHost(call: number, api: 'fetch' | 'fs.readFile', input: string): Promise<void> {
+    const { runner, job, host, op } = this.#parts;
+    this.#calls += 1;
+    this.#bytes += input.length;
+    if (!job.apis.includes(api) || call !== this.#calls || this.#overBudget()) {
+      this.#end('TEMPER_SANDBOX_CALL_BUDGET', 'the tool called the host more often, or with more, than it may');
+      return;
+    }
+    try {
+      const value = await host.call(api, parseUntrustedJson(input), {
+        signal: AbortSignal.any([op.signal, this.#withdrawn.signal]),
+        deadline: Math.min(op.deadline, this.#begin + job.limits.durationMilliseconds),
+        key: `${op.key}/${call}`,
+      });
+      if (!this.#settled) runner.send({ type: 'answer', call, ok: true, value: JSON.stringify(value) });
+    } catch (error) {
+      if (this.#settled) return;
+      const [code, message] = isTemperError(error)
+        ? [error.code, messageOf(error)]
+        : (['TEMPER_INTERNAL', 'the host could not answer'] as const);
+      runner.send({ type: 'answer', call, ok: false, code, message: printable(message, MAX_MESSAGE) });
+    }
+  }
+
+  #overBudget(): boolean {
+    const { limits } = this.#parts.job;
+    return this.#calls > limits.hostCalls || this.#bytes > limits.hostBytes;
+  }
+
+  async #checkMemory(): Promise<void> {
+    const { runner, resident, job } = this.#parts;
+    const held = runner.pid === undefined ? undefined : await resident(runner.pid);
+    if (this.#settled || held === undefined || held <= job.limits.memoryBytes + PROCESS_OVERHEAD) return;
+    const limit = Math.floor(job.limits.memoryBytes / 1_048_576);
+    this.#end('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB and was ended`);
+  }
+
+  #crashed(reason: string): void {
+    this.#settle(this.#failure('TEMPER_SANDBOX_CRASHED', `the process of the tool is gone: ${reason}`), false);
+  }
+
+  /** The verdict first, the kill second: the exit it causes is then no news. */
+  #end(code: SandboxFailure, message: string): void {
+    this.#settle(this.#failure(code, message), false);
+  }
+
+  #failure(code: SandboxFailure, message: string): Outcome & { ok: false } {
+    const milliseconds = this.#parts.clock.monotonic() - this.#begin;
+    return { ok: false, code, message, usage: { milliseconds, heapBytes: 0, hostCalls: this.#calls } };
+  }
+
+  #settle(outcome: Outcome, reusable: boolean): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    clearTimeout(this.#deadline);
+    clearInterval(this.#poll);
+    this.#parts.op.signal.removeEventListener('abort', this.#onAbort);
+    this.#withdrawn.abort();
+    this.#report({ outcome, reusable });
+  }
+}
+
+/** JSON text of an input, or undefined when it is too deep to be written. */
+export function inputText(input: Json): string | undefined {
+  try {
+    const text = JSON.stringify(input);
+    return text.length < MAX_DEPTH || jsonDepth(input, MAX_DEPTH + 1) <= MAX_DEPTH ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}

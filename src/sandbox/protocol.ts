@@ -1,0 +1,200 @@
+/**
+ * What supervisor and runner say to each other over the runner's standard input and output: frames of a 4-byte
+ * big-endian length and that many bytes of JSON. Values of guest code travel as JSON text inside a string, so that
+ * neither side builds an object out of them by accident. Both sides treat what they read as hostile.
+ */
+import { isJsonObject, type Json } from '../lib/json.ts';
+import type { HostApi, SandboxFailure } from './port.ts';
+
+/** Largest source, as UTF-8. */
+export const MAX_SOURCE_BYTES = 1_048_576;
+/** Largest input, as JSON text in UTF-8. */
+export const MAX_INPUT_BYTES = 16_777_216;
+/** Deepest nesting of an input or an output. */
+export const MAX_DEPTH = 256;
+/** Longest message of a failure, in characters. */
+export const MAX_MESSAGE = 4_096;
+/** What a frame may need beyond the guest's own bytes. */
+export const FRAME_OVERHEAD = 65_536;
+/** JSON text holds no raw control character, so writing it as a JSON string at most doubles it. */
+export const ESCAPE_FACTOR = 2;
+
+/** Sent once, before any frame: the program of the runner, and the files it loads its engine from. */
+export interface ProgramFrame {
+  program: string;
+  engine: string;
+}
+
+export interface RunFrame {
+  type: 'run';
+  job: number;
+  source: string;
+  /** JSON text. */
+  input: string;
+  apis: readonly HostApi[];
+  durationMilliseconds: number;
+  memoryBytes: number;
+  outputBytes: number;
+  hostCalls: number;
+  hostBytes: number;
+}
+
+export type AnswerFrame =
+  /** `value` is JSON text. */
+  | { type: 'answer'; call: number; ok: true; value: string }
+  | {
+      type: 'answer';
+      call: number;
+      ok: false;
+      code: string;
+      message: string;
+    };
+
+export interface RunnerUsage {
+  milliseconds: number;
+  heapBytes: number;
+  hostCalls: number;
+}
+
+/** Host functions the runner passes on; the others it answers itself. */
+export type RemoteApi = 'fetch' | 'fs.readFile';
+
+/** What a runner may claim; the rest of the failures are the supervisor's own finding. */
+export type RunnerFailure = Exclude<
+  SandboxFailure,
+  'TEMPER_SANDBOX_UNAVAILABLE' | 'TEMPER_SANDBOX_INPUT_TOO_LARGE' | 'TEMPER_SANDBOX_CRASHED' | 'TEMPER_CANCELLED'
+>;
+
+export type RunnerFrame =
+  | { type: 'hello'; runtime: string; engine: string }
+  /** The next environment is prepared; a job may come. */
+  | { type: 'ready' }
+  | { type: 'call'; job: number; call: number; api: RemoteApi; input: string }
+  | { type: 'done'; job: number; ok: true; output: string; usage: RunnerUsage }
+  | { type: 'done'; job: number; ok: false; code: RunnerFailure; message: string; usage: RunnerUsage };
+
+const RUNNER_FAILURES: ReadonlySet<string> = new Set<RunnerFailure>([
+  'TEMPER_SANDBOX_SYNTAX',
+  'TEMPER_SANDBOX_NO_ENTRY',
+  'TEMPER_SANDBOX_THREW',
+  'TEMPER_SANDBOX_TIMEOUT',
+  'TEMPER_SANDBOX_MEMORY',
+  'TEMPER_SANDBOX_OUTPUT_INVALID',
+  'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
+  'TEMPER_SANDBOX_CALL_BUDGET',
+]);
+
+export function encodeFrame(frame: ProgramFrame | RunFrame | AnswerFrame): Buffer {
+  const text = JSON.stringify(frame);
+  const length = Buffer.byteLength(text);
+  const bytes = Buffer.allocUnsafe(4 + length);
+  bytes.writeUInt32BE(length, 0);
+  bytes.write(text, 4);
+  return bytes;
+}
+
+/** Reads what a runner claims. Undefined for anything that is not exactly a frame. */
+export function parseRunnerFrame(text: string): RunnerFrame | undefined {
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { type } = value;
+  switch (typeof type === 'string' ? type : '') {
+    case 'hello':
+      return parseHello(value);
+    case 'ready':
+      return { type: 'ready' };
+    case 'call':
+      return parseCall(value);
+    case 'done':
+      return parseDone(value);
+    default:
+      return undefined;
+  }
+}
+
+type Fields = { [key: string]: Json };
+
+function parseHello({ runtime, engine }: Fields): RunnerFrame | undefined {
+  if (typeof runtime !== 'string' || typeof engine !== 'string') return undefined;
+  return { type: 'hello', runtime: runtime.slice(0, 64), engine: engine.slice(0, 64) };
+}
+
+function parseCall(value: Fields): RunnerFrame | undefined {
+  const { job, call, api, input } = value;
+  if (!isCount(job) || !isCount(call) || typeof input !== 'string') return undefined;
+  if (api !== 'fetch' && api !== 'fs.readFile') return undefined;
+  return { type: 'call', job, call, api, input };
+}
+
+function parseDone(value: Fields): RunnerFrame | undefined {
+  const { job, ok, output, code, message } = value;
+  const usage = parseUsage(value['usage']);
+  if (!isCount(job) || usage === undefined) return undefined;
+  if (ok === true) return typeof output === 'string' ? { type: 'done', job, ok, output, usage } : undefined;
+  if (typeof code !== 'string' || !RUNNER_FAILURES.has(code) || typeof message !== 'string') return undefined;
+  return { type: 'done', job, ok: false, code: code as RunnerFailure, message, usage };
+}
+
+function parseUsage(value: Json | undefined): RunnerUsage | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { milliseconds, heapBytes, hostCalls } = value;
+  if (typeof milliseconds !== 'number' || milliseconds < 0 || !isCount(heapBytes) || !isCount(hostCalls)) {
+    return undefined;
+  }
+  return { milliseconds, heapBytes, hostCalls };
+}
+
+function isCount(value: Json | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
+/** Cuts a byte stream into frames. Memory is bounded by the limit of one frame plus one chunk. */
+export class FrameReader {
+  #chunks: Buffer[] = [];
+  #buffered = 0;
+  #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Changes what the next frame may weigh. */
+  set limit(bytes: number) {
+    this.#limit = bytes;
+  }
+
+  /** The frames that `chunk` completes; undefined when one announces more than the limit. */
+  push(chunk: Buffer): string[] | undefined {
+    this.#chunks.push(chunk);
+    this.#buffered += chunk.length;
+    const frames: string[] = [];
+    while (this.#buffered >= 4) {
+      const length = this.#announcedLength();
+      if (length > this.#limit) return undefined;
+      if (this.#buffered < 4 + length) break;
+      const bytes = this.#joined();
+      frames.push(bytes.toString('utf8', 4, 4 + length));
+      this.#chunks = [bytes.subarray(4 + length)];
+      this.#buffered -= 4 + length;
+    }
+    return frames;
+  }
+
+  #announcedLength(): number {
+    const first = this.#chunks[0];
+    return (first !== undefined && first.length >= 4 ? first : this.#joined()).readUInt32BE(0);
+  }
+
+  #joined(): Buffer {
+    const [first] = this.#chunks;
+    if (this.#chunks.length === 1 && first !== undefined) return first;
+    const bytes = Buffer.concat(this.#chunks);
+    this.#chunks = [bytes];
+    return bytes;
+  }
+}

@@ -1,0 +1,102 @@
+/** The engine behind the protocol: one isolate, prepared ahead of its job, used once. */
+import { createRequire } from 'node:module';
+import type IsolatedVm from 'isolated-vm';
+import type { HostApi } from '../port.ts';
+import { GUEST_SOURCE } from './guest.ts';
+
+type Engine = typeof IsolatedVm;
+
+/** What an environment is prepared for. A job that asks for something else gets one made for it. */
+export interface Shape {
+  memoryBytes: number;
+  apis: readonly HostApi[];
+}
+
+/** Where guest code's words go: a kind, and two texts. The answer is given back to the guest. */
+export type Mailbox = (kind: string, first: string, second: string) => string;
+
+/** How one entry into guest code ended. */
+export type EntryEnd = 'returned' | 'timeout' | 'memory' | 'threw';
+
+export interface Environment {
+  readonly shape: Shape;
+  /** Guest code speaks only while an entry runs; this is who listens. */
+  mailbox: Mailbox;
+  start(source: string, input: string, timeoutMilliseconds: number): EntryEnd;
+  deliver(call: number, ok: boolean, text: string, timeoutMilliseconds: number): EntryEnd;
+  heapBytes(): number;
+  /** Why the text is no program, with line and column; undefined when it is one. */
+  syntaxError(source: string): string | undefined;
+  dispose(): void;
+}
+
+const BYTES_PER_MEBIBYTE = 1_048_576;
+/** The engine takes no less. */
+const SMALLEST_LIMIT = 8;
+
+export interface EngineModule {
+  version: string;
+  prepare(shape: Shape): Environment;
+}
+
+export function loadEngine(path: string): EngineModule {
+  const require = createRequire(path);
+  const { version } = require('./package.json') as { version: string };
+  const ivm = require(path) as Engine;
+  return { version, prepare: (shape) => prepare(ivm, shape) };
+}
+
+function prepare(ivm: Engine, shape: Shape): Environment {
+  const memoryLimit = Math.max(SMALLEST_LIMIT, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
+  const isolate = new ivm.Isolate({ memoryLimit });
+  const context = isolate.createContextSync();
+  const post = (kind: unknown, first: unknown, second: unknown): string =>
+    environment.mailbox(asText(kind), asText(first), asText(second));
+  const entry = context.evalClosureSync(GUEST_SOURCE, [post, `|${shape.apis.join('|')}|`], {
+    result: { reference: true },
+    filename: 'temper:guest',
+  }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;
+  const enter = (args: string[], timeout: number): EntryEnd => {
+    const begin = performance.now();
+    try {
+      entry.applySync(undefined, args, { timeout: Math.max(1, Math.ceil(timeout)) });
+      return 'returned';
+    } catch {
+      // What was thrown is the guest's: it is not looked at, as looking may run its code without a limit.
+      if (isolate.isDisposed) return 'memory';
+      return performance.now() - begin >= timeout ? 'timeout' : 'threw';
+    }
+  };
+  const environment: Environment = {
+    shape,
+    mailbox: () => '',
+    start: (source, input, timeout) => enter(['start', source, input, ''], timeout),
+    deliver: (call, ok, text, timeout) => enter(['deliver', String(call), ok ? 'ok' : 'error', text], timeout),
+    heapBytes: () => heapBytes(isolate),
+    syntaxError: (source) => syntaxError(isolate, source),
+    dispose: () => {
+      if (!isolate.isDisposed) isolate.dispose();
+    },
+  };
+  return environment;
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function heapBytes(isolate: IsolatedVm.Isolate): number {
+  if (isolate.isDisposed) return 0;
+  const heap = isolate.getHeapStatisticsSync();
+  return Math.round(heap.used_heap_size + heap.externally_allocated_size);
+}
+
+/** Compiling runs no guest code, so this error is the engine's own and may be read. */
+function syntaxError(isolate: IsolatedVm.Isolate, source: string): string | undefined {
+  try {
+    isolate.compileScriptSync(source, { filename: 'tool.js' });
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : 'the source does not compile';
+  }
+}

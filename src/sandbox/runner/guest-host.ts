@@ -1,0 +1,119 @@
+/** The host functions a job may declare. Text of these functions runs in the guest; see guest.ts. */
+/* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
+import { hide, type Primordials } from './guest-language.ts';
+
+/** The one way out of the guest; strings only. */
+export type Post = (kind: string, first: string, second: string) => string;
+
+export interface Bridge {
+  /** Asks the host; the answer comes as a value or as an Error with a `code`. */
+  request(api: string, input: unknown): Promise<unknown>;
+  deliver(call: string, ok: boolean, text: string): void;
+}
+
+export function buildBridge(own: Primordials, post: Post): Bridge {
+  interface Waiting {
+    resolve(value: unknown): void;
+    reject(error: unknown): void;
+  }
+  const waiting = Object.create(null) as Record<string, Waiting>;
+  const RealPromise = Promise;
+  const fail = (text: string): Error => {
+    const { code, message } = own.parse(text) as { code: string; message: string };
+    const error = new Error(message);
+    own.define(error, 'code', { value: code, enumerable: true, configurable: true, writable: true });
+    return error;
+  };
+  return {
+    request: (api, input) =>
+      new RealPromise((resolve, reject) => {
+        const call = post('call', api, own.stringify(input) ?? 'null');
+        waiting[call] = { resolve, reject };
+      }),
+    deliver(call, ok, text) {
+      const entry = waiting[call];
+      delete waiting[call];
+      if (entry === undefined) return;
+      if (ok) entry.resolve(own.parse(text));
+      else entry.reject(fail(text));
+    },
+  };
+}
+
+export function openFetch(own: Primordials, bridge: Bridge): void {
+  interface Answer {
+    status: number;
+    headers: Record<string, string>;
+    body: string;
+    url: string;
+    redirected: boolean;
+  }
+  const lower = String.prototype.toLowerCase;
+  const { hasOwn } = Object;
+  const header = (answer: Answer, name: unknown): string | null => {
+    const key = own.apply(lower, own.text(name), []) as string;
+    return hasOwn(answer.headers, key) ? (answer.headers[key] ?? null) : null;
+  };
+  const respond = (answer: Answer): object => ({
+    ok: answer.status >= 200 && answer.status < 300,
+    status: answer.status,
+    url: answer.url,
+    redirected: answer.redirected,
+    headers: {
+      get: (name: unknown) => header(answer, name),
+      has: (name: unknown) => header(answer, name) !== null,
+    },
+    text: async () => answer.body,
+    json: async () => own.parse(answer.body),
+  });
+  hide(own, own.global, 'fetch', async (url: unknown, init?: Record<string, unknown>) => {
+    const { method = 'GET', headers = {}, body } = init ?? {};
+    const request = { url: own.text(url), method, headers, body: body === undefined ? null : own.text(body) };
+    return respond((await bridge.request('fetch', request)) as Answer);
+  });
+}
+
+export function openFiles(own: Primordials, bridge: Bridge): void {
+  const readFile = async (path: unknown): Promise<unknown> => bridge.request('fs.readFile', { path: own.text(path) });
+  hide(own, own.global, 'fs', { readFile, promises: { readFile } });
+}
+
+export function openCrypto(own: Primordials, post: Post, random: boolean): void {
+  const { isView } = ArrayBuffer;
+  const { fromCharCode } = String;
+  const part = (data: unknown, encoding: unknown): [string, string] => {
+    if (typeof data === 'string') return [data, encoding === undefined ? 'utf8' : own.text(encoding)];
+    if (!isView(data)) throw new TypeError('data must be text or a typed array');
+    let text = '';
+    const bytes = own.construct(Uint8Array, [data.buffer, data.byteOffset, data.byteLength]) as Uint8Array;
+    for (let index = 0; index < bytes.length; index += 1) text += fromCharCode(bytes[index] ?? 0);
+    return [text, 'latin1'];
+  };
+  const worker = (algorithm: unknown, key?: [string, string]): object => {
+    const parts: Record<number, unknown> & { length: number } = own.parse('[]') as [];
+    const self = {
+      update(data: unknown, encoding?: unknown) {
+        own.define(parts, parts.length, { value: part(data, encoding), enumerable: true });
+        return self;
+      },
+      digest(encoding: unknown = 'hex') {
+        const answer = own.parse(
+          post(
+            'hash',
+            own.stringify({ algorithm: own.text(algorithm), key, parts, encoding: own.text(encoding) }) ?? '',
+            '',
+          ),
+        ) as { ok: boolean; digest?: string; message?: string };
+        if (!answer.ok) throw new TypeError(answer.message);
+        return answer.digest;
+      },
+    };
+    return self;
+  };
+  const crypto: Record<string, unknown> = {
+    createHash: (algorithm: unknown) => worker(algorithm),
+    createHmac: (algorithm: unknown, key: unknown) => worker(algorithm, part(key, undefined)),
+  };
+  if (random) crypto['randomUUID'] = () => post('uuid', '', '');
+  hide(own, own.global, 'crypto', crypto);
+}

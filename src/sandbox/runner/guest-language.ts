@@ -1,0 +1,102 @@
+/**
+ * What guest code finds of the language: less than the engine offers. Text of these functions runs in the guest; see
+ * guest.ts for the rules they follow.
+ */
+/* oxlint-disable no-eval -- the guest's own evaluation is taken away here, and kept for its source alone */
+/* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
+
+export interface Primordials {
+  parse(text: string): unknown;
+  stringify(value: unknown, replacer?: (key: string, value: unknown) => unknown): string | undefined;
+  apply(target: (...args: never[]) => unknown, self: unknown, args: readonly unknown[]): unknown;
+  construct(target: unknown, args: readonly unknown[], newTarget?: unknown): object;
+  define(target: object, key: PropertyKey, descriptor: PropertyDescriptor): unknown;
+  evaluate(text: string): unknown;
+  text(value: unknown): string;
+  slice(text: string, end: number): string;
+  includes(text: string, part: string): boolean;
+  keys(value: object): string[];
+  global: Record<string, unknown>;
+}
+
+export function takePrimordials(): Primordials {
+  const apply = Reflect.apply;
+  const { slice, includes } = String.prototype;
+  return {
+    parse: JSON.parse,
+    stringify: JSON.stringify as Primordials['stringify'],
+    apply: apply as Primordials['apply'],
+    construct: Reflect.construct as Primordials['construct'],
+    define: Reflect.defineProperty,
+    evaluate: globalThis.eval as Primordials['evaluate'],
+    text: String,
+    slice: (text, end) => apply(slice, text, [0, end]) as string,
+    includes: (text, part) => apply(includes, text, [part]) as boolean,
+    keys: Object.keys,
+    global: globalThis as unknown as Record<string, unknown>,
+  };
+}
+
+export function hide(own: Primordials, target: object, key: PropertyKey, value: unknown): void {
+  own.define(target, key, { value, writable: true, enumerable: false, configurable: true });
+}
+
+/** Memory the engine does not count, shared memory, garbage-collection observers and code from strings. */
+export function closeDoors(own: Primordials): void {
+  const { global } = own;
+  for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'WeakRef', 'FinalizationRegistry']) {
+    delete global[name];
+  }
+  const refuse = (name: string): (() => never) => {
+    const refused = function () {
+      throw new EvalError('code from text is not available here');
+    } as unknown as () => never;
+    hide(own, refused, 'name', name);
+    return refused;
+  };
+  hide(own, global, 'eval', refuse('eval'));
+  const kinds = [function () {}, async function () {}, function* () {}, async function* () {}];
+  for (const [index, sample] of kinds.entries()) {
+    const prototype = Object.getPrototypeOf(sample) as object;
+    const constructor = refuse(
+      ['Function', 'AsyncFunction', 'GeneratorFunction', 'AsyncGeneratorFunction'][index] ?? '',
+    );
+    own.define(constructor, 'prototype', { value: prototype, writable: false });
+    own.define(prototype, 'constructor', { value: constructor, writable: false, configurable: false });
+    if (index === 0) hide(own, global, 'Function', constructor);
+  }
+  const silent = (): void => {};
+  const console: Record<string, unknown> = {};
+  for (const name of [
+    'log',
+    'info',
+    'warn',
+    'error',
+    'debug',
+    'trace',
+    'table',
+    'dir',
+    'assert',
+    'group',
+    'groupEnd',
+  ]) {
+    console[name] = silent;
+  }
+  hide(own, global, 'console', console);
+}
+
+/** A resizable buffer is not charged to the heap limit, so buffers here have one size. */
+export function fixBuffers(own: Primordials): void {
+  const Real = ArrayBuffer;
+  const { construct } = own;
+  const Fixed = function (this: unknown, length?: number) {
+    if (new.target === undefined) throw new TypeError("Constructor ArrayBuffer requires 'new'");
+    return construct(Real, [length], new.target);
+  };
+  hide(own, Fixed, 'name', 'ArrayBuffer');
+  hide(own, Fixed, 'isView', Real.isView);
+  own.define(Fixed, 'prototype', { value: Real.prototype, writable: false });
+  hide(own, Real.prototype, 'constructor', Fixed);
+  delete (Real.prototype as unknown as Record<string, unknown>)['resize'];
+  hide(own, own.global, 'ArrayBuffer', Fixed);
+}
