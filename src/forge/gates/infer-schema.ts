@@ -1,0 +1,36 @@
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+
+/** The narrowest simple schema all samples fit; `{}` where there are none. Bounded depth; members of a sample become properties. */
+export function inferSchema(samples: readonly Json[], depth = 0): JsonObject {
+  if (samples.length === 0 || depth > 8) return {};
+  const types = new Set(samples.map(typeOf));
+  if (types.has('integer') && types.has('number')) types.delete('integer');
+  const schema: JsonObject = { type: types.size === 1 ? [...types].join('') : [...types].toSorted() };
+  const objects = samples.filter(isJsonObject);
+  if (objects.length > 0) {
+    schema['properties'] = inferProperties(objects, depth);
+    const required = Object.keys(objects[0] ?? {}).filter((key) =>
+      objects.every((sample) => Object.hasOwn(sample, key)),
+    );
+    if (required.length > 0) schema['required'] = required;
+  }
+  const items = samples.filter((sample) => Array.isArray(sample)).flat();
+  if (items.length > 0) schema['items'] = inferSchema(items, depth + 1);
+  return schema;
+}
+
+function inferProperties(objects: readonly JsonObject[], depth: number): JsonObject {
+  const properties: JsonObject = {};
+  for (const key of new Set(objects.flatMap((sample) => Object.keys(sample)))) {
+    const values = objects.flatMap((sample) => (Object.hasOwn(sample, key) ? [sample[key] ?? null] : []));
+    properties[key] = inferSchema(values, depth + 1);
+  }
+  return properties;
+}
+
+function typeOf(value: Json): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+}

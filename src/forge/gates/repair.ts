@@ -1,0 +1,231 @@
+import { printable } from '../../lib/escape.ts';
+import { isJsonObject, jsonDepth, type Json, type JsonObject, parseUntrustedJson } from '../../lib/json.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { Violation } from '../request.ts';
+import { inferSchema } from './infer-schema.ts';
+
+/** A request in the one documented form, and what had to be changed to get there. */
+export interface Repaired {
+  request: JsonObject;
+  /** Each repair, in words; the author is told. */
+  warnings: string[];
+  violations: Violation[];
+}
+
+const MAXIMUM_CHARACTERS = 262_144;
+const MAXIMUM_DEPTH = 64;
+
+const MODES: Readonly<Record<string, string>> = {
+  sandbox: 'sandbox',
+  sandboxed: 'sandbox',
+  code: 'sandbox',
+  js: 'sandbox',
+  javascript: 'sandbox',
+  script: 'sandbox',
+  function: 'sandbox',
+  compose: 'compose',
+  composed: 'compose',
+  composable: 'compose',
+  composition: 'compose',
+  chain: 'compose',
+  pipeline: 'compose',
+  sequence: 'compose',
+  workflow: 'compose',
+  steps: 'compose',
+};
+
+const REQUEST_ALIASES = {
+  inputSchema: ['input_schema', 'parameters', 'schema'],
+  outputSchema: ['output_schema'],
+  testCases: ['test_cases', 'tests', 'testcases'],
+};
+const TEST_ALIASES = {
+  input: ['args', 'arguments', 'inputs'],
+  expectedOutput: ['expected_output', 'expected', 'output', 'expectedoutput'],
+};
+const STEP_ALIASES = {
+  tool: ['toolName', 'tool_name'],
+  inputMapping: ['input_mapping', 'input', 'inputs', 'args', 'arguments', 'params'],
+  condition: ['if', 'when'],
+};
+const IMPLEMENTATION_ALIASES = {
+  code: ['source', 'javascript', 'script'],
+  allowlist: ['apis', 'allowedAPIs', 'allowed_apis'],
+  domains: ['fetchDomainAllowlist', 'allowedDomains'],
+};
+/** Members of the flat form that belong into `implementation`. */
+const FLAT = ['mode', 'code', 'steps', 'allowlist', 'domains', 'paths'];
+
+/** Puts a request as models write them into the documented form. What it cannot read is left for the shape gate to name. */
+export function repairRequest(given: Json): Repaired {
+  const repair = new Repair();
+  const request = repair.run(given);
+  return { request, warnings: repair.warnings, violations: repair.violations };
+}
+
+class Repair {
+  readonly warnings: string[] = [];
+  readonly violations: Violation[] = [];
+
+  run(given: Json): JsonObject {
+    const size = typeof given === 'string' ? given.length : 0;
+    if (size > MAXIMUM_CHARACTERS || jsonDepth(given, MAXIMUM_DEPTH) >= MAXIMUM_DEPTH) {
+      this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request is too large or nests too deep' });
+      return {};
+    }
+    const value = this.#parsed(given, 'the request');
+    if (!isJsonObject(value)) {
+      this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request must be a JSON object' });
+      return {};
+    }
+    const request = this.#renamed(value, REQUEST_ALIASES, '');
+    for (const member of ['inputSchema', 'outputSchema', 'testCases'] as const) {
+      const text = request[member];
+      if (text !== undefined) request[member] = this.#parsed(text, member);
+    }
+    request['implementation'] = this.#implementation(request);
+    if (Array.isArray(request['testCases'])) request['testCases'] = this.#tests(request['testCases']);
+    this.#schemas(request);
+    return request;
+  }
+
+  #implementation(request: JsonObject): Json {
+    const flat: JsonObject = {};
+    for (const member of FLAT) {
+      const value = request[member];
+      if (value === undefined) continue;
+      flat[member] = value;
+      delete request[member];
+    }
+    let given = request['implementation'];
+    if (typeof given === 'string' && !given.trimStart().startsWith('{')) {
+      this.#warn('implementation was text; it was taken as code');
+      given = { code: given };
+    }
+    if (given === undefined && Object.keys(flat).length === 0) return null;
+    const parsed = given === undefined ? {} : this.#parsed(given, 'implementation');
+    if (!isJsonObject(parsed)) return parsed;
+    const implementation = this.#renamed({ ...flat, ...parsed }, IMPLEMENTATION_ALIASES, 'implementation.');
+    for (const member of ['steps', 'allowlist', 'domains', 'paths']) {
+      const value = implementation[member];
+      if (typeof value === 'string') implementation[member] = this.#list(value, `implementation.${member}`);
+    }
+    if (typeof implementation['code'] === 'string') implementation['code'] = this.#unfenced(implementation['code']);
+    if (Array.isArray(implementation['steps'])) implementation['steps'] = this.#steps(implementation['steps']);
+    this.#mode(implementation);
+    return implementation;
+  }
+
+  #mode(implementation: JsonObject): void {
+    const given = implementation['mode'];
+    const inferred = implementation['steps'] === undefined ? 'sandbox' : 'compose';
+    if (typeof given !== 'string') {
+      this.#warn(`mode was missing; ${inferred} was inferred from ${inferred === 'compose' ? 'steps' : 'code'}`);
+      implementation['mode'] = inferred;
+      return;
+    }
+    const mode = Object.hasOwn(MODES, given.toLowerCase()) ? MODES[given.toLowerCase()] : undefined;
+    if (mode === undefined || mode === given) return;
+    if (given !== 'Sandbox' && given !== 'Compose') this.#warn(`mode ${shown(given)} was taken as ${mode}`);
+    implementation['mode'] = mode;
+  }
+
+  #steps(steps: Json[]): Json[] {
+    return steps.map((given, index) => {
+      const parsed = this.#parsed(given, `step ${index + 1}`);
+      if (!isJsonObject(parsed)) return parsed;
+      const step = this.#renamed(parsed, STEP_ALIASES, `step ${index + 1}: `);
+      if (step['name'] === undefined) step['name'] = `step${index + 1}`;
+      if (step['inputMapping'] === undefined) step['inputMapping'] = {};
+      step['inputMapping'] = this.#parsed(step['inputMapping'], `step ${index + 1}: inputMapping`);
+      return step;
+    });
+  }
+
+  #tests(tests: Json[]): Json[] {
+    return tests.map((given, index) => {
+      const parsed = this.#parsed(given, `test case ${index + 1}`);
+      if (!isJsonObject(parsed)) return parsed;
+      const test = this.#renamed(parsed, TEST_ALIASES, `test case ${index + 1}: `);
+      const { input } = test;
+      if (typeof input === 'string') test['input'] = this.#parsed(input, `test case ${index + 1}: input`);
+      return test;
+    });
+  }
+
+  #schemas(request: JsonObject): void {
+    const tests = Array.isArray(request['testCases']) ? request['testCases'].filter(isJsonObject) : [];
+    const samples = (member: string): Json[] =>
+      tests.flatMap((test) => (Object.hasOwn(test, member) ? [test[member] ?? null] : []));
+    const sources = { inputSchema: samples('input'), outputSchema: samples('expectedOutput') };
+    for (const member of ['inputSchema', 'outputSchema'] as const) {
+      const schema = request[member];
+      if (isJsonObject(schema)) request[member] = this.#wrapped(schema, member);
+      else if (schema === undefined && sources[member].length > 0) {
+        this.#warn(`${member} was missing; it was inferred from the test cases`);
+        request[member] = inferSchema(sources[member]);
+      } else if (schema === undefined && member === 'outputSchema') {
+        this.#warn('outputSchema was missing; any output is allowed');
+        request[member] = {};
+      }
+    }
+  }
+
+  /** Members written where a schema belongs: `{topic: {type: "string"}}`. */
+  #wrapped(schema: JsonObject, member: string): JsonObject {
+    const values = Object.values(schema);
+    const typed = (value: Json): boolean => isJsonObject(value) && typeof value['type'] === 'string';
+    if (values.length > 0 && values.every(typed) && !isJsonObject(schema['properties'])) {
+      this.#warn(`${member} held the members themselves; they were put under properties`);
+      return { type: 'object', properties: schema };
+    }
+    if (isJsonObject(schema['properties']) && schema['type'] === undefined) return { type: 'object', ...schema };
+    return schema;
+  }
+
+  #renamed(value: JsonObject, aliases: Record<string, readonly string[]>, place: string): JsonObject {
+    const renamed = { ...value };
+    for (const [member, others] of Object.entries(aliases)) {
+      const other = others.find((alias) => Object.hasOwn(value, alias));
+      if (other === undefined || Object.hasOwn(value, member)) continue;
+      this.#warn(`${place}${other} was taken as ${member}`);
+      renamed[member] = value[other] ?? null;
+      delete renamed[other];
+    }
+    return renamed;
+  }
+
+  #parsed(value: Json, place: string): Json {
+    if (typeof value !== 'string') return value;
+    try {
+      const parsed = parseUntrustedJson(value);
+      this.#warn(`${place} was JSON text; it was parsed`);
+      return parsed;
+    } catch (error) {
+      const message = `${place} is text that is not JSON (${printable(messageOf(error), 120)}); give it as JSON`;
+      this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message });
+      return value;
+    }
+  }
+
+  #list(text: string, place: string): Json {
+    if (text.trimStart().startsWith('[')) return this.#parsed(text, place);
+    this.#warn(`${place} was text; it was taken as a list of one`);
+    return [text];
+  }
+
+  #unfenced(code: string): string {
+    const lines = code.trim().split('\n');
+    if (!(lines[0] ?? '').startsWith('```') || lines.at(-1) !== '```') return code;
+    this.#warn('the fence around the code was removed');
+    return lines.slice(1, -1).join('\n');
+  }
+
+  #warn(message: string): void {
+    if (this.warnings.length < 30) this.warnings.push(printable(message, 200));
+  }
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 40));
+}

@@ -1,0 +1,67 @@
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
+import { parseSource, type SourceProblem } from '../static/parse.ts';
+import { findProblems } from '../static/rules.ts';
+import type { Violation } from '../request.ts';
+
+export interface StaticCheck {
+  violations: Violation[];
+  warnings: string[];
+}
+
+const SHOWN = 20;
+/** Host functions that must be declared; the clock and randomness are merely frozen when they are not. */
+const MUST_DECLARE: readonly ToolApi[] = ['fetch', 'fs.readFile', 'crypto'];
+
+/** Looks for what a tool may not do, before anything runs. Advice and evidence; what holds is the sandbox. */
+export function checkSource(source: string, declared: readonly ToolApi[]): StaticCheck {
+  const parsed = parseSource(source);
+  if (parsed.program === undefined) {
+    return {
+      violations: toViolations(parsed.problems, parsed.syntax ? 'TEMPER_FORGE_SYNTAX' : 'TEMPER_FORGE_STATIC'),
+      warnings: [],
+    };
+  }
+  const findings = findProblems(parsed.program);
+  const violations = toViolations([...parsed.problems, ...findings.problems], 'TEMPER_FORGE_STATIC');
+  for (const api of MUST_DECLARE) {
+    if (!findings.uses.has(api) || declared.includes(api)) continue;
+    violations.push({
+      code: 'TEMPER_FORGE_STATIC',
+      message: `${api} is used but not declared; add "${api}" to implementation.allowlist`,
+    });
+  }
+  if (!findings.definesEntry) {
+    violations.push({
+      code: 'TEMPER_FORGE_STATIC',
+      message: 'neither execute nor run is defined; define function execute(input)',
+    });
+  }
+  return { violations, warnings: warningsOf(findings.warnings, findings.uses, declared) };
+}
+
+function warningsOf(
+  problems: readonly SourceProblem[],
+  uses: ReadonlySet<ToolApi>,
+  declared: readonly ToolApi[],
+): string[] {
+  const warnings = problems.slice(0, SHOWN).map(place);
+  for (const api of declared)
+    if (!uses.has(api)) warnings.push(`"${api}" is declared but not used; remove it from the allowlist`);
+  if (uses.has('clock') && !declared.includes('clock')) {
+    warnings.push('the time is read but "clock" is not declared; it stands still');
+  }
+  if (uses.has('random') && !declared.includes('random')) {
+    warnings.push('randomness is used but "random" is not declared; it repeats itself');
+  }
+  return warnings;
+}
+
+function toViolations(problems: readonly SourceProblem[], code: Violation['code']): Violation[] {
+  const shown = problems.slice(0, SHOWN).map((problem): Violation => ({ code, message: place(problem) }));
+  if (problems.length > SHOWN) shown.push({ code, message: `and ${problems.length - SHOWN} more` });
+  return shown;
+}
+
+function place({ line, column, message }: SourceProblem): string {
+  return `line ${line}:${column + 1}: ${message}`;
+}

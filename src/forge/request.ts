@@ -1,0 +1,91 @@
+import type { ForgeMode, ToolApi } from '../api/v1alpha1/common.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+
+/** One thing wrong with a request or a tool. `message` names place, rule and remedy and is printable. */
+export interface Violation {
+  code: ErrorCode;
+  message: string;
+}
+
+/** The answer a test gives in place of a tool or host function with effects. */
+export interface Fixture {
+  /** Name of the tool without digest; `fetch` or `fs_read_file` for the host functions. */
+  tool: string;
+  /** The arguments it answers; absent answers any. */
+  input?: Json;
+  output: Json;
+}
+
+export interface TestCase {
+  input: JsonObject;
+  /** Absent: the author claims nothing but that the output fits its schema. */
+  expectedOutput?: Json;
+  fixtures: Fixture[];
+}
+
+export interface RequestedStep {
+  name: string;
+  /** A tool's name, or `name@sha256:…`. */
+  tool: string;
+  inputMapping: JsonObject;
+  condition?: string;
+}
+
+export type Implementation =
+  | { mode: Extract<ForgeMode, 'Sandbox'>; source: string }
+  | { mode: Extract<ForgeMode, 'Compose'>; steps: RequestedStep[] };
+
+/** A forge request that has its shape: every part there and of the right form, nothing judged yet. */
+export interface ForgeRequest {
+  name: string;
+  description: string;
+  inputSchema: JsonObject;
+  outputSchema: JsonObject;
+  implementation: Implementation;
+  requires: { apis: ToolApi[]; domains: string[]; paths: string[] };
+  tests: TestCase[];
+  limits: { duration?: string; memory?: string };
+}
+
+/** What an artifact can hold; the same figures as its published schema. */
+export const SIZES = {
+  description: 2_048,
+  schema: 32_768,
+  source: 32_768,
+  testValue: 32_768,
+  mapping: 16_384,
+  fixture: 16_384,
+  condition: 512,
+  steps: 20,
+  tests: 50,
+  fixtures: 20,
+  domains: 20,
+  /** Of the whole artifact in canonical form. */
+  artifact: 131_072,
+} as const;
+
+export const TOOL_NAME = /^[a-z][a-z0-9_-]{0,62}$/;
+export const STEP_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
+export const TOOL_REFERENCE = /^[a-z][a-z0-9_-]{0,62}(?:@sha256:[0-9a-f]{64})?$/;
+
+/** Names no tool may take, whatever else exists. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  'forge_tool',
+  'invoke',
+  'execute',
+  'run',
+  'fetch',
+  'fs_read_file',
+  'constructor',
+  'prototype',
+  'input',
+  'prev',
+  'steps',
+]);
+
+/** `name@sha256:…` in two; the digest is absent for a tool that is not forged. */
+export function splitReference(reference: string): { name: string; digest?: string } {
+  const at = reference.indexOf('@');
+  return at === -1 ? { name: reference } : { name: reference.slice(0, at), digest: reference.slice(at + 1) };
+}

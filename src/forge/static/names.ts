@@ -1,0 +1,69 @@
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
+
+/** Names no tool may use, and why. */
+export const BANNED_NAMES: ReadonlyMap<string, string> = new Map([
+  ['eval', 'code from text is banned'],
+  ['Function', 'code from text is banned; write the function itself'],
+  ['require', 'a tool cannot load modules; write what you need'],
+  ['process', 'a tool has no process'],
+  ['child_process', 'a tool cannot start programs'],
+  ['module', 'a tool exports nothing; define function execute(input)'],
+  ['exports', 'a tool exports nothing; define function execute(input)'],
+  ['global', 'a tool has no host globals'],
+  ['window', 'a tool has no host globals'],
+  ['self', 'a tool has no host globals'],
+  ['WebAssembly', 'a tool is JavaScript alone'],
+  ['SharedArrayBuffer', 'a tool shares no memory'],
+  ['Atomics', 'a tool shares no memory'],
+  ['WeakRef', 'garbage collection may not be observed'],
+  ['FinalizationRegistry', 'garbage collection may not be observed'],
+  ['importScripts', 'a tool cannot load modules'],
+  ['XMLHttpRequest', 'declare fetch and use that'],
+  ['WebSocket', 'declare fetch and use that'],
+]);
+
+/** What to use instead of names that models expect and that are not there. */
+export const ABSENT_NAMES: ReadonlyMap<string, string> = new Map([
+  ['setTimeout', 'there are no timers'],
+  ['setInterval', 'there are no timers'],
+  ['setImmediate', 'there are no timers'],
+  ['queueMicrotask', 'use Promise.resolve().then(…)'],
+  ['Buffer', 'use strings or Uint8Array'],
+  ['atob', 'decode base64 by hand'],
+  ['btoa', 'encode base64 by hand'],
+  ['structuredClone', 'use JSON.parse(JSON.stringify(value))'],
+  ['URL', 'parse the text with a regular expression'],
+  ['URLSearchParams', 'parse the text by hand'],
+  ['TextEncoder', 'use encodeURIComponent'],
+  ['TextDecoder', 'use decodeURIComponent'],
+  ['input', 'it is the parameter of execute'],
+]);
+
+/** What the language itself provides inside a tool. */
+export const STANDARD_NAMES: ReadonlySet<string> = new Set(
+  `undefined NaN Infinity globalThis Object Array Boolean Number String Symbol BigInt Math JSON Date RegExp Map Set WeakMap
+  WeakSet Promise Proxy Reflect Intl Iterator Temporal ArrayBuffer DataView Int8Array Uint8Array Uint8ClampedArray Int16Array
+  Uint16Array Int32Array Uint32Array BigInt64Array BigUint64Array Float16Array Float32Array Float64Array Error EvalError
+  RangeError ReferenceError SyntaxError TypeError URIError AggregateError SuppressedError DisposableStack AsyncDisposableStack
+  parseInt parseFloat isNaN isFinite encodeURI encodeURIComponent decodeURI decodeURIComponent escape unescape console
+  performance arguments`.split(/\s+/),
+);
+
+/** Names that stand for a host function. */
+export const API_NAMES: ReadonlyMap<string, ToolApi> = new Map([
+  ['fetch', 'fetch'],
+  ['fs', 'fs.readFile'],
+  ['crypto', 'crypto'],
+]);
+
+/** Members that lead from any value to the machinery beneath it. */
+export const DANGEROUS_MEMBERS: ReadonlySet<string> = new Set([
+  'constructor',
+  '__proto__',
+  'prototype',
+  '__defineGetter__',
+  '__defineSetter__',
+  '__lookupGetter__',
+  '__lookupSetter__',
+  'prepareStackTrace',
+]);

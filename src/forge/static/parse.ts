@@ -1,0 +1,136 @@
+import { type Options, parse, type Program, type Token, tokTypes } from 'acorn';
+import { isUnprintable, printable } from '../../lib/escape.ts';
+import { nestingOf } from './ast.ts';
+import { syntaxHint } from './hints.ts';
+
+/** What a tool's source may be at most. */
+const LIMITS = { characters: 32_768, tokens: 10_000, nesting: 100, brackets: 200 };
+
+/** A place in a source and what is wrong there. */
+export interface SourceProblem {
+  line: number;
+  column: number;
+  message: string;
+}
+
+export type Parsed =
+  | { program: Program; problems: SourceProblem[] }
+  | { program?: undefined; syntax: boolean; problems: SourceProblem[] };
+
+/** Thrown out of the parser by our own token counter. */
+class TooLargeError extends Error {}
+
+/** Parses hostile source within bounds. A module is parsed too, so that its imports can be named; scripts are what runs. */
+export function parseSource(source: string): Parsed {
+  if (source.length > LIMITS.characters) {
+    return stopped(`the source has ${source.length} characters, ${LIMITS.characters} are allowed; shorten it`);
+  }
+  const problems = characterProblems(source);
+  try {
+    const program = parseWithin(source, 'script', problems);
+    if (nestingOf(program, LIMITS.nesting) > LIMITS.nesting) {
+      return stopped(`the code nests more than ${LIMITS.nesting} deep; flatten it`);
+    }
+    return { program, problems };
+  } catch (error) {
+    if (error instanceof TooLargeError) return stopped(error.message);
+    if (error instanceof RangeError) return stopped('the code nests too deep to be read; flatten it');
+    if (!(error instanceof SyntaxError)) throw error;
+    return parseAsModule(source) ?? syntaxProblem(source, error, problems);
+  }
+}
+
+function parseWithin(source: string, sourceType: 'script' | 'module', problems: SourceProblem[]): Program {
+  let tokens = 0;
+  let brackets = 0;
+  const onToken = (token: Token): void => {
+    tokens += 1;
+    if (tokens > LIMITS.tokens) throw new TooLargeError(`the source has more than ${LIMITS.tokens} tokens; shorten it`);
+    if (OPENING.has(token.type)) brackets += 1;
+    if (CLOSING.has(token.type)) brackets -= 1;
+    if (brackets > LIMITS.brackets) throw new TooLargeError('the brackets nest too deep; flatten the code');
+    if (token.type === tokTypes.name || token.type === tokTypes.privateId) checkName(source, token, problems);
+  };
+  const options: Options = {
+    ecmaVersion: 'latest',
+    sourceType,
+    locations: true,
+    onToken,
+    allowAwaitOutsideFunction: sourceType === 'module',
+    allowHashBang: false,
+  };
+  return parse(source, options);
+}
+
+const OPENING = new Set([tokTypes.parenL, tokTypes.braceL, tokTypes.bracketL, tokTypes.dollarBraceL]);
+const CLOSING = new Set([tokTypes.parenR, tokTypes.braceR, tokTypes.bracketR]);
+
+function checkName(source: string, token: Token, problems: SourceProblem[]): void {
+  const raw = source.slice(token.start, token.end);
+  const { line = 1, column = 0 } = token.loc?.start ?? {};
+  if (raw.includes('\\')) {
+    problems.push({ line, column, message: `the name ${shown(raw)} is written with escapes; write it plainly` });
+  } else if (!isAscii(raw)) {
+    problems.push({ line, column, message: `the name ${shown(raw)} is not ASCII; names may look alike, use a-z` });
+  }
+}
+
+function isAscii(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) if (text.charCodeAt(index) > 0x7f) return false;
+  return true;
+}
+
+/** Marks that make code read otherwise than it runs. */
+function characterProblems(source: string): SourceProblem[] {
+  const problems: SourceProblem[] = [];
+  let line = 1;
+  let column = 0;
+  for (const character of source) {
+    const code = character.codePointAt(0) ?? 0;
+    if (character === '\n') {
+      line += 1;
+      column = 0;
+      continue;
+    }
+    if (character !== '\t' && character !== '\r' && isUnprintable(code) && problems.length < 5) {
+      const message = `the invisible character U+${code.toString(16).toUpperCase().padStart(4, '0')} is not allowed; write it as an escape or remove it`;
+      problems.push({ line, column, message });
+    }
+    column += character.length;
+  }
+  return problems;
+}
+
+/** A source that is only correct as a module uses imports, exports or await where a tool has none; those are then named. */
+function parseAsModule(source: string): Parsed | undefined {
+  try {
+    const problems: SourceProblem[] = [];
+    const program = parseWithin(source, 'module', problems);
+    if (nestingOf(program, LIMITS.nesting) > LIMITS.nesting) return undefined;
+    return { program, problems };
+  } catch {
+    // The error of the first parse is the one to report.
+    return undefined;
+  }
+}
+
+function syntaxProblem(source: string, error: SyntaxError, others: SourceProblem[]): Parsed {
+  const { loc, pos } = error as { loc?: { line: number; column: number }; pos?: number };
+  const { line, column } = loc ?? { line: 1, column: 0 };
+  const plain = error.message.replace(/ \(\d{1,9}:\d{1,9}\)$/, '');
+  const hint = syntaxHint(source, pos ?? 0, plain);
+  const text = (source.split('\n')[line - 1] ?? '').trim();
+  const message = printable(
+    `${plain}${text === '' ? '' : ` in: ${text.slice(0, 120)}`}${hint === undefined ? '' : ` (${hint})`}`,
+    400,
+  );
+  return { syntax: true, problems: [{ line, column, message }, ...others] };
+}
+
+function stopped(message: string): Parsed {
+  return { syntax: false, problems: [{ line: 1, column: 0, message }] };
+}
+
+function shown(text: string): string {
+  return printable(JSON.stringify(text.slice(0, 60)));
+}

@@ -1,0 +1,241 @@
+import type { AnyNode, Program } from 'acorn';
+import { fullAncestor } from 'acorn-walk';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
+import { printable } from '../../lib/escape.ts';
+import { foldText } from './fold.ts';
+import { ABSENT_NAMES, API_NAMES, BANNED_NAMES, DANGEROUS_MEMBERS, STANDARD_NAMES } from './names.ts';
+import type { SourceProblem } from './parse.ts';
+import { analyseScopes, type ScopeAnalysis } from './scope.ts';
+
+/** What a source does that matters: what is banned, what is odd, and which host functions it uses. */
+export interface Findings {
+  problems: SourceProblem[];
+  warnings: SourceProblem[];
+  uses: ReadonlySet<ToolApi>;
+  definesEntry: boolean;
+}
+
+const ENTRIES = ['execute', 'run'];
+const COMPARISONS = ['===', '!==', '==', '!='];
+
+export function findProblems(program: Program): Findings {
+  const rules = new Rules(analyseScopes(program));
+  fullAncestor(program, (node, _state, ancestors) => rules.visit(node as AnyNode, ancestors as AnyNode[]));
+  rules.names();
+  return rules.findings();
+}
+
+class Rules {
+  readonly #scopes: ScopeAnalysis;
+  readonly #problems: SourceProblem[] = [];
+  readonly #warnings: SourceProblem[] = [];
+  readonly #uses = new Set<ToolApi>();
+  readonly #assigned = new Set<string>();
+  /** Uses of `globalThis` that were looked at as the object of a member. */
+  readonly #judged = new Set<AnyNode>();
+
+  constructor(scopes: ScopeAnalysis) {
+    this.#scopes = scopes;
+  }
+
+  findings(): Findings {
+    const { topLevel } = this.#scopes;
+    return {
+      problems: inOrder(this.#problems),
+      warnings: inOrder(this.#warnings),
+      uses: this.#uses,
+      definesEntry: ENTRIES.some((name) => topLevel.has(name) || this.#assigned.has(name)),
+    };
+  }
+
+  visit(node: AnyNode, ancestors: readonly AnyNode[]): void {
+    if (node.type === 'MemberExpression') this.#member(node, ancestors);
+    else if (node.type === 'ObjectPattern') this.#pattern(node);
+    else if (node.type === 'Property') this.#property(node);
+    else if (node.type === 'CallExpression' || node.type === 'NewExpression') this.#call(node);
+    else if (node.type === 'AwaitExpression' && !ancestors.some(isFunction)) {
+      this.#report(node, 'await outside a function is not allowed; make execute async');
+    } else this.#statement(node);
+  }
+
+  #statement(node: AnyNode): void {
+    const message = FORBIDDEN_NODES[node.type];
+    if (message !== undefined) this.#report(node, message);
+    if (node.type === 'MetaProperty' && node.meta.name === 'import')
+      this.#report(node, 'import.meta is banned; a tool is no module');
+  }
+
+  /** Every name that is not declared. Done last: what the source assigns somewhere it may read elsewhere. */
+  names(): void {
+    const { free } = this.#scopes;
+    for (const { node, access } of free) if (access === 'write') this.#assigned.add(node.name);
+    const told = new Set<string>();
+    for (const { node, access } of free) {
+      if (access === 'typeof') continue;
+      if (node.name === 'globalThis') {
+        if (!this.#judged.has(node))
+          this.#report(node, 'globalThis is not allowed except as globalThis.NAME; use the name itself');
+      } else if (access === 'write') this.#undeclaredWrite(node, told);
+      else this.#freeRead(node, node.name);
+    }
+  }
+
+  #undeclaredWrite(node: Extract<AnyNode, { type: 'Identifier' }>, told: Set<string>): void {
+    const banned = BANNED_NAMES.get(node.name);
+    if (banned !== undefined) this.#report(node, `${node.name}: ${banned}`);
+    else if (!told.has(node.name) && !ENTRIES.includes(node.name)) {
+      told.add(node.name);
+      this.#warn(node, `"${node.name}" is assigned but never declared; add let`);
+    }
+  }
+
+  #freeRead(node: AnyNode, name: string): void {
+    const api = API_NAMES.get(name);
+    const banned = BANNED_NAMES.get(name);
+    if (banned !== undefined) this.#report(node, `${name} is banned: ${banned}`);
+    else if (api !== undefined && !this.#assigned.has(name)) this.#uses.add(api);
+    else if (api === undefined && !STANDARD_NAMES.has(name) && !this.#assigned.has(name)) {
+      const advice = ABSENT_NAMES.get(name);
+      this.#report(
+        node,
+        `"${printable(name, 60)}" is not defined${advice === undefined ? '; declare it or remove it' : `; ${advice}`}`,
+      );
+    }
+  }
+
+  #member(node: Extract<AnyNode, { type: 'MemberExpression' }>, ancestors: readonly AnyNode[]): void {
+    const parent = ancestors.at(-2);
+    const name = this.#memberName(node);
+    if (this.#isGlobalObject(node.object, ancestors)) this.#globalMember(node, name, parent);
+    if (this.#isFreeName(node.object, 'fs')) this.#fileMember(node, name);
+    if (name === undefined) return;
+    this.#effect(node, name);
+    if (!DANGEROUS_MEMBERS.has(name) || node.object.type === 'Super') return;
+    if (!node.computed && (name === 'prototype' || (name === 'constructor' && isHarmless(node, parent)))) return;
+    const shown = node.computed ? `["${name}"]` : `.${name}`;
+    this.#report(node, `${shown} is banned: it leads out of the data; use plain members`);
+  }
+
+  /** Reading the clock or drawing a random number. */
+  #effect(node: Extract<AnyNode, { type: 'MemberExpression' }>, name: string): void {
+    const clocks = ['Date', 'performance'];
+    if (name === 'now' && clocks.some((clock) => this.#isFreeName(node.object, clock))) this.#uses.add('clock');
+    if (name === 'random' && this.#isFreeName(node.object, 'Math')) this.#uses.add('random');
+  }
+
+  #globalMember(node: AnyNode, name: string | undefined, parent: AnyNode | undefined): void {
+    if (node.type === 'MemberExpression') this.#judged.add(node.object);
+    if (name === undefined) this.#report(node, 'a computed member of the global object is banned; use the name itself');
+    else if (parent?.type === 'AssignmentExpression' && parent.left === node) this.#assigned.add(name);
+    else this.#freeRead(node, name);
+  }
+
+  #fileMember(node: AnyNode, name: string | undefined): void {
+    if (name === 'readFile' || name === 'promises') return;
+    this.#report(node, `fs.${printable(name ?? '[…]', 40)} is banned: a tool may only read, with fs.readFile(path)`);
+  }
+
+  #pattern(node: Extract<AnyNode, { type: 'ObjectPattern' }>): void {
+    for (const property of node.properties) {
+      const name = property.type === 'Property' ? this.#keyName(property) : undefined;
+      if (name === undefined || !DANGEROUS_MEMBERS.has(name)) continue;
+      this.#report(property, `taking ${name} out of a value is banned: it leads out of the data`);
+    }
+  }
+
+  #property(node: Extract<AnyNode, { type: 'Property' }>): void {
+    if (node.computed || node.shorthand || this.#keyName(node) !== '__proto__' || isNull(node.value)) return;
+    this.#report(node, '__proto__ is banned except as null');
+  }
+
+  #keyName({ computed, key }: Pick<Extract<AnyNode, { type: 'Property' }>, 'computed' | 'key'>): string | undefined {
+    if (!computed && key.type === 'Identifier') return key.name;
+    return foldText(key, this.#scopes.constants);
+  }
+
+  #call(node: Extract<AnyNode, { type: 'CallExpression' | 'NewExpression' }>): void {
+    const { callee } = node;
+    if (this.#isFreeName(callee, 'Date') && (node.type === 'CallExpression' || node.arguments.length === 0)) {
+      this.#uses.add('clock');
+    }
+    if (callee.type !== 'MemberExpression') return;
+    if (!this.#isFreeName(callee.object, 'Reflect') && !this.#isFreeName(callee.object, 'Object')) return;
+    for (const argument of node.arguments) {
+      const text = foldText(argument, this.#scopes.constants);
+      if (text !== undefined && text !== 'prototype' && DANGEROUS_MEMBERS.has(text)) {
+        this.#report(argument, `reaching "${text}" by reflection is banned`);
+      }
+    }
+  }
+
+  #memberName(node: Extract<AnyNode, { type: 'MemberExpression' }>): string | undefined {
+    if (node.computed) return foldText(node.property, this.#scopes.constants);
+    return node.property.type === 'Identifier' ? node.property.name : undefined;
+  }
+
+  /** `globalThis`, or `this` where no function gives it another meaning. */
+  #isGlobalObject(node: AnyNode | { type: 'Super' }, ancestors: readonly AnyNode[]): boolean {
+    if (node.type === 'ThisExpression') {
+      return !ancestors.some(
+        (outer) => (isFunction(outer) && outer.type !== 'ArrowFunctionExpression') || isClassPart(outer),
+      );
+    }
+    return this.#isFreeName(node, 'globalThis');
+  }
+
+  #isFreeName(node: AnyNode | { type: 'Super' }, name: string): boolean {
+    return node.type === 'Identifier' && 'name' in node && node.name === name && this.#scopes.isFree.has(node);
+  }
+
+  #report(node: AnyNode, message: string): void {
+    this.#problems.push({ ...placeOf(node), message: printable(message, 240) });
+  }
+
+  #warn(node: AnyNode, message: string): void {
+    this.#warnings.push({ ...placeOf(node), message: printable(message, 240) });
+  }
+}
+
+const FORBIDDEN_NODES: Readonly<Record<string, string>> = {
+  WithStatement: 'with is banned: it hides what a name means; write the object before the member',
+  ImportExpression: 'import() is banned; a tool cannot load modules',
+  ImportDeclaration: 'import is banned; a tool cannot load modules',
+  ExportNamedDeclaration: 'export is not allowed; define function execute(input) without it',
+  ExportDefaultDeclaration: 'export is not allowed; define function execute(input) without it',
+  ExportAllDeclaration: 'export is not allowed; define function execute(input) without it',
+  DebuggerStatement: 'debugger is not allowed; remove it',
+};
+
+/** Comparing constructors or naming one is common and leads nowhere. */
+function isHarmless(node: AnyNode, parent: AnyNode | undefined): boolean {
+  if (parent?.type === 'BinaryExpression') return COMPARISONS.includes(parent.operator);
+  return (
+    parent?.type === 'MemberExpression' &&
+    parent.object === node &&
+    !parent.computed &&
+    parent.property.type === 'Identifier' &&
+    parent.property.name === 'name'
+  );
+}
+
+function isFunction(node: AnyNode): boolean {
+  return (
+    node.type === 'FunctionDeclaration' || node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression'
+  );
+}
+
+function isClassPart(node: AnyNode): boolean {
+  return node.type === 'PropertyDefinition' || node.type === 'StaticBlock';
+}
+
+function isNull(node: AnyNode): boolean {
+  return node.type === 'Literal' && node.value === null && node.raw === 'null';
+}
+
+function placeOf(node: AnyNode): { line: number; column: number } {
+  return { line: node.loc?.start.line ?? 1, column: node.loc?.start.column ?? 0 };
+}
+
+function inOrder(problems: SourceProblem[]): SourceProblem[] {
+  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
