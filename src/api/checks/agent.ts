@@ -1,0 +1,122 @@
+import { dottedPath } from '../findings.ts';
+import type { Finding, PatternRules, Sound } from '../findings.ts';
+import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
+import type { AgentSpec } from '../v1alpha1/agent.ts';
+import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
+
+type Spec = Sound<AgentSpec>;
+type Check = (spec: Spec, patterns: PatternRules) => Finding[];
+
+/** What an Agent must keep between its own fields. */
+export const AGENT_CHECKS: readonly Check[] = [
+  patternsAreWellFormed,
+  measuresAreInRange,
+  grantsAreNotDenied,
+  fallbacksDiffer,
+  apisNeedSandbox,
+];
+
+function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
+  const { grants } = spec;
+  return [
+    ...checkPatterns(rules, 'tool', grants?.tools, ['spec', 'grants', 'tools']),
+    ...checkPatterns(rules, 'host', grants?.network, ['spec', 'grants', 'network']),
+    ...checkPatterns(rules, 'key', grants?.memory?.read, ['spec', 'grants', 'memory', 'read']),
+    ...checkPatterns(rules, 'key', grants?.memory?.write, ['spec', 'grants', 'memory', 'write']),
+    ...checkPatterns(rules, 'name', grants?.messages, ['spec', 'grants', 'messages']),
+    ...checkPatterns(rules, 'name', grants?.spawn, ['spec', 'grants', 'spawn']),
+    ...checkPatterns(rules, 'name', grants?.shell, ['spec', 'grants', 'shell']),
+    ...checkPatterns(rules, 'name', grants?.environment, ['spec', 'grants', 'environment']),
+    ...checkPatterns(rules, 'tool', spec.denyTools, ['spec', 'denyTools']),
+    ...[...itemsOf(spec.arguments, ['spec', 'arguments'])].flatMap(([pin, path]) => [
+      ...checkPattern(rules, 'tool', pin.tool, [...path, 'tool']),
+      ...checkPatterns(rules, 'path', pin.allow, [...path, 'allow']),
+    ]),
+  ];
+}
+
+function measuresAreInRange(spec: Spec): Finding[] {
+  const { model, limits, quotas, sandbox, idle } = spec;
+  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as text, e.g. "2.00"' };
+  const bytes = { parse: parseQuantityBytes, minimum: 1, allowed: 'bytes as in 128Mi, more than none' };
+  return checkMeasures([
+    {
+      path: ['spec', 'model', 'temperature'],
+      value: model?.temperature,
+      parse: parseDecimalMicros,
+      minimum: 0,
+      maximum: 2_000_000,
+      allowed: 'a text from "0" to "2"',
+    },
+    {
+      path: ['spec', 'limits', 'toolTimeout'],
+      value: limits?.toolTimeout,
+      parse: parseDuration,
+      minimum: 1,
+      maximum: 3_600_000,
+      allowed: 'a duration from 1ms to 1h',
+    },
+    {
+      path: ['spec', 'idle', 'scaleToZeroAfter'],
+      value: idle?.scaleToZeroAfter,
+      parse: parseDuration,
+      minimum: 1_000,
+      allowed: 'a duration of 1s or more',
+    },
+    { path: ['spec', 'quotas', 'costPerHour'], value: quotas?.costPerHour, ...money },
+    { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
+    { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
+    { path: ['spec', 'quotas', 'networkBytesPerHour'], value: quotas?.networkBytesPerHour, ...bytes, minimum: 0 },
+    { path: ['spec', 'sandbox', 'resources', 'memory'], value: sandbox?.resources?.memory, ...bytes },
+    { path: ['spec', 'sandbox', 'workspace', 'size'], value: sandbox?.workspace?.size, ...bytes },
+    {
+      path: ['spec', 'sandbox', 'resources', 'cpu'],
+      value: sandbox?.resources?.cpu,
+      parse: parseMillicores,
+      minimum: 1,
+      allowed: 'processors as in 500m or 2, more than none',
+    },
+  ]);
+}
+
+/** A denied name is denied whatever is granted; a grant that can never have an effect is a mistake. */
+function grantsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
+  const denied = present(spec.denyTools);
+  return [...itemsOf(spec.grants?.tools, ['spec', 'grants', 'tools'])].flatMap(([tool, path]): Finding[] =>
+    rules.flaw(tool, 'tool') === undefined && rules.covers(denied, tool, 'tool')
+      ? [
+          {
+            path,
+            rule: 'overlap',
+            message: `${dottedPath(path)} ${quoted(tool)} is granted and wholly denied by spec.denyTools`,
+            fix: 'remove it from one of the two',
+          },
+        ]
+      : [],
+  );
+}
+
+function fallbacksDiffer(spec: Spec): Finding[] {
+  const seen = new Set([spec.model?.primary]);
+  return [...itemsOf(spec.model?.fallbacks, ['spec', 'model', 'fallbacks'])].flatMap(([model, path]): Finding[] => {
+    if (!seen.has(model)) {
+      seen.add(model);
+      return [];
+    }
+    const message = `${dottedPath(path)} ${quoted(model)} is already tried before`;
+    return [{ path, rule: 'duplicate-item', message, fix: 'name another model, or remove it' }];
+  });
+}
+
+function apisNeedSandbox(spec: Spec): Finding[] {
+  const { forge } = spec;
+  if (forge?.apis === undefined || forge.apis.length === 0 || forge.modes?.includes('Sandbox') === true) return [];
+  return [
+    {
+      path: ['spec', 'forge', 'apis'],
+      rule: 'apis-need-sandbox',
+      message: 'spec.forge.apis has no effect: composed tools have no host functions of their own',
+      fix: 'add Sandbox to spec.forge.modes, or remove spec.forge.apis',
+    },
+  ];
+}

@@ -1,0 +1,106 @@
+import { dottedPath } from '../findings.ts';
+import type { Finding, Path, PatternKind, PatternRules, Sound } from '../findings.ts';
+import type { AgentSpec } from '../v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { ceilingBase } from './levels.ts';
+import { itemsOf, present, quoted } from './shared.ts';
+
+/** An agent and the policy it names, both of the same set of manifests. */
+export interface Pairing {
+  agent: Sound<AgentSpec>;
+  policy: Sound<TrustPolicySpec>;
+  policyName: string;
+  patterns: PatternRules;
+}
+
+type Check = (pairing: Pairing) => Finding[];
+
+/** What an agent asks for beyond its policy. Nothing here is granted or refused at run time; that is decided at each use. */
+export const GRANT_CHECKS: readonly Check[] = [
+  networkWithinEgress,
+  toolsNotDenied,
+  modelsAllowed,
+  forgeWithinCeiling,
+  autonomyNotLoosened,
+];
+
+function exceeds(path: Path, what: string, why: string, policyName: string): Finding {
+  return {
+    path,
+    rule: 'grant-exceeds-policy',
+    message: `${dottedPath(path)
+      .replace(/^spec\./, '')
+      .replace(/\[\d+\]$/, '')} ${what} exceeds policy "${policyName}" (${why})`,
+    fix: 'narrow it or raise the policy',
+  };
+}
+
+function beyond(
+  pairing: Pairing,
+  kind: PatternKind,
+  ceiling: readonly string[],
+  list: Iterable<[string, Path]>,
+  field: string,
+) {
+  const why = ceiling.length === 0 ? `${field} is empty` : `${field} is ${ceiling.map(quoted).join(', ')}`;
+  return [...list].flatMap(([pattern, path]): Finding[] => {
+    if (pairing.patterns.flaw(pattern, kind) !== undefined) return [];
+    if (pairing.patterns.covers(ceiling, pattern, kind)) return [];
+    return [exceeds(path, quoted(pattern), why, pairing.policyName)];
+  });
+}
+
+function wellFormed(pairing: Pairing, kind: PatternKind, list: readonly (string | undefined)[] | undefined): string[] {
+  return present(list).filter((pattern) => pairing.patterns.flaw(pattern, kind) === undefined);
+}
+
+function networkWithinEgress(pairing: Pairing): Finding[] {
+  const ceiling = wellFormed(pairing, 'host', pairing.policy.egress?.allow);
+  const grants = itemsOf(pairing.agent.grants?.network, ['spec', 'grants', 'network']);
+  return beyond(pairing, 'host', ceiling, grants, 'egress.allow');
+}
+
+function toolsNotDenied(pairing: Pairing): Finding[] {
+  const denied = wellFormed(pairing, 'tool', pairing.policy.tools?.deny);
+  return [...itemsOf(pairing.agent.grants?.tools, ['spec', 'grants', 'tools'])].flatMap(([tool, path]): Finding[] => {
+    if (pairing.patterns.flaw(tool, 'tool') !== undefined || !pairing.patterns.covers(denied, tool, 'tool')) return [];
+    return [exceeds(path, quoted(tool), 'tools.deny denies all of it', pairing.policyName)];
+  });
+}
+
+/** Without models.allow the policy leaves the choice of models open. */
+function modelsAllowed(pairing: Pairing): Finding[] {
+  const { model } = pairing.agent;
+  if (pairing.policy.models?.allow === undefined) return [];
+  const ceiling = wellFormed(pairing, 'model', pairing.policy.models.allow);
+  const used: [string, Path][] = [...itemsOf(model?.fallbacks, ['spec', 'model', 'fallbacks'])];
+  if (model?.primary !== undefined) used.unshift([model.primary, ['spec', 'model', 'primary']]);
+  const known = used.filter(([name]) => name !== 'default/default');
+  return beyond(pairing, 'model', ceiling, known, 'models.allow');
+}
+
+function forgeWithinCeiling(pairing: Pairing): Finding[] {
+  const { agent, policy, policyName } = pairing;
+  const allowed = present(policy.forge?.apis);
+  const why = allowed.length === 0 ? 'forge.apis is empty' : `forge.apis is ${allowed.join(', ')}`;
+  const findings = [...itemsOf(agent.forge?.apis, ['spec', 'forge', 'apis'])].flatMap(([api, path]): Finding[] =>
+    allowed.includes(api) ? [] : [exceeds(path, quoted(api), why, policyName)],
+  );
+  if (ceilingBase(policy) !== 'sandboxed') return findings;
+  for (const [mode, path] of itemsOf(agent.forge?.modes, ['spec', 'forge', 'modes'])) {
+    if (mode === 'Sandbox')
+      findings.push(exceeds(path, quoted(mode), 'its ceiling sandboxed forges by Compose only', policyName));
+  }
+  return findings;
+}
+
+const AUTONOMY = ['Full', 'Semi', 'Supervised', 'Locked'] as const;
+
+function autonomyNotLoosened({ agent, policy, policyName }: Pairing): Finding[] {
+  const asked = agent.autonomy;
+  const given = policy.autonomy ?? 'Semi';
+  if (asked === undefined || AUTONOMY.indexOf(asked) >= AUTONOMY.indexOf(given)) return [];
+  return [
+    exceeds(['spec', 'autonomy'], quoted(asked), `autonomy is ${given}; an agent may only be tighter`, policyName),
+  ];
+}

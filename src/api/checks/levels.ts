@@ -1,0 +1,105 @@
+import { closestName } from '../../lib/closest.ts';
+import { dottedPath } from '../findings.ts';
+import type { Finding, Path, Sound } from '../findings.ts';
+import { BUILTIN_LEVELS } from '../v1alpha1/actions.ts';
+import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { itemsOf, quoted } from './shared.ts';
+
+type Spec = Sound<TrustPolicySpec>;
+
+/** Where a policy names no ceiling. */
+const DEFAULT_CEILING = 'standard';
+const BUILTIN: readonly string[] = BUILTIN_LEVELS;
+const DIMENSIONS = ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'] as const;
+
+/** 0 for sandboxed to 3 for elevated; a custom level ranks with its base. Undefined for a level nobody defines. */
+function rankOf(level: string, spec: Spec): number | undefined {
+  const base = BUILTIN.includes(level) ? level : spec.levels?.find((custom) => custom?.name === level)?.base;
+  return base === undefined ? undefined : BUILTIN.indexOf(base);
+}
+
+/** The built-in level a policy lets its agents reach at most. */
+export function ceilingBase(spec: Spec): string | undefined {
+  const rank = rankOf(spec.level?.ceiling ?? DEFAULT_CEILING, spec);
+  return rank === undefined ? undefined : BUILTIN[rank];
+}
+
+export function levelsExist(spec: Spec): Finding[] {
+  const custom = (spec.levels ?? []).map((level) => level?.name).filter((name) => name !== undefined);
+  const known = [...BUILTIN_LEVELS, ...custom];
+  return (['initial', 'ceiling'] as const).flatMap((field): Finding[] => {
+    const level = spec.level?.[field];
+    if (level === undefined || known.includes(level)) return [];
+    const near = closestName(level, known);
+    const path = ['spec', 'level', field];
+    const message = `access level ${quoted(level)} does not exist`;
+    const fix = `${near === undefined ? '' : `did you mean ${near}? `}use ${known.join(', ')}, or define it in spec.levels`;
+    return [{ path, rule: 'level-exists', message, fix }];
+  });
+}
+
+/** `elevated` is only ever given by a person: no agent starts there, and no strategy raises one to it. */
+export function elevatedNeedsHuman(spec: Spec): Finding[] {
+  const top = BUILTIN.length - 1;
+  const { initial, ceiling } = spec.level ?? {};
+  if (initial !== undefined && rankOf(initial, spec) === top) {
+    return [
+      {
+        path: ['spec', 'level', 'initial'],
+        rule: 'elevated-needs-human',
+        message: `spec.level.initial ${quoted(initial)} would give elevated without a person`,
+        fix: 'start at sandboxed, restricted or standard; a person raises the agent by an Approval',
+      },
+    ];
+  }
+  const automatic = spec.strategy?.type !== undefined && spec.strategy.type !== 'Disabled';
+  if (ceiling === undefined || rankOf(ceiling, spec) !== top || !automatic) return [];
+  return [
+    {
+      path: ['spec', 'level', 'ceiling'],
+      rule: 'elevated-needs-human',
+      message: `spec.level.ceiling ${quoted(ceiling)} is within reach of the automatic strategy ${spec.strategy?.type}`,
+      fix: 'set the ceiling to standard, or strategy.type to Disabled so that only a person raises agents',
+    },
+  ];
+}
+
+export function initialIsBelowCeiling(spec: Spec): Finding[] {
+  const initial = spec.level?.initial;
+  if (initial === undefined) return [];
+  const ceiling = spec.level?.ceiling ?? DEFAULT_CEILING;
+  const low = rankOf(initial, spec);
+  const high = rankOf(ceiling, spec);
+  if (low === undefined || high === undefined || low <= high) return [];
+  const message = `spec.level.initial ${quoted(initial)} is above the ceiling ${quoted(ceiling)}`;
+  return [{ path: ['spec', 'level', 'initial'], rule: 'level-order', message, fix: 'lower initial or raise ceiling' }];
+}
+
+/** A custom level says all six things, so that nothing about it depends on what its base happens to be. */
+export function customLevelsAreWhole(spec: Spec): Finding[] {
+  const seen = new Set<string>();
+  return [...itemsOf(spec.levels, ['spec', 'levels'])].flatMap(([level, path]): Finding[] => {
+    const findings: Finding[] = [];
+    if (level.name !== undefined) {
+      if (BUILTIN.includes(level.name)) findings.push(nameTaken([...path, 'name'], level.name, 'is built in'));
+      else if (seen.has(level.name)) findings.push(nameTaken([...path, 'name'], level.name, 'is defined twice'));
+      seen.add(level.name);
+    }
+    const missing = DIMENSIONS.filter((dimension) => level.constraints?.[dimension] === undefined);
+    if (level.constraints !== undefined && missing.length > 0) {
+      const at = [...path, 'constraints'];
+      findings.push({
+        path: at,
+        rule: 'custom-level-complete',
+        message: `${dottedPath(at)} leaves out ${missing.join(', ')}`,
+        fix: 'a custom level gives all six; requireApproval may be an empty list',
+      });
+    }
+    return findings;
+  });
+}
+
+function nameTaken(path: Path, name: string, why: string): Finding {
+  const message = `access level ${quoted(name)} ${why}`;
+  return { path, rule: 'level-name', message, fix: 'choose another name' };
+}

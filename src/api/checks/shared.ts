@@ -1,0 +1,78 @@
+import { closestName } from '../../lib/closest.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/escape.ts';
+import { dottedPath } from '../findings.ts';
+import type { Finding, Path, PatternKind, PatternRules } from '../findings.ts';
+import { ACTION_CATEGORIES, ACTION_TYPES, expandActions } from '../v1alpha1/actions.ts';
+
+type Texts = readonly (string | undefined)[] | undefined;
+
+/** The items that are there, each with its path. */
+export function* itemsOf<T>(list: readonly (T | undefined)[] | undefined, path: Path): Generator<[T, Path]> {
+  for (const [index, item] of (list ?? []).entries()) {
+    if (item !== undefined) yield [item, [...path, index]];
+  }
+}
+
+export function present<T>(list: readonly (T | undefined)[] | undefined): T[] {
+  return (list ?? []).filter((item) => item !== undefined);
+}
+
+export function quoted(text: string): string {
+  return `"${printable(text, 80)}"`;
+}
+
+export function checkPattern(rules: PatternRules, kind: PatternKind, text: string | undefined, path: Path): Finding[] {
+  const flaw = text === undefined ? undefined : rules.flaw(text, kind);
+  if (text === undefined || flaw === undefined) return [];
+  const message = `${dottedPath(path)} ${quoted(text)} is no pattern: ${flaw}`;
+  return [{ path, rule: 'pattern', message, fix: 'see the pattern reference' }];
+}
+
+export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Texts, path: Path): Finding[] {
+  return [...itemsOf(list, path)].flatMap(([text, at]) => checkPattern(rules, kind, text, at));
+}
+
+/** A rule that names an action nobody registered would silently be no rule at all. */
+export function checkActions(list: Texts, path: Path): Finding[] {
+  const findings: Finding[] = [];
+  for (const [entry, at] of itemsOf(list, path)) {
+    if (expandActions(entry).length > 0) continue;
+    const near = closestName(entry, [...ACTION_TYPES, ...ACTION_CATEGORIES]);
+    findings.push({
+      path: at,
+      rule: 'action-type',
+      message: `${dottedPath(at)} ${quoted(entry)} is no registered action type`,
+      fix:
+        near === undefined
+          ? `write category:action, or a category alone; categories: ${ACTION_CATEGORIES.join(', ')}`
+          : `did you mean "${near}"?`,
+    });
+  }
+  return findings;
+}
+
+export interface Measure {
+  path: Path;
+  value: string | undefined;
+  parse: (text: string) => number;
+  minimum: number;
+  maximum?: number;
+  /** The two bounds in words. */
+  allowed: string;
+}
+
+/** Texts that stand for amounts: readable, and within their bounds. */
+export function checkMeasures(measures: readonly Measure[]): Finding[] {
+  return measures.flatMap(({ path, value, parse, minimum, maximum, allowed }): Finding[] => {
+    if (value === undefined) return [];
+    try {
+      const amount = parse(value);
+      if (amount >= minimum && (maximum === undefined || amount <= maximum)) return [];
+      return [{ path, rule: 'range', message: `${dottedPath(path)} is ${quoted(value)}`, fix: `write ${allowed}` }];
+    } catch (error) {
+      if (!isTemperError(error)) throw error;
+      return [{ path, rule: 'range', message: `${dottedPath(path)}: ${error.message}`, fix: `write ${allowed}` }];
+    }
+  });
+}

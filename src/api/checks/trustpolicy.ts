@@ -1,0 +1,133 @@
+import { dottedPath } from '../findings.ts';
+import type { Finding, PatternRules, Sound } from '../findings.ts';
+import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
+import { expandActions } from '../v1alpha1/actions.ts';
+import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { customLevelsAreWhole, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
+import { checkActions, checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
+
+type Spec = Sound<TrustPolicySpec>;
+type Check = (spec: Spec, patterns: PatternRules) => Finding[];
+
+/** What a TrustPolicy must keep between its own fields. */
+export const TRUST_POLICY_CHECKS: readonly Check[] = [
+  levelsExist,
+  elevatedNeedsHuman,
+  initialIsBelowCeiling,
+  customLevelsAreWhole,
+  actionsAreRegistered,
+  allowedActionsAreNotDenied,
+  allowedToolsAreNotDenied,
+  patternsAreWellFormed,
+  measuresAreInRange,
+  strategyHasItsRules,
+];
+
+function actionsAreRegistered(spec: Spec): Finding[] {
+  return [
+    ...checkActions(spec.rules?.deny, ['spec', 'rules', 'deny']),
+    ...checkActions(spec.rules?.requireApproval, ['spec', 'rules', 'requireApproval']),
+    ...checkActions(spec.rules?.allow, ['spec', 'rules', 'allow']),
+    ...checkActions(spec.constraints?.requireApproval, ['spec', 'constraints', 'requireApproval']),
+    ...[...itemsOf(spec.levels, ['spec', 'levels'])].flatMap(([level, path]) =>
+      checkActions(level.constraints?.requireApproval, [...path, 'constraints', 'requireApproval']),
+    ),
+  ];
+}
+
+function allowedActionsAreNotDenied(spec: Spec): Finding[] {
+  const denied = new Set(present(spec.rules?.deny).flatMap(expandActions));
+  return [...itemsOf(spec.rules?.allow, ['spec', 'rules', 'allow'])].flatMap(([entry, path]): Finding[] => {
+    const both = expandActions(entry).filter((action) => denied.has(action));
+    if (both.length === 0) return [];
+    const message = `${dottedPath(path)} ${quoted(entry)} allows what spec.rules.deny denies: ${both.join(', ')}`;
+    return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; what is denied stays denied' }];
+  });
+}
+
+function allowedToolsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
+  const denied = present(spec.tools?.deny);
+  return [...itemsOf(spec.tools?.allow, ['spec', 'tools', 'allow'])].flatMap(([tool, path]): Finding[] => {
+    if (rules.flaw(tool, 'tool') !== undefined || !rules.covers(denied, tool, 'tool')) return [];
+    const message = `${dottedPath(path)} ${quoted(tool)} is allowed and wholly denied by spec.tools.deny`;
+    return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; what is denied stays denied' }];
+  });
+}
+
+function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
+  const gitPath = spec.promotion?.toShared?.gitOps?.path;
+  return [
+    ...checkPatterns(rules, 'tool', spec.tools?.allow, ['spec', 'tools', 'allow']),
+    ...checkPatterns(rules, 'tool', spec.tools?.deny, ['spec', 'tools', 'deny']),
+    ...checkPatterns(rules, 'model', spec.models?.allow, ['spec', 'models', 'allow']),
+    ...checkPatterns(rules, 'host', spec.forge?.domains, ['spec', 'forge', 'domains']),
+    ...checkPatterns(rules, 'host', spec.egress?.allow, ['spec', 'egress', 'allow']),
+    ...checkPatterns(rules, 'host', spec.tainted?.network, ['spec', 'tainted', 'network']),
+    ...checkPattern(rules, 'path', gitPath, ['spec', 'promotion', 'toShared', 'gitOps', 'path']),
+  ];
+}
+
+function measuresAreInRange(spec: Spec): Finding[] {
+  const { decay, quotas, forge, strategy, approvals, promotion } = spec;
+  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as text, e.g. "300.00"' };
+  const some = { parse: parseDuration, minimum: 1, allowed: 'a duration, more than none' };
+  const limits = ['spec', 'forge', 'limits'];
+  return checkMeasures([
+    { path: ['spec', 'decay', 'idle'], value: decay?.idle, ...some },
+    { path: ['spec', 'decay', 'reverifyEvery'], value: decay?.reverifyEvery, ...some },
+    {
+      path: ['spec', 'strategy', 'milestone', 'activeFor'],
+      value: strategy?.milestone?.activeFor,
+      ...some,
+      minimum: 0,
+    },
+    { path: ['spec', 'strategy', 'milestone', 'cleanFor'], value: strategy?.milestone?.cleanFor, ...some, minimum: 0 },
+    { path: ['spec', 'promotion', 'toAgent', 'coolDown'], value: promotion?.toAgent?.coolDown, ...some, minimum: 0 },
+    { path: ['spec', 'approvals', 'timeout'], value: approvals?.timeout, ...some },
+    {
+      path: [...limits, 'duration'],
+      value: forge?.limits?.duration,
+      parse: parseDuration,
+      minimum: 1,
+      maximum: 30_000,
+      allowed: 'a duration from 1ms to 30s',
+    },
+    {
+      path: [...limits, 'memory'],
+      value: forge?.limits?.memory,
+      parse: parseQuantityBytes,
+      minimum: 8 * 1024 ** 2,
+      maximum: 1024 ** 3,
+      allowed: 'bytes from 8Mi to 1Gi',
+    },
+    { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
+    { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
+    {
+      path: ['spec', 'quotas', 'cpu'],
+      value: quotas?.cpu,
+      parse: parseMillicores,
+      minimum: 0,
+      allowed: 'processors as in 500m or 8',
+    },
+    {
+      path: ['spec', 'quotas', 'memory'],
+      value: quotas?.memory,
+      parse: parseQuantityBytes,
+      minimum: 0,
+      allowed: 'bytes as in 16Gi',
+    },
+  ]);
+}
+
+function strategyHasItsRules(spec: Spec): Finding[] {
+  const { strategy } = spec;
+  if (strategy?.type === undefined) return [];
+  const given = strategy.milestone !== undefined;
+  if (given === (strategy.type === 'Milestone')) return [];
+  const path = ['spec', 'strategy', given ? 'milestone' : 'type'];
+  const message = given
+    ? `spec.strategy.milestone has no effect with type ${strategy.type}`
+    : 'strategy type Milestone has no milestone to reach';
+  const fix = given ? 'remove it, or set type to Milestone' : 'add spec.strategy.milestone';
+  return [{ path, rule: 'strategy', message, fix }];
+}

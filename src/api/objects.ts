@@ -1,0 +1,131 @@
+import { closestName } from '../lib/closest.ts';
+import { printable } from '../lib/escape.ts';
+import { type Json, type JsonObject, isJsonObject, member } from '../lib/json.ts';
+import { AGENT_CHECKS } from './checks/agent.ts';
+import { APPROVAL_CHECKS, APPROVAL_REQUEST_CHECKS } from './checks/approvals.ts';
+import { CAPABILITY_CHECKS } from './checks/capability.ts';
+import { EMERGENT_TOOL_CHECKS, artifactIsSmall, digestMatches } from './checks/emergenttool.ts';
+import { TRUST_POLICY_CHECKS } from './checks/trustpolicy.ts';
+import type { Finding, Path, PatternRules, Sound } from './findings.ts';
+import { API_VERSION, GROUP } from './names.ts';
+import type { SchemaCheck, SourceOf } from './schema-findings.ts';
+import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
+import type { AnyResource } from './v1alpha1/resources.ts';
+
+/** What one parsed document turned out to be. */
+export type Examined =
+  /** An object of another group; none of our business. */
+  | { foreign: true; apiVersion: string; kind: string }
+  /** `sound` is the object without what breaks its schema; absent when not even the kind is known. */
+  | { foreign: false; kind?: KindName; name?: string; sound?: JsonObject; findings: Finding[] };
+
+const KINDS: readonly string[] = KIND_SCHEMAS.map(({ kind }) => kind);
+
+function isKind(text: unknown): text is KindName {
+  return KINDS.includes(text as string);
+}
+
+/** Every rule that one object must keep by itself, all at once. Never throws for any JSON value. */
+export function examine(value: Json, check: SchemaCheck, patterns: PatternRules, source: SourceOf): Examined {
+  if (!isJsonObject(value)) {
+    const message = 'the document is no object: it must be a map with apiVersion, kind, metadata and spec';
+    return { foreign: false, findings: [{ path: [], rule: 'type', message, fix: 'write one object per document' }] };
+  }
+  const { apiVersion, kind } = value;
+  if (isForeign(apiVersion, kind)) return { foreign: true, apiVersion: String(apiVersion), kind: String(kind) };
+  const findings = [...versionFindings(apiVersion), ...kindFindings(kind)];
+  if (!isKind(kind)) return { foreign: false, findings };
+  const schema = check(kind, value, source);
+  const sound = withoutFaults(
+    value,
+    schema.map(({ path }) => path),
+  );
+  const own = ownFindings(kind, member(sound, 'spec'), patterns);
+  const name = member(member(sound, 'metadata'), 'name');
+  const all = [...findings, ...schema, ...own, ...nameFindings(kind, name), ...wholeFindings(kind, value, schema)];
+  return { foreign: false, kind, ...(typeof name === 'string' ? { name } : {}), sound, findings: all };
+}
+
+/** Only what clearly belongs to somebody else: a kind of ours under another group is a mistake, and so is a group that almost is ours. */
+function isForeign(apiVersion: Json | undefined, kind: Json | undefined): boolean {
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string' || isKind(kind)) return false;
+  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
+  return group !== GROUP && closestName(group, [GROUP]) === undefined;
+}
+
+function versionFindings(apiVersion: Json | undefined): Finding[] {
+  if (apiVersion === API_VERSION) return [];
+  const fix = `write apiVersion: ${API_VERSION}`;
+  if (apiVersion === undefined)
+    return [{ path: ['apiVersion'], rule: 'required', message: 'apiVersion is missing', fix }];
+  const shown = typeof apiVersion === 'string' ? `"${printable(apiVersion, 60)}"` : 'this value';
+  return [{ path: ['apiVersion'], rule: 'api-version', message: `apiVersion ${shown} is not known`, fix }];
+}
+
+function kindFindings(kind: Json | undefined): Finding[] {
+  if (isKind(kind)) return [];
+  const fix = `one of ${KINDS.join(', ')}`;
+  if (kind === undefined) return [{ path: ['kind'], rule: 'required', message: 'kind is missing', fix }];
+  if (typeof kind !== 'string') return [{ path: ['kind'], rule: 'type', message: 'kind must be a text', fix }];
+  const near = closestName(kind, KINDS);
+  const message = `there is no kind "${printable(kind, 60)}" in ${GROUP}`;
+  return [{ path: ['kind'], rule: 'kind', message, fix: near === undefined ? fix : `did you mean ${near}?` }];
+}
+
+function ownFindings(kind: KindName, spec: Json | undefined, patterns: PatternRules): Finding[] {
+  if (!isJsonObject(spec)) return [];
+  switch (kind) {
+    case 'Agent':
+      return AGENT_CHECKS.flatMap((check) => check(spec as SpecOf<'Agent'>, patterns));
+    case 'TrustPolicy':
+      return TRUST_POLICY_CHECKS.flatMap((check) => check(spec as SpecOf<'TrustPolicy'>, patterns));
+    case 'EmergentTool':
+      return EMERGENT_TOOL_CHECKS.flatMap((check) => check(spec as SpecOf<'EmergentTool'>, patterns));
+    case 'Capability':
+      return CAPABILITY_CHECKS.flatMap((check) => check(spec as SpecOf<'Capability'>));
+    case 'ApprovalRequest':
+      return APPROVAL_REQUEST_CHECKS.flatMap((check) => check(spec as SpecOf<'ApprovalRequest'>));
+    case 'Approval':
+      return APPROVAL_CHECKS.flatMap((check) => check(spec as SpecOf<'Approval'>));
+  }
+}
+
+type SpecOf<K extends KindName> = Sound<Extract<AnyResource, { kind: K }>['spec']>;
+
+/** Names that become part of pod names, labels and memory keys. */
+function nameFindings(kind: KindName, name: Json | undefined): Finding[] {
+  if (kind !== 'Agent' && kind !== 'TrustPolicy') return [];
+  if (typeof name !== 'string' || (name.length <= 63 && !name.includes('.'))) return [];
+  const message = `the name of ${kind === 'Agent' ? 'an Agent' : 'a TrustPolicy'} has at most 63 characters and no dots`;
+  return [
+    { path: ['metadata', 'name'], rule: 'name', message, fix: 'choose a shorter name of letters, digits and dashes' },
+  ];
+}
+
+function wholeFindings(kind: KindName, object: JsonObject, schema: readonly Finding[]): Finding[] {
+  if (kind !== 'EmergentTool') return [];
+  if (schema.some(({ path }) => path.length < 2 || path[1] === 'artifact' || path[1] === 'digest')) return [];
+  const spec = member(object, 'spec');
+  const artifact = member(spec, 'artifact');
+  const digest = member(spec, 'digest');
+  if (artifact === undefined || typeof digest !== 'string') return [];
+  return [...artifactIsSmall(artifact), ...digestMatches(artifact, digest)];
+}
+
+/** A copy without the values at these paths. Items of lists leave a gap, so that the others keep their numbers. */
+function withoutFaults(object: JsonObject, paths: readonly Path[]): JsonObject {
+  if (paths.length === 0) return object;
+  const copy = structuredClone(object);
+  for (const path of paths) removeAt(copy, path);
+  return copy;
+}
+
+function removeAt(object: JsonObject, path: Path): void {
+  let parent: Json | undefined = object;
+  for (const segment of path.slice(0, -1)) {
+    parent = Array.isArray(parent) ? parent[Number(segment)] : member(parent, String(segment));
+  }
+  const last = path.at(-1);
+  if (Array.isArray(parent)) Reflect.set(parent, Number(last), undefined);
+  else if (isJsonObject(parent) && last !== undefined) delete parent[last];
+}

@@ -1,0 +1,204 @@
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { closestName } from '../lib/closest.ts';
+import { printable } from '../lib/escape.ts';
+import { type Json, isJsonObject, member } from '../lib/json.ts';
+import type { Finding, Path } from './findings.ts';
+import { dottedPath } from './findings.ts';
+import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
+import { Metadata } from './v1alpha1/metadata.ts';
+
+/** More would help nobody and a hostile document could cause millions. */
+const MAX_FINDINGS = 100;
+
+/** The scalar at a place as its author wrote it, where the text is known. */
+export type SourceOf = (path: Path) => string | undefined;
+
+/** Checks one object of a kind against its schema. Findings come in document order of the schema walk. */
+export type SchemaCheck = (kind: KindName, object: Json, source: SourceOf) => Finding[];
+
+/** Compiles each kind when it is first met. */
+export function createSchemaCheck(): SchemaCheck {
+  const ajv = new Ajv2020({ allErrors: true, verbose: true, strict: false, validateFormats: false, logger: false });
+  const compiled = new Map<KindName, ValidateFunction>();
+  return (kind, object, source) => {
+    const schemas = KIND_SCHEMAS.find((candidate) => candidate.kind === kind);
+    if (schemas === undefined) throw new TypeError(`no schema of kind ${kind}`);
+    let validate = compiled.get(kind);
+    if (validate === undefined) {
+      validate = ajv.compile(rootSchema(schemas.spec));
+      compiled.set(kind, validate);
+    }
+    if (validate(object)) return [];
+    return (validate.errors ?? [])
+      .slice(0, MAX_FINDINGS)
+      .map((error) => findingOf(error, object, source, schemas.spec));
+  };
+}
+
+function rootSchema(spec: object): object {
+  return {
+    type: 'object',
+    properties: { apiVersion: {}, kind: {}, metadata: Metadata, spec, status: { type: 'object' } },
+    required: ['metadata', 'spec'],
+    additionalProperties: false,
+  };
+}
+
+type Describe = (error: ErrorObject, path: Path, source: SourceOf, spec: object) => Omit<Finding, 'path'>;
+
+function findingOf(error: ErrorObject, object: Json, source: SourceOf, spec: object): Finding {
+  const path = pathOf(error, object);
+  const describe = DESCRIPTIONS[error.keyword] ?? describeOther;
+  return { path, ...describe(error, path, source, spec) };
+}
+
+function pathOf(error: ErrorObject, object: Json): Path {
+  const path: (string | number)[] = [];
+  let value: Json | undefined = object;
+  for (const part of error.instancePath.split('/').slice(1)) {
+    const segment = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (Array.isArray(value)) {
+      path.push(Number(segment));
+      value = value[Number(segment)];
+    } else {
+      path.push(segment);
+      value = member(value, segment);
+    }
+  }
+  const { additionalProperty, missingProperty } = error.params as Record<string, unknown>;
+  const last = additionalProperty ?? missingProperty;
+  if (typeof last === 'string') path.push(last);
+  return path;
+}
+
+const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
+  additionalProperties: describeUnknown,
+  required: (_error, path, _source) => ({
+    rule: 'required',
+    message: `${dottedPath(path)} is missing`,
+    fix: `add ${String(path.at(-1))}${example(_error)}`,
+  }),
+  type: describeType,
+  enum: describeEnum,
+  pattern: (error, path) => ({
+    rule: 'pattern',
+    message: `${dottedPath(path)} does not take ${shown(error.data)}`,
+    fix: descriptionOf(error),
+  }),
+  minLength: (error, path) => describeBound(error, path, 'length', 'characters at least', 'is empty or too short'),
+  maxLength: (error, path) => describeBound(error, path, 'length', 'characters at most', 'is too long'),
+  minItems: (error, path) => describeBound(error, path, 'items', 'items at least', 'has too few items'),
+  maxItems: (error, path) => describeBound(error, path, 'items', 'items at most', 'has too many items'),
+  maxProperties: (error, path) => describeBound(error, path, 'items', 'members at most', 'has too many members'),
+  minimum: (error, path) => describeBound(error, path, 'range', 'at least', `is ${shown(error.data)}, too small`),
+  maximum: (error, path) => describeBound(error, path, 'range', 'at most', `is ${shown(error.data)}, too large`),
+  uniqueItems: (_error, path) => ({
+    rule: 'duplicate-item',
+    message: `${dottedPath(path)} names the same item twice`,
+    fix: 'keep one of them',
+  }),
+};
+
+function describeOther(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
+  return {
+    rule: error.keyword,
+    message: `${dottedPath(path)} ${error.message ?? 'is wrong'}`,
+    fix: descriptionOf(error),
+  };
+}
+
+function describeBound(error: ErrorObject, path: Path, rule: string, unit: string, what: string) {
+  const { limit } = error.params as { limit?: unknown };
+  return { rule, message: `${dottedPath(path)} ${what}`, fix: `${unit} ${String(limit)}` };
+}
+
+function describeUnknown(error: ErrorObject, path: Path, _source: SourceOf, spec: object): Omit<Finding, 'path'> {
+  const unknown = String(path.at(-1));
+  const known = Object.keys((error.parentSchema as { properties?: object } | undefined)?.properties ?? {});
+  const message = `${dottedPath(path)} is not a field of ${dottedPath(path.slice(0, -1)) || 'the object'}`;
+  const near = closestName(unknown, known);
+  if (near !== undefined) return { rule: 'unknown-field', message, fix: `did you mean "${near}"?` };
+  const elsewhere = whereInSchema(spec, unknown, ['spec']);
+  if (elsewhere !== undefined) return { rule: 'unknown-field', message, fix: `did you mean ${dottedPath(elsewhere)}?` };
+  const list = known.length === 0 ? 'remove it' : `known fields: ${known.join(', ')}`;
+  return { rule: 'unknown-field', message, fix: list };
+}
+
+/** A field of this very name that stands elsewhere: the usual mistake is one level of indentation. */
+function whereInSchema(schema: object, name: string, path: Path): Path | undefined {
+  const properties = (schema as { properties?: Record<string, object> }).properties ?? {};
+  if (Object.hasOwn(properties, name)) return [...path, name];
+  for (const [key, child] of Object.entries(properties)) {
+    const found = whereInSchema(child, name, [...path, key]);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'a map',
+  array: 'a list',
+};
+
+function describeType(error: ErrorObject, path: Path, source: SourceOf): Omit<Finding, 'path'> {
+  const wanted = String((error.params as { type?: unknown }).type);
+  const field = dottedPath(path);
+  const message = `${field} must be ${TYPE_NAMES[wanted] ?? wanted}, not ${shown(error.data)}`;
+  return { rule: 'type', message, fix: typeFix(wanted, error, String(path.at(-1)), source(path)) };
+}
+
+function typeFix(wanted: string, error: ErrorObject, name: string, written: string | undefined): string {
+  const value: unknown = error.data;
+  if (value === null) return `give ${name} a value, or remove the line`;
+  if (wanted === 'string' && (typeof value === 'number' || typeof value === 'boolean')) {
+    return `write it in quotes: ${name}: "${printable(written ?? String(value), 40)}"`;
+  }
+  if (wanted === 'integer') return integerFix(value, name);
+  if (wanted === 'boolean') return `write ${name}: true or ${name}: false, without quotes`;
+  if (wanted === 'array' && typeof value !== 'object') return `write it as a list: ${name}: [${shown(value)}]`;
+  return `give ${name} ${TYPE_NAMES[wanted] ?? wanted}. ${descriptionOf(error)}`.trim();
+}
+
+const SCALES: Readonly<Record<string, number>> = { '': 1, k: 1e3, K: 1e3, m: 1e6, M: 1e6 };
+
+/** `"100k"` is 100000, when that is what was meant. */
+function integerFix(value: unknown, name: string): string {
+  const parts = typeof value === 'string' ? /^(\d{1,9})([kKmM]?)$/.exec(value) : null;
+  const meant = parts === null ? undefined : Number(parts[1]) * (SCALES[parts[2] ?? ''] ?? 1);
+  if (meant !== undefined) return `write the digits without quotes or suffix: ${name}: ${meant}`;
+  if (typeof value === 'number') return `write a whole number: ${name}: ${Math.round(value)}`;
+  return `write the digits without quotes or suffix, e.g. ${name}: 100000`;
+}
+
+function describeEnum(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
+  const { allowedValues } = error.params as { allowedValues?: unknown[] };
+  const allowed = (allowedValues ?? []).map(String);
+  const message = `${dottedPath(path)} does not take ${shown(error.data)}`;
+  const list = `one of ${allowed.join(', ')}`;
+  if (typeof error.data !== 'string') return { rule: 'enum', message, fix: list };
+  const near = closestName(error.data, allowed);
+  return { rule: 'enum', message, fix: near === undefined ? list : `did you mean ${near}? ${list}` };
+}
+
+function descriptionOf(error: ErrorObject): string {
+  const { description } = (error.parentSchema ?? {}) as { description?: unknown };
+  return typeof description === 'string' ? description : 'see the reference page of the kind';
+}
+
+function example(error: ErrorObject): string {
+  const name = String((error.params as { missingProperty?: unknown }).missingProperty);
+  const properties = (error.parentSchema as { properties?: Record<string, { description?: string }> }).properties;
+  const description = properties?.[name]?.description;
+  return description === undefined ? '' : `: ${description}`;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return `the text "${printable(value, 60)}"`;
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  return isJsonObject(value) ? 'a map' : String(value);
+}
