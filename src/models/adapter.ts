@@ -66,7 +66,7 @@ export function adapterModel(wire: Wire, options: AdapterOptions): Model {
         const connection = await connect(call);
         key = connection.key;
         const offered = request.tools.map((tool) => tool.name);
-        const answer = await wire.send(request, vendorModel(request.model), connection);
+        const answer = await sent(wire, request, connection);
         yield* normalized(answer, wire.normalizer(provider, offered), provider);
       } catch (error) {
         throw call.ended() ?? classify(provider, error, clock, key);
@@ -90,6 +90,24 @@ export function adapterModel(wire: Wire, options: AdapterOptions): Model {
       }
     },
   };
+}
+
+/** Newer models refuse any temperature but their own; such a request is sent once more without one. */
+async function sent(wire: Wire, request: ModelRequest, connection: Connection): Promise<Answer> {
+  const { temperature, ...plain } = request;
+  const model = vendorModel(request.model);
+  try {
+    return await wire.send(request, model, connection);
+  } catch (error) {
+    if (temperature === undefined || !refusesTemperature(error)) throw error;
+    return wire.send(plain, model, connection);
+  }
+}
+
+function refusesTemperature(error: unknown): boolean {
+  if (!(error instanceof Error) || !('status' in error) || error.status !== 400) return false;
+  // OpenAI names the parameter; Anthropic has words only.
+  return ('param' in error && error.param === 'temperature') || error.message.includes('temperature');
 }
 
 async function* normalized(answer: Answer, normalizer: Normalizer, provider: string): AsyncGenerator<ModelEvent> {

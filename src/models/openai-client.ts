@@ -10,6 +10,8 @@ export async function openaiClient(baseURL: string, connection: Connection): Pro
   return new Client({
     baseURL,
     apiKey: connection.key,
+    adminAPIKey: null,
+    webhookSecret: null,
     organization: null,
     project: null,
     fetch: connection.fetch,

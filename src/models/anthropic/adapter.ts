@@ -1,0 +1,55 @@
+import type Anthropic from '@anthropic-ai/sdk';
+import { adapterModel, type AdapterOptions, type Connection, type Wire } from '../adapter.ts';
+import type { Model } from '../port.ts';
+import { anthropicNormalizer } from './normalize.ts';
+import { messagesRequest } from './request.ts';
+
+interface AnthropicOptions extends AdapterOptions {
+  /** Without `/v1`. */
+  baseUrl: string;
+}
+
+/** Longer than any deadline: the adapter ends calls itself. */
+const NO_TIMEOUT = 2 ** 31 - 1;
+
+/** Anthropic Messages. It has no embeddings. */
+export function anthropicModel(options: AnthropicOptions): Model {
+  const wire: Wire = {
+    async send(request, model, connection) {
+      const client = await anthropicClient(options.baseUrl, connection);
+      const body = messagesRequest(request, model);
+      const response = await client.messages.create(body, { signal: connection.signal }).asResponse();
+      return { response, events: () => anthropicEvents(client, response, connection) };
+    },
+    normalizer: anthropicNormalizer,
+  };
+  return adapterModel(wire, options);
+}
+
+/** One client a call: the key may have been renewed. Nothing is taken from the environment, nothing is logged. */
+async function anthropicClient(baseURL: string, connection: Connection): Promise<Anthropic> {
+  const { Anthropic: Client } = await import('@anthropic-ai/sdk');
+  return new Client({
+    baseURL,
+    apiKey: connection.key,
+    webhookKey: null,
+    fetch: connection.fetch,
+    maxRetries: 0,
+    timeout: NO_TIMEOUT,
+    logLevel: 'off',
+    openTelemetry: false,
+  });
+}
+
+async function* anthropicEvents(client: Anthropic, response: Response, connection: Connection): AsyncGenerator {
+  const { Stream } = await import('@anthropic-ai/sdk/streaming');
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(connection.signal.reason);
+  connection.signal.addEventListener('abort', abort, { once: true });
+  if (connection.signal.aborted) abort();
+  try {
+    yield* Stream.fromSSEResponse<unknown>(response, controller, client);
+  } finally {
+    connection.signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,126 @@
+import type { Normalizer } from '../adapter.ts';
+import { endOfAnswer } from '../answer-end.ts';
+import { formatError, inBandError } from '../errors.ts';
+import { isJsonObject, member, type Json } from '../../lib/json.ts';
+import { arrayAt, count, objectAt, text } from '../json-read.ts';
+import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
+import { ContentBlocks } from './content-blocks.ts';
+
+const STOP_REASONS: Readonly<Record<string, StopReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_use: 'tool-calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  refusal: 'refusal',
+};
+
+/** Anthropic Messages: the events of a stream, or one whole message. */
+export function anthropicNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
+  const message = new MessageSoFar(provider);
+  const refuseErrors = (body: Json): void => {
+    const error = inBandError(provider, body);
+    if (error) throw error;
+  };
+  return {
+    get complete() {
+      return message.complete;
+    },
+    feed(event) {
+      refuseErrors(event);
+      return message.feed(event);
+    },
+    whole(body) {
+      refuseErrors(body);
+      if (!isJsonObject(body) || !Array.isArray(member(body, 'content')))
+        throw formatError(provider, 'sent a body that is not a message');
+      return message.read(body);
+    },
+    finish() {
+      const { stopReason, model } = message;
+      const whole = stopReason === 'stop' || stopReason === 'tool-calls';
+      const calls = whole ? message.blocks.calls() : [];
+      const usage = message.counts.usage();
+      return endOfAnswer({ provider, offeredTools, stopReason, refused: false, calls, usage, model });
+    },
+  };
+}
+
+class MessageSoFar {
+  readonly blocks: ContentBlocks;
+  readonly counts = new UsageCounts();
+  model = '';
+  stopReason: StopReason | undefined;
+  complete = false;
+  #started: string | undefined;
+
+  constructor(provider: string) {
+    this.blocks = new ContentBlocks(provider);
+  }
+
+  feed(event: Json): ModelEvent[] {
+    const index = count(event, 'index');
+    switch (text(event, 'type')) {
+      case 'message_start':
+        return this.#start(objectAt(event, 'message'));
+      case 'content_block_start':
+        return this.blocks.start(index, objectAt(event, 'content_block'));
+      case 'content_block_delta':
+        return this.blocks.delta(index, objectAt(event, 'delta'));
+      case 'content_block_stop':
+        return this.blocks.stop(index);
+      case 'message_delta':
+        this.#readReason(objectAt(event, 'delta'));
+        this.counts.merge(objectAt(event, 'usage'));
+        return [];
+      case 'message_stop':
+        this.complete = true;
+        return [];
+      default:
+        return [];
+    }
+  }
+
+  /** A message with its content, whether it is all of the answer or only how a stream begins. */
+  read(message: Json | undefined): ModelEvent[] {
+    this.model = text(message, 'model') || this.model;
+    this.counts.merge(objectAt(message, 'usage'));
+    this.#readReason(message);
+    return arrayAt(message, 'content').flatMap((block) => this.blocks.whole(block));
+  }
+
+  #start(message: Json | undefined): ModelEvent[] {
+    // A proxy that tries again begins the same message a second time.
+    if (this.#started === text(message, 'id')) return [];
+    this.#started = text(message, 'id');
+    return this.read(message);
+  }
+
+  #readReason(value: Json | undefined): void {
+    const reason = text(value, 'stop_reason');
+    if (reason !== '') this.stopReason = STOP_REASONS[reason] ?? 'other';
+  }
+}
+
+/** Counts come in several events; the later ones are totals, and may leave out what has not changed. */
+class UsageCounts {
+  readonly #latest = new Map<string, number>();
+
+  merge(usage: Json | undefined): void {
+    for (const name of ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens']) {
+      const found = count(usage, name);
+      if (found !== undefined) this.#latest.set(name, found);
+    }
+  }
+
+  /** Here the cached tokens are not part of the input; in the port they are. */
+  usage(): TokenUsage {
+    const of = (name: string): number => this.#latest.get(name) ?? 0;
+    const cachedInputTokens = of('cache_read_input_tokens');
+    return {
+      inputTokens: of('input_tokens') + cachedInputTokens + of('cache_creation_input_tokens'),
+      outputTokens: of('output_tokens'),
+      cachedInputTokens,
+    };
+  }
+}

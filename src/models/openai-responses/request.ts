@@ -1,0 +1,46 @@
+import type OpenAI from 'openai';
+import { systemPrompt } from '../json-answer.ts';
+import type { ModelMessage, ModelRequest } from '../port.ts';
+import { toolResultText } from '../tool-error-text.ts';
+
+type ResponsesRequest = OpenAI.Responses.ResponseCreateParamsStreaming;
+type Item = OpenAI.Responses.ResponseInputItem;
+
+/** Exactly these members are ever sent. Nothing is stored at the provider: the conversation is ours. */
+export function responsesRequest(request: ModelRequest, model: string): ResponsesRequest {
+  const system = systemPrompt(request);
+  const body: ResponsesRequest = {
+    model,
+    input: request.messages.flatMap(items),
+    max_output_tokens: request.maxOutputTokens,
+    store: false,
+    stream: true,
+  };
+  if (system !== '') body.instructions = system;
+  if (request.temperature !== undefined) body.temperature = request.temperature;
+  if (request.responseFormat === 'json') body.text = { format: { type: 'json_object' } };
+  if (request.tools.length > 0) {
+    body.tools = request.tools.map(({ name, description, inputSchema }) => ({
+      type: 'function',
+      name,
+      description,
+      parameters: inputSchema,
+      // Strict mode refuses schemas that are valid elsewhere; arguments are checked by their tool.
+      strict: false,
+    }));
+  }
+  return body;
+}
+
+function items(message: ModelMessage): Item[] {
+  if (message.role === 'tool') {
+    const output = toolResultText(message.text, message.isError);
+    return [{ type: 'function_call_output', call_id: message.toolCallId, output }];
+  }
+  const said: Item[] = message.text === '' ? [] : [{ type: 'message', role: message.role, content: message.text }];
+  if (message.role === 'user') return said;
+  const calls = message.toolCalls.map(
+    (call): Item => ({ type: 'function_call', call_id: call.id, name: call.name, arguments: call.arguments }),
+  );
+  return [...said, ...calls];
+}
