@@ -83,7 +83,10 @@ export function aCaller(changes: Partial<ForgeCaller> = {}): ForgeCaller {
 export function aUse(artifact: ToolArtifact, input: Json, changes: Partial<ToolUse> = {}): ToolUse {
   const { agent, namespace, session, rootMessage } = aCaller();
   return {
-    ...{ agent, namespace, session, rootMessage },
+    agent,
+    namespace,
+    session,
+    rootMessage,
     digest: artifactDigest(artifact),
     evidence: 'observed',
     input,
