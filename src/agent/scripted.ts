@@ -122,10 +122,10 @@ export interface Bench {
   events: AgentEvent[];
   records: RecordStore;
   ledger: ReturnType<typeof scriptedLedger>;
-  send(
+  send: (
     text: string,
     options?: { session?: string; signal?: AbortSignal; milliseconds?: number; agent?: RunningAgent },
-  ): ReturnType<AgentLoop['handle']>;
+  ) => ReturnType<AgentLoop['handle']>;
 }
 
 /** A loop on a script. */

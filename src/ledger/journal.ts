@@ -1,0 +1,147 @@
+import { TemperError } from '../lib/errors.ts';
+import { isJsonObject, type Json } from '../lib/json.ts';
+import type { RecordStore } from '../lib/records.ts';
+import {
+  type Account,
+  accountFrom,
+  chargeAccount,
+  type Counts,
+  countsFrom,
+  openAccount,
+  rollAccount,
+} from './account.ts';
+
+export type JournalEntry =
+  | { op: 'reserve'; id: string; time: number; accounts: string[]; counts: Counts }
+  | { op: 'settle'; id: string; counts: Counts };
+
+/** Counters kept as a document and what happened since as a log beside it. */
+export interface Journal {
+  /** Resolves when the entry is durable. Entries that come while a write is on its way share the next one. */
+  write(entry: JournalEntry): Promise<void>;
+  /** Resolves when everything written so far is durable. */
+  flush(): Promise<void>;
+}
+
+const STATE = 'ledger';
+/** Lines after which the document is written anew and the log begun again. */
+const ROTATE_AFTER = 1_000;
+
+/**
+ * Reads the counters as a crash may have left them: reservations never settled stay charged in full. Then begins a new
+ * log, so that neither grows without end. `accounts` are the live counters, which every rotation writes down; `open` are
+ * the reservations in flight, which a rotation carries over.
+ */
+export async function openJournal(
+  records: RecordStore,
+  accounts: Map<string, Account>,
+  open: () => JournalEntry[],
+): Promise<Journal> {
+  let generation = await restore(records, accounts);
+  let lines = 0;
+  let tail: Promise<void> = Promise.resolve();
+  let waiting: { entries: JournalEntry[]; done: Promise<void> } | undefined;
+
+  const rotate = async (): Promise<void> => {
+    const next = generation + 1;
+    // A copy made now: what is charged while it is written belongs to the new log.
+    const state = structuredClone({ generation: next, accounts: Object.fromEntries(accounts), open: open() });
+    await records.put(STATE, 'state', state as unknown as Json);
+    await records.drop(logOf(generation));
+    generation = next;
+    lines = 0;
+  };
+  const flush = async (entries: JournalEntry[]): Promise<void> => {
+    waiting = undefined;
+    // The counters hold what these entries say and nothing that is still to be written: a rotation makes them durable.
+    if (lines >= ROTATE_AFTER) return rotate();
+    await records.append(logOf(generation), entries as unknown as Json);
+    lines += 1;
+  };
+  await records.drop(logOf(generation - 1));
+  await rotate();
+  return {
+    write(entry) {
+      if (waiting === undefined) {
+        const entries: JournalEntry[] = [];
+        const done = tail.then(() => flush(entries));
+        waiting = { entries, done };
+        tail = done.catch(() => undefined);
+      }
+      waiting.entries.push(entry);
+      return waiting.done;
+    },
+    flush: () => waiting?.done ?? tail,
+  };
+}
+
+function logOf(generation: number): string {
+  return `ledger/journal-${Math.max(0, generation)}`;
+}
+
+async function restore(records: RecordStore, accounts: Map<string, Account>): Promise<number> {
+  const state = await records.get(STATE, 'state');
+  if (state === undefined) return 0;
+  if (!isJsonObject(state) || typeof state.generation !== 'number' || !isJsonObject(state.accounts))
+    throw corrupt('state');
+  for (const [name, value] of Object.entries(state.accounts)) {
+    const account = accountFrom(value);
+    if (account === undefined) throw corrupt(`account "${name}"`);
+    accounts.set(name, account);
+  }
+  const reservations = new Map<string, Extract<JournalEntry, { op: 'reserve' }>>();
+  for (const value of Array.isArray(state.open) ? state.open : []) {
+    const entry = journalEntry(value);
+    if (entry?.op === 'reserve') reservations.set(entry.id, entry);
+  }
+  for (const line of await records.read(logOf(state.generation))) {
+    for (const value of Array.isArray(line) ? line : [line]) replay(journalEntry(value), accounts, reservations);
+  }
+  return state.generation;
+}
+
+function replay(
+  entry: JournalEntry | undefined,
+  accounts: Map<string, Account>,
+  reservations: Map<string, Extract<JournalEntry, { op: 'reserve' }>>,
+): void {
+  if (entry === undefined) throw corrupt('an entry of its journal');
+  if (entry.op === 'reserve') {
+    reservations.set(entry.id, entry);
+    charge(accounts, entry, entry.counts, 1);
+    return;
+  }
+  const reservation = reservations.get(entry.id);
+  if (reservation === undefined) return;
+  reservations.delete(entry.id);
+  charge(accounts, reservation, reservation.counts, -1);
+  charge(accounts, reservation, entry.counts, 1);
+}
+
+function charge(
+  accounts: Map<string, Account>,
+  reservation: { time: number; accounts: string[] },
+  counts: Counts,
+  sign: 1 | -1,
+): void {
+  for (const name of reservation.accounts) {
+    const account = accounts.get(name) ?? openAccount();
+    accounts.set(name, account);
+    rollAccount(account, reservation.time);
+    chargeAccount(account, reservation.time, counts, sign);
+  }
+}
+
+function journalEntry(value: Json): JournalEntry | undefined {
+  if (!isJsonObject(value) || typeof value.id !== 'string') return undefined;
+  const counts = countsFrom(value.counts);
+  if (counts === undefined) return undefined;
+  if (value.op === 'settle') return { op: 'settle', id: value.id, counts };
+  if (value.op !== 'reserve' || typeof value.time !== 'number' || !Array.isArray(value.accounts)) return undefined;
+  const accounts = value.accounts.filter((name) => typeof name === 'string');
+  return { op: 'reserve', id: value.id, time: value.time, accounts, counts };
+}
+
+function corrupt(what: string): TemperError {
+  return new TemperError('TEMPER_STATE_CORRUPT', `the ledger cannot be read (${what}); restore its folder from a copy`);
+}

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { fileRecords } from '../lib/file-records.ts';
+import type { Op } from '../lib/operation.ts';
+import { memoryRecords, type RecordStore } from '../lib/records.ts';
+import type { QuotaLimits } from './account.ts';
+import { costMicros } from './cost.ts';
+import { type LedgerBook, openLedgerBook } from './ledger.ts';
+import type { Amounts, Denial, Ledger } from './port.ts';
+
+const folders: string[] = [];
+after(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
+
+const adapters: Record<string, () => Promise<RecordStore>> = {
+  memory: async () => memoryRecords(),
+  file: async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-ledger-'));
+    folders.push(folder);
+    return fileRecords(folder);
+  },
+};
+
+interface TestClock extends Clock {
+  set(time: string): void;
+}
+
+function clockAt(time: string): TestClock {
+  let now = new Date(time);
+  return {
+    ...systemClock,
+    now: () => now,
+    set: (next) => {
+      now = new Date(next);
+    },
+  };
+}
+
+let keys = 0;
+function op(key = `key-${(keys += 1)}`): Op {
+  return { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key };
+}
+
+function agentLedger(book: LedgerBook, agent: QuotaLimits, policy: QuotaLimits = {}, name = 'analyst'): Ledger {
+  return book.ledger([
+    { name: `agent/${name}`, quotas: agent, prefix: 'spec.quotas.' },
+    { name: 'policy/standard', quotas: policy, prefix: 'TrustPolicy "standard" spec.quotas.' },
+  ]);
+}
+
+async function granted(ledger: Ledger, amounts: Amounts, key?: string): Promise<string> {
+  const answer = await ledger.reserve(amounts, op(key));
+  assert.ok(answer.granted, 'granted');
+  return answer.id;
+}
+
+async function denied(ledger: Ledger, amounts: Amounts): Promise<Denial> {
+  const answer = await ledger.reserve(amounts, op());
+  assert.ok(!answer.granted, 'denied');
+  return answer;
+}
+
+for (const [adapter, make] of Object.entries(adapters)) {
+  describe(`ledger contract: ${adapter}`, () => {
+    it('reserves up to the limit and says which quota denied, how much is used and when it opens', async () => {
+      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const ledger = agentLedger(book, { tokensPerHour: 100 });
+      await granted(ledger, { inputTokens: 60, outputTokens: 40 });
+      assert.deepEqual(await denied(ledger, { inputTokens: 1 }), {
+        granted: false,
+        quota: 'spec.quotas.tokensPerHour',
+        limit: 100,
+        used: 100,
+        resumesAt: '2026-11-21T14:00:00.000Z',
+      });
+    });
+
+    it('gives back what was reserved and not used', async () => {
+      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const ledger = agentLedger(book, { tokensPerHour: 100 });
+      const id = await granted(ledger, { inputTokens: 50, outputTokens: 50 });
+      await ledger.settle(id, { inputTokens: 20, outputTokens: 10 });
+      await ledger.settle(id, {});
+      const usage = await ledger.usage();
+      assert.deepEqual([usage.hour.inputTokens, usage.hour.outputTokens], [20, 10]);
+      await granted(ledger, { inputTokens: 70 });
+      await denied(ledger, { inputTokens: 1 });
+    });
+
+    it('charges in full after a restart what was never settled', async () => {
+      const records = await make();
+      const clock = clockAt('2026-11-21T13:20:00Z');
+      const before = await openLedgerBook(records, clock);
+      const ledger = agentLedger(before, { tokensPerHour: 100 });
+      const settled = await granted(ledger, { inputTokens: 50 });
+      await granted(ledger, { inputTokens: 40 });
+      await ledger.settle(settled, { inputTokens: 5 });
+      await before.close();
+      for (let restart = 0; restart < 3; restart += 1) {
+        const again = agentLedger(await openLedgerBook(records, clock), { tokensPerHour: 100 });
+        assert.equal((await again.usage()).hour.inputTokens, 45);
+        await denied(again, { inputTokens: 56 });
+      }
+    });
+
+    it('counts every window by the UTC clock', async () => {
+      const clock = clockAt('2026-11-30T23:59:30Z');
+      const book = await openLedgerBook(await make(), clock);
+      const ledger = agentLedger(book, { toolCallsPerMinute: 1, tokensPerDay: 10, costMicrosPerMonth: 7 });
+      await granted(ledger, { toolCalls: 1, inputTokens: 10, costMicros: 7 });
+      assert.equal((await denied(ledger, { toolCalls: 1 })).resumesAt, '2026-12-01T00:00:00.000Z');
+      clock.set('2026-12-01T00:00:00Z');
+      await granted(ledger, { toolCalls: 1, inputTokens: 10, costMicros: 6 });
+      clock.set('2026-12-01T23:59:59.999Z');
+      assert.deepEqual(await denied(ledger, { inputTokens: 1, costMicros: 2 }), {
+        granted: false,
+        quota: 'spec.quotas.costPerMonth',
+        limit: 7,
+        used: 6,
+        resumesAt: '2027-01-01T00:00:00.000Z',
+      });
+      clock.set('2026-12-02T00:00:00Z');
+      await granted(ledger, { inputTokens: 10 });
+    });
+
+    it('charges the policy for all its agents and names it when it denies', async () => {
+      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const one = agentLedger(book, {}, { tokensPerDay: 100 }, 'one');
+      const two = agentLedger(book, {}, { tokensPerDay: 100 }, 'two');
+      await granted(one, { inputTokens: 60 });
+      assert.equal((await denied(two, { inputTokens: 41 })).quota, 'TrustPolicy "standard" spec.quotas.tokensPerDay');
+      await granted(two, { inputTokens: 40 });
+      assert.equal((await one.usage()).day.inputTokens, 60);
+    });
+
+    it('charges nobody when one of the accounts denies', async () => {
+      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const ledger = agentLedger(book, { tokensPerDay: 100 }, { tokensPerDay: 10 });
+      await denied(ledger, { inputTokens: 11 });
+      assert.equal((await ledger.usage()).day.inputTokens, 0);
+    });
+
+    it('takes the same key twice for one reservation while it is open', async () => {
+      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const ledger = agentLedger(book, {});
+      const [first, second] = await Promise.all([
+        granted(ledger, { inputTokens: 5 }, 'same'),
+        granted(ledger, { inputTokens: 5 }, 'same'),
+      ]);
+      assert.equal(first, second);
+      assert.equal((await ledger.usage()).hour.inputTokens, 5);
+      await ledger.settle(first, { inputTokens: 5 });
+      assert.notEqual(await granted(ledger, { inputTokens: 5 }, 'same'), first);
+      assert.equal((await ledger.usage()).hour.inputTokens, 10);
+    });
+
+    it('does not settle into a window that began after the reservation', async () => {
+      const clock = clockAt('2026-11-21T13:59:59Z');
+      const book = await openLedgerBook(await make(), clock);
+      const ledger = agentLedger(book, {});
+      const id = await granted(ledger, { inputTokens: 100 });
+      clock.set('2026-11-21T14:00:01Z');
+      await granted(ledger, { inputTokens: 7 });
+      await ledger.settle(id, { inputTokens: 1 });
+      const usage = await ledger.usage();
+      assert.deepEqual([usage.hour.inputTokens, usage.day.inputTokens], [7, 8]);
+    });
+
+    it('never lets concurrent reservations exceed the limit, and uses what was settled', async () => {
+      const step = fc.record({ amount: fc.integer({ min: 1, max: 40 }), used: fc.integer({ min: 0, max: 40 }) });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+          const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+          const ledger = agentLedger(book, { tokensPerHour: 100 });
+          let inFlight = 0;
+          let settledSum = 0;
+          await Promise.all(
+            steps.map(async ({ amount, used }) => {
+              const answer = await ledger.reserve({ inputTokens: amount }, op());
+              if (!answer.granted) return;
+              inFlight += amount;
+              assert.ok(inFlight + settledSum <= 100);
+              await Promise.resolve();
+              const spent = Math.min(used, amount);
+              inFlight -= amount;
+              settledSum += spent;
+              await ledger.settle(answer.id, { inputTokens: spent });
+            }),
+          );
+          assert.equal((await ledger.usage()).hour.inputTokens, settledSum);
+        }),
+        { numRuns: adapter === 'memory' ? 200 : 20 },
+      );
+    });
+  });
+}
+
+describe('the journal of the ledger', () => {
+  it('is begun anew before it grows long, under concurrent use, and loses nothing', async () => {
+    const records = memoryRecords();
+    const clock = clockAt('2026-11-21T13:20:00Z');
+    const book = await openLedgerBook(records, clock);
+    const ledger = agentLedger(book, {});
+    const worker = async (): Promise<void> => {
+      for (let index = 0; index < 700; index += 1) {
+        const id = await granted(ledger, { inputTokens: 10 });
+        if (index % 7 !== 0) await ledger.settle(id, { inputTokens: 3 });
+      }
+    };
+    await Promise.all([worker(), worker(), worker()]);
+    await book.close();
+    const expected = (await ledger.usage()).hour.inputTokens;
+    assert.equal(expected, 3 * (100 * 10 + 600 * 3));
+    const state = await records.get('ledger', 'state');
+    assert.ok(typeof state === 'object' && state !== null && 'generation' in state && Number(state.generation) > 1);
+    assert.equal((await agentLedger(await openLedgerBook(records, clock), {}).usage()).hour.inputTokens, expected);
+  });
+
+  it('counts the same whichever moment a crash chose', async () => {
+    const records = memoryRecords();
+    const clock = clockAt('2026-11-21T13:20:00Z');
+    const book = await openLedgerBook(records, clock);
+    const ledger = agentLedger(book, {});
+    for (let index = 0; index < 30; index += 1) {
+      const id = await granted(ledger, { inputTokens: 10 });
+      const copy = memoryRecords();
+      for (const { name, value } of await records.list('ledger')) await copy.put('ledger', name, value);
+      for (const line of await records.read('ledger/journal-1')) await copy.append('ledger/journal-1', line);
+      const after = await agentLedger(await openLedgerBook(copy, clock), {}).usage();
+      const now = await ledger.usage();
+      assert.ok(after.hour.inputTokens >= now.hour.inputTokens, 'never under-charged');
+      assert.ok(after.hour.inputTokens <= now.hour.inputTokens + 20, 'over-charged by what was in flight');
+      await ledger.settle(id, { inputTokens: 2 });
+    }
+  });
+});
+
+describe('cost', () => {
+  it('is counted from the rates of the model, rounded up, and from a default for an unknown one', () => {
+    const rates = { inputMicros: 150_000, outputMicros: 600_000 };
+    assert.equal(costMicros(rates, { inputTokens: 1_000_000, outputTokens: 500_000 }), 450_000);
+    assert.equal(costMicros(rates, { inputTokens: 1, outputTokens: 0 }), 1);
+    assert.equal(costMicros(undefined, { inputTokens: 100, outputTokens: 10 }), 130);
+  });
+});

@@ -1,0 +1,138 @@
+import type { Clock } from '../lib/clock.ts';
+import type { RecordStore } from '../lib/records.ts';
+import {
+  type Account,
+  chargeAccount,
+  type Counts,
+  countsOf,
+  deniedBy,
+  openAccount,
+  type QuotaLimits,
+  rollAccount,
+} from './account.ts';
+import { type Journal, type JournalEntry, openJournal } from './journal.ts';
+import type { Denial, Ledger, Reservation } from './port.ts';
+
+/** Who is charged. */
+export interface AccountHolder {
+  /** Unique in the book, e.g. `agent/team-a/analyst`, `policy/team-a/standard`. */
+  name: string;
+  quotas: QuotaLimits;
+  /** Stands before the quota's field in a denial: `spec.quotas.`, `TrustPolicy "standard" spec.quotas.`. */
+  prefix: string;
+}
+
+/** All accounts of one process. Agents of one policy share the policy's account. */
+export interface LedgerBook {
+  /** The ledger of one caller: every reservation must find room in each of these accounts and is charged to all. `usage()` is the first one's. */
+  ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger;
+  /** Resolves when everything is durable. A book that is not closed loses no charge, at most what settling gave back. */
+  close(): Promise<void>;
+}
+
+type Reserved = Extract<JournalEntry, { op: 'reserve' }> & { key: string };
+
+/**
+ * Opens the counters below `ledger/`. A reservation is durable before it is granted; settling becomes durable with the
+ * next write, because a settlement lost in a crash only leaves the larger reservation standing.
+ */
+export async function openLedgerBook(records: RecordStore, clock: Clock): Promise<LedgerBook> {
+  const accounts = new Map<string, Account>();
+  const open = new Map<string, Reserved>();
+  const journal = await openJournal(records, accounts, () => [...open.values()].map(withoutKey));
+  return new Book(accounts, open, journal, clock);
+}
+
+class Book implements LedgerBook {
+  readonly #accounts: Map<string, Account>;
+  readonly #open: Map<string, Reserved>;
+  readonly #journal: Journal;
+  readonly #clock: Clock;
+  /** Reservations in flight by their idempotency key. */
+  readonly #granted = new Map<string, Promise<string>>();
+  #serial = 0;
+
+  constructor(accounts: Map<string, Account>, open: Map<string, Reserved>, journal: Journal, clock: Clock) {
+    this.#accounts = accounts;
+    this.#open = open;
+    this.#journal = journal;
+    this.#clock = clock;
+  }
+
+  close(): Promise<void> {
+    return this.#journal.flush();
+  }
+
+  ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger {
+    return {
+      reserve: (maximum, op) => this.#reserve(holders, countsOf(maximum), `${holders[0].name} ${op.key}`),
+      settle: (id, used) => this.#settle(id, countsOf(used)),
+      usage: async () => {
+        const account = this.#account(holders[0].name, this.#clock.now().getTime());
+        const { minute, hour, day, month } = structuredClone(account);
+        return { hour: hour.counts, day: day.counts, month: month.counts, minuteToolCalls: minute.counts.toolCalls };
+      },
+    };
+  }
+
+  async #reserve(holders: readonly AccountHolder[], counts: Counts, key: string): Promise<Reservation | Denial> {
+    const before = this.#granted.get(key);
+    if (before !== undefined) return { granted: true, id: await before };
+    const time = this.#clock.now().getTime();
+    for (const { name, quotas, prefix } of holders) {
+      const denial = deniedBy(this.#account(name, time), quotas, prefix, counts, time);
+      if (denial !== undefined) return denial;
+    }
+    this.#serial += 1;
+    const accounts = holders.map((holder) => holder.name);
+    const entry: Reserved = { op: 'reserve', id: `r-${this.#serial}`, time, accounts, counts, key };
+    // Charged before the first await, so that reservations made side by side see each other.
+    this.#charge(entry, counts, 1);
+    this.#open.set(entry.id, entry);
+    const granted = this.#write(entry);
+    this.#granted.set(key, granted);
+    return { granted: true, id: await granted };
+  }
+
+  async #write(entry: Reserved): Promise<string> {
+    try {
+      await this.#journal.write(withoutKey(entry));
+      return entry.id;
+    } catch (error) {
+      this.#forget(entry);
+      this.#charge(entry, entry.counts, -1);
+      throw error;
+    }
+  }
+
+  async #settle(id: string, used: Counts): Promise<void> {
+    const entry = this.#open.get(id);
+    if (entry === undefined) return;
+    this.#forget(entry);
+    this.#charge(entry, entry.counts, -1);
+    this.#charge(entry, used, 1);
+    // Not waited for: when it is lost the reservation stands, and a disk that fails shows at the next reservation.
+    this.#journal.write({ op: 'settle', id, counts: used }).catch(() => undefined);
+  }
+
+  #forget(entry: Reserved): void {
+    this.#open.delete(entry.id);
+    this.#granted.delete(entry.key);
+  }
+
+  #charge(entry: Reserved, counts: Counts, sign: 1 | -1): void {
+    const now = Math.max(entry.time, this.#clock.now().getTime());
+    for (const name of entry.accounts) chargeAccount(this.#account(name, now), entry.time, counts, sign);
+  }
+
+  #account(name: string, time: number): Account {
+    const account = this.#accounts.get(name) ?? openAccount();
+    this.#accounts.set(name, account);
+    rollAccount(account, time);
+    return account;
+  }
+}
+
+function withoutKey({ op, id, time, accounts, counts }: Reserved): JournalEntry {
+  return { op, id, time, accounts, counts };
+}
