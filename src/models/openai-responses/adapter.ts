@@ -1,23 +1,30 @@
 import { adapterModel, type AdapterOptions, type Wire } from '../adapter.ts';
 import { openaiClient, openaiEvents } from '../openai-client.ts';
+import { openaiEmbed } from '../openai-embed.ts';
 import type { Model } from '../port.ts';
 import { responsesNormalizer } from './normalize.ts';
 import { responsesRequest } from './request.ts';
 
 interface ResponsesOptions extends AdapterOptions {
+  /** With `/v1`. */
   baseUrl: string;
+  /** Model that makes vectors; without it the provider has no embeddings. */
+  embeddingModel?: string;
 }
 
 /** OpenAI Responses. */
 export function openaiResponsesModel(options: ResponsesOptions): Model {
+  const { baseUrl, embeddingModel } = options;
   const wire: Wire = {
     async send(request, model, connection) {
-      const client = await openaiClient(options.baseUrl, connection);
+      const client = await openaiClient(baseUrl, connection);
       const body = responsesRequest(request, model);
       const response = await client.responses.create(body, { signal: connection.signal }).asResponse();
       return { response, events: () => openaiEvents(client, response, connection) };
     },
     normalizer: responsesNormalizer,
   };
+  if (embeddingModel !== undefined)
+    wire.embed = (texts, connection) => openaiEmbed(baseUrl, embeddingModel, texts, connection);
   return adapterModel(wire, options);
 }

@@ -12,9 +12,19 @@ export function format(value: Json, name: string, argument: string): Json | unde
       return Array.isArray(value) ? value.map(plain).join(argument === '' ? ', ' : argument) : undefined;
     case 'pluck':
       return plucked(value, argument);
+    case 'after':
+    case 'before':
+      return typeof value === 'string' ? cut(value, name, argument) : undefined;
     default:
       return typeof value === 'number' ? formatNumber(value, name, digits(argument)) : undefined;
   }
+}
+
+/** What stands after, or before, the first place of a text. */
+function cut(value: string, side: 'after' | 'before', mark: string): string | undefined {
+  const at = mark === '' ? -1 : value.indexOf(mark);
+  if (at === -1) return undefined;
+  return side === 'after' ? value.slice(at + mark.length) : value.slice(0, at);
 }
 
 function plain(value: Json): string {

@@ -1,0 +1,130 @@
+import type { Clock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { AdapterOptions } from './adapter.ts';
+import { anthropicModel } from './anthropic/adapter.ts';
+import { withCircuit, type CircuitOptions } from './circuit.ts';
+import { keySource } from './keys.ts';
+import { openaiChatModel } from './openai-chat/adapter.ts';
+import { openaiResponsesModel } from './openai-responses/adapter.ts';
+import type { Model, TokenUsage } from './port.ts';
+import { costInMicros, UNKNOWN_PRICE } from './price.ts';
+import { withRetries, type RetryOptions } from './retry.ts';
+import type { AnswerLimits } from './transport.ts';
+
+export type ProviderType = 'openai' | 'openai-responses' | 'anthropic' | 'openai-compatible';
+
+export interface ModelConfig {
+  name: string;
+  /** Tokens of input and output together. */
+  contextWindow?: number;
+  /** US dollars for one million tokens. */
+  inputPrice?: number;
+  outputPrice?: number;
+}
+
+export interface ProviderConfig {
+  /** What stands before the slash in `provider/model`. */
+  name: string;
+  type: ProviderType;
+  /** As the vendor's SDK wants it: with `/v1` for OpenAI formats, without for Anthropic. Needed for `openai-compatible`. */
+  baseUrl?: string;
+  /** One of the two, or neither for a server that wants no key. */
+  keyFile?: string;
+  keyEnvironment?: string;
+  models?: ModelConfig[];
+  /** For OpenAI formats: the model that makes vectors. */
+  embeddingModel?: string;
+}
+
+export interface ModelsConfig {
+  providers: readonly ProviderConfig[];
+  /** `provider/model` that `default/default` stands for. */
+  default?: string;
+}
+
+export interface ModelsDeps {
+  clock: Clock;
+  random: () => number;
+  /** Looked up for `keyEnvironment`. */
+  environment: Readonly<Record<string, string | undefined>>;
+  limits?: Partial<AnswerLimits>;
+  retry?: Omit<RetryOptions, 'clock' | 'random'>;
+  circuit?: Omit<CircuitOptions, 'clock'>;
+}
+
+const DEFAULT_NAME = 'default/default';
+const OPENAI_URL = 'https://api.openai.com/v1';
+const ANTHROPIC_URL = 'https://api.anthropic.com';
+
+/**
+ * One Model over all configured providers, chosen by the part of `request.model` before the first slash; each with
+ * retries and a circuit of its own. Throws TEMPER_MODEL_UNAVAILABLE for a provider that is not configured.
+ */
+export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
+  const providers = new Map<string, Model>();
+  for (const provider of config.providers) {
+    if (providers.has(provider.name))
+      throw new TemperError('TEMPER_MODEL_UNAVAILABLE', `provider "${provider.name}" is configured twice`);
+    const retried = withRetries(adapterFor(provider, deps), { ...deps.retry, clock: deps.clock, random: deps.random });
+    providers.set(provider.name, withCircuit(retried, provider.name, { ...deps.circuit, clock: deps.clock }));
+  }
+  const route = (name: string): Model => {
+    const model = providers.get(name.slice(0, Math.max(0, name.indexOf('/'))));
+    if (!model) throw unknownProvider(name, config);
+    return model;
+  };
+  return {
+    async *stream(request, op) {
+      const model = resolveModelName(config, request.model);
+      yield* route(model).stream({ ...request, model }, op);
+    },
+    async embed(texts, op) {
+      const provider = config.providers.find((candidate) => candidate.embeddingModel !== undefined);
+      if (!provider)
+        throw new TemperError('TEMPER_MODEL_NOT_FOUND', 'no provider has an embeddingModel; give one to a provider');
+      return route(`${provider.name}/`).embed(texts, op);
+    },
+  };
+}
+
+/** The name itself, or the configured default for `default/default`. */
+export function resolveModelName(config: ModelsConfig, name: string): string {
+  return name === DEFAULT_NAME && config.default !== undefined ? config.default : name;
+}
+
+/** What the configuration says of a model; undefined for one it does not list. */
+export function modelConfigOf(config: ModelsConfig, name: string): ModelConfig | undefined {
+  const full = resolveModelName(config, name);
+  const slash = full.indexOf('/');
+  const provider = config.providers.find((candidate) => candidate.name === full.slice(0, slash));
+  return provider?.models?.find((model) => model.name === full.slice(slash + 1));
+}
+
+/** Cost of an answer of the model, in millionths of a dollar. */
+export function priceOf(config: ModelsConfig, name: string, usage: TokenUsage): number {
+  const known = modelConfigOf(config, name);
+  const { inputPrice = UNKNOWN_PRICE.inputPrice, outputPrice = UNKNOWN_PRICE.outputPrice } = known ?? {};
+  return costInMicros({ inputPrice, outputPrice }, usage);
+}
+
+function adapterFor(provider: ProviderConfig, deps: ModelsDeps): Model {
+  const { name, baseUrl, embeddingModel } = provider;
+  const shared: AdapterOptions = { provider: name, key: keySource(provider, deps.environment), clock: deps.clock };
+  if (deps.limits) shared.limits = deps.limits;
+  const embedding = embeddingModel === undefined ? {} : { embeddingModel };
+  if (provider.type === 'anthropic') return anthropicModel({ ...shared, baseUrl: baseUrl ?? ANTHROPIC_URL });
+  if (provider.type === 'openai-responses')
+    return openaiResponsesModel({ ...shared, ...embedding, baseUrl: baseUrl ?? OPENAI_URL });
+  if (provider.type === 'openai')
+    return openaiChatModel({ ...shared, ...embedding, baseUrl: baseUrl ?? OPENAI_URL, dialect: 'original' });
+  if (baseUrl === undefined)
+    throw new TemperError('TEMPER_MODEL_UNAVAILABLE', `provider "${name}" is ${provider.type} and has no baseUrl`);
+  return openaiChatModel({ ...shared, ...embedding, baseUrl, dialect: 'compatible' });
+}
+
+function unknownProvider(name: string, config: ModelsConfig): TemperError {
+  const configured = config.providers.map((provider) => provider.name).join(', ') || 'none';
+  const missing =
+    name === DEFAULT_NAME ? 'no default model is configured' : `no provider is configured for the model "${name}"`;
+  return new TemperError('TEMPER_MODEL_UNAVAILABLE', `${missing}; configured providers: ${configured}`);
+}
