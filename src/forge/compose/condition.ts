@@ -1,0 +1,197 @@
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import { sameJson } from '../compare.ts';
+import { type Bindings, readReference, type Reference, resolveReference } from './references.ts';
+
+/** A condition of a step, parsed. Undefined and null are the same in it. */
+export type Condition =
+  | { kind: 'literal'; value: Json }
+  | { kind: 'reference'; reference: Reference }
+  | { kind: 'not'; operand: Condition }
+  | { kind: 'binary'; operator: Operator; left: Condition; right: Condition };
+
+type Operator = '||' | '&&' | '==' | '!=' | '<=' | '>=' | '<' | '>';
+
+const MAXIMUM_DEPTH = 32;
+
+/** From loosest to tightest. Of two that begin alike the longer stands first. */
+const LEVELS: readonly (readonly [text: string, operator: Operator][])[] = [
+  [['||', '||']],
+  [['&&', '&&']],
+  [
+    ['===', '=='],
+    ['!==', '!='],
+    ['==', '=='],
+    ['!=', '!='],
+  ],
+  [
+    ['<=', '<='],
+    ['>=', '>='],
+    ['<', '<'],
+    ['>', '>'],
+  ],
+];
+
+const WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+  ['undefined', null],
+]);
+
+/** Thrown by the parser; the message names the place. */
+export class ConditionError extends Error {}
+
+/**
+ * `expression := or; or := and ('||' and)*; and := equal ('&&' equal)*; equal := order (('=='|'!=') order)*;
+ *  order := unary (('<'|'<='|'>'|'>=') unary)*; unary := '!' unary | '(' or ')' | reference | literal`. Throws ConditionError.
+ */
+export function parseCondition(text: string): Condition {
+  const parser = new Parser(text);
+  return parser.whole();
+}
+
+class Parser {
+  readonly #text: string;
+  #at = 0;
+  #depth = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  whole(): Condition {
+    const condition = this.#binary(0);
+    this.#space();
+    if (this.#at < this.#text.length) throw this.#error('an operator (== != < <= > >= && ||) or the end');
+    return condition;
+  }
+
+  #binary(level: number): Condition {
+    const operators = LEVELS[level];
+    if (operators === undefined) return this.#unary();
+    let left = this.#binary(level + 1);
+    for (;;) {
+      this.#space();
+      const found = operators.find(([text]) => this.#text.startsWith(text, this.#at));
+      if (found === undefined) return left;
+      this.#at += found[0].length;
+      left = { kind: 'binary', operator: found[1], left, right: this.#binary(level + 1) };
+    }
+  }
+
+  #unary(): Condition {
+    this.#depth += 1;
+    if (this.#depth > MAXIMUM_DEPTH) throw new ConditionError(`the condition nests more than ${MAXIMUM_DEPTH} deep`);
+    this.#space();
+    const condition = this.#operand();
+    this.#depth -= 1;
+    return condition;
+  }
+
+  #operand(): Condition {
+    if (this.#take('!')) return { kind: 'not', operand: this.#unary() };
+    if (this.#take('(')) {
+      const inner = this.#binary(0);
+      this.#space();
+      if (!this.#take(')')) throw this.#error('a closing parenthesis');
+      return inner;
+    }
+    const found = readReference(this.#text, this.#at);
+    if (found !== undefined) {
+      this.#at = found.end;
+      return { kind: 'reference', reference: found.reference };
+    }
+    return { kind: 'literal', value: this.#literal() };
+  }
+
+  #literal(): Json {
+    const quote = this.#text[this.#at];
+    if (quote === '"' || quote === "'") return this.#quoted(quote);
+    const number = /-?\d{1,15}(?:\.\d{1,15})?/y;
+    number.lastIndex = this.#at;
+    const digits = number.exec(this.#text)?.[0];
+    if (digits !== undefined) {
+      this.#at += digits.length;
+      return Number(digits);
+    }
+    const word = [...WORDS.keys()].find((key) => this.#text.startsWith(key, this.#at));
+    if (word === undefined || /[A-Za-z0-9_]/.test(this.#text[this.#at + word.length] ?? '')) {
+      throw this.#error('a reference ($input, $prev, $steps.NAME), a number, a quoted text, true, false or null');
+    }
+    this.#at += word.length;
+    return WORDS.get(word) ?? null;
+  }
+
+  #quoted(quote: string): string {
+    let value = '';
+    for (let at = this.#at + 1; at < this.#text.length; at += 1) {
+      const character = this.#text[at] ?? '';
+      if (character === quote) {
+        this.#at = at + 1;
+        return value;
+      }
+      if (character === '\\') at += 1;
+      value += character === '\\' ? (this.#text[at] ?? '') : character;
+    }
+    throw this.#error('a closing quote');
+  }
+
+  #take(text: string): boolean {
+    // `!=` is not a negation.
+    if (!this.#text.startsWith(text, this.#at) || (text === '!' && this.#text[this.#at + 1] === '=')) return false;
+    this.#at += text.length;
+    return true;
+  }
+
+  #space(): void {
+    while (/\s/.test(this.#text[this.#at] ?? '')) this.#at += 1;
+  }
+
+  #error(expected: string): ConditionError {
+    return new ConditionError(`expected ${expected} at character ${this.#at + 1}`);
+  }
+}
+
+export function conditionReferences(condition: Condition): Reference[] {
+  if (condition.kind === 'reference') return [condition.reference];
+  if (condition.kind === 'not') return conditionReferences(condition.operand);
+  if (condition.kind === 'literal') return [];
+  return [...conditionReferences(condition.left), ...conditionReferences(condition.right)];
+}
+
+/** Is the condition met? false, 0, the empty text, null and what leads to nothing are not. */
+export function holds(condition: Condition, bindings: Bindings): boolean {
+  return truthy(evaluate(condition, bindings));
+}
+
+function evaluate(condition: Condition, bindings: Bindings): Json {
+  if (condition.kind === 'literal') return condition.value;
+  if (condition.kind === 'reference') return resolveReference(condition.reference, bindings) ?? null;
+  if (condition.kind === 'not') return !truthy(evaluate(condition.operand, bindings));
+  return evaluateBinary(condition.operator, condition.left, condition.right, bindings);
+}
+
+function evaluateBinary(operator: Operator, left: Condition, right: Condition, bindings: Bindings): Json {
+  const first = evaluate(left, bindings);
+  if (operator === '&&') return truthy(first) ? evaluate(right, bindings) : first;
+  if (operator === '||') return truthy(first) ? first : evaluate(right, bindings);
+  const second = evaluate(right, bindings);
+  if (operator === '==') return sameJson(first, second);
+  if (operator === '!=') return !sameJson(first, second);
+  return ordered(operator, first, second);
+}
+
+/** Numbers with numbers, texts with texts; anything else is in no order. */
+function ordered(operator: '<' | '<=' | '>' | '>=', first: Json, second: Json): boolean {
+  const comparable =
+    (typeof first === 'number' && typeof second === 'number') ||
+    (typeof first === 'string' && typeof second === 'string');
+  if (!comparable) return false;
+  if (operator === '<') return first < second;
+  if (operator === '<=') return first <= second;
+  return operator === '>' ? first > second : first >= second;
+}
+
+function truthy(value: Json): boolean {
+  return Boolean(value) || isJsonObject(value);
+}

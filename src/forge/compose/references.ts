@@ -1,0 +1,159 @@
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+
+/** Where a reference begins and the members it goes through. */
+export interface Reference {
+  root: 'input' | 'prev' | 'steps';
+  /** For root `steps`. */
+  step?: string;
+  path: string[];
+}
+
+/** A mapping with its references found. Literal values stay as they are. */
+export type Template =
+  | { kind: 'literal'; value: Json }
+  | { kind: 'reference'; reference: Reference }
+  | { kind: 'text'; parts: (string | Reference)[] }
+  | { kind: 'list'; items: Template[] }
+  | { kind: 'object'; members: [key: string, value: Template][] };
+
+/** What references resolve to while a composed tool runs. */
+export interface Bindings {
+  input: Json;
+  prev: Json;
+  steps: ReadonlyMap<string, Json>;
+}
+
+const NAME = /[A-Za-z_][A-Za-z0-9_]*/y;
+const NAME_OR_HYPHEN = /[A-Za-z0-9_][A-Za-z0-9_-]*/y;
+const INDEX = /\d{1,9}/y;
+const BRACKET_INDEX = /\[(\d{1,9})\]/y;
+const BRACKET_NAME = /\["([^"\\]{1,128})"\]/y;
+
+/** Finds the references in a mapping. Text that begins no reference is literal; `$$` is a dollar sign. */
+export function parseTemplate(value: Json): Template {
+  if (typeof value === 'string') return parseText(value);
+  if (Array.isArray(value)) return { kind: 'list', items: value.map(parseTemplate) };
+  if (isJsonObject(value)) {
+    return { kind: 'object', members: Object.entries(value).map(([key, member]) => [key, parseTemplate(member)]) };
+  }
+  return { kind: 'literal', value };
+}
+
+function parseText(text: string): Template {
+  const whole = readReference(text, 0, NAME_OR_HYPHEN);
+  if (whole !== undefined && whole.end === text.length) return { kind: 'reference', reference: whole.reference };
+  const parts: (string | Reference)[] = [];
+  let literal = '';
+  for (let at = 0; at < text.length; ) {
+    const dollar = text.indexOf('$', at);
+    const next = dollar === -1 ? text.length : dollar;
+    literal += text.slice(at, next);
+    if (next === text.length) break;
+    const found = readReference(text, next, NAME);
+    if (found !== undefined) {
+      parts.push(literal, found.reference);
+      literal = '';
+    } else literal += '$';
+    at = found?.end ?? next + (text[next + 1] === '$' ? 2 : 1);
+  }
+  if (parts.length === 0) return { kind: 'literal', value: literal };
+  parts.push(literal);
+  return { kind: 'text', parts: parts.filter((part) => part !== '') };
+}
+
+/** Reads a reference that begins at `at`. A dot belongs to it only when a member follows. */
+export function readReference(
+  text: string,
+  at: number,
+  names: RegExp = NAME,
+): { reference: Reference; end: number } | undefined {
+  const root = (['input', 'prev', 'steps'] as const).find((word) => text.startsWith(`$${word}`, at));
+  if (root === undefined) return undefined;
+  let end = at + 1 + root.length;
+  if (/[A-Za-z0-9_]/.test(text[end] ?? '')) return undefined;
+  if (root !== 'steps') return readPath(text, end, { root, path: [] }, names);
+  const step = text[end] === '.' ? match(NAME_OR_HYPHEN, text, end + 1) : undefined;
+  if (step === undefined) return { reference: { root, step: '', path: [] }, end };
+  const name = trimHyphens(step[0]);
+  end += 1 + name.length;
+  return readPath(text, end, { root, step: name, path: [] }, names);
+}
+
+function readPath(
+  text: string,
+  from: number,
+  reference: Reference,
+  names: RegExp,
+): { reference: Reference; end: number } {
+  let end = from;
+  for (;;) {
+    const dotted = text[end] === '.' ? (match(names, text, end + 1) ?? match(INDEX, text, end + 1)) : undefined;
+    const bracketed = match(BRACKET_INDEX, text, end) ?? match(BRACKET_NAME, text, end);
+    if (dotted !== undefined) {
+      reference.path.push(dotted[0]);
+      end += 1 + dotted[0].length;
+    } else if (bracketed !== undefined) {
+      reference.path.push(bracketed[1] ?? '');
+      end += bracketed[0].length;
+    } else return { reference, end };
+  }
+}
+
+/** `$steps.fetch-` at the end of a word: the hyphen belongs to the text. */
+function trimHyphens(name: string): string {
+  let end = name.length;
+  while (end > 1 && name[end - 1] === '-') end -= 1;
+  return name.slice(0, end);
+}
+
+function match(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(text) ?? undefined;
+}
+
+/** Every reference of a template, for checks before it is run. */
+export function referencesOf(template: Template): Reference[] {
+  if (template.kind === 'reference') return [template.reference];
+  if (template.kind === 'text') return template.parts.filter((part) => typeof part !== 'string');
+  if (template.kind === 'list') return template.items.flatMap(referencesOf);
+  if (template.kind === 'object') return template.members.flatMap(([, member]) => referencesOf(member));
+  return [];
+}
+
+/** The value of a reference: own members only; undefined where the path leads to nothing. */
+export function resolveReference(reference: Reference, bindings: Bindings): Json | undefined {
+  let value = rootOf(reference, bindings);
+  for (const key of reference.path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as JsonObject)[key];
+  }
+  return value;
+}
+
+function rootOf(reference: Reference, bindings: Bindings): Json | undefined {
+  if (reference.root === 'input') return bindings.input;
+  if (reference.root === 'prev') return bindings.prev;
+  return bindings.steps.get(reference.step ?? '');
+}
+
+/** Fills a template in. A member whose reference leads to nothing is absent; an item is null; inside text it is empty. */
+export function fill(template: Template, bindings: Bindings): Json | undefined {
+  if (template.kind === 'literal') return template.value;
+  if (template.kind === 'reference') return resolveReference(template.reference, bindings);
+  if (template.kind === 'list') return template.items.map((item) => fill(item, bindings) ?? null);
+  if (template.kind === 'text') {
+    return template.parts.map((part) => (typeof part === 'string' ? part : inText(part, bindings))).join('');
+  }
+  const filled: JsonObject = {};
+  for (const [key, member] of template.members) {
+    const value = fill(member, bindings);
+    if (value !== undefined) filled[key] = value;
+  }
+  return filled;
+}
+
+function inText(reference: Reference, bindings: Bindings): string {
+  const value = resolveReference(reference, bindings);
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

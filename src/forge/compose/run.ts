@@ -1,0 +1,56 @@
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import { type Op, remainingMilliseconds, withTimeout } from '../../lib/operation.ts';
+import type { ToolResult } from '../../tools/contract.ts';
+import { holds } from './condition.ts';
+import type { PlannedStep } from './plan.ts';
+import { type Bindings, fill } from './references.ts';
+
+/** A step ends within this, and never after its caller. */
+const STEP_MILLISECONDS = 30_000;
+
+/** Calls the tool of a step: the checked invoker, or in a test what stands in for it. */
+export type StepCall = (step: PlannedStep, input: Json, op: Op) => Promise<ToolResult>;
+
+/**
+ * Runs the steps one after another and returns the output of the last; a skipped step's output is null.
+ * The first failure ends the run with the code of the failed call.
+ */
+export async function runSteps(
+  steps: readonly PlannedStep[],
+  input: Json,
+  call: StepCall,
+  clock: Clock,
+  op: Op,
+): Promise<Json> {
+  const outputs = new Map<string, Json>();
+  let prev: Json = null;
+  for (const [index, step] of steps.entries()) {
+    if (op.signal.aborted || remainingMilliseconds(op, clock) === 0) {
+      throw new TemperError('TEMPER_TOOL_TIMEOUT', `no time was left for step "${step.name}"; do less in one tool`);
+    }
+    const bindings: Bindings = { input, prev, steps: outputs };
+    if (step.condition !== undefined && !holds(step.condition, bindings)) prev = null;
+    else {
+      const argument: Json = fill(step.mapping, bindings) ?? {};
+      const key = `${op.key}/${index + 1}`;
+      const result: ToolResult = await withTimeout(
+        op,
+        clock,
+        STEP_MILLISECONDS,
+        (inner) => call(step, argument, inner),
+        key,
+      );
+      if (!result.ok) throw failed(step, result.error);
+      prev = result.output;
+    }
+    outputs.set(step.name, prev);
+  }
+  return prev;
+}
+
+function failed(step: PlannedStep, error: Extract<ToolResult, { ok: false }>['error']): TemperError {
+  const message = `Step "${step.name}" (tool: "${step.tool}") failed: ${error.message}`;
+  return new TemperError(error.code, message, { details: error.rule === undefined ? {} : { rule: error.rule } });
+}
