@@ -77,7 +77,7 @@ function isPlainName(text: string): boolean {
   return !lastStartsWithDigit && !text.includes('xn--');
 }
 
-export function isLabel(text: string): boolean {
+function isLabel(text: string): boolean {
   if (text.length < 1 || text.length > 63) return false;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);

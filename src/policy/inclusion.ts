@@ -11,11 +11,16 @@ export function includes(outer: readonly Pattern[], inner: Pattern): boolean {
   if (rivals.some((pattern) => isEqual(pattern, inner))) return true;
   const own = compile(inner);
   const machines = rivals.map(compile);
-  return search(own, machines, alphabetOf([own, ...machines], inner.kind === 'path'), inner.kind === 'path');
+  const budget = { steps: MOST_STEPS };
+  const rooted = inner.kind === 'path';
+  // One at a time first: what one pattern covers stays covered, however many others stand beside it.
+  if (machines.some((machine) => search(own, [machine], rooted, budget))) return true;
+  return machines.length !== 1 && search(own, machines, rooted, budget);
 }
 
-/** Pairs of states looked at before giving up. */
-const MOST_STATES = 20_000;
+/** Configurations kept, and states stepped, before giving up. The second bounds the time whatever the number of outers. */
+const MOST_CONFIGURATIONS = 20_000;
+const MOST_STEPS = 3_000_000;
 
 /** End of a segment, the root of absolute paths, and any character no pattern names. */
 const END = -1;
@@ -104,13 +109,15 @@ function search(own: Machine, rivals: readonly Machine[], alphabet: readonly num
   const seen = new Set([keyOf(start)]);
   const open = [start];
   for (let current = open.pop(); current !== undefined; current = open.pop()) {
-    if (refutes(own, rivals, current, emptyAllowed)) return false;
+    if (refutes(own, rivals, current, rooted)) return false;
+    budget.steps -= alphabet.length * sizeOf(current);
+    if (budget.steps < 0) return false;
     for (const symbol of alphabet) {
       const next = advance(own, rivals, current, symbol);
       if (next === undefined) continue;
       const key = keyOf(next);
       if (seen.has(key)) continue;
-      if (seen.size >= MOST_STATES) return false;
+      if (seen.size >= MOST_CONFIGURATIONS) return false;
       seen.add(key);
       open.push(next);
     }
@@ -135,6 +142,10 @@ function advance(
   const next = step(own, from.own, symbol);
   if (next.length === 0) return undefined;
   return { own: next, rivals: rivals.map((machine, index) => step(machine, from.rivals[index] ?? [], symbol)), place };
+}
+
+function sizeOf({ own, rivals }: Configuration): number {
+  return own.length + rivals.reduce((sum, states) => sum + states.length + 1, 0);
 }
 
 function keyOf({ own, rivals, place }: Configuration): string {

@@ -1,6 +1,6 @@
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
-import { DEFAULT_PORT, isLabel, parseHost, parsePort, splitPort } from './hosts.ts';
+import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
 import { ROOT, SEPARATORS, joinPath, parseSubject, pathSegments } from './subjects.ts';
 import type { Subject, SubjectKind } from './subjects.ts';
 
@@ -132,6 +132,8 @@ function isStar(segment: Segment | undefined): boolean {
 
 /** `*` and `**` are any name; `*.` is one label more, `**.` any number; every other wildcard could cross an owner. */
 function hostPattern(text: string): Pattern {
+  const slash = text.indexOf('/');
+  if (slash >= 0) throw invalid(text, 'host', slash, 'write a host alone: no scheme, no path, no range');
   const split = splitPort(text.trim());
   if (split === undefined) throw invalid(text, 'host', text.indexOf(':'), 'write an IPv6 address in brackets');
   const port = split.port === '*' ? '*' : parsePort(split.port ?? DEFAULT_PORT);
@@ -167,10 +169,7 @@ function placeOfHostFault(host: string, name: string): number {
 
 function hostFault(name: string): string {
   if (name.includes('*')) return 'a wildcard may only be the whole first label, as in "*.example.com"';
-  const bad = name.split('.').find((label) => !isLabel(label.toLowerCase()));
-  return bad === undefined
-    ? 'it is not a host name'
-    : 'it is not a host name: write labels joined by dots, and no scheme';
+  return 'it is not a host name: write labels joined by dots';
 }
 
 function literalOf(kind: SubjectKind, segments: readonly Segment[]): string | undefined {
@@ -187,6 +186,6 @@ function invalid(text: string, kind: SubjectKind, position: number, why: string)
   return new TemperError(
     'TEMPER_PATTERN_INVALID',
     `pattern "${printable(text, 128)}" (${kind}), character ${at}: ${why}; see the pattern reference`,
-    { details: { pattern: printable(text, 256), kind, position: at } },
+    { details: { pattern: printable(text, 256), kind, position: at, why } },
   );
 }

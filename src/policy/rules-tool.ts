@@ -1,6 +1,6 @@
 import { printable } from '../lib/escape.ts';
 import { argumentRule } from './arguments.ts';
-import { detectorRules } from './detectors.ts';
+import { detectorRules } from './detect/rules.ts';
 import type { Prepared } from './prepare.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rules.ts';
 import type { RequestOf, Rule } from './rules.ts';

@@ -1,0 +1,28 @@
+/** Classes of characters by code, so that scanners need no regular expression. */
+
+export function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+function isLetter(code: number): boolean {
+  return (code >= 0x61 && code <= 0x7a) || (code >= 0x41 && code <= 0x5a);
+}
+
+export function isWord(code: number): boolean {
+  return isLetter(code) || isDigit(code) || code === 0x5f;
+}
+
+/** Calls back once per longest run of characters of the class; stops when told so. Linear in the text. */
+export function eachRun(
+  text: string,
+  isMember: (code: number) => boolean,
+  shortest: number,
+  visit: (run: string) => boolean,
+): void {
+  let start = 0;
+  for (let index = 0; index <= text.length; index += 1) {
+    if (index < text.length && isMember(text.charCodeAt(index))) continue;
+    if (index - start >= shortest && visit(text.slice(start, index))) return;
+    start = index + 1;
+  }
+}

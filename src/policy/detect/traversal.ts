@@ -1,0 +1,35 @@
+import { pathSegments } from '../subjects.ts';
+import type { ToolCategory } from '../types.ts';
+
+const PATH_NAMES: ReadonlySet<string> = new Set([
+  'path',
+  'paths',
+  'file',
+  'files',
+  'filename',
+  'filepath',
+  'dir',
+  'directory',
+  'folder',
+  'root',
+  'cwd',
+  'source',
+  'src',
+  'destination',
+  'dest',
+  'target',
+  'from',
+  'to',
+]);
+
+/** Members of file tools that hold text and not a place. */
+const TEXT_NAMES: ReadonlySet<string> = new Set(['content', 'contents', 'text', 'data', 'body', 'query', 'pattern']);
+
+/** Why the text, which stands where a path belongs, is none the agent may use. */
+export function findTraversal(category: ToolCategory, name: string, text: string): string | undefined {
+  const key = name.toLowerCase().replaceAll(/[-_]/g, '');
+  const isPath = PATH_NAMES.has(key) || (category === 'file_system' && !TEXT_NAMES.has(key));
+  if (!isPath) return undefined;
+  const segments = pathSegments(text);
+  return typeof segments === 'string' ? segments : undefined;
+}

@@ -1,0 +1,85 @@
+import { GRANT_CHECKS } from '../api/checks/grants.ts';
+import { dottedPath } from '../api/findings.ts';
+import type { PatternKind } from '../api/findings.ts';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { PATTERN_RULES } from './pattern-rules.ts';
+
+/** A grant, or a pattern, that cannot stand as it is written. */
+export interface GrantProblem {
+  /** Path of the place: `spec.grants.network[0]`. */
+  field: string;
+  pattern: string;
+  /** What is wrong, and what to do. */
+  message: string;
+}
+
+/**
+ * What an agent asks for beyond its policy, by language: `*.example.com` is within `**.example.com`. Patterns that cannot be
+ * read are reported first, of the agent and of the policy. Empty: nothing is wrong. Never throws.
+ */
+export function grantsWithinPolicy(agent: AgentSpec, policy: TrustPolicySpec): GrantProblem[] {
+  const policyName = agent.trustPolicyRef.name;
+  const unreadable = [...flaws(agentFields(agent), ''), ...flaws(policyFields(policy), ` of policy "${policyName}"`)];
+  if (unreadable.length > 0) return unreadable;
+  const findings = GRANT_CHECKS.flatMap((check) => check({ agent, policy, policyName, patterns: PATTERN_RULES }));
+  return findings.map(({ path, message, fix }) => ({
+    field: dottedPath(path),
+    pattern: textAt(agent, path),
+    message: `${message}; ${fix}`,
+  }));
+}
+
+/** The text a finding points at: the path begins at the object, `spec` first. */
+function textAt(agent: AgentSpec, path: readonly (string | number)[]): string {
+  let value: unknown = agent;
+  for (const key of path.slice(1)) {
+    value = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+  }
+  return typeof value === 'string' ? value : '';
+}
+
+type Field = readonly [field: string, patterns: readonly string[] | undefined, kind: PatternKind];
+
+/** Every list of grants with the kind of its patterns, in the order of the manifest. */
+export function grantFields(grants: AgentSpec['grants'] = {}): Field[] {
+  return [
+    ['spec.grants.tools', grants.tools, 'tool'],
+    ['spec.grants.network', grants.network, 'host'],
+    ['spec.grants.memory.read', grants.memory?.read, 'key'],
+    ['spec.grants.memory.write', grants.memory?.write, 'key'],
+    ['spec.grants.messages', grants.messages, 'name'],
+    ['spec.grants.spawn', grants.spawn, 'name'],
+    ['spec.grants.shell', grants.shell, 'name'],
+    ['spec.grants.environment', grants.environment, 'name'],
+  ];
+}
+
+function agentFields(agent: AgentSpec): Field[] {
+  const pins = (agent.arguments ?? []).flatMap((pin, index): Field[] => [
+    [`spec.arguments[${index}].tool`, [pin.tool], 'tool'],
+    [`spec.arguments[${index}].allow`, pin.allow, 'path'],
+  ]);
+  return [...grantFields(agent.grants), ['spec.denyTools', agent.denyTools, 'tool'], ...pins];
+}
+
+function policyFields(policy: TrustPolicySpec): Field[] {
+  return [
+    ['spec.egress.allow', policy.egress?.allow, 'host'],
+    ['spec.tools.allow', policy.tools?.allow, 'tool'],
+    ['spec.tools.deny', policy.tools?.deny, 'tool'],
+    ['spec.models.allow', policy.models?.allow, 'model'],
+    ['spec.forge.domains', policy.forge?.domains, 'host'],
+    ['spec.tainted.network', policy.tainted?.network, 'host'],
+  ];
+}
+
+function flaws(fields: readonly Field[], owner: string): GrantProblem[] {
+  return fields.flatMap(([field, patterns, kind]) =>
+    (patterns ?? []).flatMap((pattern) => {
+      const why = PATTERN_RULES.flaw(pattern, kind);
+      const message = `${field}${owner} "${pattern}" is not a pattern: ${why}; see the pattern reference`;
+      return why === undefined ? [] : [{ field, pattern, message }];
+    }),
+  );
+}

@@ -1,0 +1,24 @@
+import type { PatternKind, PatternRules } from '../api/findings.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { includes } from './inclusion.ts';
+import { compilePattern } from './patterns.ts';
+
+/** The whole pattern language for the checks of manifests, so that they and the decisions agree about every pattern. */
+export const PATTERN_RULES: PatternRules = {
+  flaw: patternFlaw,
+  covers: (ceiling, text, kind) =>
+    includes(
+      ceiling.map((pattern) => compilePattern(pattern, kind)),
+      compilePattern(text, kind),
+    ),
+};
+
+function patternFlaw(text: string, kind: PatternKind): string | undefined {
+  try {
+    compilePattern(text, kind);
+    return undefined;
+  } catch (error) {
+    if (!isTemperError(error, 'TEMPER_PATTERN_INVALID')) throw error;
+    return `character ${error.details.position as number}: ${error.details.why as string}`;
+  }
+}
