@@ -99,8 +99,9 @@ interface Configuration {
   place: Place;
 }
 
-/** Looks for one word of inner that no outer takes; emptyAllowed when the empty word is a subject. */
-function search(own: Machine, rivals: readonly Machine[], alphabet: readonly number[], emptyAllowed: boolean): boolean {
+/** Looks for one word of inner that no outer takes. Paths are rooted, and know the empty word: it is `.`. */
+function search(own: Machine, rivals: readonly Machine[], rooted: boolean, budget: { steps: number }): boolean {
+  const alphabet = alphabetOf([own, ...rivals], rooted);
   const start: Configuration = {
     own: closed(own, [0]),
     rivals: rivals.map((machine) => closed(machine, [0])),
