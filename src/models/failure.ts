@@ -42,12 +42,20 @@ function ownErrorIn(error: unknown): TemperError | undefined {
 }
 
 function connectionLost(provider: string, error: unknown, key: string): TemperError {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const words = withoutKey(printable(messageOf(cause, 300)), key);
+  const words = withoutKey(printable(messageOf(rootCause(error), 300)), key);
   return new TemperError('TEMPER_MODEL_OVERLOADED', `the connection to provider "${provider}" failed: ${words}`, {
     retry: 'backoff',
     details: { provider },
   });
+}
+
+/** `fetch failed` says nothing; what lies below it does. */
+function rootCause(error: unknown): unknown {
+  let current = error;
+  for (let depth = 0; depth < 8 && current instanceof Error && current.cause instanceof Error; depth += 1) {
+    current = current.cause;
+  }
+  return current;
 }
 
 function withoutKey(text: string, key: string): string {

@@ -25,6 +25,8 @@ export const FORMATTERS = [
   'join',
   'pluck',
   'count',
+  'after',
+  'before',
 ] as const;
 
 /** Splits text into literal parts and references. `\{{` is a literal `{{`. */
