@@ -36,7 +36,7 @@ export type PatternKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'name';
 
 /** What the checks need of the pattern language. */
 export interface PatternRules {
-  /** Why the text is no pattern; undefined when it is one. */
+  /** Why the text is no pattern, in a sentence that shows it; undefined when it is one. */
   flaw(text: string, kind: PatternKind): string | undefined;
   /** Is everything the pattern stands for within what the ceiling stands for? An empty ceiling stands for nothing. */
   covers(ceiling: readonly string[], text: string, kind: PatternKind): boolean;

@@ -32,7 +32,8 @@ export function examine(value: Json, check: SchemaCheck, patterns: PatternRules,
     return { foreign: false, findings: [{ path: [], rule: 'type', message, fix: 'write one object per document' }] };
   }
   const { apiVersion, kind } = value;
-  if (isForeign(apiVersion, kind)) return { foreign: true, apiVersion: String(apiVersion), kind: String(kind) };
+  const foreign = foreignObject(apiVersion, kind);
+  if (foreign !== undefined) return foreign;
   const findings = [...versionFindings(apiVersion), ...kindFindings(kind)];
   if (!isKind(kind)) return { foreign: false, findings };
   const schema = check(kind, value, source);
@@ -47,10 +48,11 @@ export function examine(value: Json, check: SchemaCheck, patterns: PatternRules,
 }
 
 /** Only what clearly belongs to somebody else: a kind of ours under another group is a mistake, and so is a group that almost is ours. */
-function isForeign(apiVersion: Json | undefined, kind: Json | undefined): boolean {
-  if (typeof apiVersion !== 'string' || typeof kind !== 'string' || isKind(kind)) return false;
+function foreignObject(apiVersion: Json | undefined, kind: Json | undefined): Examined | undefined {
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string' || isKind(kind)) return undefined;
   const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-  return group !== GROUP && closestName(group, [GROUP]) === undefined;
+  if (group === GROUP || closestName(group, [GROUP]) !== undefined) return undefined;
+  return { foreign: true, apiVersion, kind };
 }
 
 function versionFindings(apiVersion: Json | undefined): Finding[] {
@@ -72,25 +74,26 @@ function kindFindings(kind: Json | undefined): Finding[] {
   return [{ path: ['kind'], rule: 'kind', message, fix: near === undefined ? fix : `did you mean ${near}?` }];
 }
 
+type ChecksOf<K extends KindName> = readonly ((
+  spec: Sound<Extract<AnyResource, { kind: K }>['spec']>,
+  patterns: PatternRules,
+) => Finding[])[];
+
+const OWN_CHECKS: { readonly [K in KindName]: ChecksOf<K> } = {
+  Agent: AGENT_CHECKS,
+  TrustPolicy: TRUST_POLICY_CHECKS,
+  EmergentTool: EMERGENT_TOOL_CHECKS,
+  Capability: CAPABILITY_CHECKS,
+  ApprovalRequest: APPROVAL_REQUEST_CHECKS,
+  Approval: APPROVAL_CHECKS,
+};
+
 function ownFindings(kind: KindName, spec: Json | undefined, patterns: PatternRules): Finding[] {
   if (!isJsonObject(spec)) return [];
-  switch (kind) {
-    case 'Agent':
-      return AGENT_CHECKS.flatMap((check) => check(spec as SpecOf<'Agent'>, patterns));
-    case 'TrustPolicy':
-      return TRUST_POLICY_CHECKS.flatMap((check) => check(spec as SpecOf<'TrustPolicy'>, patterns));
-    case 'EmergentTool':
-      return EMERGENT_TOOL_CHECKS.flatMap((check) => check(spec as SpecOf<'EmergentTool'>, patterns));
-    case 'Capability':
-      return CAPABILITY_CHECKS.flatMap((check) => check(spec as SpecOf<'Capability'>));
-    case 'ApprovalRequest':
-      return APPROVAL_REQUEST_CHECKS.flatMap((check) => check(spec as SpecOf<'ApprovalRequest'>));
-    case 'Approval':
-      return APPROVAL_CHECKS.flatMap((check) => check(spec as SpecOf<'Approval'>));
-  }
+  // What the schema refused was taken out, so the spec has the types of its kind as far as it goes.
+  const checks = OWN_CHECKS[kind] as readonly ((spec: JsonObject, patterns: PatternRules) => Finding[])[];
+  return checks.flatMap((check) => check(spec, patterns));
 }
-
-type SpecOf<K extends KindName> = Sound<Extract<AnyResource, { kind: K }>['spec']>;
 
 /** Names that become part of pod names, labels and memory keys. */
 function nameFindings(kind: KindName, name: Json | undefined): Finding[] {

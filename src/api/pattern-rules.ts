@@ -1,4 +1,5 @@
-import { type PatternKind, type PatternRules } from './findings.ts';
+import { printable } from '../lib/escape.ts';
+import type { PatternKind, PatternRules } from './findings.ts';
 
 /**
  * The pattern language as far as manifests need it when nobody brings the whole: it finds what is plainly malformed, and it calls
@@ -6,14 +7,8 @@ import { type PatternKind, type PatternRules } from './findings.ts';
  */
 export const PLAIN_PATTERN_RULES: PatternRules = {
   flaw(text, kind) {
-    if (text.trim() === '') return 'it is empty';
-    if (text !== text.trim()) return 'it begins or ends with a space';
-    if (/\p{Cc}/u.test(text)) return 'it holds a control character';
-    if (kind === 'path' && text.split('/').includes('..')) return 'it holds a ".." segment';
-    if (kind === 'key' && text.split('.').includes('')) return 'a segment is empty';
-    if (kind === 'host' && (text.includes('/') || text.includes('..')))
-      return 'it is not a host: write no scheme and no path';
-    return undefined;
+    const flaw = plainFlaw(text, kind);
+    return flaw === undefined ? undefined : `"${printable(text, 80)}" is no pattern: ${flaw}`;
   },
   covers(ceiling, text, kind) {
     // A letter that no pattern holds stands for "anything"; a ceiling that lets it pass lets everything pass.
@@ -41,4 +36,15 @@ function matchesStars(pattern: string, text: string): boolean {
     from = found + piece.length;
   }
   return from <= text.length - last.length;
+}
+
+function plainFlaw(text: string, kind: PatternKind): string | undefined {
+  if (text.trim() === '') return 'it is empty';
+  if (text !== text.trim()) return 'it begins or ends with a space';
+  if (/\p{Cc}/u.test(text)) return 'it holds a control character';
+  if (kind === 'path' && text.split('/').includes('..')) return 'it holds a ".." segment';
+  if (kind === 'key' && text.split('.').includes('')) return 'a segment is empty';
+  if (kind === 'host' && (text.includes('/') || text.includes('..')))
+    return 'it is not a host: write no scheme and no path';
+  return undefined;
 }

@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { closestName } from '../lib/closest.ts';
 import { printable } from '../lib/escape.ts';
-import { type Json, isJsonObject, member } from '../lib/json.ts';
+import { type Json, member } from '../lib/json.ts';
 import type { Finding, Path } from './findings.ts';
 import { dottedPath } from './findings.ts';
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
@@ -155,12 +155,20 @@ function typeFix(wanted: string, error: ErrorObject, name: string, written: stri
   const value: unknown = error.data;
   if (value === null) return `give ${name} a value, or remove the line`;
   if (wanted === 'string' && (typeof value === 'number' || typeof value === 'boolean')) {
-    return `write it in quotes: ${name}: "${printable(written ?? String(value), 40)}"`;
+    const text = written ?? String(value);
+    if (!fitsPattern(text, error)) return descriptionOf(error);
+    return `write it in quotes: ${name}: "${printable(text, 40)}"`;
   }
   if (wanted === 'integer') return integerFix(value, name);
   if (wanted === 'boolean') return `write ${name}: true or ${name}: false, without quotes`;
   if (wanted === 'array' && typeof value !== 'object') return `write it as a list: ${name}: [${shown(value)}]`;
   return `give ${name} ${TYPE_NAMES[wanted] ?? wanted}. ${descriptionOf(error)}`.trim();
+}
+
+/** The patterns are those of our own schemas and linear. */
+function fitsPattern(text: string, error: ErrorObject): boolean {
+  const { pattern } = (error.parentSchema ?? {}) as { pattern?: unknown };
+  return typeof pattern !== 'string' || new RegExp(pattern).test(text);
 }
 
 const SCALES: Readonly<Record<string, number>> = { '': 1, k: 1e3, K: 1e3, m: 1e6, M: 1e6 };
@@ -184,8 +192,11 @@ function describeEnum(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
   return { rule: 'enum', message, fix: near === undefined ? list : `did you mean ${near}? ${list}` };
 }
 
+/** How a right value looks: the form of its type where it has one, else what the field is for. */
 function descriptionOf(error: ErrorObject): string {
-  const { description } = (error.parentSchema ?? {}) as { description?: unknown };
+  const { description, ...schema } = (error.parentSchema ?? {}) as Record<string, unknown>;
+  const form = schema['x-temper-form'];
+  if (typeof form === 'string') return `write ${form}`;
   return typeof description === 'string' ? description : 'see the reference page of the kind';
 }
 
@@ -199,6 +210,6 @@ function example(error: ErrorObject): string {
 function shown(value: unknown): string {
   if (typeof value === 'string') return `the text "${printable(value, 60)}"`;
   if (value === null) return 'null';
-  if (Array.isArray(value)) return 'a list';
-  return isJsonObject(value) ? 'a map' : String(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return Array.isArray(value) ? 'a list' : 'a map';
 }

@@ -1,5 +1,4 @@
 import { closestName } from '../../lib/closest.ts';
-import { dottedPath } from '../findings.ts';
 import type { Finding, Path, Sound } from '../findings.ts';
 import { BUILTIN_LEVELS } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
@@ -10,7 +9,6 @@ type Spec = Sound<TrustPolicySpec>;
 /** Where a policy names no ceiling. */
 const DEFAULT_CEILING = 'standard';
 const BUILTIN: readonly string[] = BUILTIN_LEVELS;
-const DIMENSIONS = ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'] as const;
 
 /** 0 for sandboxed to 3 for elevated; a custom level ranks with its base. Undefined for a level nobody defines. */
 function rankOf(level: string, spec: Spec): number | undefined {
@@ -75,27 +73,14 @@ export function initialIsBelowCeiling(spec: Spec): Finding[] {
   return [{ path: ['spec', 'level', 'initial'], rule: 'level-order', message, fix: 'lower initial or raise ceiling' }];
 }
 
-/** A custom level says all six things, so that nothing about it depends on what its base happens to be. */
-export function customLevelsAreWhole(spec: Spec): Finding[] {
+export function customLevelsHaveNamesOfTheirOwn(spec: Spec): Finding[] {
   const seen = new Set<string>();
-  return [...itemsOf(spec.levels, ['spec', 'levels'])].flatMap(([level, path]): Finding[] => {
-    const findings: Finding[] = [];
-    if (level.name !== undefined) {
-      if (BUILTIN.includes(level.name)) findings.push(nameTaken([...path, 'name'], level.name, 'is built in'));
-      else if (seen.has(level.name)) findings.push(nameTaken([...path, 'name'], level.name, 'is defined twice'));
-      seen.add(level.name);
-    }
-    const missing = DIMENSIONS.filter((dimension) => level.constraints?.[dimension] === undefined);
-    if (level.constraints !== undefined && missing.length > 0) {
-      const at = [...path, 'constraints'];
-      findings.push({
-        path: at,
-        rule: 'custom-level-complete',
-        message: `${dottedPath(at)} leaves out ${missing.join(', ')}`,
-        fix: 'a custom level gives all six; requireApproval may be an empty list',
-      });
-    }
-    return findings;
+  return [...itemsOf(spec.levels, ['spec', 'levels'])].flatMap(([{ name }, path]): Finding[] => {
+    if (name === undefined) return [];
+    if (BUILTIN.includes(name)) return [nameTaken([...path, 'name'], name, 'is built in')];
+    if (seen.has(name)) return [nameTaken([...path, 'name'], name, 'is defined twice')];
+    seen.add(name);
+    return [];
   });
 }
 

@@ -25,8 +25,8 @@ export function quoted(text: string): string {
 export function checkPattern(rules: PatternRules, kind: PatternKind, text: string | undefined, path: Path): Finding[] {
   const flaw = text === undefined ? undefined : rules.flaw(text, kind);
   if (text === undefined || flaw === undefined) return [];
-  const message = `${dottedPath(path)} ${quoted(text)} is no pattern: ${flaw}`;
-  return [{ path, rule: 'pattern', message, fix: 'see the pattern reference' }];
+  const fix = 'correct the pattern; docs/reference/patterns.md has the language';
+  return [{ path, rule: 'pattern', message: `${dottedPath(path)}: ${flaw}`, fix }];
 }
 
 export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Texts, path: Path): Finding[] {

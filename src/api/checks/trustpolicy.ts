@@ -3,7 +3,7 @@ import type { Finding, PatternRules, Sound } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import { expandActions } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
-import { customLevelsAreWhole, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
+import { customLevelsHaveNamesOfTheirOwn, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
 import { checkActions, checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = Sound<TrustPolicySpec>;
@@ -14,12 +14,14 @@ export const TRUST_POLICY_CHECKS: readonly Check[] = [
   levelsExist,
   elevatedNeedsHuman,
   initialIsBelowCeiling,
-  customLevelsAreWhole,
+  customLevelsHaveNamesOfTheirOwn,
   actionsAreRegistered,
   allowedActionsAreNotDenied,
   allowedToolsAreNotDenied,
   patternsAreWellFormed,
-  measuresAreInRange,
+  durationsAreInRange,
+  forgeLimitsAreInRange,
+  quotasAreInRange,
   strategyHasItsRules,
 ];
 
@@ -67,11 +69,8 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
   ];
 }
 
-function measuresAreInRange(spec: Spec): Finding[] {
-  const { decay, quotas, forge, strategy, approvals, promotion } = spec;
-  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as text, e.g. "300.00"' };
+function durationsAreInRange({ decay, strategy, approvals, promotion }: Spec): Finding[] {
   const some = { parse: parseDuration, minimum: 1, allowed: 'a duration, more than none' };
-  const limits = ['spec', 'forge', 'limits'];
   return checkMeasures([
     { path: ['spec', 'decay', 'idle'], value: decay?.idle, ...some },
     { path: ['spec', 'decay', 'reverifyEvery'], value: decay?.reverifyEvery, ...some },
@@ -84,6 +83,12 @@ function measuresAreInRange(spec: Spec): Finding[] {
     { path: ['spec', 'strategy', 'milestone', 'cleanFor'], value: strategy?.milestone?.cleanFor, ...some, minimum: 0 },
     { path: ['spec', 'promotion', 'toAgent', 'coolDown'], value: promotion?.toAgent?.coolDown, ...some, minimum: 0 },
     { path: ['spec', 'approvals', 'timeout'], value: approvals?.timeout, ...some },
+  ]);
+}
+
+function forgeLimitsAreInRange({ forge }: Spec): Finding[] {
+  const limits = ['spec', 'forge', 'limits'];
+  return checkMeasures([
     {
       path: [...limits, 'duration'],
       value: forge?.limits?.duration,
@@ -100,6 +105,12 @@ function measuresAreInRange(spec: Spec): Finding[] {
       maximum: 1024 ** 3,
       allowed: 'bytes from 8Mi to 1Gi',
     },
+  ]);
+}
+
+function quotasAreInRange({ quotas }: Spec): Finding[] {
+  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as text, e.g. "300.00"' };
+  return checkMeasures([
     { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
     { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
     {

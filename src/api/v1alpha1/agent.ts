@@ -1,112 +1,178 @@
 import { Type, type Static } from 'typebox';
 import {
+  Autonomy,
+  Bytes,
   Conditions,
+  Cpu,
   Decimal,
   Duration,
   ForgeMode,
+  LevelName,
   ModelName,
   ObjectName,
+  ObservedGeneration,
   Pattern,
-  Patterns,
-  Bytes,
-  Cpu,
+  Text,
   ToolApi,
+  Uid,
+  atomicListOf,
+  closed,
+  count,
+  patternsOf,
+  setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
 
-const closed = { additionalProperties: false } as const;
+const Grants = Type.Object(
+  {
+    tools: Type.Optional(patternsOf('Tools the agent may call, by name. Tools it forged itself need no grant.')),
+    network: Type.Optional(patternsOf('Hosts the agent may reach, as `host`, `host:port` or `*.domain`.')),
+    memory: Type.Optional(
+      Type.Object(
+        {
+          read: Type.Optional(patternsOf('Memory keys the agent may read.')),
+          write: Type.Optional(patternsOf('Memory keys the agent may write.')),
+        },
+        { ...closed, description: 'Long-term memory. `self.*` are the keys of the agent itself.' },
+      ),
+    ),
+    messages: Type.Optional(patternsOf('Agents it may send messages to, by name.')),
+    spawn: Type.Optional(patternsOf('Agents it may start as children, by the name of a template.')),
+    shell: Type.Optional(patternsOf('Programs its terminal tools may start, by name.')),
+    environment: Type.Optional(patternsOf('Environment variables its tools may read, by name.')),
+  },
+  { ...closed, description: 'What the agent may reach. Nothing is granted that is not listed.' },
+);
+
+const Limits = Type.Object(
+  {
+    turns: Type.Optional(count(1, 1000, 'Model calls for one message.', 30)),
+    steps: Type.Optional(count(1, 1000, 'Tool calls for one message.', 30)),
+    toolTimeout: Type.Optional({ ...Duration, default: '60s', description: 'Time for one tool call, from 1ms to 1h.' }),
+    outputCharacters: Type.Optional(count(1000, 1_000_000, 'Characters of one tool result the model sees.', 50_000)),
+  },
+  { ...closed, description: 'How much one message may take.' },
+);
+
+const Quotas = Type.Object(
+  {
+    tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour, input and output.')),
+    tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day, UTC.')),
+    costPerHour: Type.Optional({ ...Decimal, description: 'Model cost per clock hour, as text: `"0.50"`.' }),
+    costPerDay: Type.Optional({ ...Decimal, description: 'Model cost per day, UTC, as text: `"2.00"`.' }),
+    costPerMonth: Type.Optional({ ...Decimal, description: 'Model cost per month, UTC, as text: `"40.00"`.' }),
+    toolCallsPerMinute: Type.Optional(count(0, 1e6, 'Tool calls per clock minute.')),
+    networkBytesPerHour: Type.Optional({ ...Bytes, description: 'Bytes over the network per clock hour: `100Mi`.' }),
+  },
+  { ...closed, description: 'What the agent may use. Absent: only the quotas of its policy count. 0 means none.' },
+);
 
 export const AgentSpec = Type.Object(
   {
-    description: Type.Optional(Type.String({ maxLength: 1024 })),
-    trustPolicyRef: Type.Object({ name: ObjectName }, closed),
+    description: Type.Optional(Text(1024, 'What the agent is for, for people.')),
+    trustPolicyRef: Type.Object(
+      { name: ObjectName },
+      { ...closed, description: 'The TrustPolicy of the same namespace that says what the agent may do at most.' },
+    ),
     model: Type.Object(
       {
         primary: ModelName,
-        fallbacks: Type.Optional(Type.Array(ModelName, { maxItems: 8, 'x-kubernetes-list-type': 'atomic' })),
-        temperature: Type.Optional(Decimal),
-        maxOutputTokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+        fallbacks: Type.Optional(atomicListOf(ModelName, 8, 'Models tried in this order when the primary one fails.')),
+        temperature: Type.Optional({
+          ...Decimal,
+          description: 'Sampling temperature as text, `"0"` to `"2"`. The default of the provider when absent.',
+        }),
+        maxOutputTokens: Type.Optional(
+          count(1, 1_000_000, 'Tokens of one answer. The default of the model when absent.'),
+        ),
       },
-      closed,
+      { ...closed, description: 'The models the agent thinks with.' },
     ),
-    prompt: Type.Object({ system: Type.String({ minLength: 1, maxLength: 65_536 }) }, closed),
-    invocation: Type.Optional(Type.Enum(['Tools', 'Code'])),
-    grants: Type.Optional(
-      Type.Object(
-        {
-          tools: Type.Optional(Patterns),
-          network: Type.Optional(Patterns),
-          memory: Type.Optional(Type.Object({ read: Type.Optional(Patterns), write: Type.Optional(Patterns) }, closed)),
-          messages: Type.Optional(Patterns),
-          spawn: Type.Optional(Patterns),
-          shell: Type.Optional(Patterns),
-          environment: Type.Optional(Patterns),
-        },
-        closed,
-      ),
+    prompt: Type.Object(
+      { system: Text(65_536, 'The system prompt. Guidelines for stable work are added to it.') },
+      { ...closed, description: 'What the agent is told about itself.' },
     ),
-    denyTools: Type.Optional(Patterns),
+    invocation: Type.Optional(
+      Type.Enum(['Tools', 'Code'], {
+        default: 'Tools',
+        description: 'How it calls tools: by tool calls of the model, or by code that calls them.',
+      }),
+    ),
+    grants: Type.Optional(Grants),
+    denyTools: Type.Optional(patternsOf('Tools the agent may not call whatever is granted.')),
     arguments: Type.Optional(
-      Type.Array(
+      atomicListOf(
         Type.Object(
-          { tool: Pattern, argument: Type.String({ minLength: 1, maxLength: 128 }), allow: Patterns },
+          {
+            tool: { ...Pattern, description: 'The tools this is about, by name.' },
+            argument: Text(128, 'The argument. A call without it is refused.'),
+            allow: patternsOf('The values allowed.'),
+          },
           closed,
         ),
-        {
-          maxItems: 50,
-          'x-kubernetes-list-type': 'atomic',
-          description: 'Arguments pinned for this agent, by pattern.',
-        },
+        50,
+        'Arguments pinned for this agent.',
       ),
     ),
-    autonomy: Type.Optional(Type.Enum(['Full', 'Semi', 'Supervised', 'Locked'])),
+    autonomy: Type.Optional(Autonomy),
     forge: Type.Optional(
       Type.Object(
         {
-          enabled: Type.Optional(Type.Boolean()),
-          modes: Type.Optional(Type.Array(ForgeMode, { maxItems: 2, 'x-kubernetes-list-type': 'set' })),
-          apis: Type.Optional(Type.Array(ToolApi, { maxItems: 5, 'x-kubernetes-list-type': 'set' })),
-          persistSource: Type.Optional(Type.Boolean()),
+          enabled: Type.Optional(Type.Boolean({ default: false, description: 'May the agent make tools?' })),
+          modes: Type.Optional({
+            ...setOf(ForgeMode, 2, 'How it may make them: of tools it has, or of JavaScript in the sandbox.'),
+            default: ['Compose'],
+          }),
+          apis: Type.Optional({
+            ...setOf(ToolApi, 5, 'Host functions its tools may ask for, within the ceiling of the policy.'),
+            default: [],
+          }),
+          persistSource: Type.Optional(
+            Type.Boolean({
+              default: true,
+              description: 'Keep the source in the EmergentTool. Without it a tool cannot be shared.',
+            }),
+          ),
         },
-        closed,
+        { ...closed, description: 'Making tools.' },
       ),
     ),
-    limits: Type.Optional(
-      Type.Object(
-        {
-          turns: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
-          steps: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
-          toolTimeout: Type.Optional(Duration),
-          outputCharacters: Type.Optional(Type.Integer({ minimum: 1000, maximum: 1_000_000 })),
-        },
-        closed,
-      ),
-    ),
-    quotas: Type.Optional(
-      Type.Object(
-        {
-          tokensPerHour: Type.Optional(Type.Integer({ minimum: 0 })),
-          tokensPerDay: Type.Optional(Type.Integer({ minimum: 0 })),
-          costPerHour: Type.Optional(Decimal),
-          costPerDay: Type.Optional(Decimal),
-          costPerMonth: Type.Optional(Decimal),
-          toolCallsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
-          networkBytesPerHour: Type.Optional(Bytes),
-        },
-        closed,
-      ),
-    ),
+    limits: Type.Optional(Limits),
+    quotas: Type.Optional(Quotas),
     sandbox: Type.Optional(
       Type.Object(
         {
-          resources: Type.Optional(Type.Object({ cpu: Type.Optional(Cpu), memory: Type.Optional(Bytes) }, closed)),
-          workspace: Type.Optional(Type.Object({ size: Type.Optional(Bytes) }, closed)),
+          resources: Type.Optional(
+            Type.Object(
+              { cpu: Type.Optional(Cpu), memory: Type.Optional(Bytes) },
+              { ...closed, description: 'Processor and memory of the sandbox container.' },
+            ),
+          ),
+          workspace: Type.Optional(
+            Type.Object(
+              { size: Type.Optional(Bytes) },
+              { ...closed, description: 'The folder the agent works in. It goes with the pod.' },
+            ),
+          ),
         },
-        closed,
+        { ...closed, description: 'Where tools run.' },
       ),
     ),
-    idle: Type.Optional(Type.Object({ scaleToZeroAfter: Type.Optional(Duration) }, closed)),
-    suspend: Type.Optional(Type.Boolean()),
+    idle: Type.Optional(
+      Type.Object(
+        {
+          scaleToZeroAfter: Type.Optional({
+            ...Duration,
+            description:
+              'Without a message for this long the pod is removed; the next message brings it back. Absent: never.',
+          }),
+        },
+        { ...closed, description: 'What happens while nothing is asked.' },
+      ),
+    ),
+    suspend: Type.Optional(
+      Type.Boolean({ default: false, description: 'Stops the agent. Messages wait until it is cleared.' }),
+    ),
   },
   closed,
 );
@@ -114,9 +180,19 @@ export type AgentSpec = Static<typeof AgentSpec>;
 
 export const AgentStatus = Type.Object(
   {
-    observedGeneration: Type.Optional(Type.Integer({ minimum: 0 })),
-    level: Type.Optional(Type.String({ maxLength: 63 })),
-    summary: Type.Optional(Type.String({ maxLength: 256 })),
+    observedGeneration: Type.Optional(ObservedGeneration),
+    level: Type.Optional({ ...LevelName, description: 'The access level that counts now.' }),
+    summary: Type.Optional(Text(256, 'Use of quotas in one line. Written every few minutes, never live.')),
+    tools: Type.Optional(count(0, 10_000, 'Tools at tier Agent that are active.')),
+    pod: Type.Optional(
+      Type.Object(
+        { name: ObjectName, uid: Uid, node: Type.Optional(Text(253, 'The node it runs on.')) },
+        { ...closed, description: 'The pod that is this agent. Tokens of any other pod are refused.' },
+      ),
+    ),
+    runtime: Type.Optional(Text(63, 'The sandbox class of the pod.')),
+    egress: Type.Optional(Text(63, 'The egress profile of the pod.')),
+    queue: Type.Optional(count(0, 1e9, 'Messages that wait. Written every few minutes.')),
     conditions: Type.Optional(Conditions),
   },
   closed,

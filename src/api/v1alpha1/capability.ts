@@ -15,18 +15,21 @@ import type { Resource } from './common.ts';
 
 /** `tool:csv_rows`: what a descriptor is found by. */
 const CapabilityId = Type.String({
+  'x-temper-form': 'kind:name, such as tool:csv_rows',
   pattern: '^(tool|skill|extension|channel|voice|productivity|emergent-tool):[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
   maxLength: 160,
   description: 'The id of a capability as `kind:name`, e.g. `tool:csv_rows`.',
 });
 
 const Url = Type.String({
+  'x-temper-form': 'an https address without user name and password',
   pattern: '^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?(/[!-~]*)?$',
   maxLength: 1024,
   description: 'An https address. User names, passwords and keys do not belong in it; a connection holds them.',
 });
 
 const ConnectionName = Type.String({
+  'x-temper-form': 'a name of lower-case letters, digits and dashes',
   pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
   maxLength: 63,
   description: 'A connection of the gateway configuration. It ties a secret to exact hosts and namespaces.',

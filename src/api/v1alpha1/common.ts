@@ -22,6 +22,7 @@ export function setOf<T extends TSchema>(items: T, maxItems: number, description
 
 /** A Go duration of hours, minutes, seconds and milliseconds, as Kubernetes writes them: `90s`, `1h30m`, `250ms`. */
 export const Duration = Type.String({
+  'x-temper-form': 'a duration such as 250ms, 30s or 1h30m',
   pattern: '^([0-9]+(ms|s|m|h))+$',
   maxLength: 32,
   description: 'A duration in Kubernetes form: `250ms`, `30s`, `1h30m`, `720h`.',
@@ -29,6 +30,7 @@ export const Duration = Type.String({
 
 /** A Kubernetes quantity of bytes: `128Mi`. The suffix `m` is left out: `128m` means an eighth of one byte. */
 export const Bytes = Type.String({
+  'x-temper-form': 'bytes such as 512Ki, 128Mi or 1Gi',
   pattern: '^[0-9]{1,12}(\\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)?$',
   maxLength: 20,
   description: 'Bytes as a Kubernetes quantity: `512Ki`, `128Mi`, `1Gi`.',
@@ -36,6 +38,7 @@ export const Bytes = Type.String({
 
 /** A Kubernetes quantity of processors: `500m`, `0.5`, `2`. */
 export const Cpu = Type.String({
+  'x-temper-form': 'processors such as 500m or 2',
   pattern: '^[0-9]{1,6}(m|\\.[0-9]{1,3})?$',
   maxLength: 16,
   description: 'Processors as a Kubernetes quantity: `500m`, `2`.',
@@ -43,14 +46,14 @@ export const Cpu = Type.String({
 
 /** A decimal number as text, so that no float enters a spec. */
 export const Decimal = Type.String({
+  'x-temper-form': 'a decimal number as text, such as "2.00"',
   pattern: '^[0-9]{1,9}(\\.[0-9]{1,6})?$',
   maxLength: 16,
   description: 'A decimal number as text: `"2.00"`.',
 });
 
-export const Percent = Type.Integer({ minimum: 0, maximum: 100, description: 'Whole percent.' });
-
 export const ObjectName = Type.String({
+  'x-temper-form': 'a name of lower-case letters, digits, dashes and dots',
   pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
   minLength: 1,
   maxLength: 253,
@@ -63,10 +66,22 @@ export const Pattern = Type.String({
   description: 'A pattern; see the pattern reference.',
 });
 
-export const Patterns = Type.Array(Pattern, { maxItems: 100, 'x-kubernetes-list-type': 'atomic' });
+export function patternsOf(description: string) {
+  return atomicListOf(Pattern, 100, description);
+}
+
+/** A whole number between two bounds. */
+export function count(minimum: number, maximum: number, description: string, standard?: number) {
+  return Type.Integer({ minimum, maximum, description, ...(standard === undefined ? {} : { default: standard }) });
+}
+
+export const Autonomy = Type.Enum(['Full', 'Semi', 'Supervised', 'Locked'], {
+  description: 'How much runs without a person, loosest first. An agent may only be tighter than its policy.',
+});
 
 /** `provider/model`. */
 export const ModelName = Type.String({
+  'x-temper-form': 'provider/model, such as openai/gpt-4o-mini',
   pattern: '^[a-z0-9][a-z0-9-]*/[A-Za-z0-9][A-Za-z0-9._:/-]*$',
   maxLength: 128,
   description: 'A model as `provider/model`; `default/default` is the configured default.',
@@ -74,7 +89,9 @@ export const ModelName = Type.String({
 
 /** Name of an access level: sandboxed, restricted, standard, elevated, or a custom one the policy defines. */
 export const LevelName = Type.String({
+  'x-temper-form': 'a level name of lower-case letters, digits and dashes',
   pattern: '^[a-z][a-z0-9-]{0,62}$',
+  maxLength: 63,
   description: 'An access level: `sandboxed`, `restricted`, `standard`, `elevated`, or one the policy defines.',
 });
 
@@ -87,7 +104,9 @@ export const ForgeMode = Type.Enum(['Compose', 'Sandbox'], { description: 'How a
 export type ForgeMode = Static<typeof ForgeMode>;
 
 export const ToolName = Type.String({
+  'x-temper-form': 'a tool name of lower-case letters, digits, _ and -, such as csv_rows',
   pattern: '^[a-z][a-z0-9_-]{0,62}$',
+  maxLength: 63,
   description: 'The name a model calls the tool by.',
 });
 
@@ -126,18 +145,21 @@ export const Conditions = Type.Array(Condition, {
 });
 
 export const Uid = Type.String({
+  'x-temper-form': 'a uid of letters, digits and dashes',
   pattern: '^[A-Za-z0-9-]{1,64}$',
   maxLength: 64,
   description: 'The uid the API server gave the object.',
 });
 
 export const Digest = Type.String({
+  'x-temper-form': 'sha256: and 64 lower-case hexadecimal digits',
   pattern: '^sha256:[0-9a-f]{64}$',
   maxLength: 71,
   description: '`sha256:` and 64 hexadecimal digits.',
 });
 
 export const RequestNonce = Type.String({
+  'x-temper-form': '16 to 64 letters, digits, _ and -',
   pattern: '^[A-Za-z0-9_-]{16,64}$',
   maxLength: 64,
   description: 'A random text of one request. An answer with another nonce answers nothing.',

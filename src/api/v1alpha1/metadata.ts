@@ -4,6 +4,7 @@ import { ObjectName, Text, Uid, closed } from './common.ts';
 const MANAGED = 'Written by the API server; ignored in a manifest.';
 
 const Namespace = Type.String({
+  'x-temper-form': 'a name of lower-case letters, digits and dashes',
   pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
   maxLength: 63,
   description: 'A namespace: lower-case letters, digits and dashes.',

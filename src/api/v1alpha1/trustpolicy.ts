@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox';
+import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, TOOL_CATEGORIES } from './actions.ts';
 import {
+  Autonomy,
   Bytes,
   Conditions,
   Cpu,
@@ -7,29 +9,51 @@ import {
   Duration,
   LevelName,
   ModelName,
-  Patterns,
-  Percent,
+  ObservedGeneration,
+  Text,
   ToolApi,
+  atomicListOf,
+  closed,
+  count,
+  patternsOf,
+  setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
 
-const closed = { additionalProperties: false } as const;
-
-const ActionPatterns = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
-  maxItems: 100,
-  'x-kubernetes-list-type': 'atomic',
-  description: 'Action types as `category:action`, or `category` for all of them.',
+const ActionEntry = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'A registered action type as `category:action`, or a category for all of its actions.',
+  'x-temper-enum': [...ACTION_TYPES, ...ACTION_CATEGORIES],
 });
+
+const actionsOf = (description: string) => atomicListOf(ActionEntry, 100, description);
 
 /** The six dimensions an access level limits. */
 export const SubConstraints = Type.Object(
   {
-    files: Type.Optional(Type.Enum(['Workspace', 'Project', 'Full'])),
-    network: Type.Optional(Type.Enum(['None', 'Allowlist', 'Open'])),
-    git: Type.Optional(Type.Enum(['LocalOnly', 'ReadAndBranch', 'Full'])),
-    code: Type.Optional(Type.Enum(['Isolated', 'Direct'])),
-    terminal: Type.Optional(Type.Enum(['None', 'RestrictedCommands', 'Full'])),
-    requireApproval: Type.Optional(ActionPatterns),
+    files: Type.Optional(
+      Type.Enum(['Workspace', 'Project', 'Full'], {
+        description: 'Files: the workspace, the project, or all there are.',
+      }),
+    ),
+    network: Type.Optional(
+      Type.Enum(['None', 'Allowlist', 'Open'], {
+        description: 'Network: none, granted hosts, or all egress.allow permits.',
+      }),
+    ),
+    git: Type.Optional(
+      Type.Enum(['LocalOnly', 'ReadAndBranch', 'Full'], {
+        description: 'Git: local only, read and branch, or push as well.',
+      }),
+    ),
+    code: Type.Optional(Type.Enum(['Isolated', 'Direct'], { description: 'Code: in isolation, or directly.' })),
+    terminal: Type.Optional(
+      Type.Enum(['None', 'RestrictedCommands', 'Full'], {
+        description: 'Terminal: none, the granted programs, or any program.',
+      }),
+    ),
+    requireApproval: Type.Optional(actionsOf('Actions a person is asked about first.')),
   },
   closed,
 );
@@ -37,178 +61,259 @@ export type SubConstraints = Static<typeof SubConstraints>;
 
 const CustomLevel = Type.Object(
   {
-    name: LevelName,
-    base: Type.Enum(['sandboxed', 'restricted', 'standard', 'elevated'], {
-      description: 'The built-in level it ranks with and may not exceed.',
-    }),
-    categories: Type.Array(Type.String({ maxLength: 64 }), { maxItems: 20, 'x-kubernetes-list-type': 'set' }),
-    constraints: SubConstraints,
+    name: { ...LevelName, description: 'The name of the level. Built-in names are taken.' },
+    base: Type.Enum([...BUILTIN_LEVELS], { description: 'The built-in level it ranks with and may not exceed.' }),
+    categories: setOf(
+      Type.Enum([...TOOL_CATEGORIES], { description: 'A tool category.' }),
+      TOOL_CATEGORIES.length,
+      'The tool categories it opens, of those its base opens.',
+    ),
+    constraints: Type.Required(SubConstraints, { description: 'All six limits. None may be left out.' }),
   },
   closed,
 );
 
-export const TrustPolicySpec = Type.Object(
+const Strategy = Type.Object(
   {
-    description: Type.Optional(Type.String({ maxLength: 1024 })),
-    level: Type.Optional(Type.Object({ initial: Type.Optional(LevelName), ceiling: Type.Optional(LevelName) }, closed)),
-    levels: Type.Optional(
-      Type.Array(CustomLevel, { maxItems: 8, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] }),
-    ),
-    constraints: Type.Optional(SubConstraints),
-    strategy: Type.Optional(
+    type: Type.Enum(['Disabled', 'Weighted', 'PerCategory', 'Milestone'], {
+      description: 'How a higher level is earned. Disabled: only a person raises an agent.',
+    }),
+    milestone: Type.Optional(
       Type.Object(
         {
-          type: Type.Enum(['Disabled', 'Weighted', 'PerCategory', 'Milestone']),
-          milestone: Type.Optional(
+          minTasks: Type.Optional(count(1, 1_000_000, 'Tasks done.')),
+          minQuality: Type.Optional(count(0, 10, 'Mean quality of the work, 0 to 10.')),
+          activeFor: Type.Optional({ ...Duration, description: 'Time since the agent was made.' }),
+          cleanFor: Type.Optional({ ...Duration, description: 'Time without any failure.' }),
+        },
+        { ...closed, description: 'What must be reached. Only for type `Milestone`.' },
+      ),
+    ),
+  },
+  { ...closed, description: 'How trust is earned. No strategy reaches elevated.' },
+);
+
+const Forge = Type.Object(
+  {
+    apis: Type.Optional({ ...setOf(ToolApi, 5, 'Host functions any forged tool may ask for.'), default: [] }),
+    domains: Type.Optional({ ...patternsOf('Hosts `fetch` of a forged tool may reach.'), default: [] }),
+    limits: Type.Optional(
+      Type.Object(
+        {
+          duration: Type.Optional({ ...Duration, default: '5s', description: 'Time of one run, from 1ms to 30s.' }),
+          memory: Type.Optional({ ...Bytes, default: '128Mi', description: 'Memory of one run, from 8Mi to 1Gi.' }),
+          sessionTools: Type.Optional(count(0, 100, 'Forged tools of one session.', 10)),
+          agentTools: Type.Optional(count(0, 500, 'Forged tools of one agent.', 50)),
+          minTestCases: Type.Optional(count(1, 50, 'Test cases a request must bring.', 1)),
+        },
+        { ...closed, description: 'How large a forged tool may be.' },
+      ),
+    ),
+  },
+  { ...closed, description: 'Ceilings over what any forged tool may have.' },
+);
+
+const Promotion = Type.Object(
+  {
+    toAgent: Type.Optional(
+      Type.Object(
+        {
+          minSuccessfulUses: Type.Optional(count(1, 10_000, 'Successful uses.', 5)),
+          minSuccessPercent: Type.Optional(count(0, 100, 'Successful uses of all uses, whole percent.', 80)),
+          minDistinctInputs: Type.Optional(count(1, 50, 'Different inputs among them.', 3)),
+          minJudgeConfidencePercent: Type.Optional(count(0, 100, 'Least confidence of the judge, whole percent.', 80)),
+          confidenceBound: Type.Optional(
+            Type.Enum(['Rate', 'Wilson'], {
+              default: 'Rate',
+              description: 'What is compared with minSuccessPercent: the plain rate, or its Wilson 95 % lower bound.',
+            }),
+          ),
+          coolDown: Type.Optional({
+            ...Duration,
+            default: '1h',
+            description: 'Time until the next try after a refusal.',
+          }),
+          requireHuman: Type.Optional(
+            Type.Boolean({ default: false, description: 'Ask a person as well. The panel is always asked.' }),
+          ),
+        },
+        { ...closed, description: 'From tier Session to tier Agent.' },
+      ),
+    ),
+    toShared: Type.Optional(
+      Type.Object(
+        {
+          minAgents: Type.Optional(count(1, 100, 'Agents that used the tool with success.', 1)),
+          gitOps: Type.Optional(
             Type.Object(
               {
-                minTasks: Type.Optional(Type.Integer({ minimum: 1 })),
-                minQuality: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
-                activeFor: Type.Optional(Duration),
-                cleanFor: Type.Optional(Duration),
+                connection: Text(63, 'The connection of the gateway configuration that may open pull requests.'),
+                branch: Text(255, 'The branch to merge into.'),
+                path: Text(255, 'The folder of the repository the two files go to.'),
               },
-              closed,
+              { ...closed, description: 'Ask by a pull request.' },
             ),
           ),
         },
-        closed,
+        { ...closed, description: 'From tier Agent to tier Shared. The approval of a person is always required.' },
       ),
     ),
+  },
+  { ...closed, description: 'What a forged tool must show to reach further.' },
+);
+
+const Quotas = Type.Object(
+  {
+    agents: Type.Optional(count(0, 100_000, 'Agents under this policy.')),
+    tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour, all agents together.')),
+    tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day, UTC, all agents together.')),
+    costPerDay: Type.Optional({ ...Decimal, description: 'Model cost per day, UTC, as text: `"20.00"`.' }),
+    costPerMonth: Type.Optional({ ...Decimal, description: 'Model cost per month, UTC, as text: `"300.00"`.' }),
+    cpu: Type.Optional({ ...Cpu, description: 'Processors of all agent pods together: `"8"`.' }),
+    memory: Type.Optional({ ...Bytes, description: 'Memory of all agent pods together: `16Gi`.' }),
+  },
+  { ...closed, description: 'What all agents under this policy may use together. Absent: no limit. 0 means none.' },
+);
+
+export const TrustPolicySpec = Type.Object(
+  {
+    description: Type.Optional(Text(1024, 'Whom the policy is for, for people.')),
+    level: Type.Optional(
+      Type.Object(
+        {
+          initial: Type.Optional({
+            ...LevelName,
+            default: 'sandboxed',
+            description: 'The level a new agent has. Never elevated, nor a level based on it.',
+          }),
+          ceiling: Type.Optional({
+            ...LevelName,
+            default: 'standard',
+            description: 'The level no agent goes beyond. With an automatic strategy not elevated.',
+          }),
+        },
+        { ...closed, description: 'Access levels: sandboxed < restricted < standard < elevated, and custom ones.' },
+      ),
+    ),
+    levels: Type.Optional(
+      Type.Array(CustomLevel, {
+        maxItems: 8,
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['name'],
+        description: 'Levels of your own.',
+      }),
+    ),
+    constraints: Type.Optional({
+      ...SubConstraints,
+      description: 'Limits laid over those of any level. Only the fields given count, and only where they are tighter.',
+    }),
+    strategy: Type.Optional(Strategy),
     decay: Type.Optional(
       Type.Object(
         {
-          idle: Type.Optional(Duration),
-          maxErrorPercent: Type.Optional(Percent),
-          reverifyEvery: Type.Optional(Duration),
-          minQuality: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
+          idle: Type.Optional({ ...Duration, description: 'Without any activity for this long: one level down.' }),
+          maxErrorPercent: Type.Optional(count(0, 100, 'More failures than this, whole percent: one level down.')),
+          reverifyEvery: Type.Optional({
+            ...Duration,
+            description: 'How often the quality of work is looked at again.',
+          }),
+          minQuality: Type.Optional(count(0, 10, 'Lower quality than this at that time: one level down.')),
         },
-        closed,
+        { ...closed, description: 'How trust is lost. It needs no approval, and beats a promotion.' },
       ),
     ),
-    autonomy: Type.Optional(Type.Enum(['Full', 'Semi', 'Supervised', 'Locked'])),
+    autonomy: Type.Optional({ ...Autonomy, default: 'Semi' }),
     rules: Type.Optional(
       Type.Object(
         {
-          deny: Type.Optional(ActionPatterns),
-          requireApproval: Type.Optional(ActionPatterns),
-          allow: Type.Optional(ActionPatterns),
+          deny: Type.Optional(actionsOf('Actions nobody under this policy may do.')),
+          requireApproval: Type.Optional(actionsOf('Actions a person is asked about first.')),
+          allow: Type.Optional(actionsOf('Actions of low or medium risk that need no person.')),
         },
-        closed,
+        { ...closed, description: 'Rules by action type. What is denied stays denied.' },
       ),
     ),
-    tools: Type.Optional(Type.Object({ allow: Type.Optional(Patterns), deny: Type.Optional(Patterns) }, closed)),
+    tools: Type.Optional(
+      Type.Object(
+        {
+          allow: Type.Optional(patternsOf('Tools that may be called at any level, where granted.')),
+          deny: Type.Optional(patternsOf('Tools nobody under this policy may call.')),
+        },
+        { ...closed, description: 'Rules by tool name. What is denied stays denied.' },
+      ),
+    ),
     models: Type.Optional(
       Type.Object(
         {
-          allow: Type.Optional(Patterns),
-          judge: Type.Optional(ModelName),
+          allow: Type.Optional(patternsOf('Models agents may use. Absent: all that are configured.')),
+          judge: Type.Optional({
+            ...ModelName,
+            description: 'The model that judges forged tools. Without one none is accepted.',
+          }),
           reviewers: Type.Optional(
-            Type.Array(ModelName, { minItems: 2, maxItems: 2, 'x-kubernetes-list-type': 'atomic' }),
+            Type.Array(ModelName, {
+              minItems: 2,
+              maxItems: 2,
+              'x-kubernetes-list-type': 'atomic',
+              description: 'The two models of the panel: safety, then correctness. Without them nothing is promoted.',
+            }),
           ),
         },
-        closed,
+        { ...closed, description: 'Models.' },
       ),
     ),
-    forge: Type.Optional(
+    forge: Type.Optional(Forge),
+    promotion: Type.Optional(Promotion),
+    egress: Type.Optional(
       Type.Object(
         {
-          apis: Type.Optional(Type.Array(ToolApi, { maxItems: 5, 'x-kubernetes-list-type': 'set' })),
-          domains: Type.Optional(Patterns),
-          limits: Type.Optional(
-            Type.Object(
-              {
-                duration: Type.Optional(Duration),
-                memory: Type.Optional(Bytes),
-                sessionTools: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-                agentTools: Type.Optional(Type.Integer({ minimum: 0, maximum: 500 })),
-                minTestCases: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
-              },
-              closed,
-            ),
-          ),
+          allow: Type.Optional({ ...patternsOf('Hosts agents may be granted. Private addresses never.'), default: [] }),
         },
-        closed,
+        { ...closed, description: 'The ceiling over `grants.network`.' },
       ),
     ),
-    promotion: Type.Optional(
-      Type.Object(
-        {
-          toAgent: Type.Optional(
-            Type.Object(
-              {
-                minSuccessfulUses: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
-                minSuccessPercent: Type.Optional(Percent),
-                minDistinctInputs: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
-                minJudgeConfidencePercent: Type.Optional(Percent),
-                confidenceBound: Type.Optional(Type.Enum(['Rate', 'Wilson'])),
-                coolDown: Type.Optional(Duration),
-                requireHuman: Type.Optional(Type.Boolean()),
-              },
-              closed,
-            ),
-          ),
-          toShared: Type.Optional(
-            Type.Object(
-              {
-                minAgents: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-                gitOps: Type.Optional(
-                  Type.Object(
-                    {
-                      connection: Type.String({ maxLength: 63 }),
-                      branch: Type.String({ maxLength: 255 }),
-                      path: Type.String({ maxLength: 255 }),
-                    },
-                    closed,
-                  ),
-                ),
-              },
-              closed,
-            ),
-          ),
-        },
-        closed,
-      ),
-    ),
-    egress: Type.Optional(Type.Object({ allow: Type.Optional(Patterns) }, closed)),
-    quotas: Type.Optional(
-      Type.Object(
-        {
-          agents: Type.Optional(Type.Integer({ minimum: 0 })),
-          tokensPerHour: Type.Optional(Type.Integer({ minimum: 0 })),
-          tokensPerDay: Type.Optional(Type.Integer({ minimum: 0 })),
-          costPerDay: Type.Optional(Decimal),
-          costPerMonth: Type.Optional(Decimal),
-          cpu: Type.Optional(Cpu),
-          memory: Type.Optional(Bytes),
-        },
-        closed,
-      ),
-    ),
+    quotas: Type.Optional(Quotas),
     approvals: Type.Optional(
-      Type.Object({ timeout: Type.Optional(Duration), onTimeout: Type.Optional(Type.Enum(['Wait', 'Deny'])) }, closed),
+      Type.Object(
+        {
+          timeout: Type.Optional({ ...Duration, description: 'How long a question waits. Absent: for ever.' }),
+          onTimeout: Type.Optional(
+            Type.Enum(['Wait', 'Deny'], { default: 'Wait', description: 'What silence means. It never means yes.' }),
+          ),
+        },
+        { ...closed, description: 'Questions to people.' },
+      ),
     ),
     tainted: Type.Optional(
       Type.Object(
         {
-          deny: Type.Optional(
-            Type.Array(Type.Enum(['forge', 'promote', 'message', 'network']), {
-              maxItems: 4,
-              'x-kubernetes-list-type': 'set',
-            }),
-          ),
-          network: Type.Optional(Patterns),
+          deny: Type.Optional({
+            ...setOf(
+              Type.Enum(['forge', 'promote', 'message', 'network'], { description: 'What is taken away.' }),
+              4,
+              'What a session with untrusted content may not do.',
+            ),
+            default: ['forge', 'promote'],
+          }),
+          network: Type.Optional(patternsOf('The hosts such a session may still reach. Absent: as granted.')),
         },
-        closed,
+        { ...closed, description: 'Sessions that hold content of strangers.' },
       ),
     ),
-    suspend: Type.Optional(Type.Boolean()),
+    suspend: Type.Optional(
+      Type.Boolean({ default: false, description: 'The kill switch: stops every agent under this policy.' }),
+    ),
   },
   closed,
 );
 export type TrustPolicySpec = Static<typeof TrustPolicySpec>;
 
 export const TrustPolicyStatus = Type.Object(
-  { observedGeneration: Type.Optional(Type.Integer({ minimum: 0 })), conditions: Type.Optional(Conditions) },
+  {
+    observedGeneration: Type.Optional(ObservedGeneration),
+    agents: Type.Optional(count(0, 100_000, 'Agents under this policy.')),
+    conditions: Type.Optional(Conditions),
+  },
   closed,
 );
 export type TrustPolicyStatus = Static<typeof TrustPolicyStatus>;
