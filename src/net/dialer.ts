@@ -1,0 +1,114 @@
+/** Connections to addresses that were vetted, and to no other. */
+import { lookup } from 'node:dns/promises';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { TemperError } from '../lib/errors.ts';
+import { isPublicAddress } from './addresses.ts';
+import type { Target } from './targets.ts';
+
+export interface Network {
+  /** All addresses of a name. */
+  resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** A connected TCP socket to exactly this address. */
+  connect(address: string, port: number, signal: AbortSignal): Promise<Socket>;
+}
+
+export const systemNetwork: Network = {
+  async resolve(host) {
+    const found = await lookup(host, { all: true, order: 'verbatim' });
+    return found.map((entry) => entry.address);
+  },
+  connect(address, port, signal) {
+    return new Promise((resolve, reject) => {
+      const socket = connectTcp({ host: address, port });
+      const onAbort = (): void => {
+        socket.destroy();
+        reject(signal.reason as Error);
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      socket.once('connect', () => {
+        signal.removeEventListener('abort', onAbort);
+        socket.off('error', reject);
+        resolve(socket);
+      });
+      socket.once('error', reject);
+    });
+  },
+};
+
+/**
+ * The addresses to connect to, in order. One address inside is enough to refuse them all: the next answer could put it
+ * first. Throws TEMPER_FETCH_DENIED or TEMPER_FETCH_FAILED.
+ */
+export async function vetAddresses(target: Target, network: Network, signal: AbortSignal): Promise<readonly string[]> {
+  if (target.literal) return [target.host];
+  let addresses: readonly string[];
+  try {
+    addresses = await network.resolve(target.host, signal);
+  } catch (cause) {
+    throw new TemperError('TEMPER_FETCH_FAILED', `the host ${target.host} cannot be resolved`, { cause });
+  }
+  if (addresses.length === 0) {
+    throw new TemperError('TEMPER_FETCH_FAILED', `the host ${target.host} has no address`);
+  }
+  if (!addresses.every(isPublicAddress)) {
+    throw new TemperError('TEMPER_FETCH_DENIED', `the host ${target.host} resolves to an address that is not public`);
+  }
+  return addresses.slice(0, MAX_ADDRESSES);
+}
+
+const MAX_ADDRESSES = 4;
+
+/** A socket to the first address that answers; for https with the target's name as SNI and in the certificate. */
+export async function dial(
+  target: Target,
+  addresses: readonly string[],
+  network: Network,
+  signal: AbortSignal,
+  certificateAuthorities: readonly string[] | undefined,
+): Promise<Socket> {
+  let last: unknown;
+  for (const address of addresses) {
+    try {
+      const socket = await network.connect(address, target.port, signal);
+      return target.secure ? await secure(socket, target, signal, certificateAuthorities) : socket;
+    } catch (error) {
+      last = error;
+      if (signal.aborted) break;
+    }
+  }
+  throw last;
+}
+
+function secure(
+  socket: Socket,
+  target: Target,
+  signal: AbortSignal,
+  certificateAuthorities: readonly string[] | undefined,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const tls = connectTls({
+      socket,
+      // An address is no server name; its certificate is checked against the address all the same.
+      ...(target.literal ? { host: target.host } : { servername: target.host }),
+      ALPNProtocols: ['http/1.1'],
+      minVersion: 'TLSv1.2',
+      ...(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
+    });
+    const onAbort = (): void => {
+      tls.destroy();
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    tls.once('secureConnect', () => {
+      signal.removeEventListener('abort', onAbort);
+      tls.off('error', reject);
+      resolve(tls);
+    });
+    tls.once('error', (error) => {
+      signal.removeEventListener('abort', onAbort);
+      socket.destroy();
+      reject(error);
+    });
+  });
+}

@@ -1,0 +1,69 @@
+/** Which headers pass in either direction. Anything else could steer a proxy, a cache or the connection itself. */
+import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+
+const SENT: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-language',
+  'authorization',
+  'content-type',
+  'if-modified-since',
+  'if-none-match',
+  'user-agent',
+  'x-api-key',
+  'x-request-id',
+]);
+
+/** Meant for one host; not sent on to another. */
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key']);
+
+const RETURNED: ReadonlySet<string> = new Set([
+  'cache-control',
+  'content-language',
+  'content-type',
+  'date',
+  'etag',
+  'expires',
+  'last-modified',
+  'link',
+  'retry-after',
+  'x-request-id',
+]);
+
+const MAX_VALUE = 8_192;
+
+/** The request's headers in lower case. Throws TEMPER_FETCH_DENIED for one that may not be sent or holds a line break. */
+export function headersToSend(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const sent: Record<string, string> = { 'user-agent': 'temper' };
+  for (const [name, value] of Object.entries(headers)) {
+    const key = name.toLowerCase();
+    if (!SENT.has(key)) {
+      throw new TemperError(
+        'TEMPER_FETCH_DENIED',
+        `the header "${printable(name, 64)}" may not be sent; allowed are ${[...SENT].join(', ')}`,
+      );
+    }
+    if (value.length > MAX_VALUE || !/^[\t\x20-\x7e]*$/.test(value)) {
+      throw new TemperError('TEMPER_FETCH_DENIED', `the header ${key} is too long or holds a character it may not`);
+    }
+    sent[key] = value;
+  }
+  return { ...sent, 'accept-encoding': 'gzip, deflate, br' };
+}
+
+export function withoutCredentials(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !CREDENTIALS.has(name)));
+}
+
+export function headersToReturn(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string> {
+  const returned: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const key = name.toLowerCase();
+    const passes = RETURNED.has(key) || key.startsWith('x-ratelimit-');
+    if (!passes || value === undefined) continue;
+    returned[key] = (typeof value === 'string' ? value : value.join(', ')).slice(0, MAX_VALUE);
+  }
+  return returned;
+}
