@@ -22,7 +22,7 @@ export function createProgram(io: CliIo, finish: Finish): Command {
   const program = new Command('temper')
     .description('Agents that make their own tools, and a house that makes sure of them.')
     .exitOverride()
-    .configureOutput({ writeOut: io.out, writeErr: io.error })
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
     .showHelpAfterError('(see temper help)');
   addRun(program, io, finish);
   addState(program, io, finish);

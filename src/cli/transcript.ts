@@ -2,9 +2,13 @@ import { printable } from '../lib/escape.ts';
 import type { Json } from '../lib/json.ts';
 import type { AgentEvent, GateResult } from '../tools/events.ts';
 
-type Paint = (style: 'dim' | 'bold' | 'green' | 'red' | 'yellow' | 'cyan', text: string) => string;
+type Style = 'dim' | 'bold' | 'green' | 'red' | 'yellow' | 'cyan';
+type Paint = (style: Style, text: string) => string;
+type EventOf<K extends AgentEvent['type']> = Extract<AgentEvent, { type: K }>;
+type ForgeEvent = EventOf<'forge-start' | 'forge-gate' | 'forge-accepted' | 'forge-refused'>;
 
-const CODES = { dim: '2', bold: '1', green: '32', red: '31', yellow: '33', cyan: '36' } as const;
+const CODES: Record<Style, number> = { dim: 2, bold: 1, green: 32, red: 31, yellow: 33, cyan: 36 };
+const INDENT = ' '.repeat(13);
 
 export function painter(colour: boolean): Paint {
   return (style, text) => (colour ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text);
@@ -12,98 +16,123 @@ export function painter(colour: boolean): Paint {
 
 /**
  * Turns events into the lines a person reads: one line an event, aligned, nothing that hides what matters.
- * The gates of one forge share a line that is written when the forge ends.
+ * The gates of one forge share a line, written when the forge ends.
  */
 export class Transcript {
   readonly #agent: string;
   readonly #paint: Paint;
   readonly #write: (line: string) => void;
-  readonly #gates = new Map<string, GateResult[]>();
-  #text = '';
-  /** What was said before the calls that follow. */
-  #pendingSay: string | undefined;
+  readonly #forges: ForgeLines;
+  #introduced = false;
+  /** What the agent has said since its last tool call or turn. */
+  #said = '';
 
   constructor(agent: string, paint: Paint, write: (line: string) => void) {
     this.#agent = printable(agent, 40);
     this.#paint = paint;
     this.#write = write;
+    this.#forges = new ForgeLines(this.#agent, paint);
   }
 
   show(event: AgentEvent): void {
-    if (event.type === 'message') {
-      this.#text += event.text;
-      return;
-    }
-    if (event.type === 'turn-end' || event.type === 'tool-call') this.#flushText();
     const line = this.#lineFor(event);
-    if (line !== undefined) this.#write(line);
-  }
-
-  #flushText(): void {
-    const text = this.#text.trim();
-    this.#text = '';
-    if (text !== '') this.#pendingSay = text;
+    if (line !== undefined && line !== '') this.#write(line);
   }
 
   #lineFor(event: AgentEvent): string | undefined {
     switch (event.type) {
+      case 'message':
+        this.#said += event.text;
+        return undefined;
       case 'session-start':
-        return `Agent ${this.#paint('bold', this.#agent)} · model ${event.model} · policy ${event.policy} (level ${event.level})`;
+        return this.#introduction(event);
       case 'message-received':
         return `${this.#paint('cyan', '▸ You:')} ${printable(event.text, 2_000)}`;
       case 'tool-call':
-        return this.#say() + this.#call(event.tool, event.input);
+        return [this.#remark(), this.#call(event.tool, event.input)].filter((line) => line !== '').join('\n');
       case 'tool-result':
         return event.ok || event.tool === 'forge_tool'
           ? undefined
-          : this.#paint('red', `             ✗ ${printable(event.summary, 400)}`);
+          : this.#paint('red', `${INDENT}✗ ${printable(event.summary, 400)}`);
       case 'session-end':
-        this.#pendingSay = undefined;
-        return `${this.#paint('cyan', `◂ ${this.#agent}:`)} ${printable(event.reply, 20_000).replaceAll('\\n', '\n')}`;
-      case 'approval-requested':
-        return this.#paint(
-          'yellow',
-          `  waits for a person: ${event.tool} (risk ${event.risk}): ${printable(event.reason, 300)}\n    temper approve ${event.request} · temper deny ${event.request}`,
-        );
-      case 'approval-decided':
-        return `  ${event.request}: ${event.decision} by ${printable(event.by, 80)}`;
-      case 'warning':
-        return this.#paint('yellow', `  ! ${printable(event.message, 400)}`);
-      case 'error':
-        return this.#paint(
-          'red',
-          `  ✗ ${event.code} ${printable(event.message, 600)}${event.attempt > 1 ? ` (attempt ${event.attempt})` : ''}`,
-        );
+        return this.#reply(event.reply);
       case 'forge-start':
       case 'forge-gate':
       case 'forge-accepted':
       case 'forge-refused':
-        return this.#forge(event);
-      case 'promotion':
-      case 'demotion':
-        return this.#tier(event);
-      case 'message':
-      case 'reasoning':
-      case 'turn-start':
-      case 'turn-end':
-        return undefined;
+        return this.#forges.lineFor(event);
+      default:
+        return this.#notice(event);
     }
   }
 
-  #say(): string {
-    const text = this.#pendingSay;
-    this.#pendingSay = undefined;
-    return text === undefined ? '' : `  ${this.#agent}  ${this.#paint('dim', `“${printable(text, 300)}”`)}\n`;
+  #introduction({ model, policy, level }: EventOf<'session-start'>): string | undefined {
+    if (this.#introduced) return undefined;
+    this.#introduced = true;
+    return `Agent ${this.#paint('bold', this.#agent)} · model ${printable(model, 128)} · policy ${policy} (level ${level})`;
+  }
+
+  #remark(): string {
+    const text = this.#said.trim();
+    this.#said = '';
+    return text === '' ? '' : `  ${this.#agent}  ${this.#paint('dim', `“${printable(text, 300)}”`)}`;
   }
 
   #call(tool: string, input: Json): string {
     if (tool === 'forge_tool') return '';
-    return `  ${this.#agent}  ${'calls'.padEnd(7)} ${printable(tool, 63)}  ${this.#paint('dim', brief(input))}`;
+    const brief = JSON.stringify(input);
+    const shown = brief === '{}' ? '' : this.#paint('dim', printable(brief, 120));
+    return `  ${this.#agent}  ${'calls'.padEnd(7)} ${printable(tool, 63)}  ${shown}`.trimEnd();
   }
 
-  #forge(
-    event: Extract<AgentEvent, { type: 'forge-start' | 'forge-gate' | 'forge-accepted' | 'forge-refused' }>,
-  ): string | undefined {
+  #reply(text: string): string {
+    this.#said = '';
+    const lines = text.split('\n').map((line) => printable(line, 20_000));
+    return `${this.#paint('cyan', `◂ ${this.#agent}:`)} ${lines.join('\n')}`;
+  }
+
+  #notice(event: AgentEvent): string | undefined {
+    switch (event.type) {
+      case 'approval-requested':
+        return this.#paint(
+          'yellow',
+          `  waits for a person: ${printable(event.tool, 63)} (risk ${event.risk}): ${printable(event.reason, 300)}\n` +
+            `    temper approve ${event.request} --reason … · temper deny ${event.request} --reason …`,
+        );
+      case 'approval-decided':
+        return `  ${event.request}: ${event.decision} by ${printable(event.by, 80)}`;
+      case 'promotion':
+        return this.#promotion(event);
+      case 'demotion':
+        return this.#paint('red', `  ${printable(event.tool, 63)}  demoted: ${printable(event.reason, 300)}`);
+      case 'warning':
+        return this.#paint('yellow', `  ! ${printable(event.message, 400)}`);
+      case 'error':
+        return this.#paint('red', `  ✗ ${event.code}: ${printable(event.message, 600)}`);
+      default:
+        return undefined;
+    }
+  }
+
+  #promotion({ tool, state, to, note }: EventOf<'promotion'>): string | undefined {
+    if (state === 'Candidate') return undefined;
+    const outcome = state === 'Promoted' ? this.#paint('green', `→ tier ${to}`) : state;
+    return `  ${this.#paint('bold', printable(tool, 63))}  ${[printable(note, 300), outcome].filter((part) => part !== '').join(' ')}`;
+  }
+}
+
+/** The lines of forges. Several may run at once, so each keeps its own gates. */
+class ForgeLines {
+  readonly #agent: string;
+  readonly #paint: Paint;
+  readonly #gates = new Map<string, GateResult[]>();
+
+  constructor(agent: string, paint: Paint) {
+    this.#agent = agent;
+    this.#paint = paint;
+  }
+
+  lineFor(event: ForgeEvent): string | undefined {
     const tool = printable(event.tool, 63);
     switch (event.type) {
       case 'forge-start':
@@ -113,37 +142,27 @@ export class Transcript {
         this.#gates.get(event.tool)?.push(event.result);
         return undefined;
       case 'forge-accepted':
-        return `${this.#gateLine(event.tool)}\n             → ${tool}@${event.digest.slice('sha256:'.length, 'sha256:'.length + 8)}  tier ${event.tier}`;
+        return `${this.#gateLine(event.tool)}\n${INDENT}→ ${tool}@${shortDigest(event.digest)}  tier ${event.tier}`;
       case 'forge-refused':
-        return `${this.#gateLine(event.tool)}\n${this.#paint('red', indented(event.message))}\n             → told the agent, nothing registered`;
+        return `${this.#gateLine(event.tool)}\n${this.#paint('red', indented(event.message))}\n${INDENT}→ told the agent, nothing registered`;
     }
   }
 
   #gateLine(tool: string): string {
     const gates = (this.#gates.get(tool) ?? []).map(({ gate, passed, note }) => {
       const mark = passed ? this.#paint('green', '✓') : this.#paint('red', '✗');
-      return `${gate} ${note === '' ? '' : `${printable(note, 60)} `}${mark}`;
+      return [gate, printable(note, 60), mark].filter((part) => part !== '').join(' ');
     });
     this.#gates.delete(tool);
-    return `             ${gates.join('  ')}`;
+    return `${INDENT}${gates.join('  ')}`;
   }
+}
 
-  #tier(event: Extract<AgentEvent, { type: 'promotion' | 'demotion' }>): string {
-    const tool = printable(event.tool, 63);
-    if (event.type === 'demotion') return this.#paint('red', `  ${tool}  demoted: ${printable(event.reason, 300)}`);
-    const state = event.state === 'Promoted' ? this.#paint('green', `→ tier ${event.to}`) : event.state;
-    return `  ${this.#paint('bold', tool)}  ${printable(event.note, 300)}${event.note === '' ? '' : ' '}${state}`;
-  }
+function shortDigest(digest: string): string {
+  return digest.slice('sha256:'.length, 'sha256:'.length + 8);
 }
 
 function indented(text: string): string {
-  return printable(text, 1_200)
-    .split('\\n')
-    .map((line) => `             ${line}`)
-    .join('\n');
-}
-
-function brief(input: Json): string {
-  const text = printable(JSON.stringify(input), 120);
-  return text === '{}' ? '' : text;
+  const lines = text.slice(0, 1_200).split('\n');
+  return lines.map((line) => `${INDENT}${printable(line, 400)}`).join('\n');
 }

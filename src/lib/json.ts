@@ -60,3 +60,9 @@ export function jsonDepth(value: Json, limit = 1_000): number {
   }
   return depth;
 }
+
+/** The text found by following member names, or `fallback` when there is none. */
+export function textAt(value: Json | undefined, path: readonly string[], fallback = ''): string {
+  const found = path.reduce<Json | undefined>((current, key) => member(current, key), value);
+  return typeof found === 'string' ? found : fallback;
+}

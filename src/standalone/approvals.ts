@@ -3,7 +3,7 @@ import { sha256 } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Ids } from '../lib/ids.ts';
-import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, member, textAt } from '../lib/json.ts';
 import { remainingMilliseconds, type Op } from '../lib/operation.ts';
 import type { RecordStore } from '../lib/records.ts';
 import type { ApprovalDecision, Approvals, Ask } from '../tools/approvals.ts';
@@ -132,8 +132,8 @@ async function recordedDecision(records: RecordStore, id: string): Promise<Appro
   if (decision !== 'Approve' && decision !== 'Deny') return undefined;
   return {
     decision,
-    by: String(member(member(spec, 'approvedBy'), 'username') ?? 'unknown'),
-    reason: String(member(spec, 'reason') ?? ''),
+    by: textAt(spec, ['approvedBy', 'username'], 'unknown'),
+    reason: textAt(spec, ['reason']),
   };
 }
 

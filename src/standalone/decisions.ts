@@ -50,11 +50,11 @@ export async function applyDecisions(
 }
 
 function parseDecision(id: string, value: Json): PersonDecision {
-  if (!isJsonObject(value)) throw invalid(id);
-  const { verb, target, reason, by, time } = value;
+  const { verb, target, reason, by, time } = isJsonObject(value) ? value : {};
   if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote') throw invalid(id);
-  for (const text of [target, reason, by, time]) if (typeof text !== 'string') throw invalid(id);
-  return { id, verb, target: String(target), reason: String(reason), by: String(by), time: String(time) };
+  if (typeof target !== 'string' || typeof reason !== 'string') throw invalid(id);
+  if (typeof by !== 'string' || typeof time !== 'string') throw invalid(id);
+  return { id, verb, target, reason, by, time };
 }
 
 function invalid(id: string): TemperError {

@@ -128,7 +128,7 @@ async function attempt(
 /** A forged tool may be named with the digest it must have: `name@sha256:…`. */
 function lookUp(deps: InvokerDeps, name: string, caller: CallerContext): Tool {
   const view = deps.view(caller);
-  const [bare = '', pinned] = splitPin(name);
+  const [bare, pinned] = splitPin(name);
   const tool = view.find(bare);
   if (tool === undefined || (pinned !== undefined && tool.descriptor.forged?.digest !== pinned)) {
     throw notFound(bare, pinned, view);
