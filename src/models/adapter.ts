@@ -159,6 +159,7 @@ function openCall(provider: string, op: Op, clock: Clock): Call {
       retry: 'backoff',
       details: { provider },
     });
+  if (allowed <= 0) over.abort();
   // Rejects when the call is over before its deadline, which is the ordinary case.
   clock.sleep(allowed, done.signal).then(
     () => over.abort(),
