@@ -128,10 +128,12 @@ async function once(target: Target, hop: Hop, op: Op, options: SafeFetchOptions)
   const connecting = AbortSignal.any([op.signal, AbortSignal.timeout(CONNECT_TIMEOUT)]);
   const socket = await dial(target, addresses, network, connecting, options.certificateAuthorities);
   const agent = new Agent({
-    // The one connection that was vetted; whatever asks for another gets none.
+    // The one connection that was vetted; whatever asks for another gets none. An answer in the same tick is not heard.
     connect: (_ignored, callback) => {
-      if (socket.destroyed) callback(new Error('the connection is gone'), null);
-      else callback(null, socket);
+      queueMicrotask(() => {
+        if (socket.destroyed) callback(new Error('the connection is gone'), null);
+        else callback(null, socket);
+      });
     },
     headersTimeout: HEADERS_TIMEOUT,
     bodyTimeout: HEADERS_TIMEOUT,
