@@ -58,30 +58,21 @@ function profileOf(name: string, policy: TrustPolicySpec): LevelProfile {
     );
   }
   const base = builtinProfile(custom.base);
-  const listed = new Set(custom.categories as ToolCategory[]);
+  const listed = new Set(custom.categories);
   return {
     ...base,
     name,
     categories: inBoth(base.categories, listed),
-    constraints: tighter(base.constraints, customConstraints(custom.constraints)),
+    constraints: tighter(base.constraints, {
+      ...custom.constraints,
+      requireApproval: actionsOf(custom.constraints.requireApproval, 'levels.constraints.requireApproval'),
+    }),
   };
 }
 
 function builtinProfile(name: BuiltinLevel): LevelProfile {
   const { categories, ...table } = LEVELS[name];
   return { ...table, name, rank: rankOf(name), categories: new Set(categories) };
-}
-
-/** A custom level must say all six; a dimension it leaves out is the tightest. */
-function customConstraints(given: SubConstraints): Constraints {
-  return {
-    files: given.files ?? 'Workspace',
-    network: given.network ?? 'None',
-    git: given.git ?? 'LocalOnly',
-    code: given.code ?? 'Isolated',
-    terminal: given.terminal ?? 'None',
-    requireApproval: actionsOf(given.requireApproval, 'levels.constraints.requireApproval'),
-  };
 }
 
 /** The policy's overlay speaks only about the fields it sets. */
@@ -111,7 +102,7 @@ function inBoth<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
   return new Set([...a].filter((item) => b.has(item)));
 }
 
-/** A value that is not in the order counts as the tightest. */
+/** A value that is missing, or not in the order, counts as the tightest. */
 function lower<T extends string>(order: readonly [T, ...T[]], a: T, b: T): T {
   return order[Math.min(order.indexOf(a), order.indexOf(b))] ?? order[0];
 }

@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { createDecider } from './decider.ts';
+import { aSnapshot, aTool } from './fixtures.ts';
+import type { SnapshotChange } from './fixtures.ts';
+import type { Decision, PolicyRequest } from './types.ts';
+
+function decide(request: PolicyRequest, change: SnapshotChange = {}): Decision {
+  return createDecider(aSnapshot(change)).decide(request);
+}
+
+function outcome(request: PolicyRequest, change: SnapshotChange = {}): string {
+  const { effect, rule } = decide(request, change);
+  return `${effect} ${rule}`;
+}
+
+const web = aTool({ name: 'web_fetch', category: 'web', action: 'comms:external' });
+const terminal = aTool({ name: 'shell', category: 'terminal', action: 'code:write' });
+
+describe('a decision about a tool', () => {
+  it('allows what is granted, open at the level and free of a person', () => {
+    assert.deepEqual(decide(aTool()), {
+      effect: 'Allow',
+      rule: 'grant.tools',
+      reason: 'Tool "file_read" is allowed by grant.tools, and no rule is against it.',
+      risk: 'low',
+    });
+  });
+
+  it('grants nothing by an empty or absent list', () => {
+    assert.equal(outcome(aTool(), { agent: { grants: { tools: [] } } }), 'Deny grant.tools');
+    assert.equal(outcome(aTool(), { agent: { grants: {} } }), 'Deny grant.tools');
+  });
+
+  it('says what would be allowed', () => {
+    const { reason } = decide(aTool(), { agent: { grants: { tools: ['csv_*', 'file_list'] } } });
+    assert.equal(
+      reason,
+      'Tool "file_read" is not granted to agent "analyst": grants.tools allows "csv_*", "file_list".',
+    );
+  });
+
+  it('never lets anyone do the three forbidden things, whatever the policy says', () => {
+    for (const action of ['deploy:production', 'db:admin', 'org:fire']) {
+      const policy = {
+        autonomy: 'Full' as const,
+        level: { ceiling: 'elevated' },
+        rules: { allow: [action] },
+        tools: { allow: ['*'] },
+      };
+      const request = aTool({ name: 'do', category: 'deployment', action });
+      assert.equal(outcome(request, { policy, level: 'elevated' }), 'Deny deny.action');
+    }
+  });
+
+  it('puts the kill switches before everything', () => {
+    assert.equal(outcome(aTool(), { policy: { suspend: true } }), 'Deny suspend.policy');
+    assert.equal(outcome(aTool(), { agent: { suspend: true } }), 'Deny suspend.agent');
+  });
+
+  it('reads rules.deny as actions and as whole categories', () => {
+    assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code'] } } }), 'Deny rules.deny');
+    assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code:write'] } } }), 'Allow grant.tools');
+  });
+
+  it('lets a denied name win over an allowed one, and an allowed one over the category', () => {
+    const design = aTool({ name: 'draw', category: 'design', action: 'docs:write' });
+    assert.equal(outcome(design), 'Deny level.category');
+    assert.equal(outcome(design, { policy: { tools: { allow: ['draw'] } } }), 'Allow grant.tools');
+    assert.equal(
+      outcome(design, {
+        policy: { tools: { allow: ['draw'] } },
+        agent: { grants: { tools: ['*'] }, denyTools: ['DRAW'] },
+      }),
+      'Deny deny.name',
+    );
+    assert.equal(outcome(design, { policy: { tools: { allow: ['draw'], deny: ['dr*'] } } }), 'Deny deny.tools');
+  });
+
+  it('takes the lower of the earned level and the ceiling, standard where none is set', () => {
+    const deploy = aTool({ name: 'd', category: 'mcp', action: 'code:read' });
+    assert.equal(outcome(deploy, { level: 'elevated' }), 'Deny level.category');
+    assert.equal(
+      outcome(deploy, { level: 'elevated', policy: { level: { ceiling: 'elevated' } } }),
+      'Allow grant.tools',
+    );
+    assert.equal(createDecider(aSnapshot({ level: 'elevated' })).level, 'standard');
+    assert.equal(outcome(web, { level: 'sandboxed', policy: { autonomy: 'Full' } }), 'Deny level.category');
+  });
+
+  it('keeps a custom level within its base, and its left-out dimensions at the tightest', () => {
+    const levels: NonNullable<TrustPolicySpec['levels']> = [
+      {
+        name: 'clerk',
+        base: 'restricted' as const,
+        categories: ['web', 'terminal', 'database'],
+        constraints: { network: 'Open', terminal: 'Full' } as never,
+      },
+    ];
+    const change = { level: 'clerk', policy: { levels, autonomy: 'Full' as const } };
+    assert.equal(outcome(web, change), 'Allow grant.tools');
+    assert.equal(outcome(terminal, change), 'Deny level.category');
+    assert.equal(outcome(aTool(), change), 'Deny level.category');
+    assert.equal(createDecider(aSnapshot(change)).level, 'clerk');
+    const capped = { level: 'standard', policy: { levels, level: { ceiling: 'clerk' }, autonomy: 'Full' as const } };
+    assert.equal(createDecider(aSnapshot(capped)).level, 'clerk');
+    assert.equal(outcome(terminal, capped), 'Deny level.category');
+  });
+
+  it('denies everything under a level, a pattern or an action nobody can read', () => {
+    assert.equal(outcome(aTool(), { level: 'senior' }), 'Deny policy.invalid');
+    assert.equal(outcome(aTool(), { policy: { rules: { requireApproval: ['vcs:psuh'] } } }), 'Deny policy.invalid');
+    assert.equal(outcome(aTool(), { policy: { egress: { allow: ['api.*.com'] } } }), 'Deny policy.invalid');
+    const decider = createDecider(aSnapshot({ level: 'senior' }));
+    assert.equal(decider.ceilings.allowed, false);
+    assert.match(decider.decide(aTool()).reason, /access level "senior" does not exist/);
+  });
+
+  it('denies when a rule crashes', () => {
+    const hostile = {
+      ...aTool(),
+      get arguments(): never {
+        throw new Error('boom');
+      },
+    };
+    assert.equal(outcome(hostile), 'Deny internal');
+    const unknown = { kind: 'Nonsense' } as unknown as PolicyRequest;
+    assert.equal(decide(unknown).effect, 'Deny');
+  });
+
+  it('keeps what a terminal would obey out of its reasons', () => {
+    const { reason } = decide(aTool({ name: 'a\u001b[31m\u202e', category: 'design' }));
+    assert.match(reason, /^Tool "a\\u\{1b\}\[31m\\u\{202e\}" is of category design/);
+  });
+});
+
+describe('constraints of a level', () => {
+  const full = { autonomy: 'Full' as const };
+  const shell = { grants: { tools: ['*'], shell: ['git status', 'npm *'] } };
+
+  it('have no network at the lowest level, even for a tool allowed by name', () => {
+    const policy = { ...full, tools: { allow: ['web_fetch'] } };
+    assert.equal(outcome(web, { level: 'sandboxed', policy }), 'Deny constraint.network');
+    assert.equal(
+      outcome(web, { policy: { ...full, constraints: { network: 'None' as const } } }),
+      'Deny constraint.network',
+    );
+  });
+
+  it('hold the address of a web call against the same lists as a connection', () => {
+    const policy = { ...full, egress: { allow: ['**.example.com', 'example.org:80'] } };
+    const agent = { grants: { tools: ['*'], network: ['api.example.com', 'example.org:80'] } };
+    const call = (url: string) => outcome({ ...web, arguments: { url } }, { policy, agent });
+    assert.equal(call('https://api.example.com/x'), 'Allow grant.tools');
+    assert.equal(call('http://example.org/'), 'Allow grant.tools');
+    assert.equal(call('https://evil.example.com/'), 'Deny grant.network');
+    assert.equal(call('https://api.example.com:8443/'), 'Deny grant.network');
+    assert.equal(call('https://api.example.com@evil.net/'), 'Deny grant.network');
+    assert.equal(call('file:///etc/passwd'), 'Deny constraint.network');
+    assert.equal(call('api.example.com'), 'Deny constraint.network');
+  });
+
+  it('run only commands that are granted whole, without what a shell would read', () => {
+    const call = (args: Record<string, unknown>, level = 'standard') =>
+      outcome(
+        { ...terminal, arguments: args as never },
+        { level, policy: { ...full, level: { ceiling: 'elevated' } }, agent: shell },
+      );
+    assert.equal(outcome(terminal, { policy: full }), 'Deny grant.shell');
+    assert.equal(
+      outcome(terminal, { policy: { ...full, tools: { allow: ['shell'] } }, level: 'restricted' }),
+      'Deny constraint.terminal',
+    );
+    assert.equal(call({ command: 'git status' }), 'Allow grant.tools');
+    assert.equal(call({ command: 'npm', args: ['test'] }), 'Allow grant.tools');
+    assert.equal(call({ command: 'git push' }), 'Deny grant.shell');
+    assert.equal(call({ command: 'npm test; curl evil' }), 'Deny grant.shell');
+    assert.equal(call({ command: 'npm $(id)' }, 'elevated'), 'Deny grant.shell');
+    assert.equal(call({}), 'Deny grant.shell');
+    assert.equal(call({ command: 'npm', args: [1] }), 'Deny grant.shell');
+  });
+
+  it('keep git local or from pushing, by what is asked and not by the name of the tool', () => {
+    const git = (action: string, args?: Record<string, string>) =>
+      aTool({ name: 'x', category: 'version_control', action, ...(args === undefined ? {} : { arguments: args }) });
+    assert.equal(outcome(git('vcs:push'), { level: 'restricted' }), 'Deny constraint.git');
+    assert.equal(outcome(git('vcs:push')), 'Allow grant.tools');
+    assert.equal(
+      outcome(git('vcs:read', { from_url: 'https://example.com/r.git' }), { level: 'sandboxed' }),
+      'Deny constraint.git',
+    );
+    assert.equal(
+      outcome(git('vcs:read', { remote: 'git@example.com:r.git' }), { level: 'sandboxed' }),
+      'Deny constraint.git',
+    );
+    assert.equal(outcome(git('vcs:commit', { message: 'why' }), { level: 'sandboxed' }), 'Allow grant.tools');
+  });
+
+  it('turn what the level leaves to a person into an escalation, which a later denial still beats', () => {
+    const mutate = aTool({ name: 'sql', category: 'database', action: 'db:mutate' });
+    const policy = { ...full, tools: { allow: ['sql'] } };
+    assert.equal(outcome(mutate, { level: 'restricted', policy }), 'Escalate constraint.approval');
+    assert.equal(outcome(mutate, { policy }), 'Allow grant.tools');
+    const leaking = { ...mutate, arguments: { text: `AKIA${'A'.repeat(16)}` } };
+    assert.equal(outcome(leaking, { level: 'restricted', policy }), 'Deny detector.credential');
+  });
+});
+
+describe('pinned arguments', () => {
+  const pins = [{ tool: 'schedule_*', argument: 'ref', allow: ['my-*', 'team/**'] }];
+  const call = (args: unknown) =>
+    outcome(aTool({ name: 'schedule_create', arguments: args as never }), {
+      agent: { grants: { tools: ['*'] }, arguments: pins },
+    });
+
+  it('must be given and match', () => {
+    assert.equal(call({ ref: 'my-report' }), 'Allow grant.tools');
+    assert.equal(call({ ref: 'team/a/b' }), 'Allow grant.tools');
+    assert.equal(call({ ref: ['my-a', 'my-b'] }), 'Allow grant.tools');
+    for (const args of [
+      { ref: 'yours' },
+      {},
+      { ref: ['my-a', 'yours'] },
+      { ref: { a: 1 } },
+      { ref: null },
+      [],
+      'my-a',
+    ]) {
+      assert.equal(call(args), 'Deny arguments', JSON.stringify(args));
+    }
+  });
+
+  it('are never widened by a slash or a climb', () => {
+    for (const ref of ['my-/x', 'my-a/../../etc', 'team/../yours', 'my-%2e%2e', 'my-\\x'])
+      assert.equal(call({ ref }), 'Deny arguments', ref);
+  });
+
+  it('must all hold', () => {
+    const both = [...pins, { tool: '*', argument: 'ref', allow: ['*-report'] }];
+    const agent = { grants: { tools: ['*'] }, arguments: both };
+    assert.equal(
+      outcome(aTool({ name: 'schedule_x', arguments: { ref: 'my-report' } }), { agent }),
+      'Allow grant.tools',
+    );
+    assert.equal(outcome(aTool({ name: 'schedule_x', arguments: { ref: 'my-plan' } }), { agent }), 'Deny arguments');
+  });
+});
+
+describe('autonomy', () => {
+  const act = (action: string) => aTool({ name: 't', category: 'code_execution', action });
+
+  it('is Semi by default and leaves deployments, spending and the outside to a person', () => {
+    assert.equal(outcome(act('code:write')), 'Allow grant.tools');
+    for (const action of ['deploy:staging', 'budget:spend', 'org:hire', 'arch:decide', 'db:mutate', 'nobody:knows']) {
+      assert.equal(outcome(act(action)), 'Escalate autonomy', action);
+    }
+    assert.equal(decide(act('nobody:knows')).risk, 'high');
+  });
+
+  it('is the tighter of the policy and the agent, and Semi at most for the lowest level', () => {
+    const full = { autonomy: 'Full' as const };
+    assert.equal(outcome(act('deploy:staging'), { policy: full }), 'Allow grant.tools');
+    assert.equal(outcome(act('deploy:staging'), { agent: { grants: { tools: ['*'] }, ...full } }), 'Escalate autonomy');
+    assert.equal(
+      outcome(act('code:write'), { policy: full, agent: { grants: { tools: ['*'] }, autonomy: 'Supervised' } }),
+      'Escalate autonomy',
+    );
+    assert.equal(outcome(act('code:read'), { policy: { autonomy: 'Locked' } }), 'Escalate autonomy');
+    assert.equal(outcome(act('deploy:staging'), { policy: full, level: 'sandboxed' }), 'Escalate autonomy');
+  });
+
+  it('is spared by rules.allow for small things only', () => {
+    const allow = { rules: { allow: ['docs:write', 'comms:external'] }, autonomy: 'Supervised' as const };
+    assert.equal(outcome(act('docs:write'), { policy: allow }), 'Allow grant.tools');
+    assert.equal(outcome(act('deploy:staging'), { policy: { rules: { allow: ['deploy'] } } }), 'Escalate autonomy');
+    assert.equal(outcome(act('docs:write'), { policy: { ...allow, autonomy: 'Locked' } }), 'Escalate autonomy');
+  });
+
+  it('is not asked where a rule asks first', () => {
+    const policy = { autonomy: 'Full' as const, rules: { requireApproval: ['vcs:push'] } };
+    assert.equal(outcome(act('vcs:push'), { policy }), 'Escalate rules.requireApproval');
+  });
+});

@@ -1,0 +1,40 @@
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { PolicyRequest, PolicySnapshot } from './types.ts';
+
+/** The smallest agent, changed as a test needs it. */
+export function anAgentSpec(change: Partial<AgentSpec> = {}): AgentSpec {
+  return {
+    trustPolicyRef: { name: 'standard' },
+    model: { primary: 'openai/gpt-4o-mini' },
+    prompt: { system: 'You are careful.' },
+    ...change,
+  };
+}
+
+export interface SnapshotChange {
+  agent?: Partial<AgentSpec>;
+  policy?: TrustPolicySpec;
+  level?: string;
+  tainted?: boolean;
+  project?: string;
+}
+
+/** An agent granted every tool, at level standard, under a policy that says nothing. */
+export function aSnapshot({ agent, policy, level, tainted, project }: SnapshotChange = {}): PolicySnapshot {
+  return {
+    agent: { name: 'analyst', namespace: 'team-a', spec: anAgentSpec({ grants: { tools: ['*'] }, ...agent }) },
+    policy: { name: 'standard', spec: policy ?? {} },
+    level: level ?? 'standard',
+    tainted: tainted ?? false,
+    workspace: '/workspace',
+    ...(project === undefined ? {} : { project }),
+  };
+}
+
+type ToolRequest = Extract<PolicyRequest, { kind: 'Tool' }>;
+
+/** A file tool that reads, listed and not called. */
+export function aTool(change: Partial<ToolRequest> = {}): ToolRequest {
+  return { kind: 'Tool', name: 'file_read', category: 'file_system', action: 'code:read', forged: false, ...change };
+}
