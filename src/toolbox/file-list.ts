@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import type { Json } from '../lib/json.ts';
+import { compilePattern, matches } from '../policy/patterns.ts';
+import type { Tool, ToolDescriptor } from '../tools/contract.ts';
+import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import { optionalText } from './input.ts';
+import { realFolder } from './places.ts';
+import { countLines, readText } from './text-files.ts';
+import { type Found, walk } from './walk.ts';
+
+const MAXIMUM_ENTRIES = 500;
+/** Lines are counted for the first files only, up to so many bytes in all. */
+const COUNTED_BYTES = 16 * 1_048_576;
+
+const DESCRIPTOR: ToolDescriptor = {
+  name: 'file_list',
+  description:
+    'List a folder: names, types, sizes in bytes, and line counts of text files. With a pattern such as "*.csv" or "**/*.json" list the matching files, at any depth when it holds "/".',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      path: {
+        type: 'string',
+        description: 'Folder, relative to the workspace; the workspace when absent',
+        maxLength: 4096,
+      },
+      glob: {
+        type: 'string',
+        description: '"*" stands for any characters but "/", "**" for any folders',
+        minLength: 1,
+        maxLength: 256,
+      },
+    },
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: {
+      path: { type: 'string' },
+      entries: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            path: { type: 'string' },
+            type: { type: 'string' },
+            bytes: { type: 'integer' },
+            lines: { type: 'integer' },
+          },
+          required: ['path', 'type', 'bytes'],
+          additionalProperties: false,
+        },
+      },
+      complete: { type: 'boolean' },
+    },
+    required: ['path', 'entries', 'complete'],
+    additionalProperties: false,
+  },
+  category: 'file_system',
+  action: 'code:read',
+  sideEffects: false,
+  locality: 'Local',
+};
+
+/** Names the files below a folder. */
+export function fileListTool(deps: ToolboxDeps): Tool {
+  return {
+    descriptor: DESCRIPTOR,
+    async call(input, context) {
+      const path = optionalText(input, 'path') ?? '.';
+      const glob = optionalText(input, 'glob');
+      const roots = deps.roots ?? [deps.workspace];
+      if (path !== '.') assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
+      const { found, complete } = await walk(
+        await realFolder(path, deps.workspace, roots),
+        glob?.includes('/') ?? false,
+        context.op.signal,
+      );
+      const wanted = glob === undefined ? found : onlyMatching(found, glob);
+      const entries = await described(deps, path, wanted.slice(0, MAXIMUM_ENTRIES));
+      return { path, entries, complete: complete && wanted.length <= MAXIMUM_ENTRIES };
+    },
+  };
+}
+
+/** A pattern asks for files; without one, folders are told too. Throws TEMPER_PATTERN_INVALID. */
+export function onlyMatching(found: Found[], glob: string): Found[] {
+  const pattern = compilePattern(glob, 'path');
+  return found.filter((entry) => entry.type === 'file' && matches(pattern, entry.path));
+}
+
+async function described(deps: ToolboxDeps, folder: string, found: Found[]): Promise<Json[]> {
+  const roots = deps.roots ?? [deps.workspace];
+  let budget = COUNTED_BYTES;
+  const entries: Json[] = [];
+  for (const entry of found) {
+    const path = folder === '.' ? entry.path : join(folder, entry.path);
+    const plain = { path, type: entry.type, bytes: entry.bytes };
+    const counted = entry.type === 'file' && entry.bytes <= budget;
+    const text = counted ? await readText(path, deps.workspace, roots) : undefined;
+    if (text !== undefined) budget -= entry.bytes;
+    entries.push(text === undefined ? plain : { ...plain, lines: countLines(text) });
+  }
+  return entries;
+}

@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import { lstat, open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hasErrno, TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import type { Tool } from '../tools/contract.ts';
+import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import { requiredText } from './input.ts';
+import { placeToWrite } from './places.ts';
+
+const MAXIMUM_CHARACTERS = 1_048_576;
+
+/** Writes a text file below the workspace: whole or not at all. */
+export function fileWriteTool(deps: ToolboxDeps): Tool {
+  return {
+    descriptor: {
+      name: 'file_write',
+      description:
+        'Write a UTF-8 text file below the workspace, replacing what it held. Missing folders are made. Gives {path, bytes, created}.',
+      inputSchema: {
+        type: 'object',
+        properties: {
+          path: { type: 'string', description: 'Relative to the workspace', minLength: 1, maxLength: 4096 },
+          text: { type: 'string', maxLength: MAXIMUM_CHARACTERS },
+        },
+        required: ['path', 'text'],
+        additionalProperties: false,
+      },
+      outputSchema: {
+        type: 'object',
+        properties: { path: { type: 'string' }, bytes: { type: 'integer' }, created: { type: 'boolean' } },
+        required: ['path', 'bytes', 'created'],
+        additionalProperties: false,
+      },
+      category: 'file_system',
+      action: 'code:write',
+      sideEffects: true,
+      locality: 'Local',
+    },
+    async call(input, context) {
+      const path = requiredText(input, 'path');
+      assertAllowed(deps, context, { kind: 'File', path, access: 'write' });
+      const { folder, name } = await placeToWrite(path, deps.workspace);
+      const content = requiredText(input, 'text');
+      const created = !(await existsAsFile(join(folder, name), path));
+      await replace(folder, name, content);
+      return { path, bytes: Buffer.byteLength(content), created };
+    },
+  };
+}
+
+async function existsAsFile(place: string, path: string): Promise<boolean> {
+  try {
+    if ((await lstat(place)).isFile()) return true;
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+  throw new TemperError(
+    'TEMPER_FILE_DENIED',
+    `"${printable(path, 200)}" is a folder, a link or a device; only files are replaced`,
+  );
+}
+
+/** Beside its place first, so that a reader sees the old text or the new one and a crash leaves the old. */
+async function replace(folder: string, name: string, content: string): Promise<void> {
+  const temporary = join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
+  try {
+    const handle = await open(temporary, 'wx', 0o600);
+    try {
+      await handle.writeFile(content);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, join(folder, name));
+  } catch (cause) {
+    await rm(temporary, { force: true });
+    throw new TemperError('TEMPER_FILE_FAILED', `"${printable(name, 200)}" cannot be written`, { cause });
+  }
+}

@@ -1,0 +1,81 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path';
+import { hasErrno, TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+
+const MAXIMUM_PATH = 4_096;
+
+/** Is `path` the folder itself or below it? Both absolute and resolved. */
+function isWithin(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/** The absolute form of a path as it was written. Throws TEMPER_FILE_DENIED for what no path is or what leaves the roots. */
+export function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
+  if (path.includes('\0') || path.length > MAXIMUM_PATH) {
+    throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is not a path`);
+  }
+  const written = resolve(workspace, path);
+  if (!roots.some((root) => isWithin(resolve(root), written))) throw outside(path);
+  return written;
+}
+
+/** Where a folder really is. Throws TEMPER_FILE_DENIED when a link leads out of the roots, TEMPER_FILE_FAILED when there is none. */
+export async function realFolder(path: string, workspace: string, roots: readonly string[]): Promise<string> {
+  const written = writtenPath(path, workspace, roots);
+  let real: string;
+  try {
+    real = await realpath(written);
+  } catch (cause) {
+    const reason = hasErrno(cause, 'ENOENT') ? 'does not exist' : 'cannot be read';
+    throw new TemperError('TEMPER_FILE_FAILED', `"${printable(path, 200)}" ${reason}`, { cause });
+  }
+  for (const root of roots) {
+    const realRoot = await realpath(root).catch(() => undefined);
+    if (realRoot !== undefined && isWithin(realRoot, real)) return real;
+  }
+  throw outside(path);
+}
+
+/**
+ * The real folder and the name of a file to be written below the workspace; folders that are missing are made.
+ * A link on the way that leads out is refused before anything is made.
+ */
+export async function placeToWrite(path: string, workspace: string): Promise<{ folder: string; name: string }> {
+  const written = writtenPath(path, workspace, [workspace]);
+  const home = await realpath(workspace);
+  if (written === resolve(workspace)) {
+    throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is the workspace itself; name a file in it`);
+  }
+  const folder = dirname(written);
+  const existing = await nearestExisting(folder);
+  if (!isWithin(home, existing.real)) throw outside(path);
+  const target = resolve(existing.real, relative(existing.written, folder));
+  await mkdir(target, { recursive: true });
+  // Looked at again as the disk has it now.
+  const real = await realpath(target);
+  if (!isWithin(home, real)) throw outside(path);
+  return { folder: real, name: basename(written) };
+}
+
+async function nearestExisting(folder: string): Promise<{ written: string; real: string }> {
+  let written = folder;
+  for (;;) {
+    try {
+      return { written, real: await realpath(written) };
+    } catch (cause) {
+      if (!hasErrno(cause, 'ENOENT')) {
+        throw new TemperError('TEMPER_FILE_FAILED', `"${printable(folder, 200)}" cannot be reached`, { cause });
+      }
+      written = dirname(written);
+    }
+  }
+}
+
+function outside(path: string): TemperError {
+  return new TemperError(
+    'TEMPER_FILE_DENIED',
+    `"${printable(path, 200)}" lies outside the allowed folders; use a path below the workspace`,
+  );
+}

@@ -1,0 +1,92 @@
+import { join } from 'node:path';
+import type { Json } from '../lib/json.ts';
+import type { Tool, ToolDescriptor } from '../tools/contract.ts';
+import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import { onlyMatching } from './file-list.ts';
+import { optionalText, requiredText } from './input.ts';
+import { realFolder } from './places.ts';
+import { readText } from './text-files.ts';
+import { walk } from './walk.ts';
+
+const MAXIMUM_MATCHES = 200;
+const LINE_CHARACTERS = 300;
+const SEARCHED_BYTES = 64 * 1_048_576;
+
+const DESCRIPTOR: ToolDescriptor = {
+  name: 'text_search',
+  description:
+    'Find the lines of text files that hold a given text, letter by letter (no patterns in the text). Gives at most 200 {path, line, text}.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      text: { type: 'string', minLength: 1, maxLength: 1000 },
+      path: { type: 'string', description: 'Folder to search; the workspace when absent', maxLength: 4096 },
+      glob: {
+        type: 'string',
+        description: 'Which files, such as "**/*.csv"; all when absent',
+        minLength: 1,
+        maxLength: 256,
+      },
+    },
+    required: ['text'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: {
+      matches: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { path: { type: 'string' }, line: { type: 'integer' }, text: { type: 'string' } },
+          required: ['path', 'line', 'text'],
+          additionalProperties: false,
+        },
+      },
+      complete: { type: 'boolean' },
+    },
+    required: ['matches', 'complete'],
+    additionalProperties: false,
+  },
+  category: 'file_system',
+  action: 'code:read',
+  sideEffects: false,
+  locality: 'Local',
+};
+
+/** Finds lines that hold a text, as it is. */
+export function textSearchTool(deps: ToolboxDeps): Tool {
+  return {
+    descriptor: DESCRIPTOR,
+    async call(input, context) {
+      const path = optionalText(input, 'path') ?? '.';
+      const glob = optionalText(input, 'glob') ?? '**';
+      const roots = deps.roots ?? [deps.workspace];
+      if (path !== '.') assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
+      const { found, complete } = await walk(await realFolder(path, deps.workspace, roots), true, context.op.signal);
+      const files = onlyMatching(found, glob).map((file) => ({
+        ...file,
+        path: path === '.' ? file.path : join(path, file.path),
+      }));
+      const wanted = requiredText(input, 'text');
+      const matches: Json[] = [];
+      let budget = SEARCHED_BYTES;
+      for (const file of files) {
+        context.op.signal.throwIfAborted();
+        budget -= file.bytes;
+        if (budget < 0 || matches.length >= MAXIMUM_MATCHES) return { matches, complete: false };
+        const content = await readText(file.path, deps.workspace, roots);
+        if (content !== undefined) addMatches(matches, file.path, content, wanted);
+      }
+      return { matches, complete: complete && matches.length < MAXIMUM_MATCHES };
+    },
+  };
+}
+
+function addMatches(matches: Json[], path: string, content: string, wanted: string): void {
+  if (!content.includes(wanted)) return;
+  for (const [index, line] of content.split('\n').entries()) {
+    if (matches.length >= MAXIMUM_MATCHES) return;
+    if (line.includes(wanted)) matches.push({ path, line: index + 1, text: line.slice(0, LINE_CHARACTERS) });
+  }
+}

@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { type ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import type { PolicyRequest } from '../policy/types.ts';
+import type { CallContext } from '../tools/contract.ts';
+import { createSchemaCompiler } from '../tools/schemas.ts';
+import { createToolbox } from './toolbox.ts';
+
+const folders: string[] = [];
+after(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
+
+const context: CallContext = {
+  agent: 'analyst',
+  namespace: 'team-a',
+  session: 's-1',
+  rootMessage: 'root',
+  stack: [],
+  op: { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key: 'key' },
+  invoke: () => Promise.reject(new Error('not called')),
+};
+
+interface World {
+  workspace: string;
+  /** Beside the workspace; nobody may go there. */
+  outside: string;
+  call(tool: string, input: Json): Promise<Json>;
+  asked: PolicyRequest[];
+}
+
+async function aWorld(deny: (request: PolicyRequest) => boolean = () => false): Promise<World> {
+  const base = await mkdtemp(join(tmpdir(), 'temper-toolbox-'));
+  folders.push(base);
+  const workspace = join(base, 'workspace');
+  const outside = join(base, 'outside');
+  await mkdir(join(workspace, 'data', 'deep'), { recursive: true });
+  await mkdir(outside);
+  await writeFile(join(outside, 'secret.txt'), 'secret');
+  await writeFile(join(workspace, 'data', 'a.csv'), 'x,y\n1,2\n3,4');
+  await writeFile(join(workspace, 'data', 'deep', 'b.csv'), 'x\nneedle (a+)+$\n');
+  await writeFile(join(workspace, 'data', 'picture'), Buffer.from([0, 1, 2, 0x0a]));
+  await symlink(outside, join(workspace, 'way-out'));
+  await symlink(join(outside, 'secret.txt'), join(workspace, 'data', 'link.csv'));
+  await symlink(join(outside, 'new.txt'), join(workspace, 'dangling'));
+  const asked: PolicyRequest[] = [];
+  const tools = createToolbox({
+    workspace,
+    clock: systemClock,
+    decide: (_, request) => {
+      asked.push(request);
+      return { effect: deny(request) ? 'Deny' : 'Allow', rule: 'test', reason: 'denied by the test', risk: 'low' };
+    },
+  });
+  return {
+    workspace,
+    outside,
+    asked,
+    async call(name, input) {
+      const tool = tools.find((found) => found.descriptor.name === name);
+      assert.ok(tool, name);
+      const schemas = createSchemaCompiler();
+      assert.deepEqual(schemas.check(tool.descriptor.inputSchema)(input), []);
+      const output = await tool.call(input, context);
+      assert.deepEqual(schemas.check(tool.descriptor.outputSchema ?? {})(output), [], 'output schema');
+      return output;
+    },
+  };
+}
+
+async function refused(work: Promise<unknown>, code: ErrorCode, about = ''): Promise<void> {
+  await assert.rejects(work, (error) => isTemperError(error, code), about);
+}
+
+describe('file_read', () => {
+  it('gives the text with the size of the whole file', async () => {
+    const { call } = await aWorld();
+    assert.deepEqual(await call('file_read', { path: 'data/a.csv' }), {
+      path: 'data/a.csv',
+      text: 'x,y\n1,2\n3,4',
+      bytes: 11,
+      lines: 3,
+    });
+  });
+  it('gives a range of lines', async () => {
+    const { call } = await aWorld();
+    const read = async (range: Record<string, Json>): Promise<unknown> => {
+      const answer = await call('file_read', { path: 'data/a.csv', ...range });
+      return (answer as { text: string }).text;
+    };
+    assert.equal(await read({ firstLine: 2, lineCount: 1 }), '1,2\n');
+    assert.equal(await read({ firstLine: 3 }), '3,4');
+    assert.equal(await read({ firstLine: 9, lineCount: 9 }), '');
+  });
+  it('refuses what lies outside, is a folder, is no text, or is missing', async () => {
+    const { call, outside } = await aWorld();
+    for (const path of ['../outside/secret.txt', join(outside, 'secret.txt'), 'way-out/secret.txt', 'data/link.csv']) {
+      await refused(call('file_read', { path }), 'TEMPER_FILE_DENIED', path);
+    }
+    for (const path of ['data', 'data/picture', 'data/none']) {
+      await refused(call('file_read', { path }), 'TEMPER_FILE_FAILED', path);
+    }
+  });
+  it('refuses a file above one mebibyte', async () => {
+    const { call, workspace } = await aWorld();
+    await writeFile(join(workspace, 'big'), 'x'.repeat(1_048_577));
+    await refused(call('file_read', { path: 'big' }), 'TEMPER_FILE_FAILED');
+  });
+  it('asks the policy first', async () => {
+    const { call, asked } = await aWorld(() => true);
+    await refused(call('file_read', { path: 'data/a.csv' }), 'TEMPER_POLICY_DENIED');
+    assert.deepEqual(asked, [{ kind: 'File', path: 'data/a.csv', access: 'read' }]);
+  });
+});
+
+describe('file_list', () => {
+  it('lists a folder with types, sizes and line counts', async () => {
+    const { call } = await aWorld();
+    assert.deepEqual(await call('file_list', { path: 'data' }), {
+      path: 'data',
+      complete: true,
+      entries: [
+        { path: 'data/a.csv', type: 'file', bytes: 11, lines: 3 },
+        { path: 'data/deep', type: 'folder', bytes: 0 },
+        { path: 'data/link.csv', type: 'link', bytes: 0 },
+        { path: 'data/picture', type: 'file', bytes: 4 },
+      ],
+    });
+  });
+  it('finds files by pattern, at any depth when it names folders', async () => {
+    const { call } = await aWorld();
+    const names = async (input: Json): Promise<string[]> => {
+      const { entries } = (await call('file_list', input)) as { entries: { path: string }[] };
+      return entries.map((entry) => entry.path);
+    };
+    assert.deepEqual(await names({ glob: '**/*.csv' }), ['data/a.csv', 'data/deep/b.csv']);
+    assert.deepEqual(await names({ path: 'data', glob: '*.csv' }), ['data/a.csv']);
+    assert.deepEqual(await names({ glob: '*.csv' }), []);
+  });
+  it('follows no link and leaves no root', async () => {
+    const { call } = await aWorld();
+    const { entries } = (await call('file_list', { glob: '**' })) as { entries: { path: string }[] };
+    assert.ok(!entries.some((entry) => entry.path.includes('secret')));
+    for (const path of ['..', '../outside', 'way-out'])
+      await refused(call('file_list', { path }), 'TEMPER_FILE_DENIED', path);
+  });
+  it('is done in time with a pattern made to be slow', async () => {
+    const { call, workspace } = await aWorld();
+    await writeFile(join(workspace, 'a'.repeat(200)), '');
+    await call('file_list', { glob: `${'*a'.repeat(100)}b` });
+  });
+});
+
+describe('file_write', () => {
+  it('writes, makes folders, replaces, and leaves nothing else behind', async () => {
+    const { call, workspace } = await aWorld();
+    assert.deepEqual(await call('file_write', { path: 'out/new/file.txt', text: 'é' }), {
+      path: 'out/new/file.txt',
+      bytes: 2,
+      created: true,
+    });
+    assert.deepEqual(await call('file_write', { path: 'out/new/file.txt', text: '' }), {
+      path: 'out/new/file.txt',
+      bytes: 0,
+      created: false,
+    });
+    assert.deepEqual(await readdir(join(workspace, 'out/new')), ['file.txt']);
+  });
+  it('never writes outside the workspace, by name or by link', async () => {
+    const { call, outside } = await aWorld();
+    const paths = [
+      '../outside/x',
+      join(outside, 'x'),
+      'way-out/x',
+      'way-out/deep/er/x',
+      'dangling',
+      '.',
+      'data/..',
+      'a\0b',
+    ];
+    for (const path of paths) await refused(call('file_write', { path, text: 'x' }), 'TEMPER_FILE_DENIED', path);
+    assert.deepEqual(await readdir(outside), ['secret.txt']);
+    assert.equal(await readFile(join(outside, 'secret.txt'), 'utf8'), 'secret');
+  });
+  it('replaces files only', async () => {
+    const { call, workspace } = await aWorld();
+    await refused(call('file_write', { path: 'data', text: 'x' }), 'TEMPER_FILE_DENIED');
+    await refused(call('file_write', { path: 'data/link.csv', text: 'x' }), 'TEMPER_FILE_DENIED');
+    assert.ok((await lstat(join(workspace, 'data/link.csv'))).isSymbolicLink());
+  });
+  it('asks the policy first', async () => {
+    const { call, asked } = await aWorld(({ kind }) => kind === 'File');
+    await refused(call('file_write', { path: 'x', text: '' }), 'TEMPER_POLICY_DENIED');
+    assert.deepEqual(asked, [{ kind: 'File', path: 'x', access: 'write' }]);
+  });
+});
+
+describe('text_search', () => {
+  it('finds a text letter by letter', async () => {
+    const { call } = await aWorld();
+    assert.deepEqual(await call('text_search', { text: '(a+)+$' }), {
+      matches: [{ path: 'data/deep/b.csv', line: 2, text: 'needle (a+)+$' }],
+      complete: true,
+    });
+    assert.deepEqual(await call('text_search', { text: 'secret' }), { matches: [], complete: true });
+    assert.deepEqual(await call('text_search', { text: 'needle', path: 'data', glob: '*.csv' }), {
+      matches: [],
+      complete: true,
+    });
+  });
+  it('stops at two hundred and says so', async () => {
+    const { call, workspace } = await aWorld();
+    await writeFile(join(workspace, 'many'), 'hit\n'.repeat(1_000));
+    const { matches, complete } = (await call('text_search', { text: 'hit' })) as {
+      matches: Json[];
+      complete: boolean;
+    };
+    assert.deepEqual([matches.length, complete], [200, false]);
+  });
+});
+
+describe('time_now', () => {
+  it('gives the time twice the same', async () => {
+    const { call } = await aWorld();
+    const { utc, epochMilliseconds } = (await call('time_now', {})) as { utc: string; epochMilliseconds: number };
+    assert.equal(Date.parse(utc), epochMilliseconds);
+  });
+});
