@@ -40,6 +40,8 @@ export interface Candidate {
   artifact: ToolArtifact;
   digest: Digest;
   evidence: ForgeEvidence;
+  /** The gates it passed on the author's side, for the record; nothing rests on them. */
+  gates?: readonly GateResult[];
 }
 
 /** A judge's opinion. It can only take away. */

@@ -6,12 +6,15 @@ import type { ForgeRequest, Implementation, TestCase } from '../request.ts';
 
 /** The tool rung of the timeout ladder; what a composed tool may take as a whole. Its steps have limits of their own. */
 const COMPOSE_DURATION = '60s';
+/** What a tool may use where its request asks for nothing and the ceilings allow more. */
+const DURATION_MILLISECONDS = 5_000;
+const MEMORY_BYTES = 134_217_728;
 
 /** Makes the artifact: canonical JSON texts, dependencies pinned by digest, limits from the ceilings where none are asked for. */
 export function buildArtifact(request: ForgeRequest, ceilings: ForgeCeilings, view: ToolView): ToolArtifact {
   const { implementation, limits } = request;
-  const duration =
-    implementation.mode === 'Compose' ? COMPOSE_DURATION : durationText(Math.max(1, ceilings.durationMilliseconds));
+  const milliseconds = Math.min(DURATION_MILLISECONDS, ceilings.durationMilliseconds);
+  const duration = implementation.mode === 'Compose' ? COMPOSE_DURATION : durationText(milliseconds);
   return {
     name: request.name,
     description: request.description,
@@ -20,7 +23,10 @@ export function buildArtifact(request: ForgeRequest, ceilings: ForgeCeilings, vi
     implementation: buildImplementation(implementation, view),
     tests: request.tests.map(buildTest),
     requires: request.requires,
-    limits: { duration: limits.duration ?? duration, memory: limits.memory ?? memoryText(ceilings.memoryBytes) },
+    limits: {
+      duration: limits.duration ?? duration,
+      memory: limits.memory ?? memoryText(Math.min(MEMORY_BYTES, ceilings.memoryBytes)),
+    },
   };
 }
 

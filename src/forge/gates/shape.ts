@@ -3,6 +3,7 @@ import { canonicalJson } from '../../lib/canonical.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { printable } from '../../lib/escape.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
+import { hasViolations } from '../gate-log.ts';
 import {
   type Fixture,
   type ForgeRequest,
@@ -27,19 +28,15 @@ const KNOWN = {
 };
 
 /** The request in types of its own, or everything its shape lacks. Members nobody knows are warned about, not obeyed. */
-export interface Shaped {
-  request?: ForgeRequest;
-  violations: Violation[];
-  warnings: string[];
-}
+export type Shaped =
+  | { request: ForgeRequest; warnings: string[] }
+  | { violations: readonly [Violation, ...Violation[]] };
 
 /** `minimumTests` is the policy's; one at least is always asked for. */
 export function checkShape(given: JsonObject, minimumTests: number): Shaped {
   const shape = new Shape();
   const request = shape.read(given, Math.max(1, minimumTests));
-  return shape.violations.length === 0
-    ? { request, violations: [], warnings: shape.warnings }
-    : { violations: shape.violations, warnings: shape.warnings };
+  return hasViolations(shape.violations) ? { violations: shape.violations } : { request, warnings: shape.warnings };
 }
 
 class Shape {

@@ -1,0 +1,99 @@
+import { TemperError } from '../lib/errors.ts';
+import { isJsonObject, member, type Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import type { Decider, Decision, ForgeCeilings } from '../policy/types.ts';
+import type { HostCalls } from '../sandbox/port.ts';
+import type { Tool } from '../tools/contract.ts';
+import { createToolView } from '../tools/view.ts';
+import type { EventSink } from '../tools/events.ts';
+import type { ForgeContext, ForgeSource } from './forge.ts';
+import { repairRequest } from './gates/repair.ts';
+import { splitReference, TOOL_REFERENCE } from './request.ts';
+
+/** What a tool may ask for where no agent and no policy is: everything, within limits that keep the machine usable. */
+const BARE_CEILINGS: ForgeCeilings = {
+  allowed: true,
+  modes: ['Compose', 'Sandbox'],
+  apis: ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'],
+  domains: ['*'],
+  durationMilliseconds: 60_000,
+  memoryBytes: 536_870_912,
+  sessionTools: 1_000_000,
+  agentTools: 1_000_000,
+  minTestCases: 1,
+};
+
+/**
+ * The world of a tool that is looked at by itself: nothing can be reached, so what it asks of the host or of other tools
+ * is answered by the fixtures of its tests or not at all. Tools its steps name are taken to exist, with side effects.
+ */
+export function bareWorld(source: ForgeSource, events: EventSink, op: Op): ForgeContext {
+  return {
+    decider: permissive,
+    view: createToolView(assumedTools(source)),
+    invoke: async (tool) => ({
+      ok: false,
+      tool,
+      error: { code: 'TEMPER_TOOL_NOT_FOUND', message: `"${tool}" cannot be called here; ${FIXTURE}` },
+      milliseconds: 0,
+    }),
+    events,
+    hostCalls: () => unreachable,
+    op,
+  };
+}
+
+const FIXTURE = 'answer it with a fixture in the test case, or run the tool in an agent';
+
+const allow: Decision = { effect: 'Allow', rule: 'none', reason: 'There is no policy here.', risk: 'low' };
+const permissive: Decider = {
+  decide: () => allow,
+  explain: () => ({ ...allow, trail: [] }),
+  ceilings: BARE_CEILINGS,
+};
+
+const unreachable: HostCalls = {
+  call(api) {
+    return Promise.reject(
+      new TemperError(
+        'TEMPER_HOST_CALL_DENIED',
+        `${api} reaches nothing here; ${FIXTURE} ({"tool":"${fixtureName(api)}","output":…})`,
+      ),
+    );
+  },
+};
+
+function fixtureName(api: string): string {
+  return api === 'fs.readFile' ? 'fs_read_file' : api;
+}
+
+function assumedTools(source: ForgeSource): Tool[] {
+  const whole = 'request' in source ? repairRequest(source.request).request : source.artifact;
+  const steps = member(member(whole, 'implementation'), 'steps');
+  const references = (Array.isArray(steps) ? steps : [])
+    .map((step): Json | undefined => (isJsonObject(step) ? step['tool'] : undefined))
+    .filter((tool) => typeof tool === 'string' && TOOL_REFERENCE.test(tool));
+  const own = member(whole, 'name');
+  const tools = new Map<string, Tool>();
+  for (const reference of references) {
+    const { name, digest } = splitReference(String(reference));
+    if (name !== own && name !== 'forge_tool') tools.set(name, assumedTool(name, digest));
+  }
+  return [...tools.values()];
+}
+
+function assumedTool(name: string, digest: string | undefined): Tool {
+  return {
+    descriptor: {
+      name,
+      description: 'not known here',
+      inputSchema: {},
+      category: 'other',
+      action: 'code:read',
+      sideEffects: true,
+      locality: 'Brokered',
+      ...(digest === undefined ? {} : { forged: { digest: digest as `sha256:${string}`, tier: 'Shared' } }),
+    },
+    call: () => Promise.reject(new TemperError('TEMPER_TOOL_NOT_FOUND', `"${name}" cannot be called here`)),
+  };
+}

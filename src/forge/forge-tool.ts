@@ -1,0 +1,101 @@
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import type { Decider } from '../policy/types.ts';
+import type { HostCalls } from '../sandbox/port.ts';
+import type { CallContext, CallerContext, Tool, ToolView } from '../tools/contract.ts';
+import type { EventSink } from '../tools/events.ts';
+import type { Forge } from './forge.ts';
+import type { Candidate, ForgeCaller, ForgeReview, Refused, SessionTools } from './types.ts';
+
+export interface ForgeToolDeps {
+  forge: Forge;
+  review: ForgeReview;
+  sessionTools: Pick<SessionTools, 'keepRejected'>;
+  /** The forging agent's world at this moment. */
+  world(caller: CallerContext): {
+    decider: Decider;
+    view: ToolView;
+    events: EventSink;
+    /** The model whose words the request is; it may not judge it. */
+    authorModel: string;
+    hostCalls(artifact: ToolArtifact): HostCalls;
+  };
+}
+
+const DESCRIPTION = `Make a new tool when none fits. It is tested at once and usable in this turn if every gate passes; otherwise the error says what to change.
+mode "sandbox": code defines function execute(input) in plain JavaScript: no imports, timers or I/O; fetch, fs.readFile(path), crypto only if named in allowlist. Returns JSON.
+mode "compose": steps [{name, tool, inputMapping, condition?}] call existing tools; texts may hold $input.a, $prev.b, $steps.NAME.c; the last output is the result.
+testCases: real inputs with exact expectedOutput; for tools with side effects add fixtures [{tool, output}].`;
+
+/** Loose on purpose: argument repair and the shape gate say more than a schema can. */
+const INPUT_SCHEMA: JsonObject = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', description: 'lower case, e.g. csv_rows' },
+    description: { type: 'string' },
+    inputSchema: { description: 'JSON Schema of type object' },
+    outputSchema: { description: 'JSON Schema' },
+    implementation: {
+      description: '{mode: "sandbox", code, allowlist?, domains?} or {mode: "compose", steps}',
+    },
+    testCases: { description: '[{input, expectedOutput, fixtures?}]' },
+  },
+};
+
+/** The tool by which an agent makes tools. A refusal is thrown with the code and the message of the gate. */
+export function createForgeTool(deps: ForgeToolDeps): Tool {
+  return {
+    descriptor: {
+      name: 'forge_tool',
+      description: DESCRIPTION,
+      inputSchema: INPUT_SCHEMA,
+      category: 'code_execution',
+      action: 'code:create',
+      sideEffects: true,
+      locality: 'Local',
+    },
+    call: (input, context) => forge(input, context, deps),
+  };
+}
+
+async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Promise<Json> {
+  if (context.session === '') {
+    throw new TemperError('TEMPER_FORGE_NO_SESSION', 'forging needs a session; send the message in one');
+  }
+  const { authorModel, ...world } = deps.world(context);
+  const caller: ForgeCaller = {
+    agent: context.agent,
+    namespace: context.namespace,
+    session: context.session,
+    rootMessage: context.rootMessage,
+    authorModel,
+  };
+  const prepared = await deps.forge.check({ request: input }, { ...world, invoke: context.invoke, op: context.op });
+  if (isRefused(prepared)) {
+    await deps.sessionTools.keepRejected(prepared, caller);
+    throw refusal(prepared);
+  }
+  const result = await deps.review.submit(prepared, caller, context.op);
+  if (!result.accepted) throw refusal(result);
+  const { artifact, digest, evidence } = result;
+  return {
+    tool: artifact.name,
+    digest,
+    tier: 'Session',
+    inputSchema: JSON.parse(artifact.inputSchema) as Json,
+    outputSchema: JSON.parse(artifact.outputSchema) as Json,
+    ...(evidence.warnings.length === 0 ? {} : { warnings: evidence.warnings }),
+  };
+}
+
+function isRefused(prepared: Candidate | Refused): prepared is Refused {
+  return 'accepted' in prepared;
+}
+
+function refusal(refused: Refused): TemperError {
+  const { name, gate, code, message } = refused;
+  return new TemperError(code, `"${name}" was refused at gate ${gate}: ${message}`, {
+    details: { gate, class: refused.class },
+  });
+}

@@ -1,0 +1,182 @@
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { Digest } from '../lib/canonical.ts';
+import type { Clock } from '../lib/clock.ts';
+import { printable } from '../lib/escape.ts';
+import { member, type Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import type { Decider } from '../policy/types.ts';
+import type { HostCalls, Sandbox } from '../sandbox/port.ts';
+import type { NestedCall, ToolView } from '../tools/contract.ts';
+import type { EventSink } from '../tools/events.ts';
+import type { SchemaCompiler } from '../tools/schemas.ts';
+import { GateLog, hasViolations } from './gate-log.ts';
+import { artifactFormProblems, asArtifact } from './artifact-form.ts';
+import { buildArtifact } from './gates/build.ts';
+import { checkSteps } from './gates/compose.ts';
+import { checkMeasured, measure, measuredNote } from './gates/measured.ts';
+import { checkOutputs, hasUndeclaredMember } from './gates/output-schema.ts';
+import { checkCeilings } from './gates/policy.ts';
+import { repairRequest } from './gates/repair.ts';
+import { checkSchemas } from './gates/schemas.ts';
+import { checkShape } from './gates/shape.ts';
+import { checkSource, type StaticCheck } from './gates/static.ts';
+import { checkResults, checkTestInputs, countCases } from './gates/tests.ts';
+import { openArtifact, type OpenArtifact } from './open-artifact.ts';
+import { giveaways } from './giveaways.ts';
+import { runTests } from './test-runs.ts';
+import type { Violation } from './request.ts';
+import type { Candidate, ForgeEvidence, Refused } from './types.ts';
+
+export interface ForgeDeps {
+  sandbox: Sandbox;
+  clock: Clock;
+  schemas: SchemaCompiler;
+  /** Test runs at the same time; 2 when absent. */
+  concurrency?: number;
+}
+
+/** The world of the agent that forges, at this moment. */
+export interface ForgeContext {
+  decider: Decider;
+  view: ToolView;
+  /** The checked invoker, for steps whose tools have no side effects. */
+  invoke: NestedCall;
+  events: EventSink;
+  /** Host functions a tool may use in its tests; permission is checked at each call. */
+  hostCalls(artifact: ToolArtifact): HostCalls;
+  op: Op;
+}
+
+/** A request in any form models write it in, or an artifact that exists already with the digest it came with. */
+export type ForgeSource = { request: Json } | { artifact: Json; digest: Digest | undefined };
+
+/** What passed every gate that only looks. */
+export interface Inspected {
+  open: OpenArtifact;
+  warnings: string[];
+  log: GateLog;
+}
+
+/** The author's half of a forge: every gate that needs no judge. Says nothing to any registry. */
+export interface Forge {
+  /** All gates, tests included. */
+  check(source: ForgeSource, context: ForgeContext): Promise<Candidate | Refused>;
+  /** The gates that run nothing. */
+  inspect(source: ForgeSource, context: ForgeContext): Inspected | Refused;
+}
+
+export function createForge(deps: ForgeDeps): Forge {
+  return {
+    inspect,
+    async check(source, context) {
+      const inspected = inspect(source, context);
+      return 'accepted' in inspected ? inspected : testedCandidate(deps, inspected, context);
+    },
+  };
+}
+
+/** Cheap gates first; nothing runs that the policy does not permit. */
+function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refused {
+  const drafted = 'request' in source ? draft(source.request, context) : readArtifact(source.artifact, context);
+  if ('accepted' in drafted) return drafted;
+  const { artifact, log, warnings } = drafted;
+  const open = openArtifact(artifact);
+  if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
+  log.digest = open.digest;
+  log.pass('shape');
+  const code = checkCode(open, context);
+  if (hasViolations(code.violations)) return log.refuse('static', code.violations);
+  log.pass('static', code.warnings.length === 0 ? '' : `${code.warnings.length} warnings`);
+  const schemas = checkSchemas(open);
+  if (hasViolations(schemas)) return log.refuse('schemas', schemas);
+  log.pass('schemas');
+  const claimed = 'request' in source ? undefined : source.digest;
+  if (claimed !== undefined && claimed !== open.digest) {
+    const message = `the tool has digest ${open.digest}, not ${printable(claimed, 80)} as it says; make it again from its source`;
+    return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
+  }
+  log.pass('build', open.digest.slice(0, 15));
+  const ceilings = checkCeilings(open, context.decider, context.view);
+  if (hasViolations(ceilings)) return log.refuse('policy', ceilings);
+  return { open, warnings: [...warnings, ...code.warnings], log };
+}
+
+interface Draft {
+  artifact: ToolArtifact;
+  warnings: string[];
+  log: GateLog;
+}
+
+/** Repair, shape and build of a request. */
+function draft(given: Json, context: ForgeContext): Draft | Refused {
+  const repaired = repairRequest(given);
+  const named = member(repaired.request, 'name');
+  const log = new GateLog(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
+  announce(repaired.request, log, context);
+  if (hasViolations(repaired.violations)) return log.refuse('repair', repaired.violations);
+  const shape = checkShape(repaired.request, context.decider.ceilings.minTestCases);
+  if ('violations' in shape) return log.refuse('shape', shape.violations);
+  const { request } = shape;
+  if (context.view.find(request.name) !== undefined) {
+    const message = `a tool named "${request.name}" exists; choose another name`;
+    return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
+  }
+  const artifact = buildArtifact(request, context.decider.ceilings, context.view);
+  return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings] };
+}
+
+function readArtifact(given: Json, context: ForgeContext): Draft | Refused {
+  const named = member(given, 'name');
+  const log = new GateLog(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
+  const artifact = asArtifact(given);
+  if (artifact !== undefined) return { artifact, log, warnings: [] };
+  const [first = 'the artifact has not the form of one', ...others] = artifactFormProblems(given);
+  const violation = (message: string): Violation => ({ code: 'TEMPER_FORGE_SHAPE', message });
+  return log.refuse('shape', [violation(first), ...others.map(violation)]);
+}
+
+function announce(request: Json, log: GateLog, { events }: ForgeContext): void {
+  const [mode, description] = [member(member(request, 'implementation'), 'mode'), member(request, 'description')];
+  events({
+    type: 'forge-start',
+    tool: log.tool,
+    mode: typeof mode === 'string' ? printable(mode, 20) : 'unknown',
+    description: typeof description === 'string' ? printable(description, 200) : '',
+  });
+}
+
+/** The static check of either mode. */
+function checkCode(open: OpenArtifact, world: Pick<ForgeContext, 'view' | 'decider'>): StaticCheck {
+  const { source } = open.artifact.implementation;
+  if (source === undefined) return { violations: checkSteps(open, world), warnings: [] };
+  return checkSource(source, open.artifact.requires.apis);
+}
+
+async function testedCandidate(
+  deps: ForgeDeps,
+  { open, warnings, log }: Inspected,
+  context: ForgeContext,
+): Promise<Candidate | Refused> {
+  const inputs = checkTestInputs(open, deps.schemas);
+  if (hasViolations(inputs)) return log.refuse('tests', inputs, { details: countCases(open, []) });
+  const { view, invoke } = context;
+  const host = context.hostCalls(open.artifact);
+  const environment = { ...deps, concurrency: deps.concurrency ?? 2, view, invoke, host };
+  const results = await runTests(open, environment, context.op);
+  const evidence: ForgeEvidence = { tests: results, ...measure(results), warnings: [...warnings, ...giveaways(open)] };
+  const details = { ...countCases(open, results) };
+  const passed = `${details.passed}/${open.tests.length}`;
+  const failed = checkResults(open, results);
+  if (hasViolations(failed)) return log.refuse('tests', failed, { note: passed, evidence, details });
+  log.pass('tests', `${passed} ×2`);
+  const outputs = checkOutputs(open, results, deps.schemas);
+  if (hasViolations(outputs)) {
+    const extraField = results.some(({ got }) => got !== undefined && hasUndeclaredMember(open.outputSchema, got));
+    return log.refuse('output-schema', outputs, { evidence, details, extraField });
+  }
+  log.pass('output-schema');
+  const measured = checkMeasured(open, results);
+  if (hasViolations(measured)) return log.refuse('measured', measured, { evidence, details });
+  log.pass('measured', measuredNote(results));
+  return { artifact: open.artifact, digest: open.digest, evidence, gates: log.gates };
+}

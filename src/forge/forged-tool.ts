@@ -1,0 +1,94 @@
+import type { Tier } from '../api/v1alpha1/common.ts';
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { Digest } from '../lib/canonical.ts';
+import type { Clock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import { withTimeout } from '../lib/operation.ts';
+import type { HostCalls, Sandbox } from '../sandbox/port.ts';
+import type { CallContext, Tool, ToolDescriptor } from '../tools/contract.ts';
+import type { SchemaCompiler } from '../tools/schemas.ts';
+import { runSteps } from './compose/run.ts';
+import { jobOf } from './job.ts';
+import { openArtifact, type OpenArtifact } from './open-artifact.ts';
+import { splitReference } from './request.ts';
+
+export interface ForgedToolDeps {
+  sandbox: Sandbox;
+  clock: Clock;
+  schemas: SchemaCompiler;
+  /** Host functions for calls of this tool; permission is checked at each. */
+  hostCalls(artifact: ToolArtifact): HostCalls;
+  /** What is known of the tools a composed one calls; unknown ones count as having side effects. */
+  describe(tool: string): ToolDescriptor | undefined;
+}
+
+/**
+ * A forged tool as the registry hands it out. Each output is held against the declared schema, TEMPER_TOOL_OUTPUT_INVALID.
+ * Throws TEMPER_PACKAGE_INVALID for an artifact that cannot be opened or has another digest.
+ */
+export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: Tier, deps: ForgedToolDeps): Tool {
+  const open = openArtifact(artifact);
+  if ('malformed' in open) throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}": ${open.malformed}`);
+  if (open.digest !== digest) {
+    throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}" does not have the digest ${digest}`);
+  }
+  return {
+    descriptor: describeTool(open, tier, deps),
+    async call(input, context) {
+      const output =
+        open.plan === undefined
+          ? await runSandboxed(open, input, context, deps)
+          : await runComposed(open, input, context, deps);
+      const problems = deps.schemas.check(open.outputSchema)(output);
+      if (problems.length === 0) return output;
+      throw new TemperError(
+        'TEMPER_TOOL_OUTPUT_INVALID',
+        `the output of "${artifact.name}" breaks its outputSchema: ${problems.join('; ')}`,
+      );
+    },
+  };
+}
+
+function describeTool(open: OpenArtifact, tier: Tier, deps: ForgedToolDeps): ToolDescriptor {
+  const { name, description, requires, implementation } = open.artifact;
+  const reachesOut = requires.apis.includes('fetch');
+  const effects = (implementation.steps ?? []).some(
+    (step) => deps.describe(splitReference(step.tool).name)?.sideEffects !== false,
+  );
+  return {
+    name,
+    description,
+    inputSchema: open.inputSchema,
+    outputSchema: open.outputSchema,
+    category: 'code_execution',
+    // A pure function and a chain change nothing themselves; what a chain calls is decided call by call.
+    action: reachesOut ? 'comms:external' : 'code:read',
+    sideEffects: reachesOut || effects,
+    locality: reachesOut ? 'Brokered' : 'Local',
+    forged: { digest: open.digest, tier },
+  };
+}
+
+async function runSandboxed(
+  open: OpenArtifact,
+  input: Json,
+  context: CallContext,
+  deps: ForgedToolDeps,
+): Promise<Json> {
+  const outcome = await deps.sandbox.run(jobOf(open, input), deps.hostCalls(open.artifact), context.op);
+  if (outcome.ok) return outcome.output;
+  throw new TemperError(outcome.code, outcome.message);
+}
+
+function runComposed(open: OpenArtifact, input: Json, context: CallContext, deps: ForgedToolDeps): Promise<Json> {
+  return withTimeout(context.op, deps.clock, open.durationMilliseconds, (op) =>
+    runSteps(
+      open.plan?.steps ?? [],
+      input,
+      (step, argument, stepOp) => context.invoke(step.tool, argument, stepOp),
+      deps.clock,
+      op,
+    ),
+  );
+}

@@ -1,0 +1,62 @@
+import type { Digest } from '../lib/canonical.ts';
+import { printable } from '../lib/escape.ts';
+import type { JsonObject } from '../lib/json.ts';
+import type { EventSink, Gate, GateResult } from '../tools/events.ts';
+import { classify } from './classify.ts';
+import type { Violation } from './request.ts';
+import type { ForgeEvidence, Refused } from './types.ts';
+
+const NOTE = 120;
+const MESSAGE = 4_000;
+
+/** The gates one tool has passed so far, told to whoever watches. */
+export class GateLog {
+  readonly gates: GateResult[];
+  tool: string;
+  digest: Digest | undefined;
+  readonly #events: EventSink;
+
+  constructor(tool: string, events: EventSink, gates: readonly GateResult[] = []) {
+    this.tool = tool;
+    this.#events = events;
+    this.gates = [...gates];
+  }
+
+  pass(gate: Gate, note = ''): void {
+    this.#add({ gate, passed: true, note: printable(note, NOTE) });
+  }
+
+  /** Ends the forge: the first violation's code stands for all, the message has every one. */
+  refuse(
+    gate: Gate,
+    violations: readonly [Violation, ...Violation[]],
+    more: { note?: string; evidence?: ForgeEvidence; details?: JsonObject; extraField?: boolean } = {},
+  ): Refused {
+    const [{ code }] = violations;
+    const message = printable(violations.map((violation) => violation.message).join('; '), MESSAGE);
+    this.#add({ gate, passed: false, note: printable(more.note ?? violations[0].message, NOTE) });
+    this.#events({ type: 'forge-refused', tool: this.tool, gate, code, message });
+    return {
+      accepted: false,
+      name: this.tool,
+      ...(this.digest === undefined ? {} : { digest: this.digest }),
+      gate,
+      code,
+      class: classify(gate, violations, more.extraField ?? false),
+      message,
+      details: { violations: violations.map((violation) => ({ ...violation })), ...more.details },
+      ...(more.evidence === undefined ? {} : { evidence: more.evidence }),
+      gates: this.gates,
+    };
+  }
+
+  #add(result: GateResult): void {
+    this.gates.push(result);
+    this.#events({ type: 'forge-gate', tool: this.tool, result });
+  }
+}
+
+/** Narrows a list of violations to one that holds some. */
+export function hasViolations(violations: readonly Violation[]): violations is readonly [Violation, ...Violation[]] {
+  return violations.length > 0;
+}
