@@ -9,7 +9,7 @@ import { TrustPolicySpec, TrustPolicyStatus } from './trustpolicy.ts';
 
 export type KindName = AnyResource['kind'];
 
-interface KindSchemas {
+export interface KindSchemas {
   kind: KindName;
   /** One sentence for reference pages and `kubectl explain`. */
   summary: string;

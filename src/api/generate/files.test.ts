@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { readFile, readdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { KIND_SCHEMAS } from '../v1alpha1/kinds.ts';
+import { rootSchema } from './crd.ts';
+import { DEFINITIONS } from './definitions.ts';
+import { generatedFiles } from './files.ts';
+import { type Structural, structural } from './structural.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+
+describe('the generated files', () => {
+  it('are those that are committed', async () => {
+    for (const [path, text] of generatedFiles()) {
+      const committed = await readFile(resolve(ROOT, path), 'utf8').catch(() => '');
+      assert.ok(committed === text, `${path} is out of date: run make generate`);
+    }
+  });
+
+  it('leave no CRD behind that no kind has', async () => {
+    const expected = DEFINITIONS.map(({ plural }) => `${plural}.yaml`).sort();
+    assert.deepEqual((await readdir(resolve(ROOT, 'crds'))).sort(), expected);
+  });
+
+  it('are the same text each time, without anchors', () => {
+    const again = generatedFiles();
+    for (const [path, text] of generatedFiles()) {
+      assert.equal(text, again.get(path));
+      if (path.startsWith('crds/')) assert.doesNotMatch(text, /: [&*]a\d/);
+    }
+  });
+});
+
+describe('each CRD', () => {
+  for (const definition of DEFINITIONS) {
+    const file = (): { spec: { versions: [{ schema: { openAPIV3Schema: Structural } }] } & Structural } =>
+      parse(generatedFiles().get(`crds/${definition.plural}.yaml`) ?? '');
+
+    it(`of ${definition.kind} is structural`, () => {
+      const faults: string[] = [];
+      checkStructural(file().spec.versions[0].schema.openAPIV3Schema, '', faults);
+      assert.deepEqual(faults, []);
+    });
+
+    it(`of ${definition.kind} bounds everything its rules touch`, () => {
+      const root = file().spec.versions[0].schema.openAPIV3Schema;
+      const faults: string[] = [];
+      for (const { at } of definition.rules.filter((rule) => rule.at.length > 0)) {
+        const below = at.reduce<Structural>((schema, segment) => childOf(schema, segment), root);
+        checkBounded(below, at.join('.'), faults);
+      }
+      assert.deepEqual(faults, []);
+    });
+
+    it(`of ${definition.kind} shows columns and selects fields that exist`, () => {
+      const root = file().spec.versions[0].schema.openAPIV3Schema;
+      const paths = [...definition.columns.map(({ jsonPath }) => jsonPath), ...definition.selectable];
+      for (const path of paths.filter((text) => !text.startsWith('.metadata') && !text.includes('['))) {
+        const found = path
+          .split('.')
+          .slice(1)
+          .reduce<Structural>((schema, segment) => childOf(schema, segment), root);
+        assert.ok(found['type'] !== undefined, path);
+      }
+    });
+  }
+
+  it('has one kind, plural and short name of its own', () => {
+    for (const key of ['kind', 'plural', 'shortName'] as const) {
+      assert.equal(new Set(DEFINITIONS.map((definition) => definition[key])).size, KIND_SCHEMAS.length);
+    }
+  });
+
+  it('makes the whole spec of tools, requests and approvals unchangeable', () => {
+    for (const kind of ['EmergentTool', 'Approval', 'ApprovalRequest']) {
+      const definition = DEFINITIONS.find((candidate) => candidate.kind === kind);
+      const schemas = KIND_SCHEMAS.find((candidate) => candidate.kind === kind);
+      assert.ok(definition !== undefined && schemas !== undefined);
+      const root = rootSchema(definition, schemas);
+      const rules = root['x-kubernetes-validations'] as { rule: string }[];
+      assert.ok(rules.some(({ rule }) => rule === 'self.spec == oldSelf.spec'));
+      assert.deepEqual(root['required'], ['spec']);
+    }
+  });
+});
+
+describe('the structural form', () => {
+  it('refuses what an API server would refuse', () => {
+    assert.throws(() => structural({ anyOf: [{ type: 'string' }, { type: 'object' }] }), /type is missing/);
+    assert.throws(() => structural({ type: 'object', $ref: '#/x' }), /\$ref has no structural form/);
+    assert.throws(() => structural({ type: 'object', properties: { a: {} } }), /spec\.a: the type is missing/);
+  });
+
+  it('makes constants enums, maps values, and drops defaults', () => {
+    assert.deepEqual(structural({ const: 'x' }), { type: 'string', enum: ['x'] });
+    assert.deepEqual(structural({ type: 'boolean', default: false }), { type: 'boolean' });
+    assert.deepEqual(structural({ type: 'object', patternProperties: { '^.*$': { type: 'string' } } }), {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+    });
+  });
+});
+
+const FORBIDDEN = [
+  '$id',
+  '$schema',
+  '$ref',
+  'definitions',
+  '$defs',
+  'const',
+  'patternProperties',
+  'uniqueItems',
+  'default',
+  'if',
+  'oneOf',
+];
+
+function checkStructural(schema: Structural, path: string, faults: string[]): void {
+  if (typeof schema['type'] !== 'string') faults.push(`${path}: no type`);
+  for (const keyword of FORBIDDEN) if (keyword in schema) faults.push(`${path}: ${keyword}`);
+  for (const keyword of Object.keys(schema)) if (keyword.startsWith('x-temper')) faults.push(`${path}: ${keyword}`);
+  const { properties, additionalProperties, items } = schema;
+  if (properties !== undefined && additionalProperties !== undefined) faults.push(`${path}: properties and a map`);
+  if (additionalProperties === false || additionalProperties === true) faults.push(`${path}: open or closed map`);
+  if (schema['type'] === 'array' && items === undefined) faults.push(`${path}: no items`);
+  if (schema['x-kubernetes-list-type'] === 'map' && !Array.isArray(schema['x-kubernetes-list-map-keys'])) {
+    faults.push(`${path}: no map keys`);
+  }
+  for (const [name, child] of Object.entries((properties ?? {}) as Record<string, Structural>)) {
+    checkStructural(child, `${path}.${name}`, faults);
+  }
+  if (items !== undefined) checkStructural(items as Structural, `${path}[]`, faults);
+  if (typeof additionalProperties === 'object')
+    checkStructural(additionalProperties as Structural, `${path}{}`, faults);
+}
+
+function childOf(schema: Structural, segment: string): Structural {
+  const next = segment === '[]' ? schema['items'] : (schema['properties'] as Structural | undefined)?.[segment];
+  assert.ok(next !== undefined, `no ${segment}`);
+  return next as Structural;
+}
+
+/** The cost of a rule is estimated from the bounds of what it can touch; without them it is refused. */
+function checkBounded(schema: Structural, path: string, faults: string[]): void {
+  if (schema['x-kubernetes-preserve-unknown-fields'] === true) return;
+  if (schema['type'] === 'string' && schema['enum'] === undefined && schema['maxLength'] === undefined)
+    faults.push(path);
+  if (schema['type'] === 'array' && schema['maxItems'] === undefined) faults.push(path);
+  for (const [name, child] of Object.entries((schema['properties'] ?? {}) as Record<string, Structural>)) {
+    checkBounded(child, `${path}.${name}`, faults);
+  }
+  if (schema['items'] !== undefined) checkBounded(schema['items'] as Structural, `${path}[]`, faults);
+}

@@ -1,0 +1,18 @@
+import { KIND_SCHEMAS } from '../v1alpha1/kinds.ts';
+import { crdText } from './crd.ts';
+import { DEFINITIONS } from './definitions.ts';
+import { errorsPage } from './errors-page.ts';
+import { referencePage } from './reference.ts';
+
+/** Every generated file: its path below the root of the repository, and its text. */
+export function generatedFiles(): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const definition of DEFINITIONS) {
+    const schemas = KIND_SCHEMAS.find(({ kind }) => kind === definition.kind);
+    if (schemas === undefined) throw new TypeError(`no schemas of kind ${definition.kind}`);
+    files.set(`crds/${definition.plural}.yaml`, crdText(definition, schemas));
+    files.set(`docs/reference/${definition.kind.toLowerCase()}.md`, referencePage(definition, schemas));
+  }
+  files.set('docs/reference/errors.md', errorsPage());
+  return files;
+}
