@@ -31,7 +31,7 @@ interface World {
   workspace: string;
   /** Beside the workspace; nobody may go there. */
   outside: string;
-  call(tool: string, input: Json): Promise<Json>;
+  call: (tool: string, input: Json) => Promise<Json>;
   asked: PolicyRequest[];
 }
 
