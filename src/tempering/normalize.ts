@@ -83,7 +83,7 @@ function withReferences(text: string, veil: Veil): string {
 }
 
 function testOf(test: ToolTest, index: number, evidence: ForgeEvidence | undefined, veil: Veil): JsonObject {
-  const runs = (evidence?.tests ?? []).filter((result) => result.case === index);
+  const runs = (evidence?.tests ?? []).filter((result) => result.case === index + 1);
   return {
     input: veil.value(JSON.parse(test.input) as Json),
     ...(test.expectedOutput === undefined

@@ -36,6 +36,8 @@ export interface Registry extends SessionTools {
   all(): RegisteredTool[];
   /** One tier up, as a new object. Who decides whether it may is `promotion.ts`; this keeps names unique and limits kept. */
   promote(order: PromotionOrder): Promise<RegisteredTool>;
+  /** Throws what `promote` would throw now, before anybody is asked. */
+  assertPromotable(order: PromotionOrder): void;
   /** Out of every view before this returns its promise; durable when it resolves. In one namespace, or everywhere. */
   demote(digest: Digest, reason: string, actor: string, namespace?: string): Promise<void>;
   recordUse(use: ToolUse): Promise<void>;
@@ -149,6 +151,13 @@ class StoredRegistry implements Registry {
       this.#tell('promoted', tool);
       return tool;
     });
+  }
+
+  assertPromotable(order: PromotionOrder): void {
+    const { lower, replaces } = candidatesFor(order, this.#actives());
+    const tool = promotedTool(lower, order, this.#now());
+    this.#assertNotDemoted(tool);
+    assertRoom(tool, this.#actives(), { builtIn: this.#deps.builtIn, limits: order.limits, replaces });
   }
 
   async demote(digest: Digest, reason: string, actor: string, namespace?: string): Promise<void> {

@@ -3,6 +3,12 @@ import { TemperError } from '../lib/errors.ts';
 import { objectName, segment } from './object-name.ts';
 import type { RegisteredTool, ToolScope } from './types.ts';
 
+/** Whose tool it is. */
+export interface ToolOwner {
+  agent: string;
+  namespace: string;
+}
+
 /** How many forged tools may be active at once: in one session, and at tier Agent for one agent. */
 export interface ToolLimits {
   sessionTools: number;
@@ -88,4 +94,16 @@ function assertLimit(tool: RegisteredTool, others: readonly RegisteredTool[], li
     `${place} has ${held} of ${limit} forged tools; use those there are, or raise forge.limits.${field}`,
     { details: { limit, held } },
   );
+}
+
+/** The widest active tool with this digest that an agent sees in any of its sessions. */
+export function widestActive(
+  registry: { all(): RegisteredTool[] },
+  { digest, agent, namespace }: ToolOwner & { digest: RegisteredTool['digest'] },
+): RegisteredTool | undefined {
+  return registry
+    .all()
+    .filter((tool) => tool.active && tool.digest === digest && tool.owner.namespace === namespace)
+    .filter((tool) => tool.tier === 'Shared' || tool.owner.agent === agent)
+    .sort((a, b) => TIERS.indexOf(b.tier) - TIERS.indexOf(a.tier))[0];
 }

@@ -2,9 +2,9 @@ import type { Tier } from '../api/v1alpha1/common.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { Verdict } from '../forge/types.ts';
 import type { Digest } from '../lib/canonical.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
-import type { Outcome } from '../sandbox/port.ts';
 
 /** A forged tool with its place in the world. */
 export interface RegisteredTool {
@@ -77,9 +77,26 @@ export interface RecordedInput {
   input: Json;
 }
 
-/** Runs a tool where its author never was. Expected outputs stay outside. */
+/** What one re-run gave. Failures that are nobody's fault are thrown instead. */
+export type RerunOutcome = { ok: true; output: Json } | { ok: false; code: ErrorCode; message: string };
+
+export interface TestReport {
+  /** Cases, not runs. */
+  passed: number;
+  failed: number;
+  /** What failed, in words; the first few. */
+  problems: string[];
+}
+
+/**
+ * Runs a tool where its author never was. Expected outputs stay outside. Throws TEMPER_SANDBOX_UNAVAILABLE or TEMPER_CANCELLED
+ * when it could not run at all, which says nothing about the tool.
+ */
 export interface Verifier {
-  outputs(artifact: ToolArtifact, inputs: Json[], op: Op): Promise<Outcome[]>;
+  /** One outcome for each input, in order. */
+  outputs(artifact: ToolArtifact, inputs: readonly Json[], op: Op): Promise<RerunOutcome[]>;
+  /** The artifact's own tests, twice each, with their fixtures in the place of tools with effects. */
+  tests(artifact: ToolArtifact, op: Op): Promise<TestReport>;
 }
 
 /** Where a tool stands on its way up. */

@@ -1,0 +1,25 @@
+import type { PromotionSubject } from './promotion-notes.ts';
+import type { RerunFigures } from './promotion-rules.ts';
+import type { RegisteredTool } from './types.ts';
+
+/** What a person is told when asked; nothing of the author's prose is in it. */
+export function askOf(
+  subject: PromotionSubject,
+  tool: RegisteredTool | undefined,
+): { risk: 'medium' | 'high'; reason: string } {
+  const apis = tool?.artifact.requires.apis ?? [];
+  const reaches = apis.some((api) => api === 'fetch' || api === 'fs.readFile');
+  const needs = apis.length === 0 ? 'it asks for no host function' : `it asks for ${apis.join(', ')}`;
+  return {
+    risk: reaches ? 'high' : 'medium',
+    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${needs}`,
+  };
+}
+
+export function figuresNote({ successes, reruns, distinctInputs, tests }: RerunFigures): string {
+  return `${successes} valid re-runs of ${reruns}, ${distinctInputs} root messages, ${tests} tests`;
+}
+
+export function testsFailed({ failedTests, tests }: RerunFigures): string {
+  return `${failedTests} of ${tests} tests failed in a fresh runner`;
+}
