@@ -13,6 +13,6 @@ export const UNKNOWN_PRICE: ModelPrice = { inputPrice: 1, outputPrice: 3 };
  * Cost of an answer in millionths of a dollar, rounded up: a price per million tokens is the price of one token in
  * millionths. Cached input is charged as input, so that a budget is never overrun for want of a discount.
  */
-export function costInMicros(price: ModelPrice, usage: TokenUsage): number {
+export function costInMicros(price: ModelPrice, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): number {
   return Math.ceil(usage.inputTokens * price.inputPrice + usage.outputTokens * price.outputPrice);
 }

@@ -64,7 +64,7 @@ export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
   const providers = new Map<string, Model>();
   for (const provider of config.providers) {
     if (providers.has(provider.name))
-      throw new TemperError('TEMPER_MODEL_UNAVAILABLE', `provider "${provider.name}" is configured twice`);
+      throw new TemperError('TEMPER_MANIFEST_INVALID', `provider "${provider.name}" is configured twice`);
     const retried = withRetries(adapterFor(provider, deps), { ...deps.retry, clock: deps.clock, random: deps.random });
     providers.set(provider.name, withCircuit(retried, provider.name, { ...deps.circuit, clock: deps.clock }));
   }
@@ -101,7 +101,11 @@ export function modelConfigOf(config: ModelsConfig, name: string): ModelConfig |
 }
 
 /** Cost of an answer of the model, in millionths of a dollar. */
-export function priceOf(config: ModelsConfig, name: string, usage: TokenUsage): number {
+export function priceOf(
+  config: ModelsConfig,
+  name: string,
+  usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
+): number {
   const known = modelConfigOf(config, name);
   const { inputPrice = UNKNOWN_PRICE.inputPrice, outputPrice = UNKNOWN_PRICE.outputPrice } = known ?? {};
   return costInMicros({ inputPrice, outputPrice }, usage);
@@ -118,7 +122,7 @@ function adapterFor(provider: ProviderConfig, deps: ModelsDeps): Model {
   if (provider.type === 'openai')
     return openaiChatModel({ ...shared, ...embedding, baseUrl: baseUrl ?? OPENAI_URL, dialect: 'original' });
   if (baseUrl === undefined)
-    throw new TemperError('TEMPER_MODEL_UNAVAILABLE', `provider "${name}" is ${provider.type} and has no baseUrl`);
+    throw new TemperError('TEMPER_MANIFEST_INVALID', `provider "${name}" is ${provider.type} and has no baseUrl`);
   return openaiChatModel({ ...shared, ...embedding, baseUrl, dialect: 'compatible' });
 }
 

@@ -1,51 +1,6 @@
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isJsonObject } from '../../lib/json.ts';
+import { flag, listOf, oneOf, problem, shape, text, whole, type Check } from './shape.ts';
 import { parseTemplate } from './template.ts';
-
-export interface ScriptProblem {
-  path: (string | number)[];
-  /** What must hold, to be read after the path. */
-  rule: string;
-}
-
-type Path = (string | number)[];
-type Check = (value: Json, path: Path) => ScriptProblem[];
-
-const problem = (path: Path, rule: string): ScriptProblem[] => [{ path, rule }];
-
-const text: Check = (value, path) => (typeof value === 'string' ? [] : problem(path, 'must be text'));
-const flag: Check = (value, path) => (typeof value === 'boolean' ? [] : problem(path, 'must be true or false'));
-const whole =
-  (from: number, to: number): Check =>
-  (value, path) =>
-    Number.isInteger(value) && (value as number) >= from && (value as number) <= to
-      ? []
-      : problem(path, `must be a whole number from ${from} to ${to}`);
-const oneOf =
-  (...allowed: string[]): Check =>
-  (value, path) =>
-    typeof value === 'string' && allowed.includes(value) ? [] : problem(path, `must be one of ${allowed.join(', ')}`);
-const listOf =
-  (item: Check): Check =>
-  (value, path) =>
-    Array.isArray(value)
-      ? value.flatMap((member, index) => item(member, [...path, index]))
-      : problem(path, 'must be a list');
-const shape =
-  (members: Record<string, Check>, required: readonly string[] = []): Check =>
-  (value, path) => {
-    if (!isJsonObject(value)) return problem(path, 'must be an object');
-    const missing = required.filter((name) => !Object.hasOwn(value, name));
-    return [
-      ...missing.flatMap((name) => problem([...path, name], 'is missing')),
-      ...Object.keys(value).flatMap((name) => checkMember(members, value, name, path)),
-    ];
-  };
-
-function checkMember(members: Record<string, Check>, value: JsonObject, name: string, path: Path): ScriptProblem[] {
-  const check = Object.hasOwn(members, name) ? members[name] : undefined;
-  if (!check) return problem([...path, name], `is not known here; known are ${Object.keys(members).join(', ')}`);
-  return check(value[name] ?? null, [...path, name]);
-}
 
 /** Text with references in it. */
 const template: Check = (value, path) => {
@@ -93,12 +48,8 @@ const answer = shape({
   chunkDelayMilliseconds: MILLISECONDS,
 });
 
-const script = shape(
+/** The format of a replay script. */
+export const scriptShape: Check = shape(
   { rules: listOf(shape({ name: text, when: condition, times: whole(1, 1_000_000), answer }, ['answer'])) },
   ['rules'],
 );
-
-/** Every rule of the script format that the value breaks; empty when it is a script. */
-export function checkScript(value: Json): ScriptProblem[] {
-  return script(value, []);
-}

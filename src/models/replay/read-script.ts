@@ -1,30 +1,27 @@
 import { LineCounter, parseDocument, type Document } from 'yaml';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
+import { scriptShape } from './check-script.ts';
 import type { ReplayScript } from './script.ts';
-import { checkScript } from './check-script.ts';
 
-/** Reads a replay script. Throws TEMPER_REPLAY_SCRIPT_INVALID with every broken rule and its line. */
+/** Reads a replay script. Throws TEMPER_REPLAY_SCRIPT_INVALID with every problem as `file:line: path rule`. */
 export function readReplayScript(source: string, file: string): ReplayScript {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
   const syntax = document.errors.map((error) => `${file}:${lines.linePos(error.pos[0]).line}: ${error.message}`);
   if (syntax.length > 0) throw invalid(syntax);
-  const value = plainValue(document, file);
-  const problems = checkScript(value).map(
-    (problem) =>
-      `${file}:${lineOf(document, lines, problem.path)}: ${problem.path.join('.') || 'script'} ${problem.rule}`,
+  let value: Json;
+  try {
+    value = document.toJS() as Json;
+  } catch (error) {
+    // Aliases that would grow into something huge.
+    throw invalid([`${file}: ${messageOf(error)}`]);
+  }
+  const problems = scriptShape(value, []).map(
+    ({ path, rule }) => `${file}:${lineOf(document, lines, path)}: ${path.join('.') || 'the script'} ${rule}`,
   );
   if (problems.length > 0) throw invalid(problems);
   return value as unknown as ReplayScript;
-}
-
-function plainValue(document: Document, file: string): Json {
-  try {
-    return document.toJS() as Json;
-  } catch (error) {
-    throw invalid([`${file}: ${messageOf(error)}`]);
-  }
 }
 
 function invalid(problems: string[]): TemperError {

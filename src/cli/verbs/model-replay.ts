@@ -1,0 +1,40 @@
+import { resolve } from 'node:path';
+import { systemClock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { startReplay } from '../../models/replay/server.ts';
+import { EXIT, type CliIo } from '../io.ts';
+
+export interface ModelReplayOptions {
+  /** Path of the YAML script. */
+  script: string;
+  /** 0: any free port. */
+  port: number;
+}
+
+/** Serves a replay script until interrupted. Exit 0: interrupted; 1: the script is wrong or the port is taken. */
+export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promise<number> {
+  try {
+    await using server = await startReplay({
+      script: resolve(io.cwd, options.script),
+      port: options.port,
+      clock: systemClock,
+    });
+    io.out(`${server.url}\n`);
+    io.error(
+      `replaying ${options.script}; base URL for OpenAI formats ${server.url}/v1, for Anthropic ${server.url}\n`,
+    );
+    await interrupted(io.signal);
+    return EXIT.ok;
+  } catch (error) {
+    if (!isTemperError(error)) throw error;
+    io.error(`temper: ${error.code}: ${error.message}\n`);
+    return EXIT.refused;
+  }
+}
+
+function interrupted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,49 @@
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+
+/** Checks of a script's parts, each giving every problem it finds with the path to it. */
+
+interface ShapeProblem {
+  path: (string | number)[];
+  /** What must hold, to be read after the path. */
+  rule: string;
+}
+
+type Path = (string | number)[];
+export type Check = (value: Json, path: Path) => ShapeProblem[];
+
+export const problem = (path: Path, rule: string): ShapeProblem[] => [{ path, rule }];
+
+export const text: Check = (value, path) => (typeof value === 'string' ? [] : problem(path, 'must be text'));
+export const flag: Check = (value, path) => (typeof value === 'boolean' ? [] : problem(path, 'must be true or false'));
+export const whole =
+  (from: number, to: number): Check =>
+  (value, path) =>
+    Number.isInteger(value) && (value as number) >= from && (value as number) <= to
+      ? []
+      : problem(path, `must be a whole number from ${from} to ${to}`);
+export const oneOf =
+  (...allowed: string[]): Check =>
+  (value, path) =>
+    typeof value === 'string' && allowed.includes(value) ? [] : problem(path, `must be one of ${allowed.join(', ')}`);
+export const listOf =
+  (item: Check): Check =>
+  (value, path) =>
+    Array.isArray(value)
+      ? value.flatMap((member, index) => item(member, [...path, index]))
+      : problem(path, 'must be a list');
+export const shape =
+  (members: Record<string, Check>, required: readonly string[] = []): Check =>
+  (value, path) => {
+    if (!isJsonObject(value)) return problem(path, 'must be an object');
+    const missing = required.filter((name) => !Object.hasOwn(value, name));
+    return [
+      ...missing.flatMap((name) => problem([...path, name], 'is missing')),
+      ...Object.keys(value).flatMap((name) => checkMember(members, value, name, path)),
+    ];
+  };
+
+function checkMember(members: Record<string, Check>, value: JsonObject, name: string, path: Path): ShapeProblem[] {
+  const check = Object.hasOwn(members, name) ? members[name] : undefined;
+  if (!check) return problem([...path, name], `is not known here; known are ${Object.keys(members).join(', ')}`);
+  return check(value[name] ?? null, [...path, name]);
+}
