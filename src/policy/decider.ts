@@ -54,7 +54,7 @@ function chainsOf(prepared: ReturnType<typeof prepare>, ceilings: Decider['ceili
     [...suspendRules(prepared), ...rules] as unknown as readonly Rule<PolicyRequest>[];
   return {
     Tool: chain(toolRules(prepared, ceilings)),
-    Forge: chain(forgeRules(prepared, ceilings)),
+    Forge: chain(forgeRules(prepared)),
     Network: chain(networkRules(prepared)),
     File: chain(fileRules(prepared)),
     Memory: chain(memoryRules(prepared)),

@@ -6,12 +6,11 @@ import { isInScope, resolvePath } from './rules-access.ts';
 import { allowed, deny, notApplicable, passed } from './rules.ts';
 import type { RequestOf, Rule, Violation } from './rules.ts';
 import { taintedRule } from './rules-common.ts';
-import type { ForgeCeilings } from './types.ts';
 
 type ForgeRequest = RequestOf<'Forge'>;
 
 /** May a tool of this mode with these needs be made? The ceilings of agent, policy and level, each by its own name. */
-export function forgeRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ForgeRequest>[] {
+export function forgeRules(prepared: Prepared): Rule<ForgeRequest>[] {
   const { spec } = prepared.snapshot.agent;
   return [
     taintedRule<ForgeRequest>(prepared, 'forge'),
@@ -25,7 +24,7 @@ export function forgeRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<Fo
     },
     ...modeRules(prepared),
     ...apiRules(prepared),
-    domainRule(prepared, ceilings),
+    domainRule(prepared),
     pathRule(prepared),
   ];
 }
@@ -95,7 +94,7 @@ function apiRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
 }
 
 /** A tool that declares a host its agent could not reach would only fail later. */
-function domainRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ForgeRequest> {
+function domainRule(prepared: Prepared): Rule<ForgeRequest> {
   const lists: [string, PatternSet][] = [
     ['forge.domains', prepared.forgeDomains],
     ['egress.allow', prepared.egress],
@@ -103,9 +102,9 @@ function domainRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ForgeRequ
   ];
   return {
     id: 'policy.forge.domains',
-    check: ({ domains }) => {
-      if (domains.length > 0 && !ceilings.apis.includes('fetch')) {
-        return deny(`The tool names domains, and fetch is not allowed here; leave requires.domains empty.`);
+    check: ({ domains, apis }) => {
+      if (domains.length > 0 && !apis.includes('fetch')) {
+        return deny('The tool names domains without fetch; leave requires.domains empty or ask for it.');
       }
       for (const domain of domains) {
         for (const [field, set] of lists) {

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Json } from '../../lib/json.ts';
+import { createDecider } from '../decider.ts';
+import { aSnapshot, aTool } from '../fixtures.ts';
+import type { PolicyRequest, ToolCategory } from '../types.ts';
+
+function outcome(
+  given: Json,
+  category: ToolCategory = 'code_execution',
+  change: Partial<Extract<PolicyRequest, { kind: 'Tool' }>> = {},
+): string {
+  const policy = { autonomy: 'Full' as const, level: { ceiling: 'elevated' } };
+  const agent = { grants: { tools: ['*'], shell: ['*'], network: ['**'] } };
+  const decider = createDecider(
+    aSnapshot({ policy: { ...policy, egress: { allow: ['**'] } }, agent, level: 'elevated' }),
+  );
+  const { effect, rule } = decider.decide(aTool({ category, arguments: given, ...change }));
+  return effect === 'Allow' ? 'Allow' : `${effect} ${rule}`;
+}
+
+/** Put together at run time, so that no scanner of this repository takes them for real. */
+const SECRETS: readonly string[] = [
+  `AKIA${'Q7'.repeat(8)}`,
+  `use ghp_${'a1B2'.repeat(9)} now`,
+  `github_pat_${'a1B2'.repeat(9)}`,
+  `key=sk-ant-${'x9'.repeat(20)}`,
+  `sk-${'aB3'.repeat(16)}`,
+  `xoxb-${'1234567890'.repeat(3)}`,
+  `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(30)}`,
+  ['-----BEGIN RSA', 'PRIVATE', 'KEY-----'].join(' '),
+  'https://alice:hunter2@example.com/path',
+  `curl -H "Authorization: Bearer ${'t0ken'.repeat(6)}"`,
+];
+
+const HARMLESS: readonly string[] = [
+  'sk-learn is a library, and sk-some-long-css-class-name-of-a-page is a class',
+  'see https://example.com/a@b and mail me@example.com: thanks',
+  'eyJ is how a token begins',
+  '-----BEGIN CERTIFICATE-----',
+  'Bearer of bad news',
+  'Basic training for the whole team of people',
+  'order 4111-2222 from 2026-11-21, totals 1234567890123 and 12 34 56',
+];
+
+describe('the credential detector', () => {
+  it('denies a call that carries a secret, in any tool and at any depth', () => {
+    for (const secret of SECRETS) {
+      assert.equal(outcome({ text: secret }), 'Deny detector.credential', secret.slice(0, 12));
+      assert.equal(outcome({ a: [{ b: [secret] }] }, 'web'), 'Deny detector.credential', secret.slice(0, 12));
+      assert.equal(outcome({ text: secret }, 'other', { forged: true }), 'Deny detector.credential');
+    }
+    assert.equal(outcome({ client_secret: 'whatever it is' }), 'Deny detector.credential');
+    assert.equal(outcome({ [`AKIA${'Q7'.repeat(8)}`]: true }), 'Deny detector.credential');
+  });
+
+  it('has nothing against what only resembles one, and never repeats a secret', () => {
+    for (const text of HARMLESS) assert.equal(outcome({ text }, 'web'), 'Allow', text);
+    const secret = `ghp_${'a1B2'.repeat(9)}`;
+    const decision = createDecider(aSnapshot()).explain(aTool({ arguments: { text: secret } }));
+    assert.ok(!JSON.stringify(decision).includes(secret));
+  });
+});
+
+describe('the path detector', () => {
+  it('denies what climbs, where a path belongs', () => {
+    for (const path of ['../x', 'a/../../etc/passwd', 'a\\..\\b', '%2e%2e/x', 'a\0b']) {
+      assert.equal(outcome({ path }, 'file_system'), 'Deny detector.path-traversal', path);
+      assert.equal(outcome({ source: path }), 'Deny detector.path-traversal', path);
+      assert.equal(outcome({ anything: path }, 'file_system'), 'Deny detector.path-traversal', path);
+    }
+  });
+
+  it('leaves text alone', () => {
+    assert.equal(outcome({ path: 'notes.md', content: 'see ../README, or C:\\x' }, 'file_system'), 'Allow');
+    assert.equal(outcome({ text: '../x' }), 'Allow');
+  });
+});
+
+describe('the destructive detector', () => {
+  const WRECKING = [
+    'rm -rf /',
+    'sudo /bin/rm -vfr build',
+    'cd /; rm --recursive x',
+    'find . -exec rm -r {} +',
+    'dd if=/dev/zero of=/dev/sda',
+    'mkfs.ext4 /dev/sda1',
+    'git push origin main --force',
+    'git push -f',
+    'git push origin +main',
+    'git reset --hard HEAD~3',
+    'git clean -xdf',
+    'DROP TABLE users',
+    'select 1; drop database x',
+    'TRUNCATE orders',
+    'DELETE FROM orders',
+    'update users set admin = true',
+    'kubectl delete namespace x',
+    'terraform destroy',
+    'chmod -R 777 /',
+  ];
+  const BUILDING = [
+    'rm file.txt',
+    'git push origin main',
+    'git reset HEAD file',
+    'delete from orders where id = 1',
+    'update users set admin = true where id = 1',
+    'select dropped, deleted from tables_of_truth',
+    'echo form -r',
+    'kubectl get pods',
+  ];
+
+  it('asks a person before a command that destroys', () => {
+    for (const text of WRECKING) assert.equal(outcome({ text }, 'database'), 'Escalate detector.destructive', text);
+    assert.equal(outcome({ command: 'rm', args: ['x'] }, 'terminal'), 'Allow');
+    assert.equal(outcome({ command: 'rm -r x' }, 'terminal'), 'Escalate detector.destructive');
+  });
+
+  it('lets ordinary commands be, and text that is no command', () => {
+    for (const text of BUILDING) assert.equal(outcome({ text }, 'database'), 'Allow', text);
+    assert.equal(outcome({ text: 'rm -rf /' }, 'file_system'), 'Allow');
+    assert.equal(outcome({ text: 'rm -rf /' }, 'code_execution', { forged: true }), 'Allow');
+  });
+});
+
+describe('the leak detector', () => {
+  const people = Array.from({ length: 10 }, (_, index) => `user${index}@example.com`).join(', ');
+  const LEAKS = [
+    'card 4111 1111 1111 1111',
+    '4111-1111-1111-1111',
+    '378282246310005',
+    '3782 822463 10005',
+    'ssn 078-05-1120',
+    people,
+  ];
+
+  it('asks a person before data of people leaves', () => {
+    for (const text of LEAKS) {
+      assert.equal(outcome({ text }, 'web'), 'Escalate detector.data-leak', text);
+      assert.equal(outcome({ text }, 'communication'), 'Escalate detector.data-leak', text);
+      assert.equal(outcome({ text }, 'file_system'), 'Allow', text);
+    }
+  });
+
+  it('knows other numbers from those', () => {
+    for (const text of ['4111 1111 1111 1112', '1763683200000', '1234 5678', '078-051-120', 'a@b.c'])
+      assert.equal(outcome({ text }, 'web'), 'Allow', text);
+  });
+});
+
+describe('detectors', () => {
+  it('read a large and hostile text in time that does not explode', () => {
+    const size = 300_000;
+    const texts = [
+      'eyJ',
+      '://',
+      '@',
+      'a@a',
+      '-----BEGIN ',
+      'Bearer ',
+      '4111 ',
+      'rm ',
+      'git push ',
+      'delete ',
+      'sk-',
+      '. ',
+      '-- ',
+    ];
+    const given = texts.map((text) => text.repeat(size / text.length));
+    const started = process.hrtime.bigint();
+    for (const text of given) {
+      outcome({ text }, 'web');
+      outcome({ text }, 'database');
+    }
+    let deep: Json = 'x';
+    for (let depth = 0; depth < 20_000; depth += 1) deep = [deep];
+    assert.equal(outcome({ deep }), 'Allow');
+    assert.ok(process.hrtime.bigint() - started < 60_000_000_000n, 'no scanner hangs');
+  });
+});
