@@ -1,29 +1,28 @@
 import { member } from '../lib/json.ts';
 import type { Json } from '../lib/json.ts';
 import type { ArgumentRule, Prepared } from './prepare.ts';
+import type { ToolQuestion } from './questions.ts';
 import { deny, notApplicable, passed } from './rules.ts';
-import type { RequestOf, Rule, Violation } from './rules.ts';
-
-type ToolRequest = RequestOf<'Tool'>;
+import type { Rule, Violation } from './rules.ts';
 
 /**
  * `spec.arguments`: where a pin's tool matches, the argument must be there and every value of it be allowed. Several pins on
  * one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
  */
-export function argumentRule({ argumentRules }: Prepared): Rule<ToolRequest> {
+export function argumentRule({ argumentRules }: Prepared): Rule<ToolQuestion> {
   return {
     id: 'arguments',
     check: (request) => {
       if (request.arguments === undefined) return undefined;
       for (const pin of argumentRules) {
-        if (!pin.tool.has(request.name)) continue;
+        if (!pin.tool.covers(request.subject)) continue;
         const violation = checkPin(pin, request.name, request.arguments);
         if (violation !== undefined) return violation;
       }
       return undefined;
     },
     note: (request) => {
-      const pins = argumentRules.filter((pin) => pin.tool.has(request.name));
+      const pins = argumentRules.filter((pin) => pin.tool.covers(request.subject));
       if (pins.length === 0) return notApplicable('no argument of this tool is pinned');
       if (request.arguments === undefined) return notApplicable('pinned arguments are checked when the tool is called');
       return passed(pins.map((pin) => `${pin.argument} is one of ${pin.allow.describe()}`).join('; '));

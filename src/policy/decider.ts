@@ -2,6 +2,8 @@ import { isUnprintable, printable } from '../lib/escape.ts';
 import { messageOf } from '../lib/errors.ts';
 import { NO_CEILINGS, forgeCeilings } from './ceilings.ts';
 import { prepare } from './prepare.ts';
+import type { Prepared } from './prepare.ts';
+import { networkQuestion, toolQuestion } from './questions.ts';
 import type { Rule } from './rules.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules-access.ts';
 import { suspendRules } from './rules-common.ts';
@@ -9,7 +11,7 @@ import { forgeRules } from './rules-forge.ts';
 import { networkRules } from './rules-network.ts';
 import { toolRules } from './rules-tool.ts';
 import { riskOf } from './tables.ts';
-import type { Decider, Decision, PolicyRequest, PolicySnapshot, Risk, RuleTrace } from './types.ts';
+import type { Decider, Decision, ForgeCeilings, PolicyRequest, PolicySnapshot, Risk, RuleTrace } from './types.ts';
 
 /** The rule an allowed request owes its permission to; all the others found nothing against it. */
 const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
@@ -23,7 +25,13 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Promote: 'promotion.human',
 };
 
-type Chains = { readonly [K in PolicyRequest['kind']]: readonly Rule<PolicyRequest>[] };
+/** The rules of one kind of request, in order, and what they want to know of it, read once. */
+interface Chain {
+  ask: (request: PolicyRequest) => PolicyRequest;
+  rules: readonly Rule<PolicyRequest>[];
+}
+
+type Chains = Readonly<Record<PolicyRequest['kind'], Chain>>;
 
 /**
  * Compiles a snapshot once; decisions are then pure, do no I/O and never throw. A snapshot with a rule that cannot be read
@@ -48,20 +56,25 @@ export function createDecider(snapshot: PolicySnapshot): Decider {
   }
 }
 
-function chainsOf(prepared: ReturnType<typeof prepare>, ceilings: Decider['ceilings']): Chains {
-  // Each chain is only ever given requests of its own kind, which the index below guarantees.
-  const chain = <R extends PolicyRequest>(rules: readonly Rule<R>[]) =>
-    [...suspendRules(prepared), ...rules] as unknown as readonly Rule<PolicyRequest>[];
+function chainsOf(prepared: Prepared, ceilings: ForgeCeilings): Chains {
+  const common = suspendRules(prepared);
+  // A chain is only ever given requests of its own kind: it is looked up by kind, which the types cannot follow.
+  const chain = <Q extends PolicyRequest>(rules: readonly Rule<Q>[], ask: (request: never) => Q) =>
+    ({ ask, rules: [...common, ...rules] }) as unknown as Chain;
   return {
-    Tool: chain(toolRules(prepared, ceilings)),
-    Forge: chain(forgeRules(prepared)),
-    Network: chain(networkRules(prepared)),
-    File: chain(fileRules(prepared)),
-    Memory: chain(memoryRules(prepared)),
-    Message: chain(messageRules(prepared)),
-    Model: chain(modelRules(prepared)),
-    Promote: chain(promoteRules(prepared)),
+    Tool: chain(toolRules(prepared, ceilings), toolQuestion),
+    Network: chain(networkRules(prepared), networkQuestion),
+    Forge: chain(forgeRules(prepared), asIs),
+    File: chain(fileRules(prepared), asIs),
+    Memory: chain(memoryRules(prepared), asIs),
+    Message: chain(messageRules(prepared), asIs),
+    Model: chain(modelRules(prepared), asIs),
+    Promote: chain(promoteRules(prepared), asIs),
   };
+}
+
+function asIs<R>(request: R): R {
+  return request;
 }
 
 /** A denial ends the way at once; the first escalation is kept, since a later rule may still deny. */
@@ -69,12 +82,14 @@ function run(chains: Chains, request: PolicyRequest, trail?: RuleTrace[]): Decis
   let waiting: Decision | undefined;
   let current = 'internal';
   try {
-    const risk = riskOfRequest(request);
-    for (const rule of chains[request.kind]) {
+    const { ask, rules } = chains[request.kind];
+    const question = ask(request);
+    const risk = riskOfRequest(question);
+    for (const rule of rules) {
       current = rule.id;
-      const violation = rule.check(request);
+      const violation = rule.check(question);
       if (violation === undefined) {
-        if (trail !== undefined) trail.push(noteOf(rule, request));
+        if (trail !== undefined) trail.push(noteOf(rule, question));
         continue;
       }
       const decision: Decision = {
@@ -91,7 +106,7 @@ function run(chains: Chains, request: PolicyRequest, trail?: RuleTrace[]): Decis
       if (decision.effect === 'Deny') return decision;
       waiting ??= decision;
     }
-    return waiting ?? { effect: 'Allow', rule: GRANTING_RULE[request.kind], reason: allowReason(request), risk };
+    return waiting ?? { effect: 'Allow', rule: GRANTING_RULE[question.kind], reason: allowReason(question), risk };
   } catch (error) {
     const reason = `Rule ${current} failed (${shown(messageOf(error, 128))}), and a rule that fails denies.`;
     trail?.push({ rule: 'internal', verdict: 'denied', detail: reason });

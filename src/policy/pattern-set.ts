@@ -1,7 +1,15 @@
 import { compilePattern, matchesSubject } from './patterns.ts';
 import type { Pattern } from './patterns.ts';
 import { parseSubject } from './subjects.ts';
-import type { SubjectKind } from './subjects.ts';
+import type { Subject, SubjectKind } from './subjects.ts';
+
+/** Throws TEMPER_PATTERN_INVALID. An absent list is an empty one, and an empty one stands for nothing. */
+export function patternSet(texts: readonly string[] | undefined, kind: SubjectKind): PatternSet {
+  return new PatternSet(
+    (texts ?? []).map((text) => compilePattern(text, kind)),
+    kind,
+  );
+}
 
 /** Patterns of one list, made ready for many questions. The order in the list means nothing. */
 export class PatternSet {
@@ -10,10 +18,9 @@ export class PatternSet {
   readonly #literals: ReadonlySet<string>;
   readonly #wild: readonly Pattern[];
 
-  /** Throws TEMPER_PATTERN_INVALID. An absent list is an empty one, and an empty one stands for nothing. */
-  constructor(texts: readonly string[] | undefined, kind: SubjectKind) {
+  constructor(patterns: readonly Pattern[], kind: SubjectKind) {
     this.#kind = kind;
-    this.patterns = (texts ?? []).map((text) => compilePattern(text, kind));
+    this.patterns = patterns;
     this.#literals = new Set(this.patterns.flatMap((pattern) => pattern.literal ?? []));
     this.#wild = this.patterns.filter((pattern) => pattern.literal === undefined);
   }
@@ -23,13 +30,21 @@ export class PatternSet {
   }
 
   has(text: string): boolean {
-    const subject = parseSubject(this.#kind, text);
+    return this.covers(parseSubject(this.#kind, text));
+  }
+
+  /** For a subject that was read before; one that could not be read is covered by nothing. */
+  covers(subject: Subject | undefined): boolean {
     if (subject === undefined) return false;
     if (this.#literals.has(subject.canonical)) return true;
     for (const pattern of this.#wild) {
       if (matchesSubject(pattern, subject)) return true;
     }
     return false;
+  }
+
+  where(keep: (pattern: Pattern) => boolean): PatternSet {
+    return new PatternSet(this.patterns.filter(keep), this.#kind);
   }
 
   /** The pattern that stands for the text, for people. */

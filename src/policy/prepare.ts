@@ -3,7 +3,8 @@ import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
 import { actionsOf, effectiveLevel } from './levels.ts';
 import type { LevelProfile } from './levels.ts';
-import { PatternSet } from './pattern-set.ts';
+import { patternSet } from './pattern-set.ts';
+import type { PatternSet } from './pattern-set.ts';
 import { pathSegments } from './subjects.ts';
 import { AUTONOMY_PRESETS, automaticActions, riskOf } from './tables.ts';
 import type { ActionType, AutonomyPreset, PolicySnapshot } from './types.ts';
@@ -80,29 +81,29 @@ export function prepare(snapshot: PolicySnapshot): Prepared {
 
 function agentPatterns({ grants = {}, denyTools, arguments: pins = [] }: AgentSpec): AgentPatterns {
   return {
-    tools: new PatternSet(grants.tools, 'tool'),
-    deniedNames: new PatternSet(denyTools, 'tool'),
-    network: new PatternSet(grants.network, 'host'),
-    memoryRead: new PatternSet(grants.memory?.read, 'key'),
-    memoryWrite: new PatternSet(grants.memory?.write, 'key'),
-    messages: new PatternSet(grants.messages, 'name'),
-    shell: new PatternSet(grants.shell, 'name'),
+    tools: patternSet(grants.tools, 'tool'),
+    deniedNames: patternSet(denyTools, 'tool'),
+    network: patternSet(grants.network, 'host'),
+    memoryRead: patternSet(grants.memory?.read, 'key'),
+    memoryWrite: patternSet(grants.memory?.write, 'key'),
+    messages: patternSet(grants.messages, 'name'),
+    shell: patternSet(grants.shell, 'name'),
     argumentRules: pins.map((pin) => ({
-      tool: new PatternSet([pin.tool], 'tool'),
+      tool: patternSet([pin.tool], 'tool'),
       argument: pin.argument,
-      allow: new PatternSet(pin.allow, 'path'),
+      allow: patternSet(pin.allow, 'path'),
     })),
   };
 }
 
 function policyPatterns({ tools, egress, forge, models, tainted }: TrustPolicySpec): PolicyPatterns {
   return {
-    policyAllow: new PatternSet(tools?.allow, 'tool'),
-    policyDeny: new PatternSet(tools?.deny, 'tool'),
-    egress: new PatternSet(egress?.allow, 'host'),
-    forgeDomains: new PatternSet(forge?.domains, 'host'),
-    models: models?.allow === undefined ? undefined : new PatternSet(models.allow, 'model'),
-    taintedNetwork: tainted?.network === undefined ? undefined : new PatternSet(tainted.network, 'host'),
+    policyAllow: patternSet(tools?.allow, 'tool'),
+    policyDeny: patternSet(tools?.deny, 'tool'),
+    egress: patternSet(egress?.allow, 'host'),
+    forgeDomains: patternSet(forge?.domains, 'host'),
+    models: models?.allow === undefined ? undefined : patternSet(models.allow, 'model'),
+    taintedNetwork: tainted?.network === undefined ? undefined : patternSet(tainted.network, 'host'),
   };
 }
 

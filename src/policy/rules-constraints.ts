@@ -2,24 +2,23 @@ import { isJsonObject } from '../lib/json.ts';
 import type { Json } from '../lib/json.ts';
 import { hostViolation, networkRules } from './rules-network.ts';
 import type { Prepared } from './prepare.ts';
+import type { ToolQuestion } from './questions.ts';
 import { deny, escalate, notApplicable, passed } from './rules.ts';
-import type { RequestOf, Rule, Violation } from './rules.ts';
-
-type ToolRequest = RequestOf<'Tool'>;
+import type { Rule, Violation } from './rules.ts';
 
 /** What the level lets a tool touch: network, terminal, git, approval, in this order; the first that is broken decides. */
-export function constraintRules(prepared: Prepared): Rule<ToolRequest>[] {
+export function constraintRules(prepared: Prepared): Rule<ToolQuestion>[] {
   return [networkRule(prepared), ...terminalRules(prepared), gitRule(prepared), approvalRule(prepared)];
 }
 
 /** Members that hold the address a web tool reaches out to. */
 const ADDRESS_MEMBERS = ['url', 'uri', 'href', 'endpoint'] as const;
 
-function reachesOut({ category, action }: ToolRequest): boolean {
+function reachesOut({ category, action }: ToolQuestion): boolean {
   return category === 'web' || action === 'comms:external';
 }
 
-function networkRule(prepared: Prepared): Rule<ToolRequest> {
+function networkRule(prepared: Prepared): Rule<ToolQuestion> {
   const { level } = prepared;
   const connection = networkRules(prepared);
   return {
@@ -57,7 +56,7 @@ function addressViolation(connection: ReturnType<typeof networkRules>, given: Js
   return undefined;
 }
 
-function terminalRules(prepared: Prepared): Rule<ToolRequest>[] {
+function terminalRules(prepared: Prepared): Rule<ToolQuestion>[] {
   const { level, shell } = prepared;
   const mode = level.constraints.terminal;
   return [
@@ -82,7 +81,7 @@ function terminalRules(prepared: Prepared): Rule<ToolRequest>[] {
 /** What lets one command line be several, or reach beyond its words. */
 const SHELL_MARKS = '|&;<>()$`\\"\'\n\r{}[]!#~';
 
-function commandViolation({ level, shell }: Prepared, request: ToolRequest): Violation | undefined {
+function commandViolation({ level, shell }: Prepared, request: ToolQuestion): Violation | undefined {
   if (shell.size === 0) return deny(`Tool "${request.name}" runs commands, and grants.shell allows nothing.`);
   if (request.arguments === undefined) return undefined;
   const command = commandOf(request.arguments);
@@ -110,7 +109,7 @@ function hasShellMark(command: string): boolean {
   return false;
 }
 
-function gitRule({ level }: Prepared): Rule<ToolRequest> {
+function gitRule({ level }: Prepared): Rule<ToolQuestion> {
   const mode = level.constraints.git;
   return {
     id: 'constraint.git',
@@ -143,7 +142,7 @@ function namesRemote(given: Json): boolean {
   });
 }
 
-function approvalRule({ level }: Prepared): Rule<ToolRequest> {
+function approvalRule({ level }: Prepared): Rule<ToolQuestion> {
   const required: ReadonlySet<string> = new Set(level.constraints.requireApproval);
   return {
     id: 'constraint.approval',

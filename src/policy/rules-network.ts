@@ -1,48 +1,43 @@
 import type { Prepared } from './prepare.ts';
-import type { PatternSet } from './pattern-set.ts';
-import { matches } from './patterns.ts';
+import { networkQuestion } from './questions.ts';
+import type { NetworkQuestion } from './questions.ts';
+import type { Pattern } from './patterns.ts';
 import { allowed, deny, notApplicable, passed } from './rules.ts';
-import type { RequestOf, Rule, Violation } from './rules.ts';
+import type { Rule, Violation } from './rules.ts';
 import { taintedRule } from './rules-common.ts';
 
-type NetworkRequest = RequestOf<'Network'>;
-
 /** A host is reached where the agent is granted it and the policy lets it out and the level has a network. */
-export function networkRules(prepared: Prepared): Rule<NetworkRequest>[] {
-  const { network, egress, level, taintedNetwork, snapshot } = prepared;
+export function networkRules(prepared: Prepared): Rule<NetworkQuestion>[] {
+  const { network, egress, taintedNetwork, snapshot } = prepared;
   const egressOf = `egress.allow of TrustPolicy "${snapshot.policy.name}"`;
   return [
-    taintedRule<NetworkRequest>(prepared, 'network'),
+    taintedRule<NetworkQuestion>(prepared, 'network'),
     {
       id: 'grant.network',
       check: (request) =>
-        network.has(target(request))
+        network.covers(request.subject)
           ? undefined
           : deny(
-              `${target(request)} is not granted to agent "${snapshot.agent.name}": grants.network allows ${network.describe()}.`,
+              `${request.target} is not granted to agent "${snapshot.agent.name}": grants.network allows ${network.describe()}.`,
             ),
-      note: (request) => allowed(`granted by grants.network "${network.find(target(request))}"`),
+      note: (request) => allowed(`granted by grants.network "${network.find(request.target)}"`),
     },
     {
       id: 'policy.egress',
       check: (request) =>
-        egress.has(target(request))
+        egress.covers(request.subject)
           ? undefined
-          : deny(`${target(request)} is not let out: ${egressOf} is ${egress.describe()}.`),
-      note: (request) => allowed(`let out by egress.allow "${egress.find(target(request))}"`),
+          : deny(`${request.target} is not let out: ${egressOf} is ${egress.describe()}.`),
+      note: (request) => allowed(`let out by egress.allow "${egress.find(request.target)}"`),
     },
-    {
-      id: 'constraint.network',
-      check: (request) => levelViolation(prepared, request),
-      note: () => passed(`level ${level.name} has network ${level.constraints.network}`),
-    },
+    levelRule(prepared),
     {
       id: 'tainted.hosts',
       check: (request) =>
-        !snapshot.tainted || taintedNetwork === undefined || taintedNetwork.has(target(request))
+        !snapshot.tainted || taintedNetwork === undefined || taintedNetwork.covers(request.subject)
           ? undefined
           : deny(
-              `${target(request)} is out of reach while the session holds untrusted content: tainted.network is ${taintedNetwork.describe()}.`,
+              `${request.target} is out of reach while the session holds untrusted content: tainted.network is ${taintedNetwork.describe()}.`,
             ),
       note: () =>
         snapshot.tainted && taintedNetwork !== undefined
@@ -54,11 +49,11 @@ export function networkRules(prepared: Prepared): Rule<NetworkRequest>[] {
 
 /** The first of the rules that keeps the host out of reach. */
 export function hostViolation(
-  rules: readonly Rule<NetworkRequest>[],
+  rules: readonly Rule<NetworkQuestion>[],
   host: string,
   port: number,
 ): Violation | undefined {
-  const request: NetworkRequest = { kind: 'Network', host, port };
+  const request = networkQuestion({ kind: 'Network', host, port });
   for (const rule of rules) {
     const violation = rule.check(request);
     if (violation !== undefined) return { ...violation, rule: violation.rule ?? rule.id };
@@ -67,22 +62,24 @@ export function hostViolation(
 }
 
 /** An allowlist that says "everything" is none: at `Allowlist` one of the two lists must name the host's own domain. */
-function levelViolation({ level, network, egress }: Prepared, request: NetworkRequest): Violation | undefined {
+function levelRule({ level, network, egress }: Prepared): Rule<NetworkQuestion> {
   const mode = level.constraints.network;
-  if (mode === 'Open') return undefined;
-  if (mode === 'None') return deny(`Level ${level.name} has no network; level restricted has an allowlist.`);
-  if (namesDomain(network, target(request)) || namesDomain(egress, target(request))) return undefined;
-  return deny(
-    `Level ${level.name} reaches listed hosts only, and ${target(request)} is covered by "*" alone; name its domain in grants.network or egress.allow.`,
-  );
+  const named = [network.where(namesDomain), egress.where(namesDomain)];
+  return {
+    id: 'constraint.network',
+    check: ({ subject, target }) => {
+      if (mode === 'Open') return undefined;
+      if (mode === 'None') return deny(`Level ${level.name} has no network; level restricted has an allowlist.`);
+      if (named.some((set) => set.covers(subject))) return undefined;
+      return deny(
+        `Level ${level.name} reaches listed hosts only, and ${target} is covered by "*" alone; name its domain in grants.network or egress.allow.`,
+      );
+    },
+    note: () => passed(`level ${level.name} has network ${mode}`),
+  };
 }
 
-function namesDomain(set: PatternSet, host: string): boolean {
-  return set.patterns.some(
-    (pattern) => pattern.segments.slice(1).some((label) => label !== '**') && matches(pattern, host),
-  );
-}
-
-function target({ host, port }: NetworkRequest): string {
-  return host.includes(':') && !host.startsWith('[') ? `[${host}]:${port}` : `${host}:${port}`;
+/** Its first segment is the port. */
+function namesDomain({ segments }: Pattern): boolean {
+  return segments.slice(1).some((label) => label !== '**');
 }

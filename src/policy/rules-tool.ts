@@ -2,20 +2,19 @@ import { printable } from '../lib/escape.ts';
 import { argumentRule } from './arguments.ts';
 import { detectorRules } from './detect/rules.ts';
 import type { Prepared } from './prepare.ts';
+import type { ToolQuestion } from './questions.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rules.ts';
-import type { RequestOf, Rule } from './rules.ts';
+import type { Rule } from './rules.ts';
 import { taintedRule } from './rules-common.ts';
 import { constraintRules } from './rules-constraints.ts';
 import { ALWAYS_DENIED, LEVELS, riskOf } from './tables.ts';
 import type { ForgeCeilings, ToolCategory } from './types.ts';
 
-type ToolRequest = RequestOf<'Tool'>;
-
 /** The tool agents forge with. It is granted by `spec.forge`, not by name. */
 const FORGE_TOOL = 'forge_tool';
 
 /** In the order they decide. Without arguments only those that need none can say no, so that a call never gets more than a listing. */
-export function toolRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolRequest>[] {
+export function toolRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolQuestion>[] {
   return [
     ...hardDenyRules(prepared),
     grantRule(prepared, ceilings),
@@ -27,7 +26,7 @@ export function toolRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<Too
   ];
 }
 
-function hardDenyRules(prepared: Prepared): Rule<ToolRequest>[] {
+function hardDenyRules(prepared: Prepared): Rule<ToolQuestion>[] {
   const policy = prepared.snapshot.policy.name;
   return [
     {
@@ -48,8 +47,8 @@ function hardDenyRules(prepared: Prepared): Rule<ToolRequest>[] {
     },
     {
       id: 'deny.tools',
-      check: ({ name }) =>
-        prepared.policyDeny.has(name)
+      check: ({ name, subject }) =>
+        prepared.policyDeny.covers(subject)
           ? deny(
               `Tool "${name}" is denied by tools.deny "${prepared.policyDeny.find(name)}" of TrustPolicy "${policy}".`,
             )
@@ -62,19 +61,19 @@ function hardDenyRules(prepared: Prepared): Rule<ToolRequest>[] {
   ];
 }
 
-function isForgeTool(request: ToolRequest): boolean {
+function isForgeTool(request: ToolQuestion): boolean {
   return request.name === FORGE_TOOL && !request.forged;
 }
 
 /** A forged tool does nothing its author could not do, so the right to forge covers it; a grant by name covers it as well. */
-function grantRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolRequest> {
+function grantRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolQuestion> {
   const forges = prepared.snapshot.agent.spec.forge?.enabled === true;
   const agent = prepared.snapshot.agent.name;
   return {
     id: 'grant.tools',
     check: (request) => {
       if (isForgeTool(request)) return ceilings.allowed ? undefined : deny(forgeDenied(prepared), 'grant.forge');
-      if ((forges && request.forged) || prepared.tools.has(request.name)) return undefined;
+      if ((forges && request.forged) || prepared.tools.covers(request.subject)) return undefined;
       return deny(
         `Tool "${request.name}" is not granted to agent "${agent}": grants.tools allows ${prepared.tools.describe()}.`,
       );
@@ -92,14 +91,14 @@ function forgeDenied({ snapshot, level }: Prepared): string {
     : `Agent "${snapshot.agent.name}" may not forge: spec.forge.enabled is not set.`;
 }
 
-function nameRules(prepared: Prepared): Rule<ToolRequest>[] {
+function nameRules(prepared: Prepared): Rule<ToolQuestion>[] {
   const { level, deniedNames, policyAllow, snapshot } = prepared;
   const open = [...level.categories].join(', ');
   return [
     {
       id: 'deny.name',
-      check: ({ name }) =>
-        deniedNames.has(name)
+      check: ({ name, subject }) =>
+        deniedNames.covers(subject)
           ? deny(`Tool "${name}" is denied by denyTools "${deniedNames.find(name)}" of agent "${snapshot.agent.name}".`)
           : undefined,
       note: () => passed(`denyTools is ${deniedNames.describe()}`),
@@ -107,7 +106,7 @@ function nameRules(prepared: Prepared): Rule<ToolRequest>[] {
     {
       id: 'level.category',
       check: (request) => {
-        if (level.categories.has(request.category) || policyAllow.has(request.name) || isForgeTool(request)) {
+        if (level.categories.has(request.category) || policyAllow.covers(request.subject) || isForgeTool(request)) {
           return undefined;
         }
         return deny(
@@ -115,7 +114,8 @@ function nameRules(prepared: Prepared): Rule<ToolRequest>[] {
         );
       },
       note: (request) => {
-        if (policyAllow.has(request.name)) return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
+        if (policyAllow.covers(request.subject))
+          return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
         if (isForgeTool(request)) return notApplicable('forging has its own table of levels');
         return allowed(`category ${request.category} is open at level ${level.name}`);
       },
@@ -129,7 +129,7 @@ function neededLevel(category: ToolCategory): string {
 }
 
 /** These only ever turn "yes" into "ask a person". */
-function approvalRules(prepared: Prepared): Rule<ToolRequest>[] {
+function approvalRules(prepared: Prepared): Rule<ToolQuestion>[] {
   const { autonomy, automatic, approvedActions, snapshot } = prepared;
   return [
     {

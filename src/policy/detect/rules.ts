@@ -1,15 +1,12 @@
-import type { Json } from '../../lib/json.ts';
 import { deny, escalate, notApplicable, passed } from '../rules.ts';
-import type { RequestOf, Rule, Violation } from '../rules.ts';
+import type { Rule, Violation } from '../rules.ts';
+import type { ToolQuestion } from '../questions.ts';
 import type { ToolCategory } from '../types.ts';
 import { findCredential } from './credentials.ts';
 import { findDestructive } from './destructive.ts';
 import { findLeak } from './leaks.ts';
-import { argumentTexts } from './texts.ts';
 import type { ArgumentText } from './texts.ts';
 import { findTraversal } from './traversal.ts';
-
-type ToolRequest = RequestOf<'Tool'>;
 
 /** Categories in which a text is a command and not data. */
 const COMMANDS: ReadonlySet<ToolCategory> = new Set([
@@ -25,24 +22,24 @@ const COMMANDS: ReadonlySet<ToolCategory> = new Set([
  * list skips them. They are heuristics: they take away and never grant. Credentials and paths that climb are denied, what
  * destroys or gives away people's data waits for a person.
  */
-export function detectorRules(): Rule<ToolRequest>[] {
+export function detectorRules(): Rule<ToolQuestion>[] {
   return [
-    detector('detector.credential', always, (_, texts) => {
+    detector('detector.credential', always, ({ texts }) => {
       const found = first(texts, ({ name, text }) => findCredential(name, text));
       if (found === undefined) return undefined;
       return deny(`An argument holds ${found}; secrets never pass through a model. Name a connection instead.`);
     }),
-    detector('detector.path-traversal', always, ({ category }, texts) => {
+    detector('detector.path-traversal', always, ({ category, texts }) => {
       const found = first(texts, ({ name, text }) => findTraversal(category, name, text));
       return found === undefined
         ? undefined
         : deny(`A path among the arguments ${found}; write it plainly, below the workspace.`);
     }),
-    detector('detector.destructive', isCommand, (_, texts) => {
+    detector('detector.destructive', isCommand, ({ texts }) => {
       const found = first(texts, ({ text }) => findDestructive(text));
       return found === undefined ? undefined : escalate(`The call looks destructive (${found}); a person decides.`);
     }),
-    detector('detector.data-leak', leaves, (_, texts) => {
+    detector('detector.data-leak', leaves, ({ texts }) => {
       const found = findLeak(texts);
       return found === undefined ? undefined : escalate(`The call would send ${found} out; a person decides.`);
     }),
@@ -51,15 +48,12 @@ export function detectorRules(): Rule<ToolRequest>[] {
 
 function detector(
   id: string,
-  applies: (request: ToolRequest) => boolean,
-  scan: (request: ToolRequest, texts: readonly ArgumentText[]) => Violation | undefined,
-): Rule<ToolRequest> {
+  applies: (request: ToolQuestion) => boolean,
+  scan: (request: ToolQuestion) => Violation | undefined,
+): Rule<ToolQuestion> {
   return {
     id,
-    check: (request) =>
-      request.arguments === undefined || !applies(request)
-        ? undefined
-        : scan(request, argumentTexts(request.arguments satisfies Json)),
+    check: (request) => (request.arguments === undefined || !applies(request) ? undefined : scan(request)),
     note: (request) => {
       if (request.arguments === undefined) return notApplicable('arguments are read when the tool is called');
       return applies(request) ? passed('nothing found in the arguments') : notApplicable('not for such a tool');
@@ -80,10 +74,10 @@ function always(): boolean {
 }
 
 /** What a forged tool is given is data: it has no hand to run it with. */
-function isCommand({ category, forged }: ToolRequest): boolean {
+function isCommand({ category, forged }: ToolQuestion): boolean {
   return !forged && COMMANDS.has(category);
 }
 
-function leaves({ category, action }: ToolRequest): boolean {
+function leaves({ category, action }: ToolQuestion): boolean {
   return category === 'web' || category === 'communication' || action === 'comms:external';
 }

@@ -1,0 +1,38 @@
+import { argumentTexts } from './detect/texts.ts';
+import type { ArgumentText } from './detect/texts.ts';
+import type { RequestOf } from './rules.ts';
+import { parseSubject } from './subjects.ts';
+import type { Subject } from './subjects.ts';
+
+/** Requests with what several rules need to know of them, read once per decision. */
+
+export interface ToolQuestion extends Readonly<RequestOf<'Tool'>> {
+  subject: Subject | undefined;
+  /** Every text of the arguments. */
+  texts: readonly ArgumentText[];
+}
+
+export function toolQuestion(request: RequestOf<'Tool'>): ToolQuestion {
+  const given = request.arguments;
+  return {
+    kind: 'Tool',
+    name: request.name,
+    category: request.category,
+    action: request.action,
+    forged: request.forged,
+    ...(given === undefined ? undefined : { arguments: given }),
+    subject: parseSubject('tool', request.name),
+    texts: given === undefined ? [] : argumentTexts(given),
+  };
+}
+
+export interface NetworkQuestion extends Readonly<RequestOf<'Network'>> {
+  /** `host:port` */
+  target: string;
+  subject: Subject | undefined;
+}
+
+export function networkQuestion({ kind, host, port }: RequestOf<'Network'>): NetworkQuestion {
+  const target = host.includes(':') && !host.startsWith('[') ? `[${host}]:${port}` : `${host}:${port}`;
+  return { kind, host, port, target, subject: parseSubject('host', target) };
+}
