@@ -8,6 +8,9 @@ export interface Clock {
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
 
+/** Milliseconds a timer of the platform can wait, almost 25 days. One set for longer would fire at once. */
+export const LONGEST_TIMER = 2_147_483_647;
+
 export const systemClock: Clock = {
   now: () => new Date(),
   monotonic: () => performance.now(),
@@ -21,10 +24,13 @@ export const systemClock: Clock = {
         clearTimeout(timer);
         reject(signal.reason as Error);
       };
-      const timer = setTimeout(() => {
-        signal.removeEventListener('abort', onAbort);
-        resolve();
-      }, milliseconds);
+      const timer = setTimeout(
+        () => {
+          signal.removeEventListener('abort', onAbort);
+          resolve();
+        },
+        Math.min(milliseconds, LONGEST_TIMER),
+      );
       signal.addEventListener('abort', onAbort, { once: true });
     });
   },

@@ -239,6 +239,10 @@ export const ERROR_CODES = {
     fix: 'Correct the line the message names.',
   },
 
+  TEMPER_MESSAGE_DEPTH: {
+    meaning: 'Agents answered messages with messages deeper than allowed.',
+    fix: 'Reply instead of sending on, or have the first agent ask each of the others itself.',
+  },
   TEMPER_SESSION_INVALID: {
     meaning: 'A message names no session, or one whose id is malformed.',
     fix: 'Send the message in a session; the message says what an id looks like.',

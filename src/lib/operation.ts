@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import { type Clock, LONGEST_TIMER } from './clock.ts';
 
 /** What every call through a port carries. */
 export interface Op {
@@ -27,9 +27,12 @@ export async function withTimeout<T>(
 ): Promise<T> {
   const remaining = Math.min(milliseconds, remainingMilliseconds(parent, clock));
   const timeout = new AbortController();
-  const timer = setTimeout(() => {
-    timeout.abort(new DOMException(`no answer within ${Math.round(remaining)} ms`, 'TimeoutError'));
-  }, remaining);
+  const timer = setTimeout(
+    () => {
+      timeout.abort(new DOMException(`no answer within ${Math.round(remaining)} ms`, 'TimeoutError'));
+    },
+    Math.min(remaining, LONGEST_TIMER),
+  );
   try {
     const signal = AbortSignal.any([parent.signal, timeout.signal]);
     return await work({ signal, deadline: clock.monotonic() + remaining, key });

@@ -1,0 +1,66 @@
+import type { Op } from '../lib/operation.ts';
+import type { BusEvent } from './port.ts';
+
+export interface EventHub {
+  publish(event: BusEvent): void;
+  /** Events of these types from now on, until the signal aborts. */
+  subscribe(types: readonly string[], op: Op): AsyncIterable<BusEvent>;
+}
+
+/** Events a slow subscriber may lag behind. The oldest are dropped then, and a `bus.lost` event says how many. */
+const LAG = 1_000;
+
+interface Subscriber {
+  types: ReadonlySet<string>;
+  waiting: BusEvent[];
+  lost: number;
+  wake: () => void;
+}
+
+export function createEventHub(): EventHub {
+  const subscribers = new Set<Subscriber>();
+  return {
+    publish(event) {
+      for (const subscriber of subscribers) {
+        if (!subscriber.types.has(event.type)) continue;
+        subscriber.waiting.push(event);
+        if (subscriber.waiting.length > LAG) {
+          subscriber.waiting.shift();
+          subscriber.lost += 1;
+        }
+        subscriber.wake();
+      }
+    },
+    subscribe(types, op) {
+      const subscriber: Subscriber = { types: new Set(types), waiting: [], lost: 0, wake: () => undefined };
+      // From this call on, not from the first step of whoever reads.
+      subscribers.add(subscriber);
+      return read(subscriber, op.signal, () => subscribers.delete(subscriber));
+    },
+  };
+}
+
+async function* read(subscriber: Subscriber, signal: AbortSignal, leave: () => void): AsyncGenerator<BusEvent> {
+  const onAbort = (): void => subscriber.wake();
+  signal.addEventListener('abort', onAbort);
+  try {
+    while (!signal.aborted) {
+      if (subscriber.lost > 0) {
+        const { lost } = subscriber;
+        subscriber.lost = 0;
+        yield { type: 'bus.lost', agent: '', time: subscriber.waiting[0]?.time ?? '', data: { events: lost } };
+      }
+      const event = subscriber.waiting.shift();
+      if (event !== undefined) {
+        yield event;
+        continue;
+      }
+      await new Promise<void>((resolve) => {
+        subscriber.wake = resolve;
+      });
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    leave();
+  }
+}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Op } from '../lib/operation.ts';
+import { busContract } from './contract.test.ts';
+import { createMemoryBus } from './memory.ts';
+
+busContract('memory', (settings) => createMemoryBus({ clock: systemClock, ids: randomIds, ...settings }));
+
+const op = (key: string): Op => ({ signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key });
+
+describe('the bus in memory', () => {
+  it('refuses more messages than may wait, and takes the same message when there is room', async () => {
+    const bus = createMemoryBus({ clock: systemClock, ids: randomIds, waiting: 1 });
+    const draft = { to: 'analyst', session: 's', text: 'x' };
+    await bus.client('ann').send(draft, op('1'));
+    await assert.rejects(bus.client('ann').send(draft, op('2')), (error) =>
+      isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'),
+    );
+    await (await bus.agent('analyst').next(op('next'))).ack();
+    assert.equal((await bus.client('ann').send(draft, op('2'))).duplicate, false);
+    bus.close();
+  });
+  it('tells a subscriber that lags behind how much it lost', async () => {
+    const bus = createMemoryBus({ clock: systemClock, ids: randomIds });
+    const events = bus.client('ann').events(['e'], op('events'))[Symbol.asyncIterator]();
+    for (let data = 0; data < 1_003; data += 1) bus.publish({ type: 'e', agent: 'a', time: '', data });
+    assert.deepEqual((await events.next()).value.data, { events: 3 });
+    assert.equal((await events.next()).value.data, 3);
+    await events.return?.();
+    bus.close();
+  });
+  it('ends every wait when it is closed', async () => {
+    const bus = createMemoryBus({ clock: systemClock, ids: randomIds });
+    const waiting = bus.agent('analyst').next(op('next'));
+    bus.close();
+    await assert.rejects(waiting, (error) => isTemperError(error, 'TEMPER_CANCELLED'));
+  });
+});

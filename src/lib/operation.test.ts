@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { systemClock } from './clock.ts';
+import { type Op, withTimeout } from './operation.ts';
+
+const parent = (deadline: number): Op => ({ signal: new AbortController().signal, deadline, key: 'key' });
+
+describe('an operation with a timeout', () => {
+  it('ends at the sooner of its own time and its parent deadline', async () => {
+    for (const [deadline, milliseconds] of [
+      [systemClock.monotonic() + 60_000, 5],
+      [systemClock.monotonic() + 5, 60_000],
+    ] as const) {
+      const reason: unknown = await withTimeout(parent(deadline), systemClock, milliseconds, (op) => {
+        return new Promise((resolve) => op.signal.addEventListener('abort', () => resolve(op.signal.reason)));
+      });
+      assert.ok(reason instanceof DOMException && reason.name === 'TimeoutError');
+    }
+  });
+  it('may have no deadline at all', async () => {
+    const signal = await withTimeout(
+      parent(Number.POSITIVE_INFINITY),
+      systemClock,
+      Number.POSITIVE_INFINITY,
+      async (op) => {
+        await systemClock.sleep(5, op.signal);
+        return op.signal;
+      },
+    );
+    assert.equal(signal.aborted, false);
+  });
+});
