@@ -71,8 +71,10 @@ export async function openAudit(deps: { records: RecordStore; clock: Clock; know
 }
 
 async function readChain(store: RecordStore, known: Checkpoint | undefined): Promise<ChainedRecord[]> {
+  // The checkpoint first: a writer may add a record between the two reads, and never takes one away.
+  const head = await readHead(store);
   const lines = await store.read(LOG);
-  for (const checkpoint of [await readHead(store), known]) {
+  for (const checkpoint of [head, known]) {
     const problem = verifyChain(lines, checkpoint);
     if (problem !== undefined) throw brokenChain(problem);
   }

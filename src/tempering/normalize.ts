@@ -1,4 +1,6 @@
 import type { ComposeStep, ToolArtifact, ToolTest } from '../api/v1alpha1/emergenttool.ts';
+import { giveaways } from '../forge/giveaways.ts';
+import { openArtifact } from '../forge/open-artifact.ts';
 import type { ForgeEvidence } from '../forge/types.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { normalizeSource } from './normalize-source.ts';
@@ -36,6 +38,7 @@ export function normalizeArtifact(artifact: ToolArtifact, evidence?: ForgeEviden
     ...implementationOf(artifact, veil),
     tests: artifact.tests.slice(0, SHOWN_TESTS).map((test, index) => testOf(test, index, evidence, veil)),
     testsInAll: artifact.tests.length,
+    sourceHoldsTestTexts: holdsTestTexts(artifact),
     ...(evidence === undefined ? {} : { measured: measuredOf(evidence) }),
     replaced: { ...veil.counts(), schemaProse: inputSchema.dropped + outputSchema.dropped },
   };
@@ -92,6 +95,12 @@ function testOf(test: ToolTest, index: number, evidence: ForgeEvidence | undefin
     ...(test.fixtures === undefined ? {} : { fixtures: test.fixtures.length }),
     runs: runs.map(({ run, passed, milliseconds }) => ({ run, passed, milliseconds: Math.round(milliseconds) })),
   };
+}
+
+function holdsTestTexts(artifact: ToolArtifact): boolean {
+  const open = openArtifact(artifact);
+  if ('malformed' in open) throw new SyntaxError(open.malformed);
+  return giveaways(open).length > 0;
 }
 
 function measuredOf(evidence: ForgeEvidence): JsonObject {

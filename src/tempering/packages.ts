@@ -71,13 +71,13 @@ function portabilityNotes(artifact: ToolArtifact): string[] {
 
 function packagedImplementation(artifact: ToolArtifact, redacted: boolean): JsonObject {
   const { mode, source, steps } = artifact.implementation;
-  if (mode === 'Compose') return { mode: 'compose', steps: (steps ?? []).map(packagedStep) };
   const { apis, domains, paths } = artifact.requires;
+  const places = { ...(domains.length === 0 ? {} : { domains }), ...(paths.length === 0 ? {} : { paths }) };
+  if (mode === 'Compose') return { mode: 'compose', steps: (steps ?? []).map(packagedStep), ...places };
   return {
     mode: 'sandbox',
     allowlist: apis,
-    ...(domains.length === 0 ? {} : { domains }),
-    ...(paths.length === 0 ? {} : { paths }),
+    ...places,
     sourcePersisted: !redacted,
     redactedAtRest: redacted,
     ...(redacted || source === undefined ? { codeBytes: Buffer.byteLength(source ?? '') } : { code: source }),
@@ -140,9 +140,14 @@ function readPackage(text: string): JsonObject {
 }
 
 function importedImplementation(given: JsonObject): JsonObject {
+  const implementation: JsonObject = { mode: given.mode ?? null };
+  for (const part of ['allowlist', 'domains', 'paths']) {
+    const value = given[part];
+    if (value !== undefined) implementation[part] = value;
+  }
   if (given.mode === 'compose') {
     if (!Array.isArray(given.steps)) throw invalid('tool.implementation.steps', 'must be a list');
-    return { mode: 'compose', steps: given.steps };
+    return { ...implementation, steps: given.steps };
   }
   if (given.mode !== 'sandbox') throw invalid('tool.implementation.mode', 'must be compose or sandbox');
   if (given.redactedAtRest === true || typeof given.code !== 'string') {
@@ -151,12 +156,7 @@ function importedImplementation(given: JsonObject): JsonObject {
       'is missing: the package was exported without its source and is for review only',
     );
   }
-  const implementation: JsonObject = { mode: 'sandbox', code: given.code };
-  for (const part of ['allowlist', 'domains', 'paths']) {
-    const value = given[part];
-    if (value !== undefined) implementation[part] = value;
-  }
-  return implementation;
+  return { ...implementation, code: given.code };
 }
 
 function digestOfPackage(tool: JsonObject): { digest?: Digest } {

@@ -2,8 +2,9 @@ import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import { openAudit } from '../audit/recorded.ts';
 import type { Accepted, ForgeCaller, Verdict } from '../forge/types.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Json } from '../lib/json.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
+import type { Model, ModelEvent, ModelRequest, StopReason } from '../models/port.ts';
 import { memoryRecords, type RecordStore } from '../lib/records.ts';
 import { artifactDigest } from './documents.ts';
 import { openRegistry, type Registry } from './registry.ts';
@@ -100,4 +101,50 @@ export function aUse(artifact: ToolArtifact, input: Json, changes: Partial<ToolU
 export async function aRegistry(records: RecordStore = memoryRecords(), clock: Clock = handClock()): Promise<Registry> {
   const audit = await openAudit({ records, clock });
   return openRegistry({ records, audit, clock, builtIn: new Set(['file_read']) });
+}
+
+/** A model that says what `answer` makes of the request, in one piece or as the events given. */
+export function scriptedModel(
+  answer: (request: ModelRequest) => string | ModelEvent[],
+): Model & { requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    async *stream(request) {
+      requests.push(request);
+      const said = answer(request);
+      if (typeof said !== 'string') {
+        yield* said;
+        return;
+      }
+      yield { type: 'text', text: said };
+      yield anEnd(request.model);
+    },
+    embed: async () => [],
+  };
+}
+
+export function anEnd(model: string, stopReason: StopReason = 'stop'): ModelEvent {
+  return { type: 'end', stopReason, usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 }, model };
+}
+
+/** The word a reviewer has to give back. */
+export function nonceIn(request: ModelRequest): string {
+  const text = request.messages[0]?.role === 'user' ? request.messages[0].text : '';
+  return /Its member "nonce" must be "([^"]*)"/.exec(text)?.[1] ?? '';
+}
+
+/** A reviewer that says yes to everything, in the form of judge and panel alike. */
+export function sayYes(request: ModelRequest, changes: JsonObject = {}): string {
+  return JSON.stringify({
+    nonce: nonceIn(request),
+    safety: { passed: true, concerns: [] },
+    correctness: { passed: true, failedTests: [] },
+    determinism: { likely: true, reasoning: '' },
+    bounded: { likely: true, reasoning: '' },
+    confidence: 1,
+    approved: true,
+    reasoning: 'yes',
+    ...changes,
+  });
 }

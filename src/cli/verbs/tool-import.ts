@@ -1,0 +1,93 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createForge } from '../../forge/forge.ts';
+import { bareWorld } from '../../forge/bare-world.ts';
+import type { Candidate, Refused } from '../../forge/types.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { messageOf, TemperError } from '../../lib/errors.ts';
+import { fileRecords } from '../../lib/file-records.ts';
+import { createSupervisor } from '../../sandbox/supervisor.ts';
+import { keepImport } from '../../tempering/imports.ts';
+import { assertPackageDigest, type PackagedTool, parsePackage } from '../../tempering/packages.ts';
+import { createSchemaCompiler } from '../../tools/schemas.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+
+export interface ToolImportOptions {
+  /** Path of the package; `-` reads standard input. */
+  file: string;
+  agent: string;
+  namespace: string;
+  state: string;
+  output: 'text' | 'json';
+}
+
+/** One package is checked within this. */
+const PATIENCE_MILLISECONDS = 120_000;
+
+/**
+ * Runs a package through every gate that needs no judge and leaves it for the next session of the agent, where the judge and the
+ * policy of that agent have their say. Nothing becomes active here.
+ */
+export async function toolImport(options: ToolImportOptions, io: CliIo): Promise<number> {
+  const packaged = parsePackage(await packageText(options.file, io));
+  const checked = await check(packaged, io);
+  if ('accepted' in checked) {
+    if (options.output === 'json')
+      writeJsonLine(io, {
+        name: checked.name,
+        imported: false,
+        stage: checked.gate,
+        code: checked.code,
+        message: checked.message,
+      });
+    else io.error(`${checked.name} refused at ${checked.gate}: ${checked.code} ${checked.message}\n`);
+    return EXIT.refused;
+  }
+  assertPackageDigest(packaged, checked.digest);
+  const { name } = checked.artifact;
+  const { agent, namespace } = options;
+  const importedAt = systemClock.now().toISOString();
+  await keepImport(fileRecords(resolve(io.cwd, options.state)), {
+    name,
+    digest: checked.digest,
+    request: packaged.request,
+    agent,
+    namespace,
+    importedAt,
+  });
+  if (options.output === 'json') {
+    writeJsonLine(io, { name, imported: true, digest: checked.digest, agent, namespace, warnings: packaged.warnings });
+    return EXIT.ok;
+  }
+  for (const warning of packaged.warnings) io.error(`${name}: ${warning}\n`);
+  io.out(
+    `${name} (${checked.digest}) passed every gate but the judge's\nit waits for the next session of agent ${namespace}/${agent} in ${options.state}: temper run\n`,
+  );
+  return EXIT.ok;
+}
+
+async function check(packaged: PackagedTool, io: CliIo): Promise<Candidate | Refused> {
+  await using sandbox = await createSupervisor({ clock: systemClock, warm: 1 });
+  const forge = createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() });
+  const op = {
+    signal: io.signal,
+    deadline: systemClock.monotonic() + PATIENCE_MILLISECONDS,
+    key: `import-${packaged.name}`,
+  };
+  const source = { request: packaged.request };
+  return forge.check(
+    source,
+    bareWorld(source, () => undefined, op),
+  );
+}
+
+async function packageText(file: string, io: CliIo): Promise<string> {
+  if (file === '-') return io.stdin();
+  try {
+    return await readFile(resolve(io.cwd, file), 'utf8');
+  } catch (error) {
+    throw new TemperError('TEMPER_PACKAGE_INVALID', `${file} cannot be read: ${messageOf(error, 200)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Candidate, Verdict } from '../forge/types.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { JsonObject } from '../lib/json.ts';
+import type { ModelEvent, ModelRequest } from '../models/port.ts';
+import { createJudge } from './judge.ts';
+import { createPanel, type PanelVerdict } from './panel.ts';
+import { sessionTool } from './registered-tool.ts';
+import {
+  aCaller,
+  anAcceptance,
+  anArtifact,
+  anEnd,
+  anOp,
+  handClock,
+  nonceIn,
+  sayYes,
+  scriptedModel,
+} from './testing.ts';
+
+const accepted = anAcceptance();
+const candidate: Candidate = { ...accepted, evidence: { tests: [], milliseconds: 1, heapBytes: 1, warnings: [] } };
+
+let nonces = 0;
+const nonce = (): string => `nonce-${(nonces += 1)}`;
+
+function judged(
+  answer: (request: ModelRequest) => string | ModelEvent[],
+  judgeModel: string | undefined = 'replay/judge',
+): Promise<Verdict> {
+  const judge = createJudge({ model: scriptedModel(answer), judgeModel, clock: handClock(), nonce });
+  return judge.review(candidate, 'replay/author', anOp());
+}
+
+async function refusedAs(
+  code: Verdict['code'],
+  answer: (request: ModelRequest) => string | ModelEvent[],
+): Promise<void> {
+  const verdict = await judged(answer);
+  assert.equal(verdict.approved, false);
+  assert.equal(verdict.code, code, verdict.reasoning);
+  if (code === 'TEMPER_JUDGE_UNAVAILABLE') assert.equal(verdict.confidence, 0);
+}
+
+describe('the judge', () => {
+  it('approves a clear yes to every question, and pins model and prompt', async () => {
+    const first = await judged((request) => sayYes(request, { confidence: 0.93 }));
+    const second = await judged(
+      (request) => `Here it is:\n\`\`\`json\n${sayYes(request, { confidence: 0.93 })}\n\`\`\``,
+    );
+    assert.equal(first.approved, true);
+    assert.equal(first.confidence, 0.93);
+    assert.equal(first.model, 'replay/judge');
+    assert.match(first.promptDigest, /^sha256:/);
+    assert.deepEqual({ ...second }, { ...first });
+  });
+  it('asks at temperature 0, with the candidate between marks and the instructions after it', async () => {
+    const model = scriptedModel(sayYes);
+    await createJudge({ model, judgeModel: 'replay/judge', clock: handClock(), nonce }).review(
+      candidate,
+      'replay/author',
+      anOp(),
+    );
+    const [request] = model.requests;
+    assert.ok(request);
+    const text = request.messages[0]?.role === 'user' ? request.messages[0].text : '';
+    const word = nonceIn(request);
+    assert.equal(request.temperature, 0);
+    assert.equal(request.system.includes(word), false);
+    assert.ok(text.indexOf(`-----BEGIN ${word}-----`) < text.indexOf('function execute(input)'));
+    assert.ok(text.indexOf('function execute(input)') < text.indexOf(`-----END ${word}-----`));
+    assert.ok(text.indexOf(`-----END ${word}-----`) < text.indexOf('exactly one JSON object'));
+  });
+  it('refuses when none is named', async () => {
+    const judge = createJudge({ model: scriptedModel(sayYes), judgeModel: undefined, clock: handClock(), nonce });
+    assert.equal((await judge.review(candidate, 'replay/author', anOp())).code, 'TEMPER_JUDGE_UNAVAILABLE');
+  });
+  it('refuses to judge its own work', async () => {
+    const judge = createJudge({ model: scriptedModel(sayYes), judgeModel: 'Replay/Author', clock: handClock(), nonce });
+    const verdict = await judge.review(candidate, 'replay/author', anOp());
+    assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE');
+  });
+  for (const [part, flag] of [
+    ['safety', 'passed'],
+    ['correctness', 'passed'],
+    ['determinism', 'likely'],
+    ['bounded', 'likely'],
+  ] as const) {
+    it(`takes a no about ${part} for a no, whatever "approved" says`, async () => {
+      await refusedAs('TEMPER_JUDGE_REFUSED', (request) =>
+        sayYes(request, { [part]: { [flag]: false, concerns: ['reads the clock'] } }),
+      );
+      await refusedAs('TEMPER_JUDGE_UNAVAILABLE', (request) => sayYes(request, { [part]: { [flag]: 'true' } }));
+      await refusedAs('TEMPER_JUDGE_UNAVAILABLE', (request) => sayYes(request, { [part]: null }));
+    });
+  }
+  it('refuses without "approved", below the floor, and with a confidence that is none', async () => {
+    await refusedAs('TEMPER_JUDGE_REFUSED', (request) => sayYes(request, { approved: false }));
+    await refusedAs('TEMPER_JUDGE_REFUSED', (request) => sayYes(request, { confidence: 0.69 }));
+    for (const confidence of ['1', 1.01, -0.1, null, 95]) {
+      await refusedAs('TEMPER_JUDGE_UNAVAILABLE', (request) => sayYes(request, { confidence }));
+    }
+    await refusedAs('TEMPER_JUDGE_UNAVAILABLE', (request) => sayYes(request, { approved: 'yes' }));
+  });
+  const useless: Record<string, (request: ModelRequest) => string | ModelEvent[]> = {
+    'no answer': () => '',
+    'plain words': () => 'approved: true',
+    'half an object': (request) => sayYes(request).slice(0, -2),
+    'two objects': (request) => `${sayYes(request)}\n${sayYes(request)}`,
+    'no nonce': (request) => sayYes(request, { nonce: null }),
+    'the nonce of another call': (request) => sayYes(request, { nonce: 'nonce-0' }),
+    'a member twice': (request) => sayYes(request, { approved: false }).replace(/\}$/, ',"approved":true}'),
+    'the end of its budget': (request) => [{ type: 'text', text: sayYes(request) }, anEnd('m', 'length')],
+    'a refusal by the provider': (request) => [{ type: 'text', text: sayYes(request) }, anEnd('m', 'refusal')],
+    'no end': (request) => [{ type: 'text', text: sayYes(request) }],
+    'a tool call': (request) => [
+      { type: 'tool-call', call: { id: '1', name: 'forge_tool', arguments: '{}' } },
+      { type: 'text', text: sayYes(request) },
+      anEnd('m'),
+    ],
+    'endless text': () => Array.from({ length: 100 }, (): ModelEvent => ({ type: 'text', text: 'x'.repeat(1_000) })),
+  };
+  for (const [what, answer] of Object.entries(useless)) {
+    it(`takes ${what} for no opinion, and that for a no`, () => refusedAs('TEMPER_JUDGE_UNAVAILABLE', answer));
+  }
+  it('takes a failing provider for a no', () =>
+    refusedAs('TEMPER_JUDGE_UNAVAILABLE', () => {
+      throw new TemperError('TEMPER_MODEL_OVERLOADED', 'busy');
+    }));
+  it('takes an operation that is already over for a no', async () => {
+    const model = scriptedModel(sayYes);
+    const judge = createJudge({ model, judgeModel: 'replay/judge', clock: handClock(), nonce });
+    const verdict = await judge.review(candidate, 'replay/author', {
+      ...anOp(),
+      signal: AbortSignal.abort(new Error('over')),
+    });
+    assert.equal(verdict.approved, false);
+  });
+  it('refuses what it cannot be shown', async () => {
+    const broken = anArtifact('double', { implementation: { mode: 'Sandbox', source: 'function execute( {' } });
+    const judge = createJudge({ model: scriptedModel(sayYes), judgeModel: 'replay/judge', clock: handClock(), nonce });
+    const verdict = await judge.review({ ...candidate, artifact: broken }, 'replay/author', anOp());
+    assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE');
+  });
+  it('shows its reasons printable and bounded', async () => {
+    const verdict = await judged((request) =>
+      sayYes(request, { approved: false, reasoning: `\u001b[31m\u202e${'x'.repeat(5_000)}` }),
+    );
+    assert.ok(verdict.reasoning.length < 1_000);
+    // oxlint-disable-next-line no-control-regex
+    assert.doesNotMatch(verdict.reasoning, /[\u0000-\u001f\u202e]/);
+  });
+});
+
+describe('the panel', () => {
+  const tool = sessionTool(accepted, aCaller(), '2026-03-01T09:00:00.000Z');
+  function reviewed(
+    answers: { safety?: JsonObject; correctness?: JsonObject } = {},
+    reviewers: readonly string[] = ['replay/safety', 'replay/correctness'],
+  ): Promise<PanelVerdict> {
+    const model = scriptedModel((request) =>
+      sayYes(request, (request.model.endsWith('safety') ? answers.safety : answers.correctness) ?? {}),
+    );
+    return createPanel({ model, reviewers, clock: handClock(), nonce }).review(
+      tool,
+      { reruns: 5, successes: 5 },
+      anOp(),
+    );
+  }
+  it('approves when both say yes, with the lower confidence', async () => {
+    const verdict = await reviewed({ safety: { confidence: 0.91 }, correctness: { confidence: 0.9 } });
+    assert.equal(verdict.approved, true);
+    assert.equal(verdict.confidence, 0.9);
+  });
+  it('asks two models two different questions, without one hearing the other', async () => {
+    const model = scriptedModel(sayYes);
+    await createPanel({ model, reviewers: ['replay/a', 'replay/b'], clock: handClock(), nonce }).review(
+      tool,
+      {},
+      anOp(),
+    );
+    const [first, second] = model.requests;
+    assert.ok(first && second);
+    assert.notEqual(first.system, second.system);
+    assert.notEqual(first.model, second.model);
+    assert.notEqual(nonceIn(first), nonceIn(second));
+  });
+  it('refuses when either says no or cannot be understood', async () => {
+    for (const who of ['safety', 'correctness']) {
+      assert.equal((await reviewed({ [who]: { approved: false } })).code, 'TEMPER_JUDGE_REFUSED');
+      assert.equal((await reviewed({ [who]: { approved: 1 } })).code, 'TEMPER_JUDGE_UNAVAILABLE');
+      assert.equal((await reviewed({ [who]: { nonce: 'x' } })).approved, false);
+      assert.equal((await reviewed({ [who]: { confidence: 'high' } })).confidence, 0);
+    }
+  });
+  it('refuses without two different models, and with the author as one of them', async () => {
+    for (const reviewers of [[], ['replay/a'], ['replay/a', 'replay/A'], ['replay/a', 'replay/author']]) {
+      const verdict = await reviewed({}, reviewers);
+      assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE', reviewers.join());
+    }
+  });
+});
