@@ -33,7 +33,7 @@ export interface Connection {
   signal: AbortSignal;
 }
 
-export interface Answer {
+interface Answer {
   response: Response;
   /** The events of the answer, as the SDK decodes them. */
   events(): AsyncIterable<unknown>;

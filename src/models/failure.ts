@@ -67,7 +67,7 @@ function field(error: unknown, name: string): unknown {
 }
 
 /** Seconds, milliseconds (`retry-after-ms`) or a date. */
-export function retryAfter(headers: Headers, clock: Clock): number | undefined {
+function retryAfter(headers: Headers, clock: Clock): number | undefined {
   const milliseconds = finite(headers.get('retry-after-ms'));
   const seconds = finite(headers.get('retry-after'));
   const date = Date.parse(headers.get('retry-after') ?? '');

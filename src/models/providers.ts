@@ -88,7 +88,7 @@ export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
 }
 
 /** The name itself, or the configured default for `default/default`. */
-export function resolveModelName(config: ModelsConfig, name: string): string {
+function resolveModelName(config: ModelsConfig, name: string): string {
   return name === DEFAULT_NAME && config.default !== undefined ? config.default : name;
 }
 

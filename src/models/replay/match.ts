@@ -16,7 +16,7 @@ const CHECKS: readonly Holds[] = [
 ];
 
 /** Does every member of the condition hold? */
-export function matches(condition: ReplayCondition | undefined, conversation: Conversation): boolean {
+function matches(condition: ReplayCondition | undefined, conversation: Conversation): boolean {
   return condition === undefined || CHECKS.every((holds) => holds(condition, conversation));
 }
 

@@ -45,7 +45,7 @@ export interface ReplayAnswer {
   chunkDelayMilliseconds?: number;
 }
 
-export interface ReplayToolCall {
+interface ReplayToolCall {
   id?: string;
   name: string;
   /** An object, or text that is sent as it is, well-formed or not. */

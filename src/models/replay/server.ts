@@ -15,7 +15,7 @@ import { anthropicWire } from './wire-anthropic.ts';
 import { chatWire } from './wire-chat.ts';
 import { responsesWire } from './wire-responses.ts';
 
-export interface RecordedRequest {
+interface RecordedRequest {
   path: string;
   conversation: Conversation;
   body: JsonObject;

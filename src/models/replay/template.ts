@@ -7,15 +7,15 @@ export interface Reference {
   formatters: { name: string; argument: string }[];
 }
 
-export type TemplatePart = string | Reference;
+type TemplatePart = string | Reference;
 type ParsedTemplate = { parts: TemplatePart[] } | { problem: string };
 
 const OPEN = '{{';
 const CLOSE = '}}';
 const ESCAPE = '\\{{';
 
-export const ROOTS = ['lastTool', 'tool', 'toolCall', 'user', 'firstUser', 'model'] as const;
-export const FORMATTERS = [
+const ROOTS = ['lastTool', 'tool', 'toolCall', 'user', 'firstUser', 'model'] as const;
+const FORMATTERS = [
   'number',
   'fixed',
   'signed',

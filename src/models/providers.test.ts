@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { aRequest, anOp, byteServer, eventsOf, textOf } from './byte-server.testing.ts';
+import { createModels, modelConfigOf, priceOf, type ModelsConfig, type ModelsDeps } from './providers.ts';
+import { startReplay } from './replay/server.ts';
+
+const DEPS: ModelsDeps = { clock: systemClock, random: () => 0, environment: {}, retry: { attempts: 1 } };
+const replay = () => startReplay({ script: { rules: [{ answer: { text: 'from {{model}}' } }] }, clock: systemClock });
+
+describe('createModels', () => {
+  it('routes by the name before the first slash, and lets the rest be the model', async () => {
+    await using server = await replay();
+    const config: ModelsConfig = {
+      providers: [
+        { name: 'openai', type: 'openai', baseUrl: `${server.url}/v1` },
+        { name: 'answers', type: 'openai-responses', baseUrl: `${server.url}/v1` },
+        { name: 'anthropic', type: 'anthropic', baseUrl: server.url },
+        { name: 'local', type: 'openai-compatible', baseUrl: `${server.url}/v1` },
+      ],
+      default: 'local/some/small-one',
+    };
+    const models = createModels(config, DEPS);
+    const say = async (model: string): Promise<string> =>
+      textOf(await eventsOf(models.stream(aRequest({ model }), anOp())));
+    assert.equal(await say('openai/gpt'), 'from gpt');
+    assert.equal(await say('answers/gpt'), 'from gpt');
+    assert.equal(await say('anthropic/claude'), 'from claude');
+    assert.equal(await say('local/some/small-one'), 'from some/small-one');
+    assert.equal(await say('default/default'), 'from some/small-one');
+    assert.deepEqual(
+      server.requests.map((request) => request.path.split('/').at(-1)),
+      ['completions', 'responses', 'messages', 'completions', 'completions'],
+    );
+    assert.equal(server.requests[0]?.body['max_completion_tokens'], 1_000);
+    assert.equal(server.requests[3]?.body['max_tokens'], 1_000);
+  });
+
+  it('names what is configured when a model has no provider', async () => {
+    const models = createModels({ providers: [{ name: 'openai', type: 'openai' }] }, DEPS);
+    for (const model of ['other/gpt', 'openai', 'default/default']) {
+      await assert.rejects(eventsOf(models.stream(aRequest({ model }), anOp())), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'), model);
+        assert.match(error.message, /configured providers: openai/);
+        return true;
+      });
+    }
+  });
+
+  it('refuses a configuration that contradicts itself', () => {
+    const twice = { name: 'a', type: 'openai' } as const;
+    for (const providers of [[twice, twice], [{ name: 'a', type: 'openai-compatible' } as const]])
+      assert.throws(
+        () => createModels({ providers }, DEPS),
+        (error) => isTemperError(error, 'TEMPER_MANIFEST_INVALID'),
+      );
+  });
+
+  it('reads a key file anew at every call, and says which key is missing', async () => {
+    const seen: (string | undefined)[] = [];
+    await using server = await byteServer((request, response) => {
+      seen.push(request.headers.authorization);
+      response.writeHead(401, { 'content-type': 'application/json' });
+      response.end('{"error":{"message":"no","code":"invalid_api_key"}}');
+    });
+    const folder = await mkdtemp(join(tmpdir(), 'keys-'));
+    const keyFile = join(folder, 'key');
+    try {
+      const baseUrl = `${server.url}/v1`;
+      const models = createModels(
+        {
+          providers: [
+            { name: 'file', type: 'openai', baseUrl, keyFile },
+            { name: 'variable', type: 'openai', baseUrl, keyEnvironment: 'SOME_KEY' },
+            { name: 'unset', type: 'openai', baseUrl, keyEnvironment: 'OTHER_KEY' },
+          ],
+        },
+        { ...DEPS, environment: { SOME_KEY: 'from-variable' } },
+      );
+      const refused = async (provider: string): Promise<string> => {
+        try {
+          await eventsOf(models.stream(aRequest({ model: `${provider}/m` }), anOp()));
+        } catch (error) {
+          assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAUTHORIZED'));
+          return error.message;
+        }
+        assert.fail('was not refused');
+      };
+      assert.match(await refused('file'), /key file .* cannot be read/);
+      for (const key of ['first-key', 'second-key']) {
+        await writeFile(keyFile, `${key}\n`);
+        await refused('file');
+      }
+      await refused('variable');
+      assert.match(await refused('unset'), /OTHER_KEY is not set/);
+      assert.deepEqual(seen, ['Bearer first-key', 'Bearer second-key', 'Bearer from-variable']);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('asks the provider that has an embedding model for vectors', async () => {
+    await using server = await byteServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(
+        '{"data":[{"index":1,"embedding":[2]},{"index":0,"embedding":[1,0.5]}],"model":"e","object":"list"}',
+      );
+    });
+    const local = { name: 'local', type: 'openai-compatible', baseUrl: `${server.url}/v1` } as const;
+    const models = createModels({ providers: [{ ...local, embeddingModel: 'e' }] }, DEPS);
+    assert.deepEqual(await models.embed(['a', 'b'], anOp()), [Float32Array.of(1, 0.5), Float32Array.of(2)]);
+    await assert.rejects(createModels({ providers: [local] }, DEPS).embed(['a'], anOp()), (error) =>
+      isTemperError(error, 'TEMPER_MODEL_NOT_FOUND'),
+    );
+  });
+});
+
+describe('priceOf', () => {
+  const config: ModelsConfig = {
+    providers: [
+      { name: 'a', type: 'openai', models: [{ name: 'm', contextWindow: 8_000, inputPrice: 0.15, outputPrice: 0.6 }] },
+    ],
+    default: 'a/m',
+  };
+  const usage = { inputTokens: 1_000, outputTokens: 100 };
+
+  it('counts in millionths of a dollar, by the configured prices', () => {
+    assert.equal(priceOf(config, 'a/m', usage), 210);
+    assert.equal(priceOf(config, 'default/default', usage), 210);
+    assert.equal(modelConfigOf(config, 'a/m')?.contextWindow, 8_000);
+  });
+
+  it('takes $1 and $3 for a million tokens of a model nobody priced', () => {
+    assert.equal(priceOf(config, 'a/other', { inputTokens: 1_000_000, outputTokens: 1_000_000 }), 4_000_000);
+    assert.equal(priceOf(config, 'b/m', usage), 1_300);
+  });
+});
