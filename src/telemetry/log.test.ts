@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { TemperError } from '../lib/errors.ts';
+import { createLogger, type Logger, type LogLevel } from './log.ts';
+import { createSecrets, type Secrets } from './secrets.ts';
+
+function aLogger(secrets: Secrets = createSecrets(), level: LogLevel = 'debug'): { log: Logger; lines: string[] } {
+  const lines: string[] = [];
+  return { lines, log: createLogger({ level, secrets, destination: { write: (line) => lines.push(line) } }) };
+}
+
+describe('the logger', () => {
+  it('writes one JSON line an event, with time, level and fields', () => {
+    const { log, lines } = aLogger();
+    log.child({ agent: 'analyst' }).info({ turns: 3 }, 'answered');
+    assert.equal(lines.length, 1);
+    const line = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+    assert.deepEqual([line.level, line.agent, line.turns, line.message], ['info', 'analyst', 3, 'answered']);
+    assert.ok(!Number.isNaN(Date.parse(String(line.time))));
+  });
+  it('keeps to its level', () => {
+    const { log, lines } = aLogger(createSecrets(), 'warn');
+    log.info({}, 'quiet');
+    log.warn({}, 'loud');
+    assert.equal(lines.length, 1);
+  });
+  it('shows the code of our errors and the stack of others', () => {
+    const { log, lines } = aLogger();
+    log.error({ error: new TemperError('TEMPER_TIMEOUT', 'late', { cause: new RangeError('inner') }) }, 'failed');
+    const { error } = JSON.parse(lines[0] ?? '') as {
+      error: { code: string; stack?: string; cause: { name: string; stack: string } };
+    };
+    assert.deepEqual([error.code, error.stack, error.cause.name], ['TEMPER_TIMEOUT', undefined, 'RangeError']);
+    assert.match(error.cause.stack, /inner/);
+  });
+  it('escapes what a terminal would obey, and stays JSON', () => {
+    const { log, lines } = aLogger();
+    const hostile = 'a\u001b[2Jb\nc\u009bd\u202eevil\u2028x\u{e0041}\ud800';
+    log.info({ [hostile]: hostile }, hostile);
+    const line = lines[0] ?? '';
+    assert.equal((JSON.parse(line) as { message: string }).message, hostile);
+    assert.doesNotMatch(line.slice(0, -1), /[^\x20-\x7e]/);
+  });
+});
+
+const CANARIES = [
+  'canary-plain-7f3a91c0',
+  'quote"and\\slash/8841',
+  'line\nbreak\ttab-5521',
+  'ünïcödé-schlüssel-77',
+  'sp ace+plus&amp=99%31',
+  'p@ssw0rd!',
+];
+
+/** Every way a secret might be written by whoever logs it. */
+const WRITINGS: Record<string, (secret: string) => string> = {
+  plain: (secret) => secret,
+  'in the middle': (secret) => `before${secret}after`,
+  json: (secret) => JSON.stringify({ key: secret }),
+  url: (secret) => `https://example.com/?key=${encodeURIComponent(secret)}&x=1`,
+  'lower-case url': (secret) => encodeURIComponent(secret).replaceAll(/%../g, (code) => code.toLowerCase()),
+  form: (secret) => new URLSearchParams({ key: secret }).toString(),
+  hex: (secret) => Buffer.from(secret).toString('hex'),
+  HEX: (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
+  base64: (secret) => Buffer.from(secret).toString('base64'),
+  base64url: (secret) => Buffer.from(secret).toString('base64url'),
+  'base64 of a user and it': (secret) => Buffer.from(`u:${secret}`).toString('base64'),
+  'base64 of more around it': (secret) => Buffer.from(`{"password":"${secret}","x":1}`).toString('base64'),
+  'base64 one further': (secret) => Buffer.from(`x${secret}yz`).toString('base64url'),
+};
+
+/** Does the text still tell the secret, plain or encoded? */
+function tells(text: string, secret: string): boolean {
+  const decoded = [
+    text,
+    text.replaceAll('\\\\', '\\'),
+    decodeURIComponent(text.replaceAll(/%(?![0-9A-Fa-f]{2})/g, '%25')),
+  ];
+  for (const run of text.match(/[A-Za-z0-9+/_-]{8,}/g) ?? []) {
+    for (const start of [0, 1, 2, 3]) decoded.push(Buffer.from(run.slice(start), 'base64').toString('utf8'));
+    decoded.push(Buffer.from(run, 'hex').toString('utf8'));
+  }
+  return decoded.some((form) => form.includes(secret));
+}
+
+describe('secrets', () => {
+  it('are in no sink, whatever the form, the field and the depth they were logged in', () => {
+    const { log, lines } = aLogger(createSecrets(CANARIES));
+    for (const secret of CANARIES) {
+      for (const [form, write] of Object.entries(WRITINGS)) {
+        assert.ok(tells(write(secret), secret) || form === 'json' || form === 'form', `the test would see ${form}`);
+        const text = write(secret);
+        log.info({ text, deep: { list: [{ text }] }, [text]: 1 }, text);
+        log.error({ error: new Error(text, { cause: new TemperError('TEMPER_INTERNAL', text) }) }, 'failed');
+        log.child({ text }).debug({}, 'child');
+      }
+    }
+    for (const line of lines) {
+      JSON.parse(line);
+      for (const secret of CANARIES) assert.ok(!tells(line, secret), `${secret} in ${line}`);
+    }
+  });
+  it('can be added and withdrawn while it runs', () => {
+    const secrets = createSecrets();
+    assert.equal(secrets.redact('the value is swordfish'), 'the value is swordfish');
+    secrets.add('swordfish');
+    assert.equal(secrets.redact('the value is swordfish'), 'the value is [redacted]');
+    secrets.remove('swordfish');
+    assert.equal(secrets.redact('the value is swordfish'), 'the value is swordfish');
+    assert.throws(() => secrets.add('short'), RangeError);
+  });
+  it('are known by their looks even when nobody named them', () => {
+    const { redact } = createSecrets();
+    const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.${'s'.repeat(40)}`;
+    const keys = [
+      `sk-proj-${'a'.repeat(40)}`,
+      `sk-ant-api03-${'b'.repeat(40)}`,
+      `ghp_${'c'.repeat(36)}`,
+      `github_pat_${'d'.repeat(40)}`,
+      `xoxb-1234-${'e'.repeat(20)}`,
+      `AKIA${'F'.repeat(16)}`,
+      jwt,
+    ];
+    for (const key of keys) {
+      for (const text of [
+        key,
+        `key=${key}`,
+        `"${key}"`,
+        `Authorization: Bearer ${key}`,
+        `https://x/${key}/y`,
+        `my_${key}.`,
+      ]) {
+        assert.ok(!redact(text).includes(key.slice(-16)), text);
+        assert.match(redact(text), /\[redacted\]/);
+      }
+    }
+    const pem = '-----BEGIN EC PRIVATE KEY-----\\nMHcCAQEE\\n-----END EC PRIVATE KEY-----';
+    assert.equal(redact(`a ${pem} b ${pem}`), 'a [redacted] b [redacted]');
+    assert.equal(redact('-----BEGIN PRIVATE KEY-----\\nMHcC'), '[redacted]');
+  });
+  it('leave ordinary text alone', () => {
+    const { redact } = createSecrets();
+    for (const text of [
+      'ask-me-anything-about-the-quarterly-report',
+      'sha256:3f2a91c03f2a91c03f2a91c03f2a91c03f2a91c03f2a91c03f2a91c03f2a91c0',
+      'temper.dev/v1alpha1.EmergentTool-csv-rows',
+      '-----BEGIN CERTIFICATE-----\\nMIIB\\n-----END CERTIFICATE-----',
+      'desk-top_computer.and.more-words-here',
+    ]) {
+      assert.equal(redact(text), text);
+    }
+  });
+  it('are looked for in linear time', () => {
+    const { redact } = createSecrets(CANARIES);
+    for (const piece of [
+      'eyJ-',
+      'eyJhbGci.',
+      'sk-',
+      'Bearer ',
+      '-----BEGIN ',
+      '-----BEGIN PRIVATE KEY-----',
+      'a.',
+      'ghp_',
+    ]) {
+      redact(piece.repeat(200_000));
+    }
+  });
+  it('are never told, wherever in a text they stand', () => {
+    const secrets = createSecrets(CANARIES);
+    fc.assert(
+      fc.property(fc.string(), fc.constantFrom(...CANARIES), fc.string(), (before, secret, after) => {
+        assert.ok(!secrets.redact(before + secret + after).includes(secret));
+      }),
+    );
+  });
+});
