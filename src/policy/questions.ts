@@ -26,6 +26,13 @@ export function toolQuestion(request: RequestOf<'Tool'>): ToolQuestion {
   };
 }
 
+/** The tool agents forge with. It is granted by `spec.forge`, not by name. */
+const FORGE_TOOL = 'forge_tool';
+
+export function isForgeTool({ name, forged }: ToolQuestion): boolean {
+  return name === FORGE_TOOL && !forged;
+}
+
 export interface NetworkQuestion extends Readonly<RequestOf<'Network'>> {
   /** `host:port` */
   target: string;

@@ -2,6 +2,7 @@ import { printable } from '../lib/escape.ts';
 import { argumentRule } from './arguments.ts';
 import { detectorRules } from './detect/rules.ts';
 import type { Prepared } from './prepare.ts';
+import { isForgeTool } from './questions.ts';
 import type { ToolQuestion } from './questions.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rules.ts';
 import type { Rule } from './rules.ts';
@@ -9,9 +10,6 @@ import { taintedRule } from './rules-common.ts';
 import { constraintRules } from './rules-constraints.ts';
 import { ALWAYS_DENIED, LEVELS, riskOf } from './tables.ts';
 import type { ForgeCeilings, ToolCategory } from './types.ts';
-
-/** The tool agents forge with. It is granted by `spec.forge`, not by name. */
-const FORGE_TOOL = 'forge_tool';
 
 /** In the order they decide. Without arguments only those that need none can say no, so that a call never gets more than a listing. */
 export function toolRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolQuestion>[] {
@@ -59,10 +57,6 @@ function hardDenyRules(prepared: Prepared): Rule<ToolQuestion>[] {
     taintedRule(prepared, 'network', ({ category }) => category === 'web'),
     taintedRule(prepared, 'message', ({ category }) => category === 'communication'),
   ];
-}
-
-function isForgeTool(request: ToolQuestion): boolean {
-  return request.name === FORGE_TOOL && !request.forged;
 }
 
 /** A forged tool does nothing its author could not do, so the right to forge covers it; a grant by name covers it as well. */

@@ -77,6 +77,22 @@ describe('the path detector', () => {
   });
 });
 
+describe('a draft given to forge_tool, and data given to what was forged', () => {
+  const draft = { code: 'update(x); set(y); // rm -r', testCases: [{ input: { path: '../x' } }] };
+
+  it('are no commands and no paths of this call', () => {
+    const forge = { enabled: true };
+    const decider = createDecider(aSnapshot({ agent: { forge, grants: {} }, policy: { autonomy: 'Full' } }));
+    const request = { category: 'code_execution', action: 'code:create', arguments: draft } as const;
+    assert.equal(decider.decide(aTool({ ...request, name: 'forge_tool' })).effect, 'Allow');
+    assert.equal(decider.decide(aTool({ ...request, name: 'normalize', forged: true })).effect, 'Allow');
+  });
+
+  it('are still read for credentials', () => {
+    assert.equal(outcome({ code: SECRETS[0] ?? '' }, 'code_execution', { forged: true }), 'Deny detector.credential');
+  });
+});
+
 describe('the destructive detector', () => {
   const WRECKING = [
     'rm -rf /',

@@ -1,5 +1,6 @@
 import { deny, escalate, notApplicable, passed } from '../rules.ts';
 import type { Rule, Violation } from '../rules.ts';
+import { isForgeTool } from '../questions.ts';
 import type { ToolQuestion } from '../questions.ts';
 import type { ToolCategory } from '../types.ts';
 import { findCredential } from './credentials.ts';
@@ -29,7 +30,7 @@ export function detectorRules(): Rule<ToolQuestion>[] {
       if (found === undefined) return undefined;
       return deny(`An argument holds ${found}; secrets never pass through a model. Name a connection instead.`);
     }),
-    detector('detector.path-traversal', always, ({ category, texts }) => {
+    detector('detector.path-traversal', actsItself, ({ category, texts }) => {
       const found = first(texts, ({ name, text }) => findTraversal(category, name, text));
       return found === undefined
         ? undefined
@@ -73,9 +74,13 @@ function always(): boolean {
   return true;
 }
 
-/** What a forged tool is given is data: it has no hand to run it with. */
-function isCommand({ category, forged }: ToolQuestion): boolean {
-  return !forged && COMMANDS.has(category);
+/** What a forged tool is given is data, and what forging is given is a draft: both act through other calls, which are decided on their own. */
+function actsItself(request: ToolQuestion): boolean {
+  return !request.forged && !isForgeTool(request);
+}
+
+function isCommand(request: ToolQuestion): boolean {
+  return actsItself(request) && COMMANDS.has(request.category);
 }
 
 function leaves({ category, action }: ToolQuestion): boolean {
