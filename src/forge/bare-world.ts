@@ -47,6 +47,7 @@ const FIXTURE = 'answer it with a fixture in the test case, or run the tool in a
 
 const allow: Decision = { effect: 'Allow', rule: 'none', reason: 'There is no policy here.', risk: 'low' };
 const permissive: Decider = {
+  level: 'none',
   decide: () => allow,
   explain: () => ({ ...allow, trail: [] }),
   ceilings: BARE_CEILINGS,
@@ -72,11 +73,11 @@ function assumedTools(source: ForgeSource): Tool[] {
   const steps = member(member(whole, 'implementation'), 'steps');
   const references = (Array.isArray(steps) ? steps : [])
     .map((step): Json | undefined => (isJsonObject(step) ? step['tool'] : undefined))
-    .filter((tool) => typeof tool === 'string' && TOOL_REFERENCE.test(tool));
+    .filter((tool): tool is string => typeof tool === 'string' && TOOL_REFERENCE.test(tool));
   const own = member(whole, 'name');
   const tools = new Map<string, Tool>();
   for (const reference of references) {
-    const { name, digest } = splitReference(String(reference));
+    const { name, digest } = splitReference(reference);
     if (name !== own && name !== 'forge_tool') tools.set(name, assumedTool(name, digest));
   }
   return [...tools.values()];

@@ -47,8 +47,8 @@ export interface ForgeContext {
   op: Op;
 }
 
-/** A request in any form models write it in, or an artifact that exists already with the digest it came with. */
-export type ForgeSource = { request: Json } | { artifact: Json; digest: Digest | undefined };
+/** A request in any form models write it in, or an artifact that exists already; with the digest it claims, when it claims one. */
+export type ForgeSource = { request: Json; digest?: Digest } | { artifact: Json; digest: Digest | undefined };
 
 /** What passed every gate that only looks. */
 export interface Inspected {
@@ -90,7 +90,7 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
   const schemas = checkSchemas(open);
   if (hasViolations(schemas)) return log.refuse('schemas', schemas);
   log.pass('schemas');
-  const claimed = 'request' in source ? undefined : source.digest;
+  const claimed = source.digest;
   if (claimed !== undefined && claimed !== open.digest) {
     const message = `the tool has digest ${open.digest}, not ${printable(claimed, 80)} as it says; make it again from its source`;
     return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);

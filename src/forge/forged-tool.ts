@@ -6,7 +6,7 @@ import { TemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import { withTimeout } from '../lib/operation.ts';
 import type { HostCalls, Sandbox } from '../sandbox/port.ts';
-import type { CallContext, Tool, ToolDescriptor } from '../tools/contract.ts';
+import type { CallContext, CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { SchemaCompiler } from '../tools/schemas.ts';
 import { runSteps } from './compose/run.ts';
 import { jobOf } from './job.ts';
@@ -18,7 +18,7 @@ export interface ForgedToolDeps {
   clock: Clock;
   schemas: SchemaCompiler;
   /** Host functions for calls of this tool; permission is checked at each. */
-  hostCalls(artifact: ToolArtifact): HostCalls;
+  hostCalls(artifact: ToolArtifact, caller: CallerContext): HostCalls;
   /** What is known of the tools a composed one calls; unknown ones count as having side effects. */
   describe(tool: string): ToolDescriptor | undefined;
 }
@@ -76,7 +76,7 @@ async function runSandboxed(
   context: CallContext,
   deps: ForgedToolDeps,
 ): Promise<Json> {
-  const outcome = await deps.sandbox.run(jobOf(open, input), deps.hostCalls(open.artifact), context.op);
+  const outcome = await deps.sandbox.run(jobOf(open, input), deps.hostCalls(open.artifact, context), context.op);
   if (outcome.ok) return outcome.output;
   throw new TemperError(outcome.code, outcome.message);
 }
