@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import type { ModelMessage } from '../models/port.ts';
 import { repairHistory } from './repair.ts';
-import { anAgent, calls, says, scriptedInvoker, scriptedLedger, scriptedLoop } from './scripted.ts';
+import { anAgent, calls, says, scriptedInvoker, scriptedLedger, scriptedLoop } from './scripted.testing.ts';
 
 const lastOf = (messages: readonly ModelMessage[] | undefined): ModelMessage | undefined => messages?.at(-1);
 const resultsIn = (messages: readonly ModelMessage[] | undefined): string[] =>

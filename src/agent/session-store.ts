@@ -66,8 +66,10 @@ export function recordSessionStore(records: RecordStore, clock: Clock): RecordSe
         if (position.seq !== afterSeq) {
           throw corrupt(session, `it holds ${position.seq} items, not ${afterSeq}: a second writer was there`);
         }
-        await noteUse(records, clock, session, position);
-        await records.append(historyLog(session), historyLine({ after: afterSeq, items, tainted }));
+        await Promise.all([
+          noteUse(records, clock, session, position),
+          records.append(historyLog(session), historyLine({ after: afterSeq, items, tainted })),
+        ]);
         position.seq += items.length;
         return position.seq;
       });

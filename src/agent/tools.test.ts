@@ -10,7 +10,7 @@ import { createSchemaCompiler } from '../tools/schemas.ts';
 import { generateTextTool } from './generate-text.ts';
 import { createMemoryTools } from './memory-tools.ts';
 import { recordMemory } from './memory.ts';
-import { type Answer, says, scriptedLedger, scriptedModel } from './scripted.ts';
+import { type Answer, says, scriptedLedger, scriptedModel } from './scripted.testing.ts';
 
 const context: CallContext = {
   agent: 'analyst',

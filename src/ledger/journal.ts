@@ -58,8 +58,9 @@ export async function openJournal(
     await records.append(logOf(generation), entries as unknown as Json);
     lines += 1;
   };
-  await records.drop(logOf(generation - 1));
-  await rotate();
+  if (generation > 0) await records.drop(logOf(generation - 1));
+  // What a crash left is written down once; an empty ledger is not.
+  if (accounts.size > 0) await rotate();
   return {
     write(entry) {
       if (waiting === undefined) {
@@ -76,12 +77,11 @@ export async function openJournal(
 }
 
 function logOf(generation: number): string {
-  return `ledger/journal-${Math.max(0, generation)}`;
+  return `ledger/journal-${generation}`;
 }
 
 async function restore(records: RecordStore, accounts: Map<string, Account>): Promise<number> {
-  const state = await records.get(STATE, 'state');
-  if (state === undefined) return 0;
+  const state = (await records.get(STATE, 'state')) ?? { generation: 0, accounts: {} };
   if (!isJsonObject(state) || typeof state.generation !== 'number' || !isJsonObject(state.accounts))
     throw corrupt('state');
   for (const [name, value] of Object.entries(state.accounts)) {

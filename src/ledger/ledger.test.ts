@@ -9,7 +9,6 @@ import { fileRecords } from '../lib/file-records.ts';
 import type { Op } from '../lib/operation.ts';
 import { memoryRecords, type RecordStore } from '../lib/records.ts';
 import type { QuotaLimits } from './account.ts';
-import { costMicros } from './cost.ts';
 import { type LedgerBook, openLedgerBook } from './ledger.ts';
 import type { Amounts, Denial, Ledger } from './port.ts';
 
@@ -218,7 +217,7 @@ describe('the journal of the ledger', () => {
     const expected = (await ledger.usage()).hour.inputTokens;
     assert.equal(expected, 3 * (100 * 10 + 600 * 3));
     const state = await records.get('ledger', 'state');
-    assert.ok(typeof state === 'object' && state !== null && 'generation' in state && Number(state.generation) > 1);
+    assert.ok(typeof state === 'object' && state !== null && 'generation' in state && Number(state.generation) > 0);
     assert.equal((await agentLedger(await openLedgerBook(records, clock), {}).usage()).hour.inputTokens, expected);
   });
 
@@ -231,21 +230,12 @@ describe('the journal of the ledger', () => {
       const id = await granted(ledger, { inputTokens: 10 });
       const copy = memoryRecords();
       for (const { name, value } of await records.list('ledger')) await copy.put('ledger', name, value);
-      for (const line of await records.read('ledger/journal-1')) await copy.append('ledger/journal-1', line);
+      for (const line of await records.read('ledger/journal-0')) await copy.append('ledger/journal-0', line);
       const after = await agentLedger(await openLedgerBook(copy, clock), {}).usage();
       const now = await ledger.usage();
       assert.ok(after.hour.inputTokens >= now.hour.inputTokens, 'never under-charged');
       assert.ok(after.hour.inputTokens <= now.hour.inputTokens + 20, 'over-charged by what was in flight');
       await ledger.settle(id, { inputTokens: 2 });
     }
-  });
-});
-
-describe('cost', () => {
-  it('is counted from the rates of the model, rounded up, and from a default for an unknown one', () => {
-    const rates = { inputMicros: 150_000, outputMicros: 600_000 };
-    assert.equal(costMicros(rates, { inputTokens: 1_000_000, outputTokens: 500_000 }), 450_000);
-    assert.equal(costMicros(rates, { inputTokens: 1, outputTokens: 0 }), 1);
-    assert.equal(costMicros(undefined, { inputTokens: 100, outputTokens: 10 }), 130);
   });
 });
