@@ -49,13 +49,38 @@ interface Loaded extends Member {
   document: ParsedDocument;
 }
 
-/**
- * Reads manifests from files and folders and checks every rule of every object and between them, all at once.
- * Throws TEMPER_MANIFEST_UNREADABLE for a path that cannot be read; everything else is a problem in the answer.
- */
+/** Holds the compiled schemas, which cost more than most checks: one serves for many files and objects. */
+export interface ManifestLoader {
+  /**
+   * Reads manifests from files and folders and checks every rule of every object and between them, all at once.
+   * Throws TEMPER_MANIFEST_UNREADABLE for a path that cannot be read; everything else is a problem in the answer.
+   */
+  load(paths: readonly string[]): Promise<LoadedManifests>;
+  /** Every rule that one object must keep by itself. Places are those of the object alone: line and column are 1. */
+  validate(value: Json): ManifestProblem[];
+}
+
+export function createManifestLoader(options: ManifestOptions = {}): ManifestLoader {
+  const rules: Rules = { patterns: options.patterns ?? PLAIN_PATTERN_RULES, check: createSchemaCheck() };
+  return { load: (paths) => load(paths, rules), validate: (value) => validate(value, rules) };
+}
+
+/** `load` of a loader that is used once. */
 export async function loadManifests(paths: readonly string[], options: ManifestOptions = {}): Promise<LoadedManifests> {
-  const patterns = options.patterns ?? PLAIN_PATTERN_RULES;
-  const check = createSchemaCheck();
+  return createManifestLoader(options).load(paths);
+}
+
+/** `validate` of a loader that is used once. */
+export function validateObject(value: Json, options: ManifestOptions = {}): ManifestProblem[] {
+  return createManifestLoader(options).validate(value);
+}
+
+interface Rules {
+  patterns: PatternRules;
+  check: SchemaCheck;
+}
+
+async function load(paths: readonly string[], rules: Rules): Promise<LoadedManifests> {
   const result: LoadedManifests = { objects: [], problems: [], skipped: [] };
   const members: Loaded[] = [];
   for (const file of await findManifestFiles(paths)) {
@@ -63,32 +88,29 @@ export async function loadManifests(paths: readonly string[], options: ManifestO
     if (text === undefined) continue;
     const { documents, flaws } = parseDocuments(text);
     for (const flaw of flaws) result.problems.push(problemOf(flaw, file, flaw.position));
-    for (const document of documents) addDocument(document, file, check, patterns, result, members);
+    const before = result.objects.length;
+    for (const document of documents) addDocument(document, file, rules, result, members);
+    // Which of two equal keys was meant is anybody's guess, so nothing of such a file is used.
+    if (flaws.length > 0) result.objects.length = before;
   }
-  for (const { member, ...finding } of checkSet(members, patterns)) {
+  for (const { member, ...finding } of checkSet(members, rules.patterns)) {
     result.problems.push(problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member)));
   }
   return { ...result, problems: inOrder(result.problems) };
 }
 
-/** Every rule that one object must keep by itself. Places are those of the object alone: line and column are 1. */
-export function validateObject(value: Json, options: ManifestOptions = {}): ManifestProblem[] {
-  const patterns = options.patterns ?? PLAIN_PATTERN_RULES;
-  const examined = examine(value, createSchemaCheck(), patterns, () => undefined);
-  if (examined.foreign) {
-    const message = `${examined.apiVersion} ${examined.kind} is no kind of ours`;
-    return [
-      problemOf({ path: ['kind'], rule: 'kind', message, fix: 'see the list of kinds' }, '', { line: 1, column: 1 }),
-    ];
-  }
-  return examined.findings.map((finding) => problemOf(finding, '', { line: 1, column: 1 }, titleOf(examined)));
+function validate(value: Json, { check, patterns }: Rules): ManifestProblem[] {
+  const start = { line: 1, column: 1 };
+  const examined = examine(value, check, patterns, () => undefined);
+  if (!examined.foreign) return examined.findings.map((finding) => problemOf(finding, '', start, titleOf(examined)));
+  const message = `${examined.apiVersion} ${examined.kind} is no kind of ours`;
+  return [problemOf({ path: ['kind'], rule: 'kind', message, fix: 'see the list of kinds' }, '', start)];
 }
 
 function addDocument(
   document: ParsedDocument,
   file: string,
-  check: SchemaCheck,
-  patterns: PatternRules,
+  { check, patterns }: Rules,
   result: LoadedManifests,
   members: Loaded[],
 ): void {

@@ -13,13 +13,26 @@ export const PLAIN_PATTERN_RULES: PatternRules = {
   covers(ceiling, text, kind) {
     // A letter that no pattern holds stands for "anything"; a ceiling that lets it pass lets everything pass.
     const witness = normal(text, kind).replaceAll(/\*+/g, '\u{10FFFD}');
-    return ceiling.some((pattern) => matchesStars(normal(pattern, kind), witness));
+    return ceiling.some((pattern) => matchesStars(widened(pattern, kind), witness));
   },
 };
 
 function normal(text: string, kind: PatternKind): string {
-  if (kind === 'host') return text.trim().toLowerCase().replace(/:443$/, '');
-  return kind === 'tool' ? text.trim().toLowerCase() : text;
+  if (kind === 'tool') return text.trim().toLowerCase();
+  if (kind === 'host') {
+    const host = text.trim().toLowerCase().replace(/:443$/, '');
+    return host.replace(/\.(?=(?::[\d*]+)?$)/, '');
+  }
+  if (kind !== 'path') return text;
+  const segments = text.split('/').filter((segment) => segment !== '' && segment !== '.');
+  return (text.startsWith('/') ? '/' : '') + segments.join('/');
+}
+
+/** Stands for no less than the pattern: `**` may stand for no segment at all, and any port for the usual one. */
+function widened(pattern: string, kind: PatternKind): string {
+  const text = normal(pattern, kind);
+  if (kind === 'tool' || kind === 'name') return text;
+  return text.replace(/:\*$/, '*').replaceAll(/[./]?\*\*[./]?/g, '*');
 }
 
 /** First piece at the start, last at the end, the others leftmost in between: nothing is tried twice. */

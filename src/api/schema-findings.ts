@@ -18,7 +18,14 @@ export type SchemaCheck = (kind: KindName, object: Json, source: SourceOf) => Fi
 
 /** Compiles each kind when it is first met. */
 export function createSchemaCheck(): SchemaCheck {
-  const ajv = new Ajv2020({ allErrors: true, verbose: true, strict: false, validateFormats: false, logger: false });
+  const ajv = new Ajv2020({
+    allErrors: true,
+    verbose: true,
+    strict: false,
+    validateSchema: false,
+    validateFormats: false,
+    logger: false,
+  });
   const compiled = new Map<KindName, ValidateFunction>();
   return (kind, object, source) => {
     const schemas = KIND_SCHEMAS.find((candidate) => candidate.kind === kind);

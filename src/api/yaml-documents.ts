@@ -18,7 +18,7 @@ export interface ParsedDocument {
 }
 
 /** A mistake in the YAML itself. */
-export interface Flaw extends Finding {
+interface Flaw extends Finding {
   position: Position;
 }
 
@@ -93,7 +93,7 @@ class Walk {
   value(node: unknown, depth: number): Json | undefined {
     this.nodes += 1;
     if (this.nodes > MAX_NODES)
-      return this.refuse(node, 'alias-bomb', `the document has more than ${MAX_NODES} values`);
+      return this.refuse(node, 'document-size', `the document has more than ${MAX_NODES} values`);
     if (depth > MAX_DEPTH) return this.refuse(node, 'depth', `values are nested deeper than ${MAX_DEPTH}`);
     if (isAlias(node)) {
       this.aliases += 1;

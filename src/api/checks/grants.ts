@@ -6,7 +6,7 @@ import { ceilingBase } from './levels.ts';
 import { itemsOf, present, quoted } from './shared.ts';
 
 /** An agent and the policy it names, both of the same set of manifests. */
-export interface Pairing {
+interface Pairing {
   agent: Sound<AgentSpec>;
   policy: Sound<TrustPolicySpec>;
   policyName: string;

@@ -118,22 +118,31 @@ const FORBIDDEN = [
 ];
 
 function checkStructural(schema: Structural, path: string, faults: string[]): void {
-  if (typeof schema['type'] !== 'string') faults.push(`${path}: no type`);
-  for (const keyword of FORBIDDEN) if (keyword in schema) faults.push(`${path}: ${keyword}`);
-  for (const keyword of Object.keys(schema)) if (keyword.startsWith('x-temper')) faults.push(`${path}: ${keyword}`);
+  const keywords = Object.keys(schema);
+  const wrong = keywords.filter((keyword) => FORBIDDEN.includes(keyword) || keyword.startsWith('x-temper'));
+  faults.push(
+    ...wrong.map((keyword) => `${path}: ${keyword}`),
+    ...shapeFaults(schema).map((fault) => `${path}: ${fault}`),
+  );
   const { properties, additionalProperties, items } = schema;
-  if (properties !== undefined && additionalProperties !== undefined) faults.push(`${path}: properties and a map`);
-  if (additionalProperties === false || additionalProperties === true) faults.push(`${path}: open or closed map`);
-  if (schema['type'] === 'array' && items === undefined) faults.push(`${path}: no items`);
-  if (schema['x-kubernetes-list-type'] === 'map' && !Array.isArray(schema['x-kubernetes-list-map-keys'])) {
-    faults.push(`${path}: no map keys`);
-  }
   for (const [name, child] of Object.entries((properties ?? {}) as Record<string, Structural>)) {
     checkStructural(child, `${path}.${name}`, faults);
   }
   if (items !== undefined) checkStructural(items as Structural, `${path}[]`, faults);
   if (typeof additionalProperties === 'object')
     checkStructural(additionalProperties as Structural, `${path}{}`, faults);
+}
+
+function shapeFaults(schema: Structural): string[] {
+  const { type, properties, additionalProperties, items } = schema;
+  const listType = schema['x-kubernetes-list-type'];
+  return [
+    typeof type === 'string' ? '' : 'no type',
+    properties === undefined || additionalProperties === undefined ? '' : 'properties and a map',
+    typeof additionalProperties === 'boolean' ? 'open or closed map' : '',
+    type === 'array' && items === undefined ? 'no items' : '',
+    listType === 'map' && !Array.isArray(schema['x-kubernetes-list-map-keys']) ? 'no map keys' : '',
+  ].filter((fault) => fault !== '');
 }
 
 function childOf(schema: Structural, segment: string): Structural {

@@ -20,7 +20,7 @@ export const TOOL_CATEGORIES = [
 export type ToolCategoryName = (typeof TOOL_CATEGORIES)[number];
 
 /** The built-in action types by their category; written `category:action`. */
-export const ACTIONS_BY_CATEGORY = {
+const ACTIONS_BY_CATEGORY = {
   code: ['read', 'write', 'create', 'delete', 'refactor'],
   test: ['write', 'run'],
   docs: ['write'],

@@ -212,7 +212,7 @@ export const ApprovalSubject = Type.Object(
 );
 export type ApprovalSubject = Static<typeof ApprovalSubject>;
 
-export interface ObjectMeta {
+interface ObjectMeta {
   name: string;
   namespace?: string;
   uid?: string;

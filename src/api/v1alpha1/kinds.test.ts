@@ -8,7 +8,7 @@ import { CONDITIONS } from './reasons.ts';
 import type { TrustPolicySpec } from './trustpolicy.ts';
 
 /** True only for two types that are the same; a widened enum would be `string`. */
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
 describe('the kinds', () => {
   it('keep their enums as unions of literals', () => {

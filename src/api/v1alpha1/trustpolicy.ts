@@ -68,7 +68,7 @@ const CustomLevel = Type.Object(
       TOOL_CATEGORIES.length,
       'The tool categories it opens, of those its base opens.',
     ),
-    constraints: Type.Required(SubConstraints, { description: 'All six limits. None may be left out.' }),
+    constraints: Type.Required(SubConstraints, { ...closed, description: 'All six limits. None may be left out.' }),
   },
   closed,
 );

@@ -44,7 +44,7 @@ function writeJson({ objects, problems, skipped }: LoadedManifests, io: CliIo): 
 }
 
 function writeText({ objects, problems, skipped }: LoadedManifests, io: CliIo): void {
-  for (const problem of problems) io.out(block(problem));
+  for (const problem of problems) io.out(problemBlock(problem));
   for (const { file, line, apiVersion, kind } of skipped) {
     io.out(`${printable(file)}:${line}  skipped: ${printable(`${apiVersion} ${kind}`, 120)} is of another group\n`);
   }
@@ -54,7 +54,8 @@ function writeText({ objects, problems, skipped }: LoadedManifests, io: CliIo): 
   io.out(`${count(objects.length, 'valid object')}, ${found}\n`);
 }
 
-function block(problem: ManifestProblem): string {
+/** One problem as people read it: place, subject, rule, fix. */
+export function problemBlock(problem: ManifestProblem): string {
   const { file, line, column, object, field, rule, message, fix } = problem;
   const subject = [object, field].filter((part) => part !== undefined && part !== '').join(' ');
   const head = `${printable(file)}:${line}:${column}  ${printable(subject === '' ? 'document' : subject)}`;

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { AGENT, type BadText, POLICY, itRefusesTexts, manifestReader } from './bad-manifests.ts';
+
+const CASES: readonly BadText[] = [
+  {
+    name: 'a field one level too high',
+    text: `${AGENT}  tokensPerHour: 5\n`,
+    line: 8,
+    field: 'spec.tokensPerHour',
+    rule: 'unknown-field',
+    fix: /spec\.quotas\.tokensPerHour/,
+  },
+  {
+    name: 'a field that was never there',
+    text: `${AGENT}  zzz: 5\n`,
+    line: 8,
+    field: 'spec.zzz',
+    rule: 'unknown-field',
+    fix: /known fields: description, trustPolicyRef/,
+  },
+  {
+    name: 'a mistyped quota',
+    text: `${AGENT}  quotas: {tokenPerHour: 5}\n`,
+    line: 8,
+    field: 'spec.quotas.tokenPerHour',
+    rule: 'unknown-field',
+    fix: /did you mean "tokensPerHour"/,
+  },
+  {
+    name: 'a quota with a suffix',
+    text: `${AGENT}  quotas:\n    tokensPerHour: "100k"\n`,
+    line: 9,
+    field: 'spec.quotas.tokensPerHour',
+    rule: 'type',
+    fix: /tokensPerHour: 100000$/,
+  },
+  {
+    name: 'money as a float',
+    text: `${AGENT}  quotas:\n    costPerDay: 2.00\n`,
+    line: 9,
+    field: 'spec.quotas.costPerDay',
+    rule: 'type',
+    fix: /costPerDay: "2\.00"/,
+  },
+  {
+    name: 'a negative quota',
+    text: `${AGENT}  quotas:\n    tokensPerDay: -1\n`,
+    line: 9,
+    field: 'spec.quotas.tokensPerDay',
+    rule: 'range',
+    fix: /at least 0/,
+  },
+  {
+    name: 'a duration without a unit',
+    text: `${AGENT}  idle: {scaleToZeroAfter: 30}\n`,
+    line: 8,
+    field: 'spec.idle.scaleToZeroAfter',
+    rule: 'type',
+    fix: /such as 250ms, 30s/,
+  },
+  {
+    name: 'a duration in words',
+    text: `${AGENT}  idle: {scaleToZeroAfter: 30 min}\n`,
+    line: 8,
+    field: 'spec.idle.scaleToZeroAfter',
+    rule: 'pattern',
+    fix: /such as 250ms, 30s/,
+  },
+  {
+    name: 'milli-bytes of memory',
+    text: `${AGENT}  sandbox: {resources: {memory: 512m}}\n`,
+    line: 8,
+    field: 'spec.sandbox.resources.memory',
+    rule: 'pattern',
+    fix: /128Mi/,
+  },
+  {
+    name: 'no memory at all',
+    text: `${AGENT}  sandbox: {resources: {memory: "0"}}\n`,
+    line: 8,
+    field: 'spec.sandbox.resources.memory',
+    rule: 'range',
+    fix: /more than none/,
+  },
+  {
+    name: 'a temperature out of range',
+    text: AGENT.replace('mini}', 'mini, temperature: "3"}'),
+    line: 6,
+    field: 'spec.model.temperature',
+    rule: 'range',
+    fix: /"0" to "2"/,
+  },
+  {
+    name: 'a text where a list belongs',
+    text: `${AGENT}  grants:\n    tools: file_read\n`,
+    line: 9,
+    field: 'spec.grants.tools',
+    rule: 'type',
+    fix: /tools: \[/,
+  },
+  {
+    name: 'a path that climbs',
+    text: `${AGENT}  arguments:\n    - {tool: x, argument: path, allow: ["a/../../etc"]}\n`,
+    line: 9,
+    field: 'spec.arguments[0].allow[0]',
+    rule: 'pattern',
+    fix: /patterns\.md/,
+  },
+  {
+    name: 'an empty pattern',
+    text: `${AGENT}  grants: {tools: [a, ""]}\n`,
+    line: 8,
+    field: 'spec.grants.tools[1]',
+    rule: 'length',
+    fix: /at least 1/,
+  },
+  {
+    name: 'a grant that is denied',
+    text: `${AGENT}  grants: {tools: [csv_drop]}\n  denyTools: ["csv_*"]\n`,
+    line: 8,
+    field: 'spec.grants.tools[0]',
+    rule: 'overlap',
+    fix: /remove it/,
+  },
+  {
+    name: 'an enum in the wrong case',
+    text: `${AGENT}  autonomy: full\n`,
+    line: 8,
+    field: 'spec.autonomy',
+    rule: 'enum',
+    fix: /did you mean Full/,
+  },
+  {
+    name: 'a fallback that is the primary',
+    text: AGENT.replace('mini}', 'mini, fallbacks: [openai/gpt-4o-mini]}'),
+    line: 6,
+    field: 'spec.model.fallbacks[0]',
+    rule: 'duplicate-item',
+    fix: /another model/,
+  },
+  {
+    name: 'host functions without the sandbox',
+    text: `${AGENT}  forge: {enabled: true, apis: [crypto]}\n`,
+    line: 8,
+    field: 'spec.forge.apis',
+    rule: 'apis-need-sandbox',
+    fix: /add Sandbox/,
+  },
+  {
+    name: 'a missing prompt',
+    text: AGENT.replace(/ {2}prompt.*\n/, ''),
+    line: 4,
+    field: 'spec.prompt',
+    rule: 'required',
+    fix: /add prompt/,
+  },
+  {
+    name: 'a spec of nothing',
+    text: 'apiVersion: temper.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n',
+    line: 4,
+    field: 'spec',
+    rule: 'type',
+    fix: /give spec a value/,
+  },
+  {
+    name: 'no spec',
+    text: 'apiVersion: temper.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\n',
+    line: 1,
+    field: 'spec',
+    rule: 'required',
+    fix: /add spec/,
+  },
+  {
+    name: 'no name',
+    text: AGENT.replace('{name: a}', '{}'),
+    line: 3,
+    field: 'metadata.name',
+    rule: 'required',
+    fix: /add name/,
+  },
+  {
+    name: 'a name in capitals',
+    text: AGENT.replace('{name: a}', '{name: Analyst}'),
+    line: 3,
+    field: 'metadata.name',
+    rule: 'pattern',
+    fix: /lower-case/,
+  },
+  {
+    name: 'a name with dots',
+    text: AGENT.replace('{name: a}', '{name: a.b}'),
+    line: 3,
+    field: 'metadata.name',
+    rule: 'name',
+    fix: /shorter/,
+  },
+  {
+    name: 'another version',
+    text: AGENT.replace('v1alpha1', 'v1'),
+    line: 1,
+    field: 'apiVersion',
+    rule: 'api-version',
+    fix: /temper\.dev\/v1alpha1/,
+  },
+  {
+    name: 'a mistyped group',
+    text: AGENT.replace('temper.dev', 'temper.de').replace('Agent', 'Agnt'),
+    line: 1,
+    field: 'apiVersion',
+    rule: 'api-version',
+    fix: /temper\.dev/,
+  },
+  {
+    name: 'a mistyped kind',
+    text: AGENT.replace('Agent', 'Agnet'),
+    line: 2,
+    field: 'kind',
+    rule: 'kind',
+    fix: /did you mean Agent/,
+  },
+  {
+    name: 'no kind',
+    text: AGENT.replace('kind: Agent\n', ''),
+    line: 1,
+    field: 'kind',
+    rule: 'required',
+    fix: /one of Agent/,
+  },
+  {
+    name: 'a list instead of an object',
+    text: '- a\n- b\n',
+    line: 1,
+    field: '',
+    rule: 'type',
+    fix: /one object per document/,
+  },
+  {
+    name: 'a text instead of an object',
+    text: 'hello\n',
+    line: 1,
+    field: '',
+    rule: 'type',
+    fix: /one object per document/,
+  },
+  {
+    name: 'a merge key',
+    text: `${AGENT}  <<: {suspend: true}\n`,
+    line: 8,
+    field: 'spec["<<"]',
+    rule: 'unknown-field',
+    fix: /known fields/,
+  },
+  {
+    name: 'a key that would set the prototype',
+    text: `${AGENT}  __proto__: {suspend: true}\n`,
+    line: 8,
+    field: 'spec.__proto__',
+    rule: 'unknown-field',
+    fix: /known fields/,
+  },
+  {
+    name: 'a key twice',
+    text: `${AGENT}  suspend: true\n  suspend: false\n`,
+    line: 9,
+    field: 'suspend',
+    rule: 'duplicate-key',
+    fix: /keep one/,
+  },
+  { name: 'tabs', text: AGENT.replace('  model', '\tmodel'), line: 6, field: '', rule: 'yaml-tabs', fix: /spaces/ },
+];
+
+describe('a bad manifest', () => {
+  const read = manifestReader();
+  itRefusesTexts(CASES, read);
+
+  it('shows all its problems at once, in the order of lines', async () => {
+    const text = `${AGENT}  autonomy: full\n  quotas: {tokensPerHour: "1k", costPerDay: 1}\n  grants: {tools: [csv_drop]}\n  denyTools: ["csv_*"]\n`;
+    const problems = await read(text);
+    assert.deepEqual(
+      problems.map(({ line, field }) => [line, field]),
+      [
+        [8, 'spec.autonomy'],
+        [9, 'spec.quotas.tokensPerHour'],
+        [9, 'spec.quotas.costPerDay'],
+        [10, 'spec.grants.tools[0]'],
+      ],
+    );
+  });
+
+  it('says what a grant exceeds in the words of the condition', async () => {
+    const [problem] = await read(`${AGENT}  grants: {network: ["*"]}\n---\n${POLICY}  {}\n`);
+    assert.equal(problem?.message, 'grants.network "*" exceeds policy "p" (egress.allow is empty)');
+  });
+
+  it('cannot flood the answer', async () => {
+    const problems = await read(`${AGENT}${Array.from({ length: 5000 }, (_, at) => `  x${at}: 1\n`).join('')}`);
+    assert.equal(problems.length, 100);
+  });
+});

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { isTemperError } from '../lib/errors.ts';
+import { type LoadedManifests, loadManifests, validateObject } from './manifests.ts';
+
+const SAMPLES = resolve(import.meta.dirname, '../../manifests/samples');
+
+describe('loading manifests', () => {
+  let folder = '';
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-manifests-'));
+  });
+  after(async () => {
+    await rm(folder, { recursive: true });
+  });
+
+  const load = async (name: string, text: string | Uint8Array): Promise<LoadedManifests> => {
+    await writeFile(join(folder, name), text);
+    return loadManifests([join(folder, name)]);
+  };
+
+  it('accepts every sample, one or more of each kind', async () => {
+    const { objects, problems, skipped } = await loadManifests([SAMPLES]);
+    assert.deepEqual(problems, []);
+    assert.deepEqual(skipped, []);
+    const kinds = new Set(objects.map(({ object }) => object.kind));
+    assert.deepEqual([...kinds].sort(), [
+      'Agent',
+      'Approval',
+      'ApprovalRequest',
+      'Capability',
+      'EmergentTool',
+      'TrustPolicy',
+    ]);
+  });
+
+  it('reads folders below folders, by name, and nothing that a link points to', async () => {
+    const inner = join(folder, 'set', 'inner');
+    await mkdir(inner, { recursive: true });
+    const policy = (name: string): string =>
+      `apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: ${name}}\nspec: {}\n`;
+    await writeFile(join(folder, 'set', 'b.yml'), policy('b'));
+    await writeFile(join(folder, 'set', 'a.yaml'), policy('a'));
+    await writeFile(
+      join(inner, 'c.json'),
+      JSON.stringify({ apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata: { name: 'c' }, spec: {} }),
+    );
+    await writeFile(join(inner, 'notes.txt'), 'not a manifest');
+    await symlink('/etc/hostname', join(inner, 'link.yaml'));
+    const path = join(folder, 'set');
+    const { objects, problems } = await loadManifests([path, join(path, 'a.yaml')]);
+    assert.deepEqual(problems, []);
+    assert.deepEqual(
+      objects.map(({ object }) => object.metadata.name),
+      ['a', 'b', 'c'],
+    );
+  });
+
+  it('throws for a path that does not exist', async () => {
+    await assert.rejects(loadManifests([join(folder, 'none')]), (error) =>
+      isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE'),
+    );
+  });
+
+  it('skips objects of other groups and says so', async () => {
+    const { objects, problems, skipped } = await load(
+      'other.yaml',
+      'apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n',
+    );
+    assert.deepEqual([objects, problems], [[], []]);
+    assert.deepEqual(
+      skipped.map(({ kind, line }) => [kind, line]),
+      [['Namespace', 1]],
+    );
+  });
+
+  it('refuses a file that is too large or no text, without reading on', async () => {
+    const large = await load('large.yaml', `# ${'x'.repeat(1024 * 1024)}`);
+    assert.deepEqual(
+      large.problems.map(({ rule }) => rule),
+      ['file-size'],
+    );
+    const binary = await load('binary.yaml', new Uint8Array([0xff, 0xfe, 0x00]));
+    assert.deepEqual(
+      binary.problems.map(({ rule }) => rule),
+      ['encoding'],
+    );
+  });
+
+  it('points at the line of each object and of each problem over several documents', async () => {
+    const text = [
+      'apiVersion: temper.dev/v1alpha1',
+      'kind: TrustPolicy',
+      'metadata: {name: fine}',
+      'spec: {}',
+      '---',
+      'apiVersion: temper.dev/v1alpha1',
+      'kind: TrustPolicy',
+      'metadata: {name: wrong}',
+      'spec:',
+      '  autonomy: semi',
+    ].join('\r\n');
+    const { objects, problems } = await load('two.yaml', text);
+    assert.deepEqual(
+      objects.map(({ object, line }) => [object.metadata.name, line]),
+      [['fine', 1]],
+    );
+    assert.deepEqual(
+      problems.map(({ line, column, object, field, rule, fix }) => [line, column, object, field, rule, fix]),
+      [
+        [
+          10,
+          3,
+          'TrustPolicy/wrong',
+          'spec.autonomy',
+          'enum',
+          'did you mean Semi? one of Full, Semi, Supervised, Locked',
+        ],
+      ],
+    );
+  });
+
+  it('checks one parsed object for those who read it elsewhere', () => {
+    const policy = {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'TrustPolicy',
+      metadata: { name: 'p' },
+      spec: { autonomy: 'None' },
+    };
+    assert.deepEqual(
+      validateObject(policy).map(({ field, rule }) => [field, rule]),
+      [['spec.autonomy', 'enum']],
+    );
+    assert.deepEqual(validateObject({ ...policy, spec: {} }), []);
+    assert.deepEqual(
+      validateObject([]).map(({ rule }) => rule),
+      ['type'],
+    );
+    assert.deepEqual(
+      validateObject({ apiVersion: 'v1', kind: 'Pod' }).map(({ rule }) => rule),
+      ['kind'],
+    );
+  });
+});

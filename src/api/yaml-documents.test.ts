@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { parseDocuments } from './yaml-documents.ts';
+
+const rulesOf = (text: string): string[] => parseDocuments(text).flaws.map(({ rule }) => rule);
+
+describe('reading YAML documents', () => {
+  it('knows where each member of each document stands', () => {
+    const { documents, flaws } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
+    assert.deepEqual(flaws, []);
+    assert.deepEqual(
+      documents.map(({ value }) => value),
+      [{ a: 1 }, { b: [{ c: 'x' }, { d: 2 }] }],
+    );
+    const [first, second] = documents;
+    assert.deepEqual(first?.locate(['a']), { line: 1, column: 1 });
+    assert.deepEqual(second?.locate([]), { line: 4, column: 1 });
+    assert.deepEqual(second?.locate(['b', 1, 'd']), { line: 6, column: 6 });
+    assert.equal(second?.source(['b', 1, 'd']), '2.00');
+  });
+
+  it('points at the nearest member that is there when one is missing', () => {
+    const [document] = parseDocuments('spec:\n  model:\n    primary: x\n').documents;
+    assert.deepEqual(document?.locate(['spec', 'model', 'fallbacks', 3]), { line: 2, column: 3 });
+  });
+
+  it('reads JSON with tabs, and skips empty documents', () => {
+    assert.deepEqual(parseDocuments('{\n\t"a": [\n\t\t1]\n}\n').documents[0]?.value, { a: [1] });
+    assert.deepEqual(parseDocuments('---\n---\n# nothing\n---\nnull\n'), { documents: [], flaws: [] });
+  });
+
+  it('keeps YAML 1.2 scalars: no octal surprise, no date, no yes that means true', () => {
+    const [document] = parseDocuments('a: yes\nb: 012\nc: 2026-01-01\nd: 0x1F\ne: .inf\n').documents;
+    assert.deepEqual(document?.value, { a: 'yes', b: 12, c: '2026-01-01', d: 31, e: 'Infinity' });
+  });
+
+  it('names tabs, open quotes, and tags that are not YAML', () => {
+    const [tab] = parseDocuments('spec:\n\tmodel: x\n').flaws;
+    assert.equal(tab?.rule, 'yaml-tabs');
+    assert.equal(tab?.fix, 'indent with spaces');
+    assert.deepEqual(tab?.position, { line: 2, column: 1 });
+    assert.deepEqual(rulesOf('a: "x\nb: 1\n'), ['yaml-syntax']);
+    assert.deepEqual(rulesOf('a: !!js/function x\n'), ['yaml-syntax']);
+  });
+
+  it('refuses keys that stand twice, at the second', () => {
+    const { flaws, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
+    assert.deepEqual(
+      flaws.map(({ rule, position }) => [rule, position.line]),
+      [['duplicate-key', 4]],
+    );
+    assert.equal(documents.length, 1);
+  });
+
+  it('keeps a key that would set the prototype as an ordinary member', () => {
+    const value = parseDocuments('__proto__: {polluted: true}\n').documents[0]?.value;
+    assert.deepEqual(Object.keys(value ?? {}), ['__proto__']);
+    assert.equal((value as { polluted?: boolean }).polluted, undefined);
+  });
+
+  it('follows a few aliases and stops at a bomb, a loop or a pit', () => {
+    assert.deepEqual(parseDocuments('a: &x [1]\nb: *x\n').documents[0]?.value, { a: [1], b: [1] });
+    const bomb = Array.from(
+      { length: 12 },
+      (_, at) =>
+        `a${at}: &a${at} [${Array(10)
+          .fill(at === 0 ? 'x' : `*a${at - 1}`)
+          .join(',')}]`,
+    );
+    assert.deepEqual(rulesOf(bomb.join('\n')), ['alias-bomb']);
+    assert.deepEqual(parseDocuments(bomb.join('\n')).documents, []);
+    assert.deepEqual(parseDocuments('a: &a [*a]\n').documents, []);
+    assert.ok(rulesOf('a: &a [*a]\n').length > 0);
+    assert.deepEqual(rulesOf('['.repeat(100) + ']'.repeat(100)), ['depth']);
+    assert.ok(rulesOf('['.repeat(200_000)).includes('depth'));
+    assert.ok(rulesOf('{a: '.repeat(100_000)).length > 0);
+  });
+
+  it('is done in time with many keys', () => {
+    const keys = Array.from({ length: 50_000 }, (_, at) => `k${at}: 1`).join('\n');
+    assert.equal(Object.keys(parseDocuments(keys).documents[0]?.value ?? {}).length, 50_000);
+    assert.deepEqual(rulesOf(`[${'1,'.repeat(150_000)}1]`), ['document-size']);
+  });
+});

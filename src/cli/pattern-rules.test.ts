@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import type { PatternKind } from '../api/findings.ts';
+import { PLAIN_PATTERN_RULES } from '../api/pattern-rules.ts';
+import { PATTERN_RULES } from './pattern-rules.ts';
+
+const SEPARATORS: Readonly<Record<PatternKind, string[]>> = {
+  tool: [],
+  name: [],
+  model: ['/'],
+  path: ['/', '/**', '**/', './'],
+  host: ['.', '*.', '**.', ':*', ':443'],
+  key: ['.', '.*', '.**'],
+};
+
+const letters = (kind: PatternKind): string[] => ['a', 'b', '*', '**', ...SEPARATORS[kind]];
+
+const anyCase = fc.constantFrom<PatternKind>('tool', 'model', 'path', 'host', 'key', 'name').chain((kind) => {
+  const pattern = fc
+    .array(fc.constantFrom(...letters(kind)), { minLength: 1, maxLength: 5 })
+    .map((parts) => parts.join(''));
+  return fc.record({ kind: fc.constant(kind), ceiling: fc.array(pattern, { maxLength: 3 }), text: pattern });
+});
+
+describe('the pattern rules of manifests', () => {
+  it('call a grant too wide in their plain form only when the whole language says so', () => {
+    let wide = 0;
+    fc.assert(
+      fc.property(anyCase, ({ kind, ceiling, text }) => {
+        const readable = ceiling.filter((pattern) => PATTERN_RULES.flaw(pattern, kind) === undefined);
+        if (PATTERN_RULES.flaw(text, kind) !== undefined || PLAIN_PATTERN_RULES.covers(readable, text, kind)) return;
+        wide += 1;
+        assert.equal(PATTERN_RULES.covers(readable, text, kind), false, `${text} within ${readable.join()}`);
+      }),
+      { numRuns: 5000 },
+    );
+    assert.ok(wide > 200, `${wide}`);
+  });
+
+  it('find no flaw in their plain form that the whole language does not find', () => {
+    fc.assert(
+      fc.property(anyCase, ({ kind, text }) => {
+        if (PLAIN_PATTERN_RULES.flaw(text, kind) === undefined) return;
+        assert.notEqual(PATTERN_RULES.flaw(text, kind), undefined, `${kind} ${text}`);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('tell a pattern from no pattern, with the place', () => {
+    assert.equal(PATTERN_RULES.flaw('*.example.com', 'host'), undefined);
+    assert.match(PATTERN_RULES.flaw('a.*.b', 'host') ?? '', /"a\.\*\.b".*character/);
+    assert.equal(PATTERN_RULES.covers(['**.example.com'], '*.example.com', 'host'), true);
+    assert.equal(PATTERN_RULES.covers(['*.example.com'], '**.example.com', 'host'), false);
+  });
+});

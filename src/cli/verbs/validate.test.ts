@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { CliIo } from '../io.ts';
+import { validate } from './validate.ts';
+
+const SAMPLES = resolve(import.meta.dirname, '../../../manifests/samples');
+
+async function* noLines(): AsyncGenerator<string> {}
+
+/** A terminal that remembers. */
+function memoryIo(cwd: string): { io: CliIo; out: () => string; error: () => string } {
+  const written = { out: '', error: '' };
+  const io: CliIo = {
+    out: (text) => {
+      written.out += text;
+    },
+    error: (text) => {
+      written.error += text;
+    },
+    stdin: () => Promise.resolve(''),
+    lines: noLines,
+    cwd,
+    environment: {},
+    colour: false,
+    terminal: false,
+    signal: new AbortController().signal,
+  };
+  return { io, out: () => written.out, error: () => written.error };
+}
+
+describe('temper validate', () => {
+  let folder = '';
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-validate-'));
+    const agent =
+      'apiVersion: temper.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  trustPolicyRef: {name: p}\n';
+    await writeFile(
+      join(folder, 'bad.yaml'),
+      `${agent}  model: {primary: openai/gpt-4o-mini}\n  prompt: {system: Hi.}\n  quotas: {tokensPerHour: "100k"}\n  grants: {network: ["a.*.b"]}\n`,
+    );
+    await writeFile(join(folder, 'other.yaml'), 'apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n');
+  });
+  after(async () => {
+    await rm(folder, { recursive: true });
+  });
+
+  it('answers 0 for what is valid', async () => {
+    const { io, out } = memoryIo(folder);
+    assert.equal(await validate({ paths: [SAMPLES], output: 'text' }, io), 0);
+    assert.equal(out(), '10 valid objects, no problems\n');
+  });
+
+  it('answers 1 and shows place, object, field, rule, message and fix', async () => {
+    const { io, out } = memoryIo(folder);
+    assert.equal(await validate({ paths: ['bad.yaml'], output: 'text' }, io), 1);
+    assert.ok(
+      out().includes(
+        'bad.yaml:8:12  Agent/a spec.quotas.tokensPerHour\n' +
+          '  type: spec.quotas.tokensPerHour must be a whole number, not the text "100k"\n' +
+          '  → write the digits without quotes or suffix: tokensPerHour: 100000\n',
+      ),
+      out(),
+    );
+    assert.match(out(), /bad\.yaml:9:22 {2}Agent\/a spec\.grants\.network\[0\]\n {2}pattern: .*wildcard/);
+    assert.match(out(), /0 valid objects, 2 problems in 1 file\n$/);
+  });
+
+  it('prints one JSON line for each problem and one for the sum', async () => {
+    const { io, out } = memoryIo(folder);
+    // The third problem is between the two sets: the samples bring policies of the namespace, and not the one that is named.
+    assert.equal(await validate({ paths: ['.', SAMPLES], output: 'json' }, io), 1);
+    const lines = out()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    assert.deepEqual(lines.at(-1), { summary: { valid: 10, problems: 3, skipped: 1 } });
+    assert.deepEqual(Object.keys(lines[0] ?? {}), [
+      'file',
+      'line',
+      'column',
+      'object',
+      'field',
+      'rule',
+      'message',
+      'fix',
+    ]);
+    assert.equal(lines.length, 4);
+  });
+
+  it('answers 2 where nothing can be read or nothing is there', async () => {
+    const missing = memoryIo(folder);
+    assert.equal(await validate({ paths: ['none.yaml'], output: 'text' }, missing.io), 2);
+    assert.match(missing.error(), /TEMPER_MANIFEST_UNREADABLE: .*none\.yaml does not exist/);
+    const foreign = memoryIo(folder);
+    assert.equal(await validate({ paths: ['other.yaml'], output: 'text' }, foreign.io), 2);
+    assert.match(foreign.error(), /no manifests in other\.yaml \(1 objects of other groups\)/);
+    assert.equal(foreign.out(), '');
+  });
+
+  it('shows control characters of a manifest instead of obeying them', async () => {
+    await writeFile(
+      join(folder, 'control.yaml'),
+      'apiVersion: "temper.dev/\\e[2J"\nkind: Agent\nmetadata: {name: a}\nspec: {"\\e]0;x\\a": 1}\n',
+    );
+    const { io, out } = memoryIo(folder);
+    assert.equal(await validate({ paths: ['control.yaml'], output: 'text' }, io), 1);
+    for (const character of out()) assert.ok(character === '\n' || character >= ' ', JSON.stringify(out()));
+  });
+});
