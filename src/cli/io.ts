@@ -19,6 +19,6 @@ export interface CliIo {
 /** Exit codes every verb keeps to. */
 export const EXIT = { ok: 0, refused: 1, usage: 2 } as const;
 
-export function writeJsonLine(io: CliIo, value: Json): void {
+export function writeJsonLine(io: CliIo, value: object | Json): void {
   io.out(`${JSON.stringify(value)}\n`);
 }

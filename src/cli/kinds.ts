@@ -1,6 +1,6 @@
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
-import { type Json, member } from '../lib/json.ts';
+import { type Json, member, textAt } from '../lib/json.ts';
 
 /** A kind as it lies in the state folder and as it is listed. */
 export interface ListedKind {
@@ -89,14 +89,8 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['sessions', 'session'],
     collection: 'sessions',
-    headings: ['NAME', 'AGENT', 'STATE', 'MESSAGES', 'TOOLS', 'AGE'],
-    columns: (value, age) => [
-      text(at(value, 'agent')),
-      text(at(value, 'state')),
-      text(at(value, 'messages')),
-      text(at(value, 'tools')),
-      age(typeof at(value, 'openedAt') === 'string' ? text(at(value, 'openedAt')) : undefined),
-    ],
+    headings: ['NAME', 'LAST-USED', 'AGE'],
+    columns: (value, age) => [age(textAt(value, ['usedAt'])), age(textAt(value, ['openedAt']))],
   },
 ];
 

@@ -42,7 +42,8 @@ export class Transcript {
   #lineFor(event: AgentEvent): string | undefined {
     switch (event.type) {
       case 'message':
-        this.#said += event.text;
+        // The pieces of a message come first, then the message whole.
+        this.#said = event.delta ? this.#said + event.text : event.text;
         return undefined;
       case 'session-start':
         return this.#introduction(event);

@@ -90,7 +90,7 @@ function aWorld(world: World) {
     schemas: createSchemaCompiler(),
     events: () => {},
     clock: systemClock,
-    toolTimeoutMilliseconds: world.timeout ?? 1_000,
+    timeoutOf: () => world.timeout ?? 1_000,
     observe: async (call) => {
       observed.push(call);
     },

@@ -38,7 +38,8 @@ export interface InvokerDeps {
   schemas: SchemaCompiler;
   events: EventSink;
   clock: Clock;
-  toolTimeoutMilliseconds: number;
+  /** Milliseconds one call of this tool may take. */
+  timeoutOf(tool: Tool['descriptor']): number;
   /** Told of each call that reached its tool, before the caller gets the result. */
   observe(call: CompletedCall): Promise<void>;
 }
@@ -198,7 +199,7 @@ async function execute(
 ): Promise<Json> {
   const { name, forged } = tool.descriptor;
   const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };
-  return withTimeout(op, deps.clock, deps.toolTimeoutMilliseconds, (inner) => {
+  return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(input, {
       ...nested,
       op: inner,

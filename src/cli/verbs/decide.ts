@@ -7,6 +7,7 @@ import { member } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/records.ts';
 import { submitDecision } from '../../standalone/decisions.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { isNamed, storedTools } from '../stored-tools.ts';
 import { notFound } from './get.ts';
 
 export interface DecideOptions {
@@ -41,13 +42,6 @@ async function assertWaiting(records: RecordStore, name: string): Promise<void> 
 }
 
 async function assertTool(records: RecordStore, target: string): Promise<void> {
-  const stored = await records.list('tools');
-  const sessions = await records.list('sessions');
-  const inSessions = (await Promise.all(sessions.map(({ name }) => records.list(`sessions/${name}/tools`)))).flat();
-  const all = [...stored, ...inSessions];
-  const known = all.some(({ name, value }) => {
-    const spec = member(value, 'spec') ?? value;
-    return name === target || member(spec, 'digest') === target || member(member(spec, 'artifact'), 'name') === target;
-  });
-  if (!known) throw notFound('tools', target, all);
+  const all = await storedTools(records);
+  if (!all.some((tool) => isNamed(tool, target))) throw notFound('tools', target, all);
 }

@@ -4,6 +4,7 @@ import { fileRecords } from '../../lib/file-records.ts';
 import type { StoredRecord } from '../../lib/records.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { kindNamed } from '../kinds.ts';
+import { isNamed, storedTools } from '../stored-tools.ts';
 import { age, table } from '../table.ts';
 
 export interface GetOptions {
@@ -17,8 +18,8 @@ export interface GetOptions {
 export async function get(options: GetOptions, io: CliIo): Promise<number> {
   const kind = kindNamed(options.kind);
   const records = fileRecords(resolve(io.cwd, options.state));
-  const all = await records.list(kind.collection);
-  const chosen = options.name === undefined ? all : all.filter((record) => record.name === options.name);
+  const all = kind.collection === 'tools' ? await storedTools(records) : await records.list(kind.collection);
+  const chosen = options.name === undefined ? all : all.filter((record) => isNamed(record, options.name ?? ''));
   if (options.name !== undefined && chosen.length === 0) throw notFound(kind.collection, options.name, all);
   if (options.output === 'json') {
     for (const { value } of chosen) writeJsonLine(io, value);

@@ -1,0 +1,168 @@
+import { resolve } from 'node:path';
+import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { AnyResource } from '../../api/v1alpha1/resources.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { randomIds } from '../../lib/ids.ts';
+import type { Op } from '../../lib/operation.ts';
+import { openModels } from '../../standalone/models.ts';
+import { openStandalone, type Standalone } from '../../standalone/standalone.ts';
+import type { AgentEvent } from '../../tools/events.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { openModelSource } from '../model-source.ts';
+import { PATTERN_RULES } from '../pattern-rules.ts';
+import { painter, Transcript } from '../transcript.ts';
+import { problemBlock } from './validate.ts';
+
+/** One message, with all the approvals it waits for, ends within a day. */
+const MESSAGE_MILLISECONDS = 24 * 3_600_000;
+
+export interface RunOptions {
+  filename: string[];
+  message?: string[];
+  agent?: string;
+  session?: string;
+  workspace: string;
+  providers?: string;
+  modelScript?: string;
+  state: string;
+  output?: 'text' | 'json';
+}
+
+/** Runs an agent in this process: each message given, or what a person types. Exit code 1 when a message could not be answered. */
+export async function run(options: RunOptions, io: CliIo): Promise<number> {
+  const paths = options.filename.map((path) => resolve(io.cwd, path));
+  const manifests = await loadManifests(paths, { patterns: PATTERN_RULES });
+  if (manifests.problems.length > 0) {
+    for (const problem of manifests.problems) io.error(problemBlock(problem));
+    return EXIT.refused;
+  }
+  const { agent, policy } = choose(manifests, options.agent);
+  const printer = createPrinter(agent.metadata.name, options, io);
+  await using source = await openModelSource(options, io);
+  const models = openModels(source.config, { clock: systemClock, environment: io.environment });
+  const [state, workspace] = [resolve(io.cwd, options.state), resolve(io.cwd, options.workspace)];
+  await using standalone = await openStandalone({ state, workspace, agent, policy, models, events: printer.show });
+  const session = options.session ?? randomIds.next('session');
+  printer.session(session);
+  let code: number = EXIT.ok;
+  for await (const text of messages(options, io)) {
+    if (!(await answer(standalone, session, text, printer, io))) code = EXIT.refused;
+    await standalone.engine.settled();
+    if (io.signal.aborted) break;
+  }
+  printer.end();
+  return code;
+}
+
+async function answer(
+  standalone: Standalone,
+  session: string,
+  text: string,
+  printer: Printer,
+  io: CliIo,
+): Promise<boolean> {
+  const op: Op = {
+    signal: io.signal,
+    deadline: systemClock.monotonic() + MESSAGE_MILLISECONDS,
+    key: randomIds.next('run'),
+  };
+  try {
+    const { turns, toolCalls, usage } = await standalone.engine.handle({ session, text }, op);
+    printer.count(turns, toolCalls, usage.inputTokens + usage.outputTokens);
+    return true;
+  } catch (error) {
+    // The loop has reported it as an event; a defect of ours must not pass as an answer that failed.
+    if (!isTemperError(error) && !io.signal.aborted) throw error;
+    return false;
+  }
+}
+
+async function* messages(options: RunOptions, io: CliIo): AsyncGenerator<string> {
+  if (options.message === undefined) {
+    for await (const line of io.lines('▸ ')) if (line.trim() !== '') yield line;
+    return;
+  }
+  for (const message of options.message) yield message === '-' ? await io.stdin() : message;
+}
+
+function choose({ objects }: LoadedManifests, wanted: string | undefined): { agent: Agent; policy: TrustPolicy } {
+  const resources = objects.map(({ object }) => object);
+  const agents = resources.filter((object): object is Agent => object.kind === 'Agent');
+  const names = agents.map(({ metadata }) => metadata.name).join(', ') || 'none';
+  const agent =
+    wanted === undefined && agents.length === 1 ? agents[0] : agents.find(({ metadata }) => metadata.name === wanted);
+  if (agent === undefined) {
+    const problem = wanted === undefined ? 'the manifests hold no single agent' : `no agent is named "${wanted}"`;
+    throw new TemperError('TEMPER_USAGE', `${problem}; there are: ${names}. Choose one with --agent`);
+  }
+  return { agent, policy: policyOf(agent, resources) };
+}
+
+function policyOf(agent: Agent, resources: readonly AnyResource[]): TrustPolicy {
+  const { name } = agent.spec.trustPolicyRef;
+  const policy = resources.find(
+    (object): object is TrustPolicy =>
+      object.kind === 'TrustPolicy' &&
+      object.metadata.name === name &&
+      object.metadata.namespace === agent.metadata.namespace,
+  );
+  if (policy !== undefined) return policy;
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    `TrustPolicy "${name}", which agent "${agent.metadata.name}" names in spec.trustPolicyRef, is not in the manifests; give its file too`,
+  );
+}
+
+interface Printer {
+  show: (event: AgentEvent) => void;
+  session(id: string): void;
+  count(turns: number, toolCalls: number, tokens: number): void;
+  end(): void;
+}
+
+function createPrinter(agent: string, options: RunOptions, io: CliIo): Printer {
+  const form = options.output ?? (io.terminal ? 'text' : 'json');
+  return form === 'json' ? jsonPrinter(agent, io) : textPrinter(agent, options, io);
+}
+
+/** The same events as JSON lines, stamped. */
+function jsonPrinter(agent: string, io: CliIo): Printer {
+  let current = '';
+  return {
+    show: (event) => writeJsonLine(io, { time: systemClock.now().toISOString(), agent, session: current, ...event }),
+    session: (id) => {
+      current = id;
+    },
+    count: () => undefined,
+    end: () => undefined,
+  };
+}
+
+function textPrinter(agent: string, options: RunOptions, io: CliIo): Printer {
+  const paint = painter(io.colour);
+  const transcript = new Transcript(agent, paint, (line) => io.out(`${line}\n`));
+  const used = { turns: 0, toolCalls: 0, tokens: 0 };
+  return {
+    show: (event) => transcript.show(event),
+    session: () => undefined,
+    count: (turns, toolCalls, tokens) => {
+      used.turns += turns;
+      used.toolCalls += toolCalls;
+      used.tokens += tokens;
+    },
+    end: () => {
+      const replayed = options.modelScript === undefined ? '' : ' (replayed)';
+      const { turns, toolCalls, tokens } = used;
+      io.out(
+        paint(
+          'dim',
+          `Used ${turns} turns, ${toolCalls} tool calls, ${tokens.toLocaleString('en-US')} tokens${replayed}.`,
+        ),
+      );
+      io.out('\n');
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { createDecider } from '../policy/decider.ts';
+import type { Decider } from '../policy/types.ts';
+import type { EngineAgent } from './ports.ts';
+
+/** The agent's policy, compiled once for sessions with untrusted content in them and once for those without. */
+export function createDeciders(agent: EngineAgent, workspace: string): (tainted: boolean) => Decider {
+  const { name, namespace, spec, policy, level } = agent;
+  const snapshot = { agent: { name, namespace, spec }, policy, level, workspace };
+  const clean = createDecider({ ...snapshot, tainted: false });
+  const tainted = createDecider({ ...snapshot, tainted: true });
+  return (isTainted) => (isTainted ? tainted : clean);
+}

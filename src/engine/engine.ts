@@ -1,0 +1,108 @@
+import { createAgentLoop, type Handled } from '../agent/loop.ts';
+import { createTaintMarks } from '../agent/taint.ts';
+import { parseDuration } from '../api/quantities.ts';
+import type { Digest } from '../lib/canonical.ts';
+import { isTemperError, messageOf } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import type { CallerContext, ToolDescriptor, ToolResult } from '../tools/contract.ts';
+import type { EventSink } from '../tools/events.ts';
+import { createInvoker } from '../tools/invoker.ts';
+import { createSchemaCompiler } from '../tools/schemas.ts';
+import { createAgentModel } from './agent-model.ts';
+import { Background } from './background.ts';
+import { createDeciders } from './deciders.ts';
+import { LoopGuards } from './loop-guards.ts';
+import type { EngineAgent, EnginePorts } from './ports.ts';
+import { Rise } from './rise.ts';
+import { createTempering } from './tempering.ts';
+import { builtInTools, forging, type Workshop } from './workshop.ts';
+import { createToolViews } from './tool-views.ts';
+
+/** Forging asks a judge, who may take a minute. */
+const FORGE_MILLISECONDS = 5 * 60_000;
+const DEFAULT_TOOL_TIMEOUT = '60s';
+
+export interface Engine {
+  /** Answers one message of a session. Throws what the agent loop throws. */
+  handle(message: { session: string; text: string }, op: Op): Promise<Handled>;
+  /** Calls one tool as the agent would, through every check. */
+  invoke(tool: string, input: Json, session: string, op: Op): Promise<ToolResult>;
+  /** Takes a tool out of every view at once. */
+  demote(digest: Digest, reason: string, actor: string): Promise<void>;
+  closeSession(session: string): Promise<void>;
+  /** Takes up what waited for a person when the last process ended. */
+  resume(): Promise<void>;
+  /** Waits for promotions under way, but for no person. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Wires one agent to the place it runs in; decides nothing itself. Throws TEMPER_POLICY_DENIED when the policy does not allow
+ * the agent's model.
+ */
+export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
+  const taint = createTaintMarks();
+  const deciders = createDeciders(agent, ports.workspace);
+  const agentModel = createAgentModel(agent, ports.models, deciders(false));
+  const background = new Background((error) => events(errorEvent(error)));
+  const guards = new LoopGuards();
+  const workshop: Workshop = {
+    ports,
+    agent,
+    agentModel,
+    events,
+    schemas: createSchemaCompiler(),
+    decider: (caller: Pick<CallerContext, 'session'>) => deciders(taint.has(caller.session)),
+    view: (caller) => views(caller),
+  };
+  const forge = forging(workshop);
+  const builtIn = [...builtInTools(workshop), ...forge.tools];
+  const views = createToolViews({ registry: ports.registry, builtIn, forged: forge.forgedDeps });
+  const tempering = createTempering(workshop, builtIn);
+  const rise = new Rise({ agent, registry: ports.registry, ...tempering, background, clock: ports.clock });
+  const invoker = createInvoker({
+    ...ports,
+    ...workshop,
+    loopGuard: (caller) => guards.of(caller),
+    timeoutOf: timeouts(agent),
+    observe: (call) => rise.observe(call),
+  });
+  const { costOf, contextTokens } = ports.models;
+  const loop = createAgentLoop({ ...ports, model: agentModel.model, costOf, contextTokens, invoker, taint });
+  const speaker = { ...agent, spec: agentModel.spec, policyName: agent.policy.name, level: deciders(false).level };
+  const callerIn = (session: string, rootMessage: string): CallerContext => ({
+    agent: agent.name,
+    namespace: agent.namespace,
+    session,
+    rootMessage,
+    stack: [],
+  });
+  return {
+    handle: (message, op) =>
+      guards.during(ports.ids.next('message'), (rootMessage) =>
+        loop.handle({ ...message, rootMessage }, speaker, events, op),
+      ),
+    invoke: (tool, input, session, op) =>
+      guards.during(ports.ids.next('message'), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
+    demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
+    async closeSession(session) {
+      await ports.registry.closeSession(session);
+      await loop.closeSession(session);
+    },
+    resume: () => rise.resume(),
+    settled: () => background.settled(),
+    stop: () => background.stop(),
+  };
+}
+
+function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
+  const ordinary = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
+  return ({ name }) => (name === 'forge_tool' ? Math.max(ordinary, FORGE_MILLISECONDS) : ordinary);
+}
+
+function errorEvent(error: unknown): Parameters<EventSink>[0] {
+  const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+  return { type: 'error', code, message: messageOf(error), attempt: 1 };
+}

@@ -1,0 +1,21 @@
+import type { CallerContext } from '../tools/contract.ts';
+import { createLoopGuard, type LoopGuard } from '../tools/loop-guard.ts';
+
+/** One loop guard for each message, for as long as it is worked on. */
+export class LoopGuards {
+  readonly #guards = new Map<string, LoopGuard>();
+
+  of({ rootMessage }: CallerContext): LoopGuard {
+    const guard = this.#guards.get(rootMessage) ?? createLoopGuard();
+    this.#guards.set(rootMessage, guard);
+    return guard;
+  }
+
+  async during<T>(rootMessage: string, work: (rootMessage: string) => Promise<T>): Promise<T> {
+    try {
+      return await work(rootMessage);
+    } finally {
+      this.#guards.delete(rootMessage);
+    }
+  }
+}

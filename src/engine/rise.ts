@@ -1,0 +1,108 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Digest } from '../lib/canonical.ts';
+import { isTemperError } from '../lib/errors.ts';
+import type { Op } from '../lib/operation.ts';
+import type { Demotion } from '../tempering/demotion.ts';
+import type { Promotion } from '../tempering/promotion.ts';
+import type { Registry } from '../tempering/registry.ts';
+import type { PromotionState } from '../tempering/types.ts';
+import type { CompletedCall } from '../tools/invoker.ts';
+import type { Background } from './background.ts';
+import type { EngineAgent } from './ports.ts';
+
+/** A verification with its panel ends within this. */
+const PROMOTION_MILLISECONDS = 10 * 60_000;
+/** A person may take as long as they like; the operation needs some number. */
+const PERSON_MILLISECONDS = 365 * 24 * 3_600_000;
+
+export interface RiseDeps {
+  agent: EngineAgent;
+  registry: Registry;
+  promotion: Promotion;
+  demotion: Demotion;
+  background: Background;
+  clock: Clock;
+}
+
+/** What each use of a forged tool sets in motion: its record, its rise, its fall. */
+export class Rise {
+  readonly #deps: RiseDeps;
+  readonly #owner: { agent: string; namespace: string };
+
+  constructor(deps: RiseDeps) {
+    this.#deps = deps;
+    this.#owner = { agent: deps.agent.name, namespace: deps.agent.namespace };
+  }
+
+  /** The use is on record when this resolves; what follows from it goes on in the background. */
+  async observe({ tool, input, result, caller }: CompletedCall): Promise<void> {
+    // What a forge calls to test a chain is no use: or an agent could forge its way to a record.
+    if (tool.forged === undefined || caller.stack.includes('forge_tool')) return;
+    const { registry, clock, background } = this.#deps;
+    const { digest } = tool.forged;
+    const { agent, namespace, session, rootMessage } = caller;
+    await registry.recordUse({
+      digest,
+      evidence: 'observed',
+      agent,
+      namespace,
+      session,
+      rootMessage,
+      input,
+      succeeded: result.ok,
+      milliseconds: result.milliseconds,
+      time: clock.now().toISOString(),
+    });
+    background.run(() => (result.ok ? this.#consider(digest) : this.#doubt(digest)));
+  }
+
+  /** Takes up again what waited for a person when the last process ended. */
+  async resume(): Promise<void> {
+    for (const subject of await this.#deps.promotion.waiting()) {
+      this.#deps.background.wait(async () => {
+        await this.#deps.promotion.settle(subject, this.#op(PERSON_MILLISECONDS, subject.digest));
+      });
+    }
+  }
+
+  async #consider(digest: Digest): Promise<void> {
+    const { promotion, registry } = this.#deps;
+    const op = this.#op(PROMOTION_MILLISECONDS, digest);
+    const tier = registry.get(digest)?.tier;
+    const state =
+      tier === 'Agent' && this.#mayBeShared()
+        ? await promotion.requestShared(digest, this.#owner, op)
+        : await promotion.evaluate(digest, this.#owner, op);
+    if (state.state === 'AwaitingApproval') await this.#awaitPerson(digest, state);
+  }
+
+  async #awaitPerson(
+    digest: Digest,
+    { request }: Extract<PromotionState, { state: 'AwaitingApproval' }>,
+  ): Promise<void> {
+    const { promotion, background } = this.#deps;
+    const subject = (await promotion.waiting()).find((waiting) => waiting.digest === digest);
+    if (subject === undefined) return;
+    background.wait(async () => {
+      try {
+        await promotion.settle(subject, this.#op(PERSON_MILLISECONDS, request));
+      } catch (error) {
+        // A second use asked about the same request: whoever came first has settled it.
+        if (!isTemperError(error, 'TEMPER_PROMOTION_NOT_READY')) throw error;
+      }
+    });
+  }
+
+  async #doubt(digest: Digest): Promise<void> {
+    await this.#deps.demotion.consider(digest, this.#owner);
+  }
+
+  #mayBeShared(): boolean {
+    return this.#deps.agent.policy.spec.promotion?.toShared !== undefined;
+  }
+
+  #op(milliseconds: number, key: string): Op {
+    const { background, clock } = this.#deps;
+    return { signal: background.signal, deadline: clock.monotonic() + milliseconds, key };
+  }
+}

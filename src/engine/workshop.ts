@@ -1,0 +1,90 @@
+import { createMemoryTools } from '../agent/memory-tools.ts';
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import { createForge } from '../forge/forge.ts';
+import { createForgeTool } from '../forge/forge-tool.ts';
+import { createForgeReview } from '../forge/review.ts';
+import type { ForgedToolDeps } from '../forge/forged-tool.ts';
+import type { SessionTools } from '../forge/types.ts';
+import type { Decider, PolicyRequest } from '../policy/types.ts';
+import type { HostCalls } from '../sandbox/port.ts';
+import { createJudge } from '../tempering/judge.ts';
+import { createToolbox } from '../toolbox/toolbox.ts';
+import type { CallerContext, Tool, ToolView } from '../tools/contract.ts';
+import type { EventSink } from '../tools/events.ts';
+import { createHostCalls } from '../tools/host-calls.ts';
+import type { SchemaCompiler } from '../tools/schemas.ts';
+import type { AgentModel } from './agent-model.ts';
+import type { EngineAgent, EnginePorts } from './ports.ts';
+
+type Session = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
+
+/** What the parts of one engine share. */
+export interface Workshop {
+  ports: EnginePorts;
+  agent: EngineAgent;
+  agentModel: AgentModel;
+  events: EventSink;
+  schemas: SchemaCompiler;
+  decider: (caller: Session) => Decider;
+  view: (caller: Session) => ToolView;
+}
+
+/** The tools that are not made by agents. Which of them the agent sees is its policy's decision. */
+export function builtInTools({ ports, decider }: Workshop): Tool[] {
+  const { workspace, clock, memory } = ports;
+  const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
+  return [...createToolbox({ workspace, decide, clock }), ...createMemoryTools({ memory, decide })];
+}
+
+/** Host functions of one forged tool, permitted anew at each call. A tool runs with its caller's rights and within its own declarations. */
+function hostCallsOf({ ports, decider }: Workshop, artifact: ToolArtifact, caller: Session): HostCalls {
+  const { fetch, workspace } = ports;
+  return createHostCalls({
+    requires: artifact.requires,
+    decide: (request) => decider(caller).decide(request),
+    fetch,
+    workspace,
+  });
+}
+
+/** `forge_tool`, and what forged tools need to run. */
+export function forging(workshop: Workshop): { tools: Tool[]; forgedDeps: Omit<ForgedToolDeps, 'describe'> } {
+  const { ports, agentModel, events, schemas, decider, view } = workshop;
+  const { sandbox, clock, ids } = ports;
+  const sessionTools = sessionToolsOf(workshop);
+  const judge = createJudge({
+    model: ports.models.model,
+    judgeModel: agentModel.judge,
+    clock,
+    nonce: () => ids.next('nonce'),
+  });
+  const review = createForgeReview({
+    judge,
+    sessionTools,
+    world: (caller) => ({ decider: decider(caller), view: view(caller), events }),
+  });
+  const tool = createForgeTool({
+    forge: createForge({ sandbox, clock, schemas }),
+    review,
+    sessionTools,
+    world: (caller) => ({
+      decider: decider(caller),
+      view: view(caller),
+      events,
+      authorModel: agentModel.author,
+      hostCalls: (artifact) => hostCallsOf(workshop, artifact, caller),
+    }),
+  });
+  return {
+    tools: [tool],
+    forgedDeps: { sandbox, clock, schemas, hostCalls: (artifact, caller) => hostCallsOf(workshop, artifact, caller) },
+  };
+}
+
+/** The registry, with the limits this agent's policy sets. */
+function sessionToolsOf({ ports, decider }: Workshop): SessionTools {
+  return {
+    register: (accepted, caller) => ports.registry.register(accepted, caller, decider(caller).ceilings),
+    keepRejected: (refused, caller) => ports.registry.keepRejected(refused, caller),
+  };
+}

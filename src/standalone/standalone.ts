@@ -1,0 +1,135 @@
+import { recordMemory } from '../agent/memory.ts';
+import { recordSessionStore, type RecordSessionStore } from '../agent/session-store.ts';
+import type { Agent } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
+import { parseDuration } from '../api/quantities.ts';
+import { openAudit } from '../audit/recorded.ts';
+import type { AuditTrail } from '../audit/port.ts';
+import { BUILT_IN_NAMES } from '../engine/built-in-names.ts';
+import { createEngine, type Engine } from '../engine/engine.ts';
+import type { EngineAgent, EngineModels } from '../engine/ports.ts';
+import { openLedgerBook } from '../ledger/ledger.ts';
+import { systemClock } from '../lib/clock.ts';
+import { fileRecords } from '../lib/file-records.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { JsonObject } from '../lib/json.ts';
+import type { RecordStore } from '../lib/records.ts';
+import { createSafeFetch } from '../net/fetch.ts';
+import { createSupervisor } from '../sandbox/supervisor.ts';
+import { openRegistry, type Registry } from '../tempering/registry.ts';
+import type { EventSink } from '../tools/events.ts';
+import { createFileApprovals } from './approvals.ts';
+import { DecisionMailbox } from './mailbox.ts';
+import { lockState } from './lock.ts';
+import { accountsOf } from './quotas.ts';
+
+/** A session nobody used for so long is closed, its tools with it. */
+const IDLE_MILLISECONDS = 3_600_000;
+const DEFAULT_NAMESPACE = 'default';
+const DEFAULT_LEVEL = 'restricted';
+
+export interface StandaloneOptions {
+  /** Absolute folder the state is kept in. */
+  state: string;
+  /** Absolute folder the agent's files lie in. */
+  workspace: string;
+  agent: Agent;
+  policy: TrustPolicy;
+  models: EngineModels;
+  events: EventSink;
+}
+
+/** One agent running in this process over plain files. */
+export interface Standalone extends AsyncDisposable {
+  readonly engine: Engine;
+  readonly agent: EngineAgent;
+}
+
+/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_BROKEN, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED; nothing is left running then. */
+export async function openStandalone(options: StandaloneOptions): Promise<Standalone> {
+  await using opening = new AsyncDisposableStack();
+  const lock = await lockState(options.state);
+  opening.defer(() => lock.release());
+  const records = fileRecords(options.state);
+  const agent = engineAgent(options);
+  const parts = await openParts(options, agent, records, opening);
+  const engine = createEngine(
+    { ...parts, models: options.models, clock: systemClock, ids: randomIds, records, workspace: options.workspace },
+    agent,
+    options.events,
+  );
+  opening.defer(() => engine.stop());
+  await keepManifests(records, options, agent);
+  await closeIdleSessions(parts.sessions, engine);
+  await engine.resume();
+  const mailbox = new DecisionMailbox({
+    records,
+    registry: parts.registry,
+    approvals: parts.approvals,
+    engine,
+    events: options.events,
+  });
+  mailbox.start();
+  opening.defer(() => mailbox.stop());
+  const open = opening.move();
+  return { engine, agent, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+async function openParts(
+  options: StandaloneOptions,
+  agent: EngineAgent,
+  records: RecordStore,
+  opening: AsyncDisposableStack,
+) {
+  const clock = systemClock;
+  const audit: AuditTrail = await openAudit({ records, clock });
+  opening.defer(() => audit.flush());
+  const registry: Registry = await openRegistry({ records, audit, clock, builtIn: BUILT_IN_NAMES });
+  const book = await openLedgerBook(records, clock);
+  opening.defer(() => book.close());
+  const sandbox = opening.use(await createSupervisor({ clock }));
+  const { onTimeout = 'Wait', timeout } = options.policy.spec.approvals ?? {};
+  const rules = { onTimeout, ...(timeout === undefined ? {} : { timeoutMilliseconds: parseDuration(timeout) }) };
+  return {
+    audit,
+    registry,
+    sandbox,
+    openFreshSandbox: async () => {
+      const fresh = await createSupervisor({ clock, maxRunners: 1 });
+      return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
+    },
+    ledger: book.ledger(accountsOf(agent, agent.policy)),
+    sessions: recordSessionStore(records, clock),
+    memory: recordMemory(records, `memory/${agent.namespace}/${agent.name}`),
+    approvals: createFileApprovals({ records, clock, ids: randomIds, rules }),
+    fetch: createSafeFetch({ clock }),
+  };
+}
+
+function engineAgent({ agent, policy }: StandaloneOptions): EngineAgent {
+  return {
+    name: agent.metadata.name,
+    namespace: agent.metadata.namespace ?? DEFAULT_NAMESPACE,
+    spec: agent.spec,
+    policy: { name: policy.metadata.name, spec: policy.spec },
+    level: policy.spec.level?.initial ?? DEFAULT_LEVEL,
+  };
+}
+
+/** What was applied, for `get` and `describe`. */
+async function keepManifests(
+  records: RecordStore,
+  { agent, policy }: StandaloneOptions,
+  { level }: EngineAgent,
+): Promise<void> {
+  const kept = (resource: Agent | TrustPolicy, status: JsonObject): JsonObject => {
+    const creationTimestamp = systemClock.now().toISOString();
+    return { ...resource, metadata: { ...resource.metadata, creationTimestamp }, status } as unknown as JsonObject;
+  };
+  await records.put('trustpolicies', policy.metadata.name, kept(policy, {}));
+  await records.put('agents', agent.metadata.name, kept(agent, { level }));
+}
+
+async function closeIdleSessions(sessions: RecordSessionStore, engine: Engine): Promise<void> {
+  for (const session of await sessions.idle(IDLE_MILLISECONDS)) await engine.closeSession(session);
+}

@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+export const ROOT = resolve(import.meta.dirname, '../..');
+export const QUICKSTART = join(ROOT, 'manifests/quickstart');
+
+export interface CommandResult {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunningCommand {
+  child: ChildProcess;
+  /** What was printed so far. */
+  printed(): string;
+  ended: Promise<CommandResult>;
+}
+
+/** The environment without keys or colours, so that a developer's own settings change no test. */
+function plainEnvironment(): Record<string, string> {
+  const { PATH = '', HOME = '' } = process.env;
+  return { PATH, HOME, NO_COLOR: '1' };
+}
+
+export function startTemper(args: readonly string[], options: { cwd?: string; input?: string } = {}): RunningCommand {
+  const child = spawn(join(ROOT, 'bin/temper'), args, {
+    cwd: options.cwd ?? ROOT,
+    env: plainEnvironment(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on('error', () => {
+    // The command may end before it has read all of its input.
+  });
+  child.stdin.end(options.input ?? '');
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr }));
+  return { child, printed: () => stdout, ended };
+}
+
+export function temper(
+  args: readonly string[],
+  options: { cwd?: string; input?: string } = {},
+): Promise<CommandResult> {
+  return startTemper(args, options).ended;
+}
+
+/** A folder of its own, gone when disposed. */
+export async function temporaryFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'temper-system-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+export function jsonLines<T>(text: string): T[] {
+  const lines = text.split('\n');
+  lines.pop();
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as T);
+}

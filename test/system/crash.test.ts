@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { recordSessionStore } from '../../src/agent/session-store.ts';
+import { openAudit } from '../../src/audit/recorded.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { fileRecords } from '../../src/lib/file-records.ts';
+import { openRegistry } from '../../src/tempering/registry.ts';
+import type { StampedEvent } from '../../src/tools/events.ts';
+import { jsonLines, QUICKSTART, startTemper, temper, temporaryFolder } from './command.ts';
+
+const MOMENTS = 50;
+const QUESTIONS = ['How many orders were paid in April?', 'And in May and June?', "Which region's revenue fell most?"];
+
+function runArguments(state: string): string[] {
+  const manifests = ['agent.yaml', 'policy.yaml'].flatMap((file) => ['-f', join(QUICKSTART, file)]);
+  const messages = QUESTIONS.flatMap((question) => ['-m', question]);
+  const script = join(QUICKSTART, 'replay.yaml');
+  return [
+    'run',
+    ...manifests,
+    ...messages,
+    '--model-script',
+    script,
+    '--workspace',
+    QUICKSTART,
+    '--state',
+    state,
+    '--output',
+    'json',
+  ];
+}
+
+/** How long an undisturbed run takes here; where in it each kill falls is drawn at random. */
+async function undisturbedMilliseconds(): Promise<number> {
+  await using folder = await temporaryFolder();
+  const started = performance.now();
+  const { code, stderr } = await temper(runArguments(folder.path));
+  assert.equal(code, 0, stderr);
+  return performance.now() - started;
+}
+
+async function killedRun(state: string, after: number): Promise<StampedEvent[]> {
+  const running = startTemper(runArguments(state));
+  await Promise.race([sleep(after), running.ended]);
+  running.child.kill('SIGKILL');
+  const { stdout } = await running.ended;
+  return jsonLines<StampedEvent>(stdout);
+}
+
+/** What was reported as done is there; what is active was accepted. */
+async function checkState(state: string, reported: readonly StampedEvent[]): Promise<void> {
+  const records = fileRecords(state);
+  const audit = await openAudit({ records, clock: systemClock });
+  const chain = await audit.records();
+  const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+  for (const tool of registry.all().filter((entry) => entry.active)) {
+    const entered = chain.find(
+      ({ action, subject }) => /^tool\.(accepted|promoted)$/.test(action) && subject === tool.digest,
+    );
+    assert.ok(entered !== undefined, `${tool.artifact.name} is active and was never accepted`);
+    assert.ok(
+      tool.verdicts.every((verdict) => verdict.approved),
+      `${tool.artifact.name} is active against a verdict`,
+    );
+  }
+  for (const event of reported) {
+    if (event.type === 'forge-accepted') {
+      const kept = registry
+        .all()
+        .some((tool) => tool.digest === event.digest && (tool.active || tool.tier === 'Session'));
+      assert.ok(kept, `${event.tool} was reported accepted and is gone`);
+    }
+    if (event.type === 'promotion' && event.state === 'Promoted') {
+      const kept = registry.all().some((tool) => tool.digest === event.digest && tool.tier === event.to && tool.active);
+      assert.ok(kept, `${event.tool} was reported promoted and is not`);
+    }
+    if (event.type === 'session-end') {
+      const { items } = await recordSessionStore(records, systemClock).load(event.session);
+      assert.ok(
+        items.some((item) => item.role === 'assistant' && item.text === event.reply),
+        'a reply was reported and is not in the history',
+      );
+    }
+  }
+}
+
+describe('a process killed at any moment', () => {
+  it(`leaves readable state, nothing lost, nothing active unaccepted (${MOMENTS} moments)`, async () => {
+    const whole = await undisturbedMilliseconds();
+    let cutShort = 0;
+    for (let moment = 0; moment < MOMENTS; moment += 1) {
+      await using folder = await temporaryFolder();
+      const after = Math.random() * whole;
+      const reported = await killedRun(folder.path, after);
+      if (reported.filter((event) => event.type === 'session-end').length < QUESTIONS.length) cutShort += 1;
+      await checkState(folder.path, reported).catch((error: unknown) => {
+        throw new Error(`killed after ${after.toFixed(1)} ms of ${whole.toFixed(0)}`, { cause: error });
+      });
+      for (const kind of ['tools', 'sessions', 'agents']) {
+        const listed = await temper(['get', kind, '--state', folder.path, '--output', 'json']);
+        assert.equal(listed.code, 0, listed.stderr);
+      }
+      if (moment % 10 === 0) {
+        const again = await temper(runArguments(folder.path));
+        assert.equal(again.code, 0, again.stderr);
+      }
+    }
+    assert.ok(cutShort > MOMENTS / 4, `only ${cutShort} runs were cut short; the kills came too late to mean anything`);
+  });
+});

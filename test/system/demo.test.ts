@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { dollars, independentAnswer } from '../../manifests/quickstart/independent.ts';
+import { writeOrders } from '../../manifests/quickstart/make-data.ts';
+import { QUICKSTART, ROOT, temper, temporaryFolder } from './command.ts';
+
+async function demo(workspace: string, state: string): Promise<{ code: number | null; stdout: string }> {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(join(ROOT, 'bin/node'), [join(QUICKSTART, 'demo.ts'), workspace, state], {
+    cwd: ROOT,
+    env: { PATH, HOME, NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, stdout };
+}
+
+async function workspaceIn(folder: string): Promise<string> {
+  const workspace = join(folder, 'workspace');
+  for (const part of ['data', 'samples']) await cp(join(QUICKSTART, part), join(workspace, part), { recursive: true });
+  return workspace;
+}
+
+describe('the quick start', () => {
+  it('ships the data its script makes', async () => {
+    await using folder = await temporaryFolder();
+    await writeOrders(folder.path);
+    for (const month of ['04', '05', '06', '07', '08', '09']) {
+      const name = `orders-2026-${month}.csv`;
+      assert.equal(
+        await readFile(join(QUICKSTART, 'data', name), 'utf8'),
+        await readFile(join(folder.path, name), 'utf8'),
+        name,
+      );
+    }
+  });
+
+  it('forges, refuses, repairs, promotes and answers rightly', async () => {
+    await using folder = await temporaryFolder();
+    const state = join(folder.path, 'state');
+    const { code, stdout } = await demo(await workspaceIn(folder.path), state);
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /forges\s+csv_rows/);
+    assert.match(stdout, /told the agent, nothing registered/);
+    assert.match(stdout, /→ sum_paid_orders@[0-9a-f]{8} {2}tier Session/);
+    assert.match(stdout, /csv_rows .*→ tier Agent/);
+    assert.match(stdout, /◂ analyst: West fell most/);
+    assert.match(stdout, /✓ checked against an independent computation/);
+    const tools = await temper(['get', 'tools', '--state', state]);
+    assert.match(tools.stdout, /csv_rows +Agent +true/);
+  });
+
+  it('holds no answer of its own: another cell in one file is another answer', async () => {
+    await using folder = await temporaryFolder();
+    const workspace = await workspaceIn(folder.path);
+    const file = join(workspace, 'data', 'orders-2026-08.csv');
+    const lines = (await readFile(file, 'utf8')).split('\n');
+    const at = lines.findIndex((line) => line.includes(',West,') && line.endsWith(',129.50,paid'));
+    lines[at] = (lines[at] ?? '').replace(/,129\.50,paid$/, ',9129.50,paid');
+    const [before] = await independentAnswer(join(workspace, 'data'));
+    await writeFile(file, lines.join('\n'));
+    const [after] = await independentAnswer(join(workspace, 'data'));
+    assert.ok(before !== undefined && after !== undefined);
+    assert.notDeepEqual(after, before);
+    const { code, stdout } = await demo(workspace, join(folder.path, 'state'));
+    assert.equal(code, 0, stdout);
+    const reply = stdout.slice(stdout.lastIndexOf('◂'));
+    assert.ok(reply.includes(after.region) && reply.includes(dollars(after.before - after.after)), reply);
+    assert.ok(!reply.includes(dollars(before.before - before.after)), reply);
+  });
+});
