@@ -12,7 +12,7 @@ const LOADER = [
   "const {readSync:r}=require('fs')",
   'const f=b=>{for(let o=0;o<b.length;){const n=r(0,b,o,b.length-o,null);if(n===0)process.exit(0);o+=n}return b}',
   'const{program,engine}=JSON.parse(f(Buffer.alloc(f(Buffer.alloc(4)).readUInt32BE(0))))',
-  'import(program).then(m=>m.main(engine))',
+  'eval(program)(engine)',
 ].join(';');
 
 /** Heap of the runner itself in MiB; the engine gives guest code a heap of its own. */

@@ -21,13 +21,17 @@ export interface SupervisorOptions {
   nodePath?: string;
 }
 
-export interface Supervisor extends Sandbox, AsyncDisposable {
+export interface Supervisor extends Sandbox {
   /** Process ids of the runners there are now. */
   readonly processes: readonly number[];
+  /** Ends every runner and refuses what waits; resolves when the last process is gone. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Calls after which a runner is replaced, however well it did. */
 const CALLS_PER_RUNNER = 100;
+/** From here on it is replaced as soon as another one can stand in, so that not all of them leave at once. */
+const CALLS_BEFORE_RELIEF = 75;
 /** Starts that may fail one after the other before waiting jobs are told so. */
 const FAILED_STARTS = 3;
 /** A runner that takes longer than this many milliseconds to be ready, at its start or after a job, is killed. */
@@ -240,14 +244,17 @@ class Pool implements Supervisor {
 
   #takeBack(member: Member, reusable: boolean): void {
     member.calls += 1;
-    if (!reusable || member.calls >= CALLS_PER_RUNNER || this.#closed) {
-      this.#listen(member);
-      member.runner.kill('it is replaced');
-      this.#bury(member, 'it is replaced');
-      return;
-    }
     member.state = 'resetting';
     this.#listen(member);
+    const worn = member.calls >= CALLS_PER_RUNNER || (member.calls >= CALLS_BEFORE_RELIEF && this.#hasRelief());
+    if (reusable && !worn && !this.#closed) return;
+    member.runner.kill('it is replaced');
+    this.#bury(member, 'it is replaced');
+  }
+
+  #hasRelief(): boolean {
+    const states = [...this.#members].map((member) => member.state);
+    return states.includes('idle') && !states.includes('starting');
   }
 
   #bury(member: Member, reason: string): void {
@@ -264,13 +271,14 @@ class Pool implements Supervisor {
       }
       return;
     }
-    this.#serveQueue();
-    this.#keepWarm();
-  }
-
-  #serveQueue(): void {
-    const idle = this.#queue.size > 0 ? this.#idleMember() : undefined;
-    if (idle !== undefined) this.#rest(idle);
+    const idle = this.#idleMember();
+    if (idle === undefined) {
+      this.#keepWarm();
+      return;
+    }
+    this.#rest(idle);
+    // Starting a process holds this thread for some milliseconds; who has just been answered may first ask again.
+    setImmediate(() => this.#keepWarm());
   }
 }
 

@@ -1,8 +1,9 @@
 /** The engine behind the protocol: one isolate, prepared ahead of its job, used once. */
-import { createRequire } from 'node:module';
 import type IsolatedVm from 'isolated-vm';
 import type { HostApi } from '../port.ts';
 import { GUEST_SOURCE } from './guest.ts';
+
+const { createRequire } = process.getBuiltinModule('node:module');
 
 type Engine = typeof IsolatedVm;
 

@@ -20,7 +20,8 @@ export function stopTime(own: Primordials, epoch: number): void {
   hide(own, Real.prototype, 'constructor', Fixed);
   hide(own, own.global, 'Date', Fixed);
   stopFormatting(own, epoch);
-  stopTemporal(own, epoch);
+  // It tells the time in five more ways, and making it ready to be changed costs as much as all the rest.
+  delete own.global['Temporal'];
 }
 
 /** A formatter without a date formats the present. */
@@ -38,32 +39,6 @@ export function stopFormatting(own: Primordials, epoch: number): void {
   hide(own, prototype, 'formatToParts', function (this: unknown, date?: unknown) {
     return own.apply(realParts, this, [date === undefined ? epoch : date]);
   });
-}
-
-export function stopTemporal(own: Primordials, epoch: number): void {
-  const temporal = own.global['Temporal'] as
-    | { Now: object; Instant: { fromEpochMilliseconds(at: number): Moment } }
-    | undefined;
-  if (temporal === undefined) return;
-  interface Zoned {
-    toPlainDate(): object;
-    toPlainTime(): object;
-    toPlainDateTime(): object;
-  }
-  interface Moment {
-    toZonedDateTimeISO(zone: unknown): Zoned;
-  }
-  const { Instant } = temporal;
-  const make = Instant.fromEpochMilliseconds;
-  const instant = (): Moment => own.apply(make, Instant, [epoch]) as Moment;
-  const { toZonedDateTimeISO } = Object.getPrototypeOf(instant()) as Moment;
-  const zoned = (zone: unknown = 'UTC'): Zoned => own.apply(toZonedDateTimeISO, instant(), [zone]) as Zoned;
-  const { toPlainDate, toPlainTime, toPlainDateTime } = Object.getPrototypeOf(zoned()) as Zoned;
-  hide(own, temporal.Now, 'instant', instant);
-  hide(own, temporal.Now, 'zonedDateTimeISO', zoned);
-  hide(own, temporal.Now, 'plainDateISO', (zone?: unknown) => own.apply(toPlainDate, zoned(zone), []));
-  hide(own, temporal.Now, 'plainTimeISO', (zone?: unknown) => own.apply(toPlainTime, zoned(zone), []));
-  hide(own, temporal.Now, 'plainDateTimeISO', (zone?: unknown) => own.apply(toPlainDateTime, zoned(zone), []));
 }
 
 /** The same numbers in the same order in every call: mulberry32 from a fixed seed. */

@@ -6,7 +6,7 @@
  */
 import { type Bridge, buildBridge, openCrypto, openFetch, openFiles, type Post } from './guest-host.ts';
 import { closeDoors, fixBuffers, hide, type Primordials, takePrimordials } from './guest-language.ts';
-import { stopFormatting, stopRandomness, stopTemporal, stopTime } from './guest-time.ts';
+import { stopFormatting, stopRandomness, stopTime } from './guest-time.ts';
 
 /** What was thrown, in words; it may be anything, and reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
@@ -123,7 +123,6 @@ const PARTS = [
   fixBuffers,
   stopTime,
   stopFormatting,
-  stopTemporal,
   stopRandomness,
   buildBridge,
   openFetch,

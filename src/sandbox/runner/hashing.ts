@@ -20,13 +20,22 @@ export type HashAnswer = { ok: true; digest: string } | { ok: false; message: st
 export function hash(text: string): HashAnswer {
   const request = parse(text);
   if (typeof request === 'string') return { ok: false, message: request };
-  const crypto = process.getBuiltinModule('node:crypto') as typeof NodeCrypto;
+  const crypto = loadCrypto();
   const worker =
     request.key === undefined
       ? crypto.createHash(request.algorithm)
       : crypto.createHmac(request.algorithm, bytesOf(request.key));
   for (const part of request.parts) worker.update(bytesOf(part));
   return { ok: true, digest: worker.digest(request.encoding as 'hex') };
+}
+
+export function randomUuid(): string {
+  return loadCrypto().randomUUID();
+}
+
+/** Only when a job needs it: it is the largest thing a runner could hold. */
+function loadCrypto(): typeof NodeCrypto {
+  return process.getBuiltinModule('node:crypto');
 }
 
 function bytesOf([text, encoding]: Part): Buffer {

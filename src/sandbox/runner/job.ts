@@ -1,8 +1,7 @@
 /** One job in one environment: counts what guest code asks of the host, and says how it ended. */
-import { randomUUID } from 'node:crypto';
 import type { RemoteApi, RunFrame, RunnerFailure, RunnerFrame } from '../protocol.ts';
 import type { EntryEnd, Environment } from './engine.ts';
-import { hash } from './hashing.ts';
+import { hash, randomUuid } from './hashing.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
 type DoneFrame = Extract<RunnerFrame, { type: 'done' }>;
@@ -88,7 +87,7 @@ function receive(
       tally.bytes += Math.max(SMALLEST_HASH, first.length);
       return frame.apis.includes('crypto') ? JSON.stringify(hash(first)) : '';
     case 'uuid':
-      return frame.apis.includes('random') ? randomUUID() : '';
+      return frame.apis.includes('random') ? randomUuid() : '';
     default:
       tally.verdict ??= settle(environment, frame, kind, first, second);
       return '';

@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import { createHash, createHmac } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import type { Json } from '../lib/json.ts';
+import type { HostApi, SandboxFailure } from './port.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
+import { aJob, anOp, echoHost } from './testing.ts';
+
+let sandbox: Supervisor;
+
+async function outputOf(source: string, apis: readonly HostApi[] = [], input: Json = {}): Promise<Json> {
+  const outcome = await sandbox.run(aJob(source, { apis, input }), echoHost, anOp());
+  assert.ok(outcome.ok, JSON.stringify(outcome));
+  return outcome.output;
+}
+
+const valueOf = (expression: string, apis?: readonly HostApi[]) =>
+  outputOf(`async function execute(input) { return ${expression}; }`, apis);
+
+async function failureOf(source: string): Promise<{ code: SandboxFailure; message: string }> {
+  const outcome = await sandbox.run(aJob(source), echoHost, anOp());
+  assert.ok(!outcome.ok, JSON.stringify(outcome));
+  return outcome;
+}
+
+describe('guest code', () => {
+  before(async () => {
+    sandbox = await createSupervisor({ clock: systemClock });
+  });
+  after(() => sandbox[Symbol.asyncDispose]());
+
+  for (const [form, source] of Object.entries({
+    'a function': 'function execute(input) { return input.x; }',
+    'an async function': 'async function execute(input) { return input.x; }',
+    'a function named run': 'function run(input) { return input.x; }',
+    'a const': 'const execute = (input) => input.x;',
+    'a let without a semicolon': 'let execute = async ({ x }) => x',
+    'a var': 'var run = function (input) { return input.x };',
+    'an assigned global': 'execute = (input) => input.x;',
+    'a member of globalThis': 'globalThis.execute = (input) => input.x;',
+    'strict code': '"use strict"; function execute(input) { return input.x; }',
+    'sloppy code': 'function execute(input) { with (input) { y = x; } return y; }',
+    'code that ends in a comment': 'function execute(input) { return input.x; } // done',
+    'code with a hashbang': '#!/usr/bin/env node\nfunction execute(input) { return input.x; }',
+    'code with a thenable result': 'function execute(input) { return { then(done) { done(input.x); } }; }',
+    'code that logs': 'function execute(input) { console.log("x", input); console.error(); return input.x; }',
+    'code that renames its own globals': 'const fetch = 1, process = 2; function execute(input) { return input.x; }',
+  })) {
+    it(`runs as ${form}`, async () => assert.equal(await outputOf(source, [], { x: 7 }), 7));
+  }
+
+  it('says what is wrong with a source, with its place', async () => {
+    const syntax = await failureOf('function execute() {\n  let a = ;\n}');
+    assert.equal(syntax.code, 'TEMPER_SANDBOX_SYNTAX');
+    assert.match(syntax.message, /tool\.js:2:11/);
+    assert.equal((await failureOf('const helper = 1;')).code, 'TEMPER_SANDBOX_NO_ENTRY');
+    assert.equal((await failureOf('const execute = 1;')).code, 'TEMPER_SANDBOX_NO_ENTRY');
+    assert.equal((await failureOf('module.exports = () => 1;')).code, 'TEMPER_SANDBOX_THREW');
+    assert.equal((await failureOf('import fs from "fs"; function execute() {}')).code, 'TEMPER_SANDBOX_SYNTAX');
+  });
+
+  it('says what a tool threw, with the line', async () => {
+    const thrown = await failureOf('function execute(input) {\n  return input.rows.length;\n}');
+    assert.equal(thrown.code, 'TEMPER_SANDBOX_THREW');
+    assert.match(thrown.message, /^TypeError: Cannot read .*\(line 2, column 21\)$/);
+    assert.equal((await failureOf('function execute() { throw "plain"; }')).message, 'plain');
+    assert.equal((await failureOf('async function execute() { throw null; }')).message, 'null');
+    assert.equal(
+      (await failureOf('function execute() { throw new SyntaxError("mine"); }')).code,
+      'TEMPER_SANDBOX_THREW',
+    );
+    const long = await failureOf('function execute() { throw new Error("\\u202e\\u0000" + "x".repeat(1e6)); }');
+    assert.ok(long.message.length < 4_200 && long.message.includes('\\u{202e}\\u{0}'));
+  });
+
+  for (const [what, expression, words] of [
+    ['undefined', 'undefined', /undefined is not a JSON value/],
+    ['a function', '() => 1', /function is not a JSON value/],
+    ['a symbol', 'Symbol("x")', /symbol is not a JSON value/],
+    ['NaN', '0 / 0', /the result is NaN/],
+    ['an infinite member', '({ mean: 1 / 0 })', /member "mean" is Infinity/],
+    ['a BigInt', '10n', /BigInt/],
+    ['a Map', 'new Map([[1, 2]])', /the result is a Map/],
+    ['a Set inside', '({ ids: [new Set()] })', /is a Set/],
+    ['a promise inside', '({ later: Promise.resolve(1) })', /member "later" is a Promise/],
+    ['a circle', '(() => { const a = {}; a.a = a; return a; })()', /circular/],
+    ['a failing toJSON', '({ toJSON() { throw new Error("no"); } })', /no/],
+  ] as const) {
+    it(`refuses ${what} as a result`, async () => {
+      const failure = await failureOf(`function execute() { return ${expression}; }`);
+      assert.equal(failure.code, 'TEMPER_SANDBOX_OUTPUT_INVALID');
+      assert.match(failure.message, words);
+    });
+  }
+
+  it('writes a result as JSON does: dates as text, absent members left out, null kept', async () => {
+    const output = await valueOf('({ at: new Date(0), gone: undefined, none: null, list: [1, null], empty: {} })');
+    assert.deepEqual(output, { at: '1970-01-01T00:00:00.000Z', none: null, list: [1, null], empty: {} });
+  });
+
+  it('has one time and one row of random numbers, unless they are declared', async () => {
+    const look = `({ a: Date.now(), b: +new Date(), c: Date(), d: performance.now(), e: new Intl.DateTimeFormat().format(),
+      f: typeof Temporal, g: Math.random(), h: new Date().constructor.now(), i: new (class extends Date {})().getTime(),
+      j: new Intl.DateTimeFormat().formatToParts().length, k: Reflect.construct(Date, []).getTime() })`;
+    const first = await valueOf(look);
+    assert.deepEqual(await valueOf(look), first);
+    const { a, b, h, i, k } = first as Record<string, Json>;
+    assert.deepEqual([b, h, i, k], [a, a, a, a]);
+    const live = (await valueOf('[Date.now(), Math.random()]', ['clock', 'random'])) as number[];
+    assert.ok(Math.abs((live[0] ?? 0) - Date.now()) < 60_000);
+    assert.notEqual(live[1], (first as Record<string, Json>)['g']);
+  });
+
+  it('computes with dates it is given, in UTC and in English', async () => {
+    const output = await valueOf(`[new Date(2020, 1, 29, 12).toISOString(), new Date('2024-03-10').getTime(),
+      new Date(2020, 0, 1).toString(), new Date(0).toLocaleDateString(), (1234567.5).toLocaleString(), Date.UTC(2000, 0),
+      Date.parse('2000-01-01'), new Date(0) instanceof Date, Date.length, Intl.DateTimeFormat().resolvedOptions().timeZone]`);
+    assert.deepEqual(output, [
+      '2020-02-29T12:00:00.000Z',
+      1_710_028_800_000,
+      'Wed Jan 01 2020 00:00:00 GMT+0000 (Coordinated Universal Time)',
+      '1/1/1970',
+      '1,234,567.5',
+      946_684_800_000,
+      946_684_800_000,
+      true,
+      7,
+      'UTC',
+    ]);
+  });
+
+  it('finds host functions only where they are declared', async () => {
+    const look = '[typeof fetch, typeof fs, typeof crypto, typeof process, typeof require, typeof setTimeout]';
+    const none = Array.from({ length: 6 }, () => 'undefined');
+    assert.deepEqual(await valueOf(look), none);
+    assert.deepEqual(await valueOf(look, ['fetch']), ['function', ...none.slice(1)]);
+    assert.deepEqual(await valueOf(look, ['fs.readFile']), ['undefined', 'object', ...none.slice(2)]);
+    assert.deepEqual(await valueOf('[Object.keys(fs), typeof crypto]', ['fs.readFile']), [
+      ['readFile', 'promises'],
+      'undefined',
+    ]);
+    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto']), ['createHash', 'createHmac']);
+    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto', 'random']), [
+      'createHash',
+      'createHmac',
+      'randomUUID',
+    ]);
+  });
+
+  it('fetches with the answer as models know it', async () => {
+    const output = await outputOf(
+      `async function execute() {
+        const response = await fetch(new String('https://x.test/a'), { method: 'POST', headers: { A: 'b' }, body: 'c' });
+        const { ok, status, url, redirected } = response;
+        const { headers } = response;
+        return { ok, status, url, redirected, type: headers.get('Content-Type'), none: headers.get('toString'), has: headers.has('x'),
+          same: (await response.text()) === JSON.stringify(await response.json()), body: await response.json() };
+      }`,
+      ['fetch'],
+    );
+    assert.deepEqual(output, {
+      ok: true,
+      status: 201,
+      url: 'https://x.test/',
+      redirected: false,
+      type: 'text/plain',
+      none: null,
+      has: false,
+      same: true,
+      body: { url: 'https://x.test/a', method: 'POST', headers: { A: 'b' }, body: 'c' },
+    });
+  });
+
+  it('waits for several host calls at once', async () => {
+    const source = `async function execute() {
+      const texts = await Promise.all(['a', 'b', 'c'].map((path) => fs.readFile(path, 'utf8')));
+      return texts.map((text) => JSON.parse(text).path);
+    }`;
+    assert.deepEqual(await outputOf(source, ['fs.readFile']), ['a', 'b', 'c']);
+  });
+
+  it('hashes as Node does', async () => {
+    const output = await valueOf(
+      `[crypto.createHash('sha256').update('é').update(new Uint8Array([1, 255])).digest('hex'),
+        crypto.createHash('MD5').update('6869', 'hex').digest('base64'),
+        crypto.createHmac('sha512', 'key').update('data').digest('hex'),
+        crypto.createHmac('sha-1', new Uint8Array([7])).update('').digest()]`,
+      ['crypto'],
+    );
+    const sha256 = createHash('sha256')
+      .update('é')
+      .update(new Uint8Array([1, 255]));
+    assert.deepEqual(output, [
+      sha256.digest('hex'),
+      createHash('md5').update('hi').digest('base64'),
+      createHmac('sha512', 'key').update('data').digest('hex'),
+      createHmac('sha1', new Uint8Array([7]))
+        .update('')
+        .digest('hex'),
+    ]);
+    for (const wrong of [
+      'createHash("whirlpool").digest()',
+      'createHash("md5").update({}).digest()',
+      'createHash("md5").digest("ucs2")',
+    ]) {
+      const outcome = await sandbox.run(
+        aJob(`function execute() { return crypto.${wrong}; }`, { apis: ['crypto'] }),
+        echoHost,
+        anOp(),
+      );
+      assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_THREW');
+    }
+  });
+
+  it('has no way to code from text, to uncounted memory or to shared memory', async () => {
+    const look = `[typeof WebAssembly, typeof SharedArrayBuffer, typeof Atomics, typeof WeakRef, typeof FinalizationRegistry,
+      new ArrayBuffer(8, { maxByteLength: 1e9 }).resizable, typeof ArrayBuffer.prototype.resize, new ArrayBuffer(8).byteLength]`;
+    const gone = Array.from({ length: 5 }, () => 'undefined');
+    assert.deepEqual(await valueOf(look), [...gone, false, 'undefined', 8]);
+    for (const way of [
+      'eval("1")',
+      'Function("return 1")()',
+      'new Function("1")',
+      '(async () => {}).constructor("1")',
+      '(function* () {}).constructor("1")',
+      '(async function* () {}).constructor("1")',
+      'Reflect.construct(Function, ["1"])',
+    ]) {
+      assert.match((await failureOf(`function execute() { return ${way}; }`)).message, /^EvalError/, way);
+    }
+    assert.deepEqual(
+      await valueOf('[(() => {}) instanceof Function, Function.prototype === Object.getPrototypeOf(() => {})]'),
+      [true, true],
+    );
+  });
+
+  it('reaches no constructor of the engine from any object', async () => {
+    const walk = `function execute() {
+      const seen = new Set(), queue = [globalThis, (() => {}), (async () => {}), (function* () {}), Symbol, new Error('x'), Promise.resolve()];
+      const names = [];
+      while (queue.length > 0) {
+        const value = queue.pop();
+        if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) continue;
+        seen.add(value);
+        if (typeof value === 'function') names.push(String(value.name));
+        queue.push(Object.getPrototypeOf(value));
+        for (const key of Reflect.ownKeys(value)) {
+          const descriptor = Reflect.getOwnPropertyDescriptor(value, key);
+          queue.push(descriptor.value, descriptor.get, descriptor.set);
+          try { queue.push(value[key]); } catch {}
+        }
+      }
+      const engine = ['Isolate', 'Context', 'Reference', 'ExternalCopy', 'Callback', 'NativeModule', 'Script', 'Module', 'Dereference', 'Copy'];
+      return { objects: seen.size, found: names.filter((name) => engine.includes(name)) };
+    }`;
+    for (const apis of [[], ['fetch', 'fs.readFile', 'crypto', 'clock', 'random']] as const) {
+      const { objects, found } = (await outputOf(walk, apis)) as { objects: number; found: string[] };
+      assert.ok(objects > 500, `it saw only ${objects} objects`);
+      assert.deepEqual(found, []);
+    }
+  });
+
+  it('shows no path of the host in a stack', async () => {
+    const stacks = await outputOf(
+      `async function execute() {
+        const stacks = [new Error('a').stack];
+        Error.prepareStackTrace = (error, sites) => sites.map((site) => [site.getFileName(), site.getFunctionName(), typeof site.getThis(), typeof site.getFunction(), String(site)]);
+        stacks.push(new Error('b').stack);
+        try { null.x } catch (error) { stacks.push(error.stack); }
+        try { crypto.createHash('none').digest(); } catch (error) { stacks.push(error.stack); }
+        return JSON.stringify(stacks);
+      }`,
+      ['crypto'],
+    );
+    assert.doesNotMatch(JSON.stringify(stacks), /node_modules|file:|node:|\.ts|\/work|\/home/);
+  });
+});

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { hasErrno, isTemperError, TemperError } from '../lib/errors.ts';
+import type { HostCalls, SandboxFailure } from './port.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
+import { aJob, anOp, echoHost, type JobChanges } from './testing.ts';
+
+let sandbox: Supervisor;
+
+function run(source: string, changes?: JobChanges, host: HostCalls = echoHost, op = anOp()) {
+  return sandbox.run(aJob(source, changes), host, op);
+}
+
+async function fails(code: SandboxFailure, source: string, changes?: JobChanges, words?: RegExp): Promise<void> {
+  const outcome = await run(source, changes);
+  assert.ok(!outcome.ok, `it gave ${JSON.stringify(outcome)}`);
+  assert.equal(outcome.code, code, outcome.message);
+  if (words !== undefined) assert.match(outcome.message, words);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    assert.ok(hasErrno(error, 'ESRCH'));
+    return false;
+  }
+}
+
+describe('the supervisor', () => {
+  before(async () => {
+    sandbox = await createSupervisor({ clock: systemClock });
+  });
+  after(() => sandbox[Symbol.asyncDispose]());
+
+  it('runs a tool, and says what it used', async () => {
+    const outcome = await run('function execute(input) { return input.a + input.b; }', { input: { a: 1, b: 2 } });
+    assert.ok(outcome.ok);
+    assert.equal(outcome.output, 3);
+    assert.ok(outcome.usage.heapBytes > 0 && outcome.usage.milliseconds > 0);
+  });
+
+  it('gives nothing of one call to the next', async () => {
+    await run(
+      'function execute() { globalThis.left = 1; Object.prototype.left = 1; Array.prototype.map = null; return 1; }',
+    );
+    for (let times = 0; times < 3; times += 1) {
+      const outcome = await run(
+        'function execute() { return [typeof left, ({}).left === undefined, [1].map((x) => x)]; }',
+      );
+      assert.deepEqual(outcome.ok && outcome.output, ['undefined', true, [1]]);
+    }
+  });
+
+  it('runs two jobs at the same time, and a third after them', async () => {
+    let arrived = 0;
+    let open: () => void = () => {};
+    const both = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const meeting: HostCalls = {
+      async call() {
+        arrived += 1;
+        if (arrived === 2) open();
+        await both;
+        return 'met';
+      },
+    };
+    const source = 'async function execute() { return fs.readFile("x"); }';
+    const three = [0, 1, 2].map(() => run(source, { apis: ['fs.readFile'] }, meeting));
+    for (const outcome of await Promise.all(three)) assert.equal(outcome.ok && outcome.output, 'met');
+  });
+
+  it('replaces a runner after at most a hundred calls', async () => {
+    const seen = new Set<number>();
+    for (let times = 0; times < 205; times += 1) {
+      assert.ok((await run('function execute() { return 1; }')).ok);
+      for (const pid of sandbox.processes) seen.add(pid);
+    }
+    assert.ok(seen.size >= 3, `only ${seen.size} processes for 205 calls`);
+  });
+
+  it('answers the next call when a runner is killed in the middle of one', async () => {
+    const stuck = run(
+      'async function execute() { return fs.readFile("x"); }',
+      { apis: ['fs.readFile'] },
+      {
+        call: () => {
+          for (const pid of sandbox.processes) process.kill(pid, 'SIGKILL');
+          return new Promise(() => {});
+        },
+      },
+    );
+    const outcome = await stuck;
+    assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_CRASHED');
+    assert.ok((await run('function execute() { return 1; }')).ok);
+  });
+
+  it('ends a job whose caller withdraws, and tells the host', async () => {
+    const controller = new AbortController();
+    let told = false;
+    const waiting: HostCalls = {
+      call: (_api, _input, op) =>
+        new Promise((_resolve, reject) => {
+          op.signal.addEventListener('abort', () => {
+            told = true;
+            reject(new Error('withdrawn'));
+          });
+          controller.abort();
+        }),
+    };
+    const source = 'async function execute() { return fs.readFile("x"); }';
+    const outcome = await run(source, { apis: ['fs.readFile'] }, waiting, anOp(controller.signal));
+    assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_CANCELLED');
+    assert.ok(told);
+    const late = await run('function execute() { return 1; }', {}, echoHost, anOp(controller.signal));
+    assert.equal(late.ok ? '' : late.code, 'TEMPER_CANCELLED');
+  });
+
+  it('lets no job outlive the deadline of its caller', async () => {
+    const outcome = await run('function execute() { for (;;); }', {}, echoHost, anOp(undefined, 150));
+    assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
+  });
+
+  it('tells a promise that can never settle at once', () =>
+    fails('TEMPER_SANDBOX_TIMEOUT', 'function execute() { return new Promise(() => {}); }', {}, /never settle/));
+
+  it('ends a job that waits for the host longer than it may', async () => {
+    const silent: HostCalls = { call: () => new Promise(() => {}) };
+    const source = 'async function execute() { return fs.readFile("x"); }';
+    const outcome = await run(source, { apis: ['fs.readFile'], limits: { durationMilliseconds: 200 } }, silent);
+    assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
+  });
+
+  it('passes on the code and message of a host failure, and of nothing else', async () => {
+    const source = `async function execute() {
+      try { await fetch('https://x.test/'); } catch (error) { return { ...error, message: error.message, stack: error.stack }; }
+    }`;
+    const told = await run(
+      source,
+      { apis: ['fetch'] },
+      {
+        call: () => Promise.reject(new TemperError('TEMPER_FETCH_DENIED', 'not that one', { details: { secret: 1 } })),
+      },
+    );
+    assert.ok(told.ok);
+    const { code, message, stack } = told.output as Record<string, string>;
+    assert.deepEqual([code, message], ['TEMPER_FETCH_DENIED', 'not that one']);
+    assert.doesNotMatch(stack ?? '', /\/|node:|\.ts/);
+    const hidden = await run(source, { apis: ['fetch'] }, { call: () => Promise.reject(new Error('/etc/secret')) });
+    assert.ok(hidden.ok);
+    assert.equal((hidden.output as Record<string, string>)['message'], 'the host could not answer');
+  });
+
+  it('counts calls and bytes of the host', async () => {
+    const apis = ['fetch'] as const;
+    const many =
+      'async function execute() { for (let i = 0; i < 30; i += 1) await fetch("https://x.test/"); return 1; }';
+    await fails('TEMPER_SANDBOX_CALL_BUDGET', many, { apis });
+    const flood = 'function execute() { for (;;) { try { fetch("https://x.test/").catch(() => {}); } catch {} } }';
+    await fails('TEMPER_SANDBOX_CALL_BUDGET', flood, { apis });
+    const heavy =
+      'async function execute() { await fetch("https://x.test/", { method: "POST", body: "x".repeat(300000) }); }';
+    await fails('TEMPER_SANDBOX_CALL_BUDGET', heavy, { apis });
+    const hashes = 'function execute() { for (;;) crypto.createHash("sha256").update("x").digest(); }';
+    await fails('TEMPER_SANDBOX_CALL_BUDGET', hashes, { apis: ['crypto'] });
+    const large: HostCalls = { call: () => Promise.resolve({ body: 'x'.repeat(300_000) }) };
+    const outcome = await run('async function execute() { return (await fetch("x")).status; }', { apis }, large);
+    assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_CALL_BUDGET');
+  });
+
+  it('refuses an input or a source that is too large or too deep, and an output likewise', async () => {
+    const echo = 'function execute(input) { return input; }';
+    let deep: unknown = 1;
+    for (let level = 0; level < 300; level += 1) deep = [deep];
+    const input = deep as [];
+    await fails('TEMPER_SANDBOX_INPUT_TOO_LARGE', echo, { input }, /deeper/);
+    await fails('TEMPER_SANDBOX_INPUT_TOO_LARGE', echo, { input: 'x'.repeat(17_000_000) }, /larger/);
+    await fails('TEMPER_SANDBOX_INPUT_TOO_LARGE', `${echo}//${'x'.repeat(1_100_000)}`, {}, /source/);
+    const nest = 'function execute() { let a = 1; for (let i = 0; i < 300; i += 1) a = [a]; return a; }';
+    await fails('TEMPER_SANDBOX_OUTPUT_INVALID', nest, {}, /deeper/);
+    const poisoned =
+      'function execute() { let a = JSON.parse(\'{"__proto__":1}\'); for (let i = 0; i < 90000; i += 1) a = [a]; return a; }';
+    await fails('TEMPER_SANDBOX_OUTPUT_INVALID', poisoned);
+    await fails('TEMPER_SANDBOX_OUTPUT_TOO_LARGE', 'function execute() { return "x".repeat(300000); }');
+    const exact = await run('function execute() { return "é".repeat(131071); }');
+    assert.ok(exact.ok, 'the limit counts bytes, and the last one is allowed');
+  });
+
+  it('drops members of a result that would change what an object is', async () => {
+    const source =
+      'function execute() { return JSON.parse(\'{"__proto__":{"polluted":1},"a":{"constructor":2,"b":3}}\'); }';
+    const outcome = await run(source);
+    assert.deepEqual(outcome.ok && outcome.output, { a: { b: 3 } });
+  });
+
+  it('leaves no process behind', async () => {
+    const short = await createSupervisor({ clock: systemClock, warm: 2 });
+    const running = short.run(aJob('function execute() { for (;;); }'), echoHost, anOp());
+    const { processes } = short;
+    assert.ok(processes.length >= 2 && processes.every(isAlive));
+    await short[Symbol.asyncDispose]();
+    assert.ok(!(await running).ok);
+    assert.deepEqual(processes.filter(isAlive), []);
+    const late = await short.run(aJob('function execute() { return 1; }'), echoHost, anOp());
+    assert.equal(late.ok ? '' : late.code, 'TEMPER_CANCELLED');
+  });
+
+  it('does not start with a runtime that cannot run it', async () => {
+    for (const nodePath of ['/bin/false', '/does/not/exist']) {
+      await assert.rejects(createSupervisor({ clock: systemClock, nodePath }), (error) =>
+        isTemperError(error, 'TEMPER_SANDBOX_UNAVAILABLE'),
+      );
+    }
+  });
+
+  it('starts nothing before the first job when it is told to keep nothing warm', async () => {
+    await using cold = await createSupervisor({ clock: systemClock, warm: 0 });
+    assert.deepEqual(cold.processes, []);
+    assert.ok((await cold.run(aJob('function execute() { return 1; }'), echoHost, anOp())).ok);
+    assert.equal(cold.processes.length, 1);
+  });
+});

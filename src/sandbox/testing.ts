@@ -1,0 +1,41 @@
+/** What tests and benches of the sandbox share. */
+import { systemClock } from '../lib/clock.ts';
+import type { Op } from '../lib/operation.ts';
+import type { HostCalls, Job, JobLimits } from './port.ts';
+
+export const TEST_LIMITS: JobLimits = {
+  durationMilliseconds: 5_000,
+  memoryBytes: 134_217_728,
+  outputBytes: 262_144,
+  hostCalls: 20,
+  hostBytes: 262_144,
+};
+
+export interface JobChanges extends Partial<Omit<Job, 'limits'>> {
+  limits?: Partial<JobLimits>;
+}
+
+export function aJob(source: string, changes: JobChanges = {}): Job {
+  const limits = { ...TEST_LIMITS, ...changes.limits };
+  return { language: 'javascript', source, input: {}, apis: [], ...changes, limits };
+}
+
+export function anOp(signal = new AbortController().signal, milliseconds = 60_000): Op {
+  return { signal, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
+}
+
+/** A host that answers with what it was asked. */
+export const echoHost: HostCalls = {
+  call: (api, input) =>
+    Promise.resolve(
+      api === 'fetch'
+        ? {
+            status: 201,
+            headers: { 'content-type': 'text/plain' },
+            body: JSON.stringify(input),
+            url: 'https://x.test/',
+            redirected: false,
+          }
+        : JSON.stringify(input),
+    ),
+};
