@@ -24,6 +24,14 @@ export function demotionKey(digest: string, namespace = '*'): string {
   return `${namespace} ${digest}`;
 }
 
+export function demotionOf(
+  demoted: ReadonlyMap<string, string>,
+  digest: string,
+  namespace: string,
+): string | undefined {
+  return demoted.get(demotionKey(digest)) ?? demoted.get(demotionKey(digest, namespace));
+}
+
 /** Reads the chain from its beginning; later records stand over earlier ones. */
 export function foldActivations(records: readonly ChainedRecord[]): ActivationLedger {
   const ledger: ActivationLedger = { byObject: new Map(), demoted: new Map() };
@@ -36,9 +44,6 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
     case 'tool.accepted':
     case 'tool.promoted':
       activate(ledger, record);
-      return;
-    case 'tool.withdrawn':
-      deactivate(ledger, (item) => item.object === text(record.facts, 'object'), 'its registration was not completed');
       return;
     case 'tool.demoted':
       demote(ledger, record);
@@ -58,13 +63,17 @@ function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedR
   if (action === 'tool.promoted' && Array.isArray(superseded)) {
     deactivate(ledger, (item) => superseded.includes(item.object), `promoted as ${object}`);
   }
+  const namespace = text(facts, 'namespace');
+  // A demotion is for good, also when an activation was under way and its record came after.
+  const demoted = demotionOf(ledger.demoted, subject, namespace);
   ledger.byObject.set(object, {
     object,
     digest: subject,
-    namespace: text(facts, 'namespace'),
+    namespace,
     ...(member(facts, 'tier') === 'Session' ? { session: text(facts, 'session') } : {}),
     record: text(facts, 'record'),
-    active: true,
+    active: demoted === undefined,
+    ...(demoted === undefined ? {} : { reason: demoted }),
   });
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { RecordStore } from '../lib/records.ts';
-import { type ActivationLedger, demotionKey, foldActivations } from './activation.ts';
+import { type ActivationLedger, demotionKey, demotionOf, foldActivations } from './activation.ts';
 import { candidatesFor, type PromotionOrder, promotedTool, sessionTool } from './registered-tool.ts';
 import { createRejectedAttempts, type RejectedAttempt, type RejectedAttempts } from './rejected.ts';
 import { assertRoom, isVisible, TIERS, type ToolLimits } from './scopes.ts';
@@ -224,37 +224,29 @@ class StoredRegistry implements Registry {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Acceptance on the chain, then the documents, then the view: after a crash at any moment the chain is right. */
+  /**
+   * The documents, then the record on the chain, which is the moment it counts, then the view: a crash before leaves documents
+   * nobody accepted, which are never active; a crash after leaves nothing undone.
+   */
   async #activate(tool: RegisteredTool, { action, actor, limits, replaces }: Activating): Promise<void> {
     this.#assertNotDemoted(tool);
     assertRoom(tool, this.#actives(), { builtIn: this.#deps.builtIn, limits, replaces });
-    await recordActivation(this.#deps.audit, tool, { action, actor, supersedes: replaces });
     try {
       await this.#store.write(tool, this.#now());
-      // A person may have demoted it while it was written.
-      this.#assertNotDemoted(tool);
     } catch (error) {
-      await this.#withdraw(tool);
+      await this.#store.remove(tool);
       throw error;
     }
+    this.#assertNotDemoted(tool);
+    await recordActivation(this.#deps.audit, tool, { action, actor, supersedes: replaces });
+    // A person may have demoted it meanwhile; the chain says so too, whichever of the two records came first.
+    this.#assertNotDemoted(tool);
     const superseded = replaces.map((other) => this.#putOut(other, `promoted as ${tool.object}`));
     this.#tools.set(tool.object, tool);
     for (const other of superseded) {
       this.#tell('superseded', other);
       await this.#store.write(other, this.#now());
     }
-  }
-
-  async #withdraw(tool: RegisteredTool): Promise<void> {
-    const facts = { object: tool.object };
-    await this.#deps.audit.append({
-      action: 'tool.withdrawn',
-      actor: 'system',
-      evidence: 'observed',
-      subject: tool.digest,
-      facts,
-    });
-    await this.#store.remove(tool);
   }
 
   #putOut(tool: RegisteredTool, inactiveReason: string): RegisteredTool {
@@ -264,8 +256,7 @@ class StoredRegistry implements Registry {
   }
 
   #assertNotDemoted({ digest, owner }: RegisteredTool): void {
-    const { demoted } = this.#ledger;
-    const reason = demoted.get(demotionKey(digest)) ?? demoted.get(demotionKey(digest, owner.namespace));
+    const reason = demotionOf(this.#ledger.demoted, digest, owner.namespace);
     if (reason === undefined) return;
     throw new TemperError(
       'TEMPER_TOOL_DEMOTED',
