@@ -61,10 +61,10 @@ describe('the quick start', () => {
   it('holds no answer of its own: another cell in one file is another answer', async () => {
     await using folder = await temporaryFolder();
     const workspace = await workspaceIn(folder.path);
-    const file = join(workspace, 'data', 'orders-2026-08.csv');
+    const file = join(workspace, 'data', 'orders-2026-04.csv');
     const lines = (await readFile(file, 'utf8')).split('\n');
-    const at = lines.findIndex((line) => line.includes(',West,') && line.endsWith(',129.50,paid'));
-    lines[at] = (lines[at] ?? '').replace(/,129\.50,paid$/, ',9129.50,paid');
+    const at = lines.findIndex((line) => line.includes(',East,') && line.endsWith(',129.50,paid'));
+    lines[at] = (lines[at] ?? '').replace(/,129\.50,paid$/, ',29129.50,paid');
     const [before] = await independentAnswer(join(workspace, 'data'));
     await writeFile(file, lines.join('\n'));
     const [after] = await independentAnswer(join(workspace, 'data'));
