@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import type { BenchRow } from './row.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const RUNS = 15;
+
+/** What `temper --help` takes, as a whole process, beside a Node that does nothing. */
+export async function benchCli(): Promise<BenchRow[]> {
+  const help = median(() => spawnSync(resolve(ROOT, 'bin/temper'), ['--help']));
+  const bare = median(() => spawnSync(resolve(ROOT, 'bin/node'), ['--eval', '0']));
+  const figures = {
+    p50: `${help.toFixed(0)} ms`,
+    'bare node': `${bare.toFixed(0)} ms`,
+    own: `${(help - bare).toFixed(0)} ms`,
+  };
+  return [{ name: 'temper --help, whole process', figures, limit: 'p50 ≤ 150 ms', met: help <= 150 }];
+}
+
+function median(run: () => void): number {
+  const times: number[] = [];
+  for (let round = 0; round < RUNS; round += 1) {
+    const started = performance.now();
+    run();
+    times.push(performance.now() - started);
+  }
+  return times.sort((a, b) => a - b)[Math.floor(RUNS / 2)] ?? Number.NaN;
+}
