@@ -1,3 +1,4 @@
+import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
 /** Where a reference begins and the members it goes through. */
@@ -136,24 +137,66 @@ function rootOf(reference: Reference, bindings: Bindings): Json | undefined {
   return bindings.steps.get(reference.step ?? '');
 }
 
-/** Fills a template in. A member whose reference leads to nothing is absent; an item is null; inside text it is empty. */
+/** Characters the arguments of one step may have as JSON: a short mapping that repeats a long value would fill the memory. */
+const MAXIMUM_CHARACTERS = 1_048_576;
+
+/**
+ * Fills a template in. A member whose reference leads to nothing is absent; an item is null; inside text it is empty.
+ * Throws TEMPER_SANDBOX_INPUT_TOO_LARGE when the result would be larger than a megabyte.
+ */
 export function fill(template: Template, bindings: Bindings): Json | undefined {
-  if (template.kind === 'literal') return template.value;
-  if (template.kind === 'reference') return resolveReference(template.reference, bindings);
-  if (template.kind === 'list') return template.items.map((item) => fill(item, bindings) ?? null);
-  if (template.kind === 'text') {
-    return template.parts.map((part) => (typeof part === 'string' ? part : inText(part, bindings))).join('');
-  }
-  const filled: JsonObject = {};
-  for (const [key, member] of template.members) {
-    const value = fill(member, bindings);
-    if (value !== undefined) filled[key] = value;
-  }
-  return filled;
+  return new Filling(bindings).fill(template);
 }
 
-function inText(reference: Reference, bindings: Bindings): string {
-  const value = resolveReference(reference, bindings);
-  if (value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+class Filling {
+  readonly #bindings: Bindings;
+  #left = MAXIMUM_CHARACTERS;
+
+  constructor(bindings: Bindings) {
+    this.#bindings = bindings;
+  }
+
+  fill(template: Template): Json | undefined {
+    if (template.kind === 'literal') return template.value;
+    if (template.kind === 'reference') return this.#resolve(template.reference);
+    if (template.kind === 'list') return template.items.map((item) => this.fill(item) ?? null);
+    if (template.kind === 'text') {
+      return template.parts.map((part) => (typeof part === 'string' ? part : this.#inText(part))).join('');
+    }
+    const filled: JsonObject = {};
+    for (const [key, member] of template.members) {
+      const value = this.fill(member);
+      if (value !== undefined) filled[key] = value;
+    }
+    return filled;
+  }
+
+  #inText(reference: Reference): string {
+    const value = this.#resolve(reference);
+    if (value === undefined) return '';
+    return typeof value === 'string' ? value : JSON.stringify(value);
+  }
+
+  #resolve(reference: Reference): Json | undefined {
+    const value = resolveReference(reference, this.#bindings);
+    if (value !== undefined) this.#spend(value);
+    return value;
+  }
+
+  /** Counts a value's characters, and stops counting when there are too many. */
+  #spend(value: Json): void {
+    const left: Json[] = [value];
+    for (let item = left.pop(); item !== undefined; item = left.pop()) {
+      this.#left -= typeof item === 'string' ? item.length + 2 : 4;
+      if (this.#left < 0) {
+        throw new TemperError(
+          'TEMPER_SANDBOX_INPUT_TOO_LARGE',
+          `the arguments of a step have at most ${MAXIMUM_CHARACTERS} characters; refer to less`,
+        );
+      }
+      if (typeof item !== 'object' || item === null) continue;
+      if (Array.isArray(item)) for (const child of item) left.push(child);
+      else for (const [key, member] of Object.entries(item)) left.push(key, member);
+    }
+  }
 }
