@@ -138,4 +138,24 @@ function addModel(model: Command, io: CliIo, finish: Finish): void {
       const { modelReplay } = await import('./verbs/model-replay.ts');
       finish(await modelReplay(options, io));
     });
+  model
+    .command('probe')
+    .description('send one request and print the normalised events as JSON lines')
+    .addOption(
+      new Option('--type <type>', 'wire format')
+        .choices(['openai', 'openai-responses', 'anthropic', 'openai-compatible'])
+        .makeOptionMandatory(),
+    )
+    .requiredOption('--model <name>', 'the model, as the provider calls it')
+    .requiredOption('-m, --message <text>', 'what to say')
+    .option('--base-url <url>', 'another server than the vendor')
+    .option('--key-environment <variable>', 'which variable holds the key')
+    .option('--system <text>', 'system prompt')
+    .option('--tools <file>', 'JSON file: a list of {name, description, inputSchema}')
+    .option('--max-output-tokens <number>', 'bound of the answer', wholeNumber)
+    .option('--response-format <form>', 'json asks for one JSON object')
+    .action(async (options) => {
+      const { modelProbe } = await import('./verbs/model-probe.ts');
+      finish(await modelProbe(options, io));
+    });
 }
