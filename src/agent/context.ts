@@ -4,7 +4,7 @@ import { repairHistory } from './repair.ts';
 import { compacted } from './results.ts';
 
 export interface ContextBudget {
-  /** Context window of the model. */
+  /** Context window of the model, less what is kept for its answer. */
   windowTokens: number;
   /** Characters that are always sent: system prompt and tools. */
   fixedCharacters: number;
@@ -29,7 +29,7 @@ export function charactersOfTools(tools: ModelRequest['tools']): number {
   return sum;
 }
 
-function charactersOf(messages: readonly ModelMessage[]): number {
+export function charactersOf(messages: readonly ModelMessage[]): number {
   let sum = 0;
   for (const message of messages) {
     sum += message.text.length;
@@ -51,19 +51,20 @@ export function fitContext(messages: ModelMessage[], budget: ContextBudget): Mod
   const fill = fillOf(fitted, budget);
   if (fill <= 0.7) return fitted;
   if (fill <= 0.9) return keepLast(fitted, 10, budget.task);
-  return shrinkContext(fitted, budget);
-}
-
-/** The hardest trim: the last 4 messages and the task, their results cut if need be. */
-export function shrinkContext(messages: ModelMessage[], budget: ContextBudget): ModelMessage[] {
-  const kept = keepLast(messages, 4, budget.task);
+  const kept = keepLast(fitted, 4, budget.task);
   if (fillOf(kept, budget) <= 0.9) return kept;
-  const cut = kept.map((message) => compactedResult(message));
-  if (fillOf(cut, budget) <= 1) return cut;
+  const smallest = shrinkContext(kept, budget.task);
+  const needed = fillOf(smallest, budget);
+  if (needed <= 1) return smallest;
   throw new TemperError(
     'TEMPER_MODEL_CONTEXT_OVERFLOW',
-    `about ${Math.round(fillOf(cut, budget) * 100)} % of the context window of ${budget.windowTokens} tokens would be used even by the last messages; start a new session or use a model with a larger window`,
+    `the last messages alone would take about ${Math.round(needed * 100)} % of the ${budget.windowTokens} tokens the model can read; start a new session or use a model with a larger window`,
   );
+}
+
+/** The hardest trim: the last 4 messages and the task, with every result cut. */
+export function shrinkContext(messages: ModelMessage[], task: string): ModelMessage[] {
+  return keepLast(messages, 4, task).map((message) => compactedResult(message));
 }
 
 function fillOf(messages: readonly ModelMessage[], budget: ContextBudget): number {

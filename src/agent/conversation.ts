@@ -4,7 +4,7 @@ import type { Op } from '../lib/operation.ts';
 import type { ModelMessage, ModelRequest, TokenUsage } from '../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import { charactersOfTools, type ContextBudget, fitContext, shrinkContext } from './context.ts';
+import { charactersOf, charactersOfTools, type ContextBudget, fitContext, shrinkContext } from './context.ts';
 import { type LoopLimits, MAXIMUM_CONTINUATIONS } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from './message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
@@ -112,7 +112,7 @@ async function take(
 ): Promise<Finish | undefined> {
   const { text, toolCalls, stopReason } = answer;
   const { parts, events } = conversation;
-  if (text !== '' || toolCalls.length > 0) await say(deps, conversation, [{ role: 'assistant', text, toolCalls }]);
+  await keepAnswer(deps, conversation, answer);
   if (stopReason === 'length') return continueCut(deps, conversation, text);
   if (stopReason === 'refusal') {
     events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });
@@ -132,6 +132,15 @@ async function take(
     events({ type: 'warning', code: 'empty-answer', message: 'the model answered with nothing, twice' });
   }
   return { reply: [...parts, text].join(''), ending: 'complete' };
+}
+
+/** Kept first and told afterwards, so that nothing is reported that a crash would lose. */
+async function keepAnswer(deps: ConversationDeps, conversation: Conversation, answer: ModelAnswer): Promise<void> {
+  const { text, reasoning, toolCalls } = answer;
+  const { events } = conversation;
+  if (text !== '' || toolCalls.length > 0) await say(deps, conversation, [{ role: 'assistant', text, toolCalls }]);
+  if (reasoning !== '') events({ type: 'reasoning', text: reasoning });
+  if (text !== '') events({ type: 'message', text, delta: false });
 }
 
 async function continueCut(
@@ -206,8 +215,9 @@ async function close(
   const turn = conversation.turns + 1;
   conversation.events({ type: 'turn-start', turn });
   const visible = deps.invoker.visible(conversation.caller);
-  const { text, usage } = await ask(deps, conversation, visible, op);
-  if (text !== '') await say(deps, conversation, [{ role: 'assistant', text, toolCalls: [] }]);
+  const answer = await ask(deps, conversation, visible, op);
+  await keepAnswer(deps, conversation, { ...answer, toolCalls: [] });
+  const { text, usage } = answer;
   conversation.events({ type: 'turn-end', turn, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
   const { turns, toolCalls } = conversation;
   throw new TemperError(code, `${reason}; ask for less at once or raise spec.limits`, {
@@ -226,7 +236,7 @@ async function ask(
   const { model } = agent.spec;
   const tools = order.specs(visible);
   const budget: ContextBudget = {
-    windowTokens: deps.contextTokens(model.primary),
+    windowTokens: Math.max(1_000, deps.contextTokens(model.primary) - limits.maxOutputTokens),
     fixedCharacters: system.length + charactersOfTools(tools),
     task: conversation.message.text,
   };
@@ -244,9 +254,9 @@ async function ask(
     answer = await callModel(deps, request(), limits.modelMilliseconds, events, op);
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_MODEL_CONTEXT_OVERFLOW')) throw error;
-    const before = conversation.messages.length;
-    conversation.messages = shrinkContext(conversation.messages, budget);
-    if (conversation.messages.length >= before) throw error;
+    const smaller = shrinkContext(conversation.messages, budget.task);
+    if (charactersOf(smaller) >= charactersOf(conversation.messages)) throw error;
+    conversation.messages = smaller;
     events({ type: 'error', code: error.code, message: error.message, attempt: 1 });
     answer = await callModel(deps, request(), limits.modelMilliseconds, events, op);
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isTemperError, TemperError } from '../lib/errors.ts';
+import { memoryRecords } from '../lib/records.ts';
 import type { ModelMessage } from '../models/port.ts';
 import { repairHistory } from './repair.ts';
 import { anAgent, calls, says, scriptedInvoker, scriptedLedger, scriptedLoop } from './scripted.testing.ts';
@@ -159,6 +160,48 @@ describe('a failing call', () => {
     const [text = ''] = resultsIn(model.requests[1]?.messages);
     assert.ok(text.endsWith('x\n[Output truncated: 125,432 → 50,000 characters]'));
     assert.ok(text.length < 50_100);
+  });
+});
+
+describe('what is reported', () => {
+  it('is on record before, whatever moment a crash chooses', async () => {
+    const records = memoryRecords();
+    const stored: Promise<[string, string]>[] = [];
+    const { send } = scriptedLoop(
+      [calls(['f', {}, 'first']), says('the answer')],
+      { f: () => 'the output' },
+      { records },
+    );
+    const agent = anAgent();
+    await send('the question', {
+      agent,
+      onEvent: (event) => {
+        stored.push(
+          records.read('sessions/s-1/history').then((lines) => [JSON.stringify(event), JSON.stringify(lines)]),
+        );
+      },
+    });
+    const told = await Promise.all(stored);
+    const recordWhen = (type: string): string => told.find(([event]) => event.includes(type))?.[1] ?? '';
+    assert.match(recordWhen('"message-received"'), /the question/);
+    assert.match(recordWhen('"tool-call"'), /"first"/);
+    assert.match(recordWhen('"tool-result"'), /the output/);
+    assert.match(recordWhen('"delta":false'), /the answer/);
+  });
+  it('to the model beside an output is the notice of the loop guard', async () => {
+    const invoker = scriptedInvoker({ f: () => 1 });
+    const { send, model } = scriptedLoop(
+      [calls(['f', {}]), says('done')],
+      {},
+      {
+        invoker: {
+          ...invoker,
+          invoke: async (...call) => ({ ...(await invoker.invoke(...call)), notice: 'you repeat yourself' }),
+        },
+      },
+    );
+    await send('go');
+    assert.deepEqual(resultsIn(model.requests[1]?.messages), ['1\n[LOOP GUARD] you repeat yourself']);
   });
 });
 

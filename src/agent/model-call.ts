@@ -22,7 +22,8 @@ export interface ModelCallDeps {
 
 export interface ModelAnswer {
   text: string;
-  /** Empty when the answer was cut: nothing is executed from it. */
+  reasoning: string;
+  /** Empty when the answer was cut or refused: nothing is executed from it. */
   toolCalls: ToolCall[];
   stopReason: StopReason;
   usage: TokenUsage;
@@ -41,7 +42,7 @@ const FREE: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * One model call: reserve, stream, settle. Text and reasoning are reported as they come. A call that ends in an error
+ * One model call: reserve, stream, settle. Pieces of text are reported as they come. A call that ends in an error
  * is charged what was reserved, unless the provider refused it before it began. Throws TEMPER_QUOTA_EXCEEDED,
  * TEMPER_MODEL_*, TEMPER_TIMEOUT or TEMPER_CANCELLED.
  */
@@ -77,11 +78,10 @@ export async function callModel(
       key,
     );
     used = amounts(deps, request.model, end.usage);
-    if (progress.reasoning !== '') events({ type: 'reasoning', text: progress.reasoning });
-    if (progress.text !== '') events({ type: 'message', text: progress.text, delta: false });
-    const { text, toolCalls } = progress;
+    const { text, reasoning, toolCalls } = progress;
     const { stopReason, usage } = end;
-    return { text, toolCalls: stopReason === 'length' ? [] : uniqueCalls(toolCalls), stopReason, usage };
+    const executed = stopReason === 'length' || stopReason === 'refusal' ? [] : uniqueCalls(toolCalls);
+    return { text, reasoning, toolCalls: executed, stopReason, usage };
   } catch (error) {
     if (!progress.began && isTemperError(error) && FREE.has(error.code)) used = {};
     throw timedOut(error, op, request.model, milliseconds);

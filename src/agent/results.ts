@@ -4,7 +4,9 @@ import type { ToolResult } from '../tools/contract.ts';
 
 /** A tool result as the model reads it: the output as JSON text, or `{"error":{code,message,rule}}`. */
 export function resultText(result: ToolResult, limit: number): string {
-  return capped(JSON.stringify(result.ok ? result.output : { error: result.error }), limit);
+  if (!result.ok) return capped(JSON.stringify({ error: result.error }), limit);
+  const text = capped(JSON.stringify(result.output), limit);
+  return result.notice === undefined ? text : `${text}\n[LOOP GUARD] ${result.notice}`;
 }
 
 /** A few words about a result for the transcript and the trace: bounded, printable. */

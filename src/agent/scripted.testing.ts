@@ -124,7 +124,13 @@ export interface Bench {
   ledger: ReturnType<typeof scriptedLedger>;
   send: (
     text: string,
-    options?: { session?: string; signal?: AbortSignal; milliseconds?: number; agent?: RunningAgent },
+    options?: {
+      session?: string;
+      signal?: AbortSignal;
+      milliseconds?: number;
+      agent?: RunningAgent;
+      onEvent?: (event: AgentEvent) => void;
+    },
   ) => ReturnType<AgentLoop['handle']>;
 }
 
@@ -161,7 +167,15 @@ export function scriptedLoop(
         key: randomIds.next('message'),
       };
       const message = { session: options.session ?? 's-1', rootMessage: 'root-1', text };
-      return loop.handle(message, options.agent ?? anAgent(), (event) => events.push(event), op);
+      return loop.handle(
+        message,
+        options.agent ?? anAgent(),
+        (event) => {
+          events.push(event);
+          options.onEvent?.(event);
+        },
+        op,
+      );
     },
   };
 }

@@ -81,7 +81,7 @@ function logOf(generation: number): string {
 }
 
 async function restore(records: RecordStore, accounts: Map<string, Account>): Promise<number> {
-  const state = (await records.get(STATE, 'state')) ?? { generation: 0, accounts: {} };
+  const state = (await records.get(STATE, 'state')) ?? { generation: 0, accounts: {}, open: [] };
   if (!isJsonObject(state) || typeof state.generation !== 'number' || !isJsonObject(state.accounts))
     throw corrupt('state');
   for (const [name, value] of Object.entries(state.accounts)) {

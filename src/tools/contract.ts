@@ -55,7 +55,8 @@ export interface ToolFailure {
 }
 
 export type ToolResult =
-  | { ok: true; tool: string; output: Json; milliseconds: number }
+  /** `notice` is for the model, beside the output: that it repeats itself, for one. */
+  | { ok: true; tool: string; output: Json; milliseconds: number; notice?: string }
   | { ok: false; tool: string; error: ToolFailure; milliseconds: number };
 
 /** The tools one agent sees in one session, in lookup order: built-in, session, agent, shared; no name twice. */

@@ -82,7 +82,7 @@ interface Attempt {
   tool?: Tool;
   /** Did the call get as far as the tool itself? Only then it counts as a use. */
   reached: boolean;
-  answer: { ok: true; tool: string; output: Json } | { ok: false; tool: string; error: ToolFailure };
+  answer: { ok: true; tool: string; output: Json; notice?: string } | { ok: false; tool: string; error: ToolFailure };
 }
 
 async function attempt(
@@ -110,7 +110,8 @@ async function attempt(
       const output = await execute(deps, invoker, tool, structuredClone(input), caller, op);
       guard.record(tool.descriptor.name, input, output);
       if (warning !== undefined) deps.events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
-      return { tool, reached, answer: { ok: true, tool: tool.descriptor.name, output } };
+      const notice = warning === undefined ? {} : { notice: warning };
+      return { tool, reached, answer: { ok: true, tool: tool.descriptor.name, output, ...notice } };
     } catch (error) {
       if (reached) guard.record(tool.descriptor.name, input, { error: messageOf(error, 200) });
       throw error;
@@ -185,7 +186,9 @@ function assertInput(deps: InvokerDeps, tool: Tool, input: Json): void {
 
 function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefined {
   const { verdict, message } = guard.check(name, input);
-  if (verdict === 'block' || verdict === 'break') throw new TemperError('TEMPER_LOOP_DETECTED', message);
+  if (verdict === 'block' || verdict === 'break') {
+    throw new TemperError('TEMPER_LOOP_DETECTED', message, { details: { rule: `loop-guard.${verdict}` } });
+  }
   return verdict === 'warn' ? message : undefined;
 }
 
