@@ -171,8 +171,6 @@ function problemOf(finding: Finding, file: string, at: Position, object?: string
 
 /** By place within each file; files stay in the order they were read. */
 function inOrder(problems: readonly ManifestProblem[]): ManifestProblem[] {
-  const files = [...new Set(problems.map(({ file }) => file))];
-  return files.flatMap((file) =>
-    problems.filter((problem) => problem.file === file).sort((a, b) => a.line - b.line || a.column - b.column),
-  );
+  const byFile = Map.groupBy(problems, ({ file }) => file);
+  return [...byFile.values()].flatMap((some) => some.sort((a, b) => a.line - b.line || a.column - b.column));
 }

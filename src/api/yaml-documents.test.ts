@@ -72,13 +72,14 @@ describe('reading YAML documents', () => {
     assert.deepEqual(parseDocuments('a: &a [*a]\n').documents, []);
     assert.ok(rulesOf('a: &a [*a]\n').length > 0);
     assert.deepEqual(rulesOf('['.repeat(100) + ']'.repeat(100)), ['depth']);
-    assert.ok(rulesOf('['.repeat(200_000)).includes('depth'));
-    assert.ok(rulesOf('{a: '.repeat(100_000)).length > 0);
+    assert.ok(rulesOf('['.repeat(50_000)).includes('depth'));
+    assert.ok(rulesOf('{a: '.repeat(20_000)).length > 0);
   });
 
   it('is done in time with many keys', () => {
     const keys = Array.from({ length: 50_000 }, (_, at) => `k${at}: 1`).join('\n');
     assert.equal(Object.keys(parseDocuments(keys).documents[0]?.value ?? {}).length, 50_000);
-    assert.deepEqual(rulesOf(`[${'1,'.repeat(150_000)}1]`), ['document-size']);
+    assert.deepEqual(rulesOf('---\na: 1\n'.repeat(2_000)), ['document-count']);
+    assert.deepEqual(rulesOf(`[${'1,'.repeat(120_000)}1]`), ['document-size']);
   });
 });

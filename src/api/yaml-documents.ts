@@ -31,6 +31,7 @@ const MAX_DEPTH = 64;
 const MAX_NODES = 100_000;
 const MAX_ALIASES = 100;
 const MAX_FLAWS = 20;
+const MAX_DOCUMENTS = 1_000;
 
 /**
  * Reads YAML 1.2 or JSON text of a stranger: several documents, with the place of every member. Aliases are followed
@@ -50,14 +51,17 @@ export function parseDocuments(text: string): ParsedText {
   });
   const found: ParsedText = { documents: [], flaws: [] };
   if (!Array.isArray(parsed)) return found;
+  const positionOf = (offset: number): Position => position(lines, offset);
+  if (parsed.length > MAX_DOCUMENTS) {
+    const message = `the file holds ${parsed.length} documents`;
+    const fix = `keep at most ${MAX_DOCUMENTS} in a file`;
+    found.flaws.push({ path: [], rule: 'document-count', message, fix, position: { line: 1, column: 1 } });
+    return found;
+  }
   for (const document of parsed) {
-    const positionOf = (offset: number): Position => position(lines, offset);
     const troubles = [...document.errors, ...document.warnings].slice(0, MAX_FLAWS);
-    if (troubles.length > 0) {
-      found.flaws.push(...troubles.map((trouble) => syntaxFlaw(trouble, positionOf)));
-      continue;
-    }
-    readDocument(document, positionOf, found);
+    if (troubles.length === 0) readDocument(document, positionOf, found);
+    else found.flaws.push(...troubles.map((trouble) => syntaxFlaw(trouble, positionOf)));
   }
   return found;
 }

@@ -22,11 +22,13 @@ export interface SetFinding<M> extends Finding {
 
 /** What objects must keep between each other. */
 export function checkSet<M extends Member>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
+  const policies = policiesByNamespace(members);
+  const agents = agentsOf(members, policies);
   return [
     ...duplicates(members),
-    ...policiesExist(members),
-    ...grantsWithinPolicies(members, patterns),
-    ...agentQuotas(members),
+    ...policiesExist(agents),
+    ...grantsWithinPolicies(agents, patterns),
+    ...agentQuotas(agents),
   ];
 }
 
@@ -46,74 +48,73 @@ function duplicates<M extends Member>(members: readonly M[]): SetFinding<M>[] {
   });
 }
 
-interface PolicyMember {
-  name: string;
-  namespace: string;
-  spec: Sound<TrustPolicySpec>;
+/** Policies by namespace and name; the first of two with the same name counts. */
+type Policies = ReadonlyMap<string, ReadonlyMap<string, Sound<TrustPolicySpec>>>;
+
+function policiesByNamespace(members: readonly Member[]): Policies {
+  const found = new Map<string, Map<string, Sound<TrustPolicySpec>>>();
+  for (const { kind, namespace, name, spec } of members) {
+    if (kind !== 'TrustPolicy') continue;
+    const here = found.get(namespace) ?? new Map<string, Sound<TrustPolicySpec>>();
+    if (!here.has(name)) here.set(name, spec as Sound<TrustPolicySpec>);
+    found.set(namespace, here);
+  }
+  return found;
 }
 
-function policiesOf(members: readonly Member[], namespace: string): PolicyMember[] {
-  return members
-    .filter((member) => member.kind === 'TrustPolicy' && member.namespace === namespace)
-    .map(({ name, spec }) => ({ name, namespace, spec: spec as Sound<TrustPolicySpec> }));
+/** An agent with what the set says about its policy. */
+interface AgentMember<M> {
+  member: M;
+  spec: Sound<AgentSpec>;
+  policyName: string | undefined;
+  policy: Sound<TrustPolicySpec> | undefined;
+  /** The policies of its namespace; empty when the set brings none. */
+  known: string[];
 }
 
-function agentsOf<M extends Member>(members: readonly M[]): { member: M; spec: Sound<AgentSpec> }[] {
-  return members
-    .filter(({ kind }) => kind === 'Agent')
-    .map((member) => ({ member, spec: member.spec as Sound<AgentSpec> }));
-}
-
-/** Only where the set brings policies of that namespace itself; elsewhere they may be in the cluster already. */
-function policiesExist<M extends Member>(members: readonly M[]): SetFinding<M>[] {
-  return agentsOf(members).flatMap(({ member, spec }): SetFinding<M>[] => {
-    const wanted = spec.trustPolicyRef?.name;
-    const known = policiesOf(members, member.namespace).map(({ name }) => name);
-    if (wanted === undefined || known.length === 0 || known.includes(wanted)) return [];
-    const near = closestName(wanted, known);
-    return [
-      {
-        member,
-        path: ['spec', 'trustPolicyRef', 'name'],
-        rule: 'reference',
-        message: `TrustPolicy ${quoted(wanted)} does not exist in namespace ${quoted(member.namespace)}`,
-        fix:
-          near === undefined
-            ? `create it or change spec.trustPolicyRef; given here: ${known.join(', ')}`
-            : `did you mean "${near}"?`,
-      },
-    ];
+function agentsOf<M extends Member>(members: readonly M[], policies: Policies): AgentMember<M>[] {
+  return members.flatMap((member): AgentMember<M>[] => {
+    if (member.kind !== 'Agent') return [];
+    const spec = member.spec as Sound<AgentSpec>;
+    const here = policies.get(member.namespace);
+    const policyName = spec.trustPolicyRef?.name;
+    const policy = policyName === undefined ? undefined : here?.get(policyName);
+    return [{ member, spec, policyName, policy, known: here === undefined ? [] : [...here.keys()] }];
   });
 }
 
-function grantsWithinPolicies<M extends Member>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
-  return agentsOf(members).flatMap(({ member, spec }) => {
-    const policy = policiesOf(members, member.namespace).find(({ name }) => name === spec.trustPolicyRef?.name);
-    if (policy === undefined) return [];
-    const pairing = { agent: spec, policy: policy.spec, policyName: policy.name, patterns };
+/** Only where the set brings policies of that namespace itself; elsewhere they may be in the cluster already. */
+function policiesExist<M extends Member>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
+  return agents.flatMap(({ member, policyName, policy, known }): SetFinding<M>[] => {
+    if (policyName === undefined || policy !== undefined || known.length === 0) return [];
+    const near = closestName(policyName, known);
+    const given = known.slice(0, 10).join(', ');
+    const fix =
+      near === undefined ? `create it or change spec.trustPolicyRef; given here: ${given}` : `did you mean "${near}"?`;
+    const message = `TrustPolicy ${quoted(policyName)} does not exist in namespace ${quoted(member.namespace)}`;
+    return [{ member, path: ['spec', 'trustPolicyRef', 'name'], rule: 'reference', message, fix }];
+  });
+}
+
+function grantsWithinPolicies<M>(agents: readonly AgentMember<M>[], patterns: PatternRules): SetFinding<M>[] {
+  return agents.flatMap(({ member, spec, policyName, policy }) => {
+    if (policy === undefined || policyName === undefined) return [];
+    const pairing = { agent: spec, policy, policyName, patterns };
     return GRANT_CHECKS.flatMap((check) => check(pairing)).map((finding) => ({ ...finding, member }));
   });
 }
 
-function agentQuotas<M extends Member>(members: readonly M[]): SetFinding<M>[] {
+function agentQuotas<M extends Member>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
   const counts = new Map<string, number>();
-  return agentsOf(members).flatMap(({ member, spec }): SetFinding<M>[] => {
-    const policy = policiesOf(members, member.namespace).find(({ name }) => name === spec.trustPolicyRef?.name);
-    const limit = policy?.spec.quotas?.agents;
-    if (policy === undefined || limit === undefined) return [];
-    const key = `${policy.namespace} ${policy.name}`;
+  return agents.flatMap(({ member, policyName, policy }): SetFinding<M>[] => {
+    const limit = policy?.quotas?.agents;
+    if (policyName === undefined || limit === undefined) return [];
+    const key = `${member.namespace} ${policyName}`;
     const count = (counts.get(key) ?? 0) + 1;
     counts.set(key, count);
     if (count <= limit) return [];
-    const message = `this is agent ${count} of TrustPolicy ${quoted(policy.name)}, which allows ${limit}`;
-    return [
-      {
-        member,
-        path: ['spec', 'trustPolicyRef', 'name'],
-        rule: 'agent-quota',
-        message,
-        fix: 'remove one or raise spec.quotas.agents',
-      },
-    ];
+    const message = `this is agent ${count} of TrustPolicy ${quoted(policyName)}, which allows ${limit}`;
+    const fix = 'remove one or raise spec.quotas.agents';
+    return [{ member, path: ['spec', 'trustPolicyRef', 'name'], rule: 'agent-quota', message, fix }];
   });
 }
