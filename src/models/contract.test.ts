@@ -112,6 +112,10 @@ for (const wire of WIRES) {
       assert.equal(seen.conversation.stream, true);
       assert.ok(seen.conversation.system.startsWith('be brief') && seen.conversation.system.includes('JSON'));
       assert.equal(seen.body['temperature'], 0.5);
+      if (wire === 'anthropic-messages') {
+        const roles = (seen.body['messages'] as { role: string }[]).map((message) => message.role);
+        assert.deepEqual(roles, ['user', 'assistant', 'user', 'assistant', 'user']);
+      }
       assert.equal(seen.body['store'], wire === 'openai-responses' ? false : undefined);
     });
 

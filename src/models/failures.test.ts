@@ -132,6 +132,13 @@ const HALF_CALL: Record<WireName, string> = {
     'event: content_block_start\ndata: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}\n\n' +
     'event: content_block_delta\ndata: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\\"a\\":"}}\n\n',
 };
+/** A whole answer whose text is BAD. */
+const WHOLE: Record<WireName, string> = {
+  'openai-chat': '{"model":"m","choices":[{"index":0,"message":{"content":"BAD"},"finish_reason":"stop"}]}',
+  'openai-responses':
+    '{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"BAD"}]}]}',
+  'anthropic-messages': '{"content":[{"type":"text","text":"BAD"}],"stop_reason":"end_turn"}',
+};
 const IN_BAND: Record<WireName, string> = {
   'openai-chat': 'data: {"error":{"code":429,"message":"slow down"}}\n\n',
   'openai-responses': 'event: error\ndata: {"type":"error","code":"rate_limit_exceeded","message":"slow down"}\n\n',
@@ -191,10 +198,12 @@ for (const wire of WIRES) {
 
     it('refuses text that is not UTF-8 rather than repairing it', async () => {
       const { error } = await failing(wire, (_request, response) => {
-        response.writeHead(200, SSE);
-        response.end(Buffer.concat([Buffer.from(BEGINNING[wire]), Buffer.from([0x64, 0xff, 0xfe, 0x0a])]));
+        response.writeHead(200, JSON_TYPE);
+        const [before = '', after = ''] = WHOLE[wire].split('BAD');
+        response.end(Buffer.concat([Buffer.from(before), Buffer.from([0x61, 0xff, 0xfe]), Buffer.from(after)]));
       });
       assert.equal(error.code, 'TEMPER_MODEL_FORMAT');
+      assert.match(error.message, /not UTF-8/);
     });
 
     it('stops reading an answer without end at its limit', async () => {
@@ -235,6 +244,9 @@ for (const wire of WIRES) {
         const { error } = await failing(wire, answering(status, body));
         assert.ok(!error.message.includes(key), error.message);
       }
+      const other = openaiError('invalid_api_key', 'Incorrect API key provided: sk-somebody-elses');
+      const { error } = await failing(wire, answering(401, other));
+      assert.ok(!error.message.includes('sk-somebody-elses'), error.message);
     });
 
     it('sends the request once: what is repeated is decided above', async () => {

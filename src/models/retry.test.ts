@@ -234,6 +234,19 @@ describe('withCircuit', () => {
     assert.deepEqual(await call(model, clock), [END]);
   });
 
+  it('cools down for twice as long each time the provider fails again', async () => {
+    const clock = new JumpingClock();
+    const inner = scripted(...Array.from({ length: 6 }, () => [overloaded()]), [END]);
+    const model = withCircuit(inner, 'openai', { clock, probeMilliseconds: 3_600_000 });
+    await failTimes(model, clock, 3);
+    clock.advance(60_000);
+    await failTimes(model, clock, 3);
+    clock.advance(119_999);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
+    clock.advance(1);
+    assert.deepEqual(await call(model, clock), [END]);
+  });
+
   it('opens at once, and for hours, when the account is spent', async () => {
     const clock = new JumpingClock();
     const inner = scripted([failure('TEMPER_MODEL_BILLING')], [END]);
