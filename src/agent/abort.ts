@@ -1,7 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 
 /** Why work under this signal ended: TEMPER_TIMEOUT at its deadline, else TEMPER_CANCELLED. */
-export function endedBy(signal: AbortSignal, what: string): TemperError {
+function endedBy(signal: AbortSignal, what: string): TemperError {
   const reason: unknown = signal.reason;
   const late = reason instanceof DOMException && reason.name === 'TimeoutError';
   return late

@@ -3,7 +3,8 @@ import { type Op, remainingMilliseconds, withTimeout } from '../lib/operation.ts
 import type { TokenUsage } from '../models/port.ts';
 import type { Invoker } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import { type Conversation, converse, type ConversationDeps, openConversation } from './conversation.ts';
+import { type Conversation, type ConversationDeps, openConversation } from './conversation.ts';
+import { converse } from './converse.ts';
 import { loopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from './message.ts';
 import type { ModelCallDeps } from './model-call.ts';

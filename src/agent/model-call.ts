@@ -10,7 +10,7 @@ import { untilAborted } from './abort.ts';
 import { estimateTokens } from './context.ts';
 
 /** Cost of so many tokens of a model, in micro-units of the account's currency. */
-export type CostOf = (model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
+type CostOf = (model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
 
 export interface ModelCallDeps {
   model: Model;

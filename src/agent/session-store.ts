@@ -8,7 +8,7 @@ import { historyEntry, historyLine } from './session-entry.ts';
 import { assertSessionId } from './session-id.ts';
 
 /** When a session was first and last used. */
-export interface SessionInfo {
+interface SessionInfo {
   session: string;
   /** RFC 3339. */
   openedAt: string;

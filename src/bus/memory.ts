@@ -8,7 +8,7 @@ import { Inbox, type InboxRules } from './inbox.ts';
 import type { Bus, BusEvent, Delivery, Draft, Envelope, Receipt } from './port.ts';
 
 /** A message that nobody will get any more. */
-export interface DeadLetter {
+interface DeadLetter {
   message: Envelope;
   code: ErrorCode;
 }

@@ -24,7 +24,7 @@ export interface Denial {
   resumesAt: string;
 }
 
-export interface Usage {
+interface Usage {
   hour: Required<Amounts>;
   day: Required<Amounts>;
   month: Required<Amounts>;

@@ -15,16 +15,6 @@ export interface ToolboxDeps {
 
 /** Throws TEMPER_POLICY_DENIED unless the policy allows it as it is; a tool in the middle of its work waits for nobody. */
 export function assertAllowed(deps: Pick<ToolboxDeps, 'decide'>, caller: CallerContext, request: PolicyRequest): void {
-  const reason = refusal(deps, caller, request);
-  if (reason !== undefined) throw reason;
-}
-
-export function refusal(
-  deps: Pick<ToolboxDeps, 'decide'>,
-  caller: CallerContext,
-  request: PolicyRequest,
-): TemperError | undefined {
   const { effect, reason, rule } = deps.decide(caller, request);
-  if (effect === 'Allow') return undefined;
-  return new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
 }

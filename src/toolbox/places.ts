@@ -12,7 +12,7 @@ function isWithin(folder: string, path: string): boolean {
 }
 
 /** The absolute form of a path as it was written. Throws TEMPER_FILE_DENIED for what no path is or what leaves the roots. */
-export function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
+function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
   if (path.includes('\0') || path.length > MAXIMUM_PATH) {
     throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is not a path`);
   }

@@ -1,7 +1,7 @@
 import { canonicalJson, sha256 } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 
-export interface LoopVerdict {
+interface LoopVerdict {
   verdict: 'ok' | 'warn' | 'block' | 'break';
   /** For the model: what repeats, how often, and what to do instead. Empty when `ok`. */
   message: string;

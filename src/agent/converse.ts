@@ -1,0 +1,147 @@
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Op } from '../lib/operation.ts';
+import type { ModelMessage } from '../models/port.ts';
+import type { ToolDescriptor } from '../tools/contract.ts';
+import { ask, type Conversation, type ConversationDeps, keepAnswer, say } from './conversation.ts';
+import { MAXIMUM_CONTINUATIONS } from './limits.ts';
+import type { ModelAnswer } from './model-call.ts';
+import { runToolCalls } from './tool-calls.ts';
+
+interface Finish {
+  reply: string;
+  ending: 'complete' | 'cut' | 'refusal';
+}
+
+/**
+ * Turns until there is an answer. Here is the place for what may later decide over a turn: hooks, structured returns,
+ * a persistent agent.
+ */
+export async function converse(deps: ConversationDeps, conversation: Conversation, op: Op): Promise<Finish> {
+  const { limits, events } = conversation;
+  while (conversation.turns < limits.turns) {
+    const turn = conversation.turns + 1;
+    events({ type: 'turn-start', turn });
+    const visible = deps.invoker.visible(conversation.caller);
+    const answer = await ask(deps, conversation, visible, op);
+    const finish = await take(deps, conversation, answer, visible, op);
+    const { inputTokens, outputTokens } = answer.usage;
+    events({ type: 'turn-end', turn, inputTokens, outputTokens });
+    if (finish !== undefined) return finish;
+  }
+  return close(deps, conversation, 'TEMPER_TURN_LIMIT', `all ${limits.turns} turns for this message are used`, op);
+}
+
+/** One answer, handled. Nothing when the conversation goes on. */
+async function take(
+  deps: ConversationDeps,
+  conversation: Conversation,
+  answer: ModelAnswer,
+  visible: readonly ToolDescriptor[],
+  op: Op,
+): Promise<Finish | undefined> {
+  const { text, toolCalls, stopReason } = answer;
+  const { parts, events } = conversation;
+  await keepAnswer(deps, conversation, answer);
+  if (stopReason === 'length') return continueCut(deps, conversation, text);
+  if (stopReason === 'refusal') {
+    events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });
+    return { reply: [...parts, text].join(''), ending: 'refusal' };
+  }
+  if (toolCalls.length > 0) {
+    conversation.parts = [];
+    conversation.emptyAnswers = 0;
+    return callTools(deps, conversation, answer, visible, op);
+  }
+  if (text.trim() === '' && parts.length === 0 && conversation.emptyAnswers === 0) {
+    conversation.emptyAnswers += 1;
+    await say(deps, conversation, [{ role: 'user', text: '[Your last answer was empty. Answer, or call a tool.]' }]);
+    return undefined;
+  }
+  if (text.trim() === '' && parts.length === 0) {
+    events({ type: 'warning', code: 'empty-answer', message: 'the model answered with nothing, twice' });
+  }
+  return { reply: [...parts, text].join(''), ending: 'complete' };
+}
+
+async function continueCut(
+  deps: ConversationDeps,
+  conversation: Conversation,
+  text: string,
+): Promise<Finish | undefined> {
+  conversation.parts.push(text);
+  if (conversation.parts.length > MAXIMUM_CONTINUATIONS) {
+    const message = `the answer was cut at ${conversation.limits.maxOutputTokens} tokens, ${MAXIMUM_CONTINUATIONS} continuations included; raise spec.model.maxOutputTokens`;
+    conversation.events({ type: 'warning', code: 'answer-cut', message });
+    return { reply: conversation.parts.join(''), ending: 'cut' };
+  }
+  const request =
+    text === ''
+      ? '[Your last answer was cut before it said anything. Be shorter; a tool call must be complete to be made.]'
+      : '[Your last answer was cut. Continue exactly where it stopped; a tool call must be complete to be made.]';
+  await say(deps, conversation, [{ role: 'user', text: request }]);
+  return undefined;
+}
+
+async function callTools(
+  deps: ConversationDeps,
+  conversation: Conversation,
+  answer: ModelAnswer,
+  visible: readonly ToolDescriptor[],
+  op: Op,
+): Promise<Finish | undefined> {
+  const { caller, limits, events, recorder } = conversation;
+  const allowed = Math.max(0, limits.steps - conversation.toolCalls);
+  conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
+  const keep = async (message: ModelMessage, tainted: boolean): Promise<void> => {
+    if (tainted) deps.taint.mark(caller.session);
+    await recorder.write([message], { tainted: deps.taint.has(caller.session) });
+  };
+  const { results } = await runToolCalls(
+    answer.toolCalls,
+    allowed,
+    { invoker: deps.invoker, caller, visible, outputCharacters: limits.outputCharacters, events, keep },
+    { ...op, key: `${caller.session}/${conversation.base}/${conversation.turns}` },
+  );
+  conversation.messages.push(...results.map(({ message }) => message));
+  if (answer.toolCalls.length > allowed) {
+    return close(
+      deps,
+      conversation,
+      'TEMPER_STEP_LIMIT',
+      `all ${limits.steps} tool calls for this message are used`,
+      op,
+    );
+  }
+  const broken = results.find(({ failure }) => failure?.rule === LOOP_BREAK_RULE)?.failure;
+  return broken === undefined ? undefined : close(deps, conversation, broken.code, broken.message, op);
+}
+
+/** The rule a tool failure carries when the loop guard ends the whole message. */
+const LOOP_BREAK_RULE = 'loop-guard.break';
+
+/**
+ * A last word of the model, then the limit as an error. The tools stay listed, because providers refuse a history with
+ * calls and no tools and because their cache would be lost; what the model calls now is not called.
+ */
+async function close(
+  deps: ConversationDeps,
+  conversation: Conversation,
+  code: ErrorCode,
+  reason: string,
+  op: Op,
+): Promise<never> {
+  const note = `[${code}: ${reason}. No further tool is called. Say what you found, and what is missing.]`;
+  await say(deps, conversation, [{ role: 'user', text: note }]);
+  const turn = conversation.turns + 1;
+  conversation.events({ type: 'turn-start', turn });
+  const visible = deps.invoker.visible(conversation.caller);
+  const answer = await ask(deps, conversation, visible, op);
+  await keepAnswer(deps, conversation, { ...answer, toolCalls: [] });
+  const { text, usage } = answer;
+  conversation.events({ type: 'turn-end', turn, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
+  const { turns, toolCalls } = conversation;
+  throw new TemperError(code, `${reason}; ask for less at once or raise spec.limits`, {
+    details: { reply: text, turns, toolCalls },
+  });
+}
