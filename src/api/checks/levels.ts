@@ -1,13 +1,11 @@
 import { closestName } from '../../lib/closest.ts';
 import type { Finding, Path, Sound } from '../findings.ts';
-import { BUILTIN_LEVELS } from '../v1alpha1/actions.ts';
+import { BUILTIN_LEVELS, DEFAULT_LEVELS } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { itemsOf, quoted } from './shared.ts';
 
 type Spec = Sound<TrustPolicySpec>;
 
-/** Where a policy names no ceiling. */
-const DEFAULT_CEILING = 'standard';
 const BUILTIN: readonly string[] = BUILTIN_LEVELS;
 
 /** 0 for sandboxed to 3 for elevated; a custom level ranks with its base. Undefined for a level nobody defines. */
@@ -18,7 +16,7 @@ function rankOf(level: string, spec: Spec): number | undefined {
 
 /** The built-in level a policy lets its agents reach at most. */
 export function ceilingBase(spec: Spec): string | undefined {
-  const rank = rankOf(spec.level?.ceiling ?? DEFAULT_CEILING, spec);
+  const rank = rankOf(spec.level?.ceiling ?? DEFAULT_LEVELS.ceiling, spec);
   return rank === undefined ? undefined : BUILTIN[rank];
 }
 
@@ -65,7 +63,7 @@ export function elevatedNeedsHuman(spec: Spec): Finding[] {
 export function initialIsBelowCeiling(spec: Spec): Finding[] {
   const initial = spec.level?.initial;
   if (initial === undefined) return [];
-  const ceiling = spec.level?.ceiling ?? DEFAULT_CEILING;
+  const ceiling = spec.level?.ceiling ?? DEFAULT_LEVELS.ceiling;
   const low = rankOf(initial, spec);
   const high = rankOf(ceiling, spec);
   if (low === undefined || high === undefined || low <= high) return [];

@@ -78,3 +78,6 @@ export const DEFAULT_ACTION: Readonly<Record<ToolCategoryName, string>> = {
 /** The access levels every policy knows, lowest first. */
 export const BUILTIN_LEVELS = ['sandboxed', 'restricted', 'standard', 'elevated'] as const;
 export type BuiltinLevel = (typeof BUILTIN_LEVELS)[number];
+
+/** What counts where a policy names no level. Elevated needs a person, so it is never the silent ceiling. */
+export const DEFAULT_LEVELS = { initial: 'sandboxed', ceiling: 'standard' } as const;

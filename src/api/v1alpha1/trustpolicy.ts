@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, TOOL_CATEGORIES } from './actions.ts';
+import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
 import {
   Autonomy,
   Bytes,
@@ -130,7 +130,7 @@ const Promotion = Type.Object(
           ),
           coolDown: Type.Optional({
             ...Duration,
-            default: '1h',
+            default: '24h',
             description: 'Time until the next try after a refusal.',
           }),
           requireHuman: Type.Optional(
@@ -183,12 +183,12 @@ export const TrustPolicySpec = Type.Object(
         {
           initial: Type.Optional({
             ...LevelName,
-            default: 'sandboxed',
+            default: DEFAULT_LEVELS.initial,
             description: 'The level a new agent has. Never elevated, nor a level based on it.',
           }),
           ceiling: Type.Optional({
             ...LevelName,
-            default: 'standard',
+            default: DEFAULT_LEVELS.ceiling,
             description: 'The level no agent goes beyond. With an automatic strategy not elevated.',
           }),
         },
@@ -212,7 +212,14 @@ export const TrustPolicySpec = Type.Object(
       Type.Object(
         {
           idle: Type.Optional({ ...Duration, description: 'Without any activity for this long: one level down.' }),
-          maxErrorPercent: Type.Optional(count(0, 100, 'More failures than this, whole percent: one level down.')),
+          maxErrorPercent: Type.Optional(
+            count(
+              0,
+              100,
+              'More failures than this, whole percent: an agent goes one level down, a tool is taken out.',
+              15,
+            ),
+          ),
           reverifyEvery: Type.Optional({
             ...Duration,
             description: 'How often the quality of work is looked at again.',
