@@ -36,6 +36,28 @@ describe('a connection', () => {
     assert.equal(outcome(to('example.org:22', 443), all), 'Deny grant.network');
   });
 
+  it('is no wider at a custom level than at its base', () => {
+    const constraints = {
+      files: 'Full',
+      network: 'Open',
+      git: 'Full',
+      code: 'Direct',
+      terminal: 'Full',
+      requireApproval: [],
+    } as const;
+    const levels = [
+      {
+        name: 'clerk',
+        base: 'restricted' as const,
+        categories: [],
+        constraints: { ...constraints, requireApproval: [] },
+      },
+    ];
+    const agent = { grants: { network: ['*'] } };
+    const policy = { levels, egress: { allow: ['*'] } };
+    assert.equal(outcome(to('example.org'), { agent, policy, level: 'clerk' }), 'Deny constraint.network');
+  });
+
   it('needs a named domain where the level has an allowlist', () => {
     const all = { agent: { grants: { network: ['*'] } }, policy: { egress: { allow: ['*'] } } };
     assert.equal(outcome(to('example.org'), all), 'Allow grant.network');
@@ -237,6 +259,10 @@ describe('forging', () => {
     const { ceilings } = createDecider(aSnapshot({ agent: apis('fetch', 'clock'), policy }));
     assert.deepEqual(ceilings.apis, ['fetch']);
     assert.deepEqual(ceilings.domains, ['api.example.com']);
+    const offline = createDecider(
+      aSnapshot({ agent: apis('fetch', 'crypto'), policy: { ...policy, constraints: { network: 'None' } } }),
+    ).ceilings;
+    assert.deepEqual([offline.apis, offline.domains], [['crypto'], []]);
     assert.equal(ceilings.durationMilliseconds, 2_000);
     assert.equal(ceilings.memoryBytes, 67_108_864);
     assert.equal(ceilings.sessionTools, 3);

@@ -19,7 +19,7 @@ export function isInScope({ level, workspace, project }: Prepared, segments: rea
 }
 
 function isBelow(root: readonly string[], segments: readonly string[]): boolean {
-  return root.length <= segments.length && root.every((segment, index) => segments[index] === segment);
+  return root.every((segment, index) => segments[index] === segment);
 }
 
 export function fileRules(prepared: Prepared): Rule<RequestOf<'File'>>[] {
@@ -86,7 +86,7 @@ export function messageRules(prepared: Prepared): Rule<RequestOf<'Message'>>[] {
 }
 
 /** Stands for whatever the provider configuration names as default. */
-export const DEFAULT_MODEL = 'default/default';
+const DEFAULT_MODEL = 'default/default';
 
 export function modelRules({ models, snapshot }: Prepared): Rule<RequestOf<'Model'>>[] {
   const { model: own } = snapshot.agent.spec;
