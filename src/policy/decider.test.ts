@@ -157,6 +157,8 @@ describe('constraints of a level', () => {
     assert.equal(call('https://evil.example.com/'), 'Deny grant.network');
     assert.equal(call('https://api.example.com:8443/'), 'Deny grant.network');
     assert.equal(call('https://api.example.com@evil.net/'), 'Deny grant.network');
+    const several = { ...web, arguments: { url: ['https://api.example.com/', 'https://evil.net/'] } };
+    assert.equal(outcome(several, { policy, agent }), 'Deny grant.network');
     assert.equal(call('file:///etc/passwd'), 'Deny constraint.network');
     assert.equal(call('api.example.com'), 'Deny constraint.network');
   });
@@ -177,6 +179,7 @@ describe('constraints of a level', () => {
     assert.equal(call({ command: 'git push' }), 'Deny grant.shell');
     assert.equal(call({ command: 'npm test; curl evil' }), 'Deny grant.shell');
     assert.equal(call({ command: 'npm $(id)' }, 'elevated'), 'Deny grant.shell');
+    assert.equal(call({ command: 'npm test *' }), 'Deny grant.shell');
     assert.equal(call({}), 'Deny grant.shell');
     assert.equal(call({ command: 'npm', args: [1] }), 'Deny grant.shell');
   });

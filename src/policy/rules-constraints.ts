@@ -39,21 +39,28 @@ function networkRule(prepared: Prepared): Rule<ToolQuestion> {
   };
 }
 
-function addressViolation(connection: ReturnType<typeof networkRules>, given: Json): Violation | undefined {
+type ConnectionRules = ReturnType<typeof networkRules>;
+
+/** What the tool then really connects to is decided again; this spares it the start. */
+function addressViolation(connection: ConnectionRules, given: Json): Violation | undefined {
   if (!isJsonObject(given)) return undefined;
   for (const name of ADDRESS_MEMBERS) {
-    const address = given[name];
-    if (typeof address !== 'string') continue;
-    const url = URL.parse(address);
-    if (url === null) return deny(`Argument "${name}" is not an absolute URL; write https://host/path.`);
-    if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-      return deny(`Argument "${name}" has scheme ${url.protocol}; only http and https are allowed.`);
+    for (const address of [given[name]].flat()) {
+      const violation = typeof address === 'string' ? urlViolation(connection, name, address) : undefined;
+      if (violation !== undefined) return violation;
     }
-    const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
-    const violation = hostViolation(connection, url.hostname, port);
-    if (violation !== undefined) return violation;
   }
   return undefined;
+}
+
+function urlViolation(connection: ConnectionRules, name: string, address: string): Violation | undefined {
+  const url = URL.parse(address);
+  if (url === null) return deny(`Argument "${name}" is not an absolute URL; write https://host/path.`);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    return deny(`Argument "${name}" has scheme ${url.protocol}; only http and https are allowed.`);
+  }
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  return hostViolation(connection, url.hostname, port);
 }
 
 function terminalRules(prepared: Prepared): Rule<ToolQuestion>[] {
@@ -79,7 +86,7 @@ function terminalRules(prepared: Prepared): Rule<ToolQuestion>[] {
 }
 
 /** What lets one command line be several, or reach beyond its words. */
-const SHELL_MARKS = '|&;<>()$`\\"\'\n\r{}[]!#~';
+const SHELL_MARKS = '*?|&;<>()$`\\"\'\n\r{}[]!#~';
 
 function commandViolation({ level, shell }: Prepared, request: ToolQuestion): Violation | undefined {
   if (shell.size === 0) return deny(`Tool "${request.name}" runs commands, and grants.shell allows nothing.`);
