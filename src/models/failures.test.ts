@@ -233,8 +233,14 @@ for (const wire of WIRES) {
     });
 
     it('types a provider that cannot be reached', async () => {
-      const answer = eventsOf(modelOver(wire, 'http://127.0.0.1:9').stream(aRequest(), anOp()));
-      await assert.rejects(answer, (error) => isTemperError(error, 'TEMPER_MODEL_OVERLOADED'));
+      const server = await byteServer((_request, response) => response.end());
+      await server[Symbol.asyncDispose]();
+      const answer = eventsOf(modelOver(wire, server.url).stream(aRequest(), anOp()));
+      await assert.rejects(answer, (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_OVERLOADED'));
+        assert.match(error.message, /ECONNREFUSED/);
+        return true;
+      });
     });
 
     it('never repeats the key in a message', async () => {
