@@ -27,7 +27,10 @@ export function createProgram(io: CliIo, finish: Finish): Command {
   addRun(program, io, finish);
   addState(program, io, finish);
   addManifests(program, io, finish);
-  addTool(program.command('tool').description('check, call and carry tools'), io, finish);
+  addPolicy(program.command('policy').description('ask the policy'), io, finish);
+  const tool = program.command('tool').description('check, call and carry tools');
+  addTool(tool, io, finish);
+  addPackages(tool, io, finish);
   addModel(program.command('model').description('speak to models'), io, finish);
   program
     .command('version')
@@ -108,6 +111,38 @@ function addManifests(program: Command, io: CliIo, finish: Finish): void {
     });
 }
 
+function addPolicy(policy: Command, io: CliIo, finish: Finish): void {
+  policy
+    .command('explain')
+    .description('show what would be decided, and every rule passed on the way')
+    .addOption(files())
+    .option('--agent <name>', 'which agent, when the manifests hold several')
+    .option('--tool <name>', 'may it call this tool?')
+    .option('--input <json>', 'the arguments of the tool')
+    .option('--category <category>', 'of a tool that is not built in')
+    .option('--action <action>', 'of a tool that is not built in')
+    .option('--host <host>', 'may it connect to host or host:port?')
+    .option('--file <path>', 'may it read this file?')
+    .option('--memory <key>', 'may it read this key?')
+    .option('--write', 'write the file or key instead of reading it')
+    .option('--message <agent>', 'may it send a message to this agent?')
+    .option('--model <model>', 'may it use this provider/model?')
+    .option('--forge <mode>', 'may it forge in mode Compose or Sandbox?')
+    .option('--api <name>', 'a host function the forged tool asks for', collect)
+    .option('--domain <host>', 'a host it asks for', collect)
+    .option('--path <path>', 'a path it asks for', collect)
+    .option('--promote <tool>', 'may this tool be promoted?')
+    .option('--tier <tier>', 'to Agent or Shared')
+    .option('--level <level>', "instead of the policy's initial level")
+    .option('--tainted', 'untrusted content is in the session')
+    .addOption(output())
+    .action(async ({ filename, ...question }) => {
+      const { policyExplain } = await import('./verbs/policy-explain.ts');
+      const { builtInDescriptors } = await import('../engine/built-in.ts');
+      finish(await policyExplain({ ...question, paths: filename }, builtInDescriptors(), io));
+    });
+}
+
 function addTool(tool: Command, io: CliIo, finish: Finish): void {
   tool
     .command('check <files...>')
@@ -125,6 +160,31 @@ function addTool(tool: Command, io: CliIo, finish: Finish): void {
     .action(async (file: string, options) => {
       const { toolCall } = await import('./verbs/tool-call.ts');
       finish(await toolCall({ ...options, file }, io));
+    });
+}
+
+function addPackages(tool: Command, io: CliIo, finish: Finish): void {
+  tool
+    .command('export <tool>')
+    .description('print a forged tool as a portable package')
+    .addOption(state())
+    .addOption(new Option('--form <form>', 'how to write it').choices(['yaml', 'json']).default('yaml'))
+    .option('--file <file>', 'write there instead of to standard output')
+    .option('--redact', 'leave the source out: reviewable, not importable')
+    .action(async (name: string, options) => {
+      const { toolExport } = await import('./verbs/tool-export.ts');
+      finish(await toolExport({ ...options, tool: name }, io));
+    });
+  tool
+    .command('import <file>')
+    .description('check a package and leave it for the next session of an agent')
+    .requiredOption('--agent <name>', 'which agent')
+    .option('--namespace <name>', 'of the agent', 'default')
+    .addOption(state())
+    .addOption(output())
+    .action(async (file: string, options) => {
+      const { toolImport } = await import('./verbs/tool-import.ts');
+      finish(await toolImport({ ...options, file }, io));
     });
 }
 

@@ -5,6 +5,7 @@ import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
+import { admitImports } from '../tempering/imports.ts';
 import type { CallerContext, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createInvoker } from '../tools/invoker.ts';
@@ -30,6 +31,8 @@ export interface Engine {
   invoke(tool: string, input: Json, session: string, op: Op): Promise<ToolResult>;
   /** Takes a tool out of every view at once. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
+  /** Puts tools that wait in packages for this agent through the forge of a session. Call it when a session begins. */
+  admitImports(session: string, op: Op): Promise<void>;
   closeSession(session: string): Promise<void>;
   /** Takes up what waited for a person when the last process ended. */
   resume(): Promise<void>;
@@ -58,7 +61,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     view: (caller) => views(caller),
   };
   const forge = forging(workshop);
-  const builtIn = [...builtInTools(workshop), ...forge.tools];
+  const builtIn = [...builtInTools(workshop), forge.tool];
   const views = createToolViews({ registry: ports.registry, builtIn, forged: forge.forgedDeps });
   const tempering = createTempering(workshop, builtIn);
   const rise = new Rise({ agent, registry: ports.registry, ...tempering, background, clock: ports.clock });
@@ -87,6 +90,17 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     invoke: (tool, input, session, op) =>
       guards.during(ports.ids.next('message'), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
     demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
+    async admitImports(session, op) {
+      const caller = callerIn(session, ports.ids.next('message'));
+      await admitImports(ports.records, { agent: agent.name, namespace: agent.namespace }, (request) =>
+        forge.admit(
+          request,
+          caller,
+          (tool, input, inner) => invoker.invoke(tool, input, { ...caller, stack: ['forge_tool'] }, inner),
+          op,
+        ),
+      );
+    },
     async closeSession(session) {
       await ports.registry.closeSession(session);
       await loop.closeSession(session);

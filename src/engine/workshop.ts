@@ -4,17 +4,22 @@ import { createForge } from '../forge/forge.ts';
 import { createForgeTool } from '../forge/forge-tool.ts';
 import { createForgeReview } from '../forge/review.ts';
 import type { ForgedToolDeps } from '../forge/forged-tool.ts';
-import type { SessionTools } from '../forge/types.ts';
+import type { ForgeResult, SessionTools } from '../forge/types.ts';
+import type { JsonObject } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
 import { createJudge } from '../tempering/judge.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
-import type { CallerContext, Tool, ToolView } from '../tools/contract.ts';
+import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host-calls.ts';
 import type { SchemaCompiler } from '../tools/schemas.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
+
+/** The author of what came in a package is not known; no model of this house is. */
+const IMPORTED = 'package';
 
 type Session = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
 
@@ -47,37 +52,43 @@ function hostCallsOf({ ports, decider }: Workshop, artifact: ToolArtifact, calle
   });
 }
 
-/** `forge_tool`, and what forged tools need to run. */
-export function forging(workshop: Workshop): { tools: Tool[]; forgedDeps: Omit<ForgedToolDeps, 'describe'> } {
+/** What makes and runs forged tools. */
+export interface Forging {
+  tool: Tool;
+  forgedDeps: Omit<ForgedToolDeps, 'describe'>;
+  /** The whole forge of a request that comes from a package: every gate, the judge's and the policy's too. */
+  admit(request: JsonObject, caller: Session, invoke: NestedCall, op: Op): Promise<ForgeResult>;
+}
+
+export function forging(workshop: Workshop): Forging {
   const { ports, agentModel, events, schemas, decider, view } = workshop;
   const { sandbox, clock, ids } = ports;
   const sessionTools = sessionToolsOf(workshop);
+  const forge = createForge({ sandbox, clock, schemas });
   const judge = createJudge({
     model: ports.models.model,
     judgeModel: agentModel.judge,
     clock,
     nonce: () => ids.next('nonce'),
   });
-  const review = createForgeReview({
-    judge,
-    sessionTools,
-    world: (caller) => ({ decider: decider(caller), view: view(caller), events }),
-  });
-  const tool = createForgeTool({
-    forge: createForge({ sandbox, clock, schemas }),
-    review,
-    sessionTools,
-    world: (caller) => ({
-      decider: decider(caller),
-      view: view(caller),
-      events,
-      authorModel: agentModel.author,
-      hostCalls: (artifact) => hostCallsOf(workshop, artifact, caller),
-    }),
+  const world = (caller: Session) => ({ decider: decider(caller), view: view(caller), events });
+  const review = createForgeReview({ judge, sessionTools, world });
+  const hostCalls = (artifact: ToolArtifact, caller: Session) => hostCallsOf(workshop, artifact, caller);
+  const forgeWorld = (caller: Session) => ({
+    ...world(caller),
+    authorModel: agentModel.author,
+    hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
   });
   return {
-    tools: [tool],
-    forgedDeps: { sandbox, clock, schemas, hostCalls: (artifact, caller) => hostCallsOf(workshop, artifact, caller) },
+    tool: createForgeTool({ forge, review, sessionTools, world: forgeWorld }),
+    forgedDeps: { sandbox, clock, schemas, hostCalls },
+    async admit(request, { agent, namespace, session }, invoke, op) {
+      const forgeCaller = { agent, namespace, session, rootMessage: op.key, authorModel: IMPORTED };
+      const prepared = await forge.check({ request }, { ...forgeWorld(forgeCaller), invoke, op });
+      if (!('accepted' in prepared)) return review.submit(prepared, forgeCaller, op);
+      await sessionTools.keepRejected(prepared, forgeCaller);
+      return prepared;
+    },
   };
 }
 

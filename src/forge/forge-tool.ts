@@ -3,7 +3,7 @@ import { TemperError } from '../lib/errors.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { Decider } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
-import type { CallContext, CallerContext, Tool, ToolView } from '../tools/contract.ts';
+import type { CallContext, CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import type { Forge } from './forge.ts';
 import type { Candidate, ForgeCaller, ForgeReview, Refused, SessionTools } from './types.ts';
@@ -43,20 +43,19 @@ const INPUT_SCHEMA: JsonObject = {
   },
 };
 
+export const FORGE_TOOL: ToolDescriptor = {
+  name: 'forge_tool',
+  description: DESCRIPTION,
+  inputSchema: INPUT_SCHEMA,
+  category: 'code_execution',
+  action: 'code:create',
+  sideEffects: true,
+  locality: 'Local',
+};
+
 /** The tool by which an agent makes tools. A refusal is thrown with the code and the message of the gate. */
 export function createForgeTool(deps: ForgeToolDeps): Tool {
-  return {
-    descriptor: {
-      name: 'forge_tool',
-      description: DESCRIPTION,
-      inputSchema: INPUT_SCHEMA,
-      category: 'code_execution',
-      action: 'code:create',
-      sideEffects: true,
-      locality: 'Local',
-    },
-    call: (input, context) => forge(input, context, deps),
-  };
+  return { descriptor: FORGE_TOOL, call: (input, context) => forge(input, context, deps) };
 }
 
 async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Promise<Json> {

@@ -5,7 +5,7 @@ import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { parseDuration } from '../api/quantities.ts';
 import { openAudit } from '../audit/recorded.ts';
 import type { AuditTrail } from '../audit/port.ts';
-import { BUILT_IN_NAMES } from '../engine/built-in-names.ts';
+import { builtInNames } from '../engine/built-in.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EngineAgent, EngineModels } from '../engine/ports.ts';
 import { openLedgerBook } from '../ledger/ledger.ts';
@@ -26,7 +26,8 @@ import { accountsOf } from './quotas.ts';
 /** A session nobody used for so long is closed, its tools with it. */
 const IDLE_MILLISECONDS = 3_600_000;
 const DEFAULT_NAMESPACE = 'default';
-const DEFAULT_LEVEL = 'restricted';
+/** Where a policy gives no initial level: the lowest. */
+const DEFAULT_LEVEL = 'sandboxed';
 
 export interface StandaloneOptions {
   /** Absolute folder the state is kept in. */
@@ -84,7 +85,7 @@ async function openParts(
   const clock = systemClock;
   const audit: AuditTrail = await openAudit({ records, clock });
   opening.defer(() => audit.flush());
-  const registry: Registry = await openRegistry({ records, audit, clock, builtIn: BUILT_IN_NAMES });
+  const registry: Registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
   const book = await openLedgerBook(records, clock);
   opening.defer(() => book.close());
   const sandbox = opening.use(await createSupervisor({ clock }));

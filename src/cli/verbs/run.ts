@@ -47,6 +47,7 @@ export async function run(options: RunOptions, io: CliIo): Promise<number> {
   await using standalone = await openStandalone({ state, workspace, agent, policy, models, events: printer.show });
   const session = options.session ?? randomIds.next('session');
   printer.session(session);
+  await standalone.engine.admitImports(session, messageOp(io));
   let code: number = EXIT.ok;
   for await (const text of messages(options, io)) {
     if (!(await answer(standalone, session, text, printer, io))) code = EXIT.refused;
@@ -64,13 +65,8 @@ async function answer(
   printer: Printer,
   io: CliIo,
 ): Promise<boolean> {
-  const op: Op = {
-    signal: io.signal,
-    deadline: systemClock.monotonic() + MESSAGE_MILLISECONDS,
-    key: randomIds.next('run'),
-  };
   try {
-    const { turns, toolCalls, usage } = await standalone.engine.handle({ session, text }, op);
+    const { turns, toolCalls, usage } = await standalone.engine.handle({ session, text }, messageOp(io));
     printer.count(turns, toolCalls, usage.inputTokens + usage.outputTokens);
     return true;
   } catch (error) {
@@ -78,6 +74,10 @@ async function answer(
     if (!isTemperError(error) && !io.signal.aborted) throw error;
     return false;
   }
+}
+
+function messageOp(io: CliIo): Op {
+  return { signal: io.signal, deadline: systemClock.monotonic() + MESSAGE_MILLISECONDS, key: randomIds.next('run') };
 }
 
 async function* messages(options: RunOptions, io: CliIo): AsyncGenerator<string> {

@@ -75,7 +75,8 @@ async function check(packaged: PackagedTool, io: CliIo): Promise<Candidate | Ref
     key: `import-${packaged.name}`,
   };
   const source = { request: packaged.request };
-  return forge.check(
+  // Awaited here: the sandbox is gone when this function returns.
+  return await forge.check(
     source,
     bareWorld(source, () => undefined, op),
   );

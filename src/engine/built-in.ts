@@ -1,0 +1,27 @@
+import { createMemoryTools } from '../agent/memory-tools.ts';
+import type { Memory } from '../agent/ports.ts';
+import { FORGE_TOOL } from '../forge/forge-tool.ts';
+import { systemClock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Decision } from '../policy/types.ts';
+import { createToolbox } from '../toolbox/toolbox.ts';
+import type { ToolDescriptor } from '../tools/contract.ts';
+
+/** The tools that are not made by agents, as they are described; for those who only need to know them. */
+export function builtInDescriptors(): ToolDescriptor[] {
+  const decide = (): Decision => ({ effect: 'Deny', rule: 'none', reason: 'described only', risk: 'low' });
+  const tools = [
+    ...createToolbox({ workspace: '/', decide, clock: systemClock }),
+    ...createMemoryTools({ memory: NO_MEMORY, decide }),
+  ];
+  return [...tools.map((tool) => tool.descriptor), FORGE_TOOL];
+}
+
+/** Names no forged tool may take. */
+export function builtInNames(): ReadonlySet<string> {
+  return new Set(builtInDescriptors().map(({ name }) => name));
+}
+
+const unreachable = (): Promise<never> =>
+  Promise.reject(new TemperError('TEMPER_INTERNAL', 'a described tool was called'));
+const NO_MEMORY: Memory = { get: unreachable, set: unreachable, search: unreachable };
