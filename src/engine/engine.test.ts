@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { recordMemory } from '../agent/memory.ts';
+import { recordSessionStore } from '../agent/session-store.ts';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { openAudit } from '../audit/recorded.ts';
+import { openLedgerBook } from '../ledger/ledger.ts';
+import { systemClock } from '../lib/clock.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import { memoryRecords } from '../lib/records.ts';
+import type { Model, ModelEvent, ModelRequest } from '../models/port.ts';
+import { createSafeFetch } from '../net/fetch.ts';
+import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
+import { openRegistry } from '../tempering/registry.ts';
+import type { Ask } from '../tools/approvals.ts';
+import type { AgentEvent } from '../tools/events.ts';
+import { builtInNames } from './built-in.ts';
+import { createEngine } from './engine.ts';
+
+const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
+
+/** Judges and reviewers say yes to whatever carries their nonce; the author says what the test gives it. */
+function scripted(author: (request: ModelRequest) => ModelEvent[]): Model {
+  const yes = (nonce: string): string =>
+    JSON.stringify({
+      nonce,
+      safety: { passed: true, concerns: [] },
+      correctness: { passed: true, failedTests: [] },
+      determinism: { likely: true, reasoning: '' },
+      bounded: { likely: true, reasoning: '' },
+      confidence: 0.95,
+      approved: true,
+      reasoning: 'fine',
+    });
+  return {
+    async *stream(request) {
+      const asked = request.messages.at(-1);
+      const nonce = /-----BEGIN (\S+)-----/.exec(asked?.role === 'user' ? asked.text : '')?.[1];
+      if (nonce === undefined) yield* author(request);
+      else {
+        yield { type: 'text', text: yes(nonce) };
+        yield { type: 'end', stopReason: 'stop', usage, model: request.model };
+      }
+    },
+    embed: () => Promise.reject(new Error('no vectors here')),
+  };
+}
+
+const agentSpec: AgentSpec = {
+  trustPolicyRef: { name: 'p' },
+  model: { primary: 'test/author' },
+  prompt: { system: 'You test.' },
+  grants: { tools: ['file_read', 'forge_tool', 'twice', 'chain', 'file_write'] },
+  forge: { enabled: true, modes: ['Compose', 'Sandbox'] },
+};
+const policySpec: TrustPolicySpec = {
+  level: { initial: 'restricted' },
+  models: { judge: 'test/judge', reviewers: ['test/safety', 'test/correctness'] },
+  promotion: { toAgent: { minSuccessfulUses: 3, minDistinctInputs: 3 } },
+};
+
+const TWICE: JsonObject = {
+  name: 'twice',
+  description: 'Doubles a number.',
+  inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'], additionalProperties: false },
+  outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'], additionalProperties: false },
+  implementation: { mode: 'sandbox', code: 'function execute(input) { return { n: input.n * 2 }; }', allowlist: [] },
+  testCases: [{ input: { n: 2 }, expectedOutput: { n: 4 } }],
+};
+
+describe('the engine', () => {
+  let workspace: string;
+  let sandbox: Supervisor;
+  before(async () => {
+    workspace = await mkdtemp(join(tmpdir(), 'temper-engine-'));
+    await mkdir(join(workspace, 'data'));
+    await writeFile(join(workspace, 'data/n.txt'), '21');
+    sandbox = await createSupervisor({ clock: systemClock });
+  });
+  after(async () => {
+    await sandbox[Symbol.asyncDispose]();
+    await rm(workspace, { recursive: true, force: true });
+  });
+
+  async function anEngine(changes: { agent?: Partial<AgentSpec>; policy?: Partial<TrustPolicySpec> } = {}) {
+    const records = memoryRecords();
+    const clock = systemClock;
+    const audit = await openAudit({ records, clock });
+    const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
+    const book = await openLedgerBook(records, clock);
+    const events: AgentEvent[] = [];
+    const asked: Ask[] = [];
+    const model = scripted(() => [{ type: 'end', stopReason: 'stop', usage, model: 'x' }]);
+    const spec = { ...agentSpec, ...changes.agent };
+    const engine = createEngine(
+      {
+        clock,
+        ids: randomIds,
+        models: { model, resolve: (name) => name, costOf: () => 0, contextTokens: () => 100_000 },
+        sandbox,
+        openFreshSandbox: async () => {
+          const fresh = await createSupervisor({ clock, maxRunners: 1 });
+          return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
+        },
+        ledger: book.ledger([{ name: 'agent', quotas: {}, prefix: 'spec.quotas.' }]),
+        sessions: recordSessionStore(records, clock),
+        memory: recordMemory(records, 'memory'),
+        audit,
+        approvals: {
+          request: async (ask) => {
+            asked.push(ask);
+            return `request-${asked.length}`;
+          },
+          decided: async () => ({ decision: 'Deny', by: 'person/kim', reason: 'no' }),
+        },
+        registry,
+        records,
+        fetch: createSafeFetch({ clock }),
+        workspace,
+      },
+      {
+        name: 'a',
+        namespace: 'n',
+        spec,
+        policy: { name: 'p', spec: { ...policySpec, ...changes.policy } },
+        level: 'restricted',
+      },
+      (event) => events.push(event),
+    );
+    const call = (tool: string, input: Json, session = 's-1') => engine.invoke(tool, input, session, anOp());
+    return { engine, registry, events, audit, asked, call };
+  }
+
+  function anOp(): Op {
+    return {
+      signal: new AbortController().signal,
+      deadline: systemClock.monotonic() + 60_000,
+      key: randomIds.next('k'),
+    };
+  }
+
+  it('forges a tool that can be called at once, in its own session only', async () => {
+    const { call } = await anEngine();
+    const forged = await call('forge_tool', TWICE);
+    assert.ok(forged.ok, JSON.stringify(forged));
+    const here = await call('twice', { n: 21 });
+    assert.deepEqual(here.ok && here.output, { n: 42 });
+    const elsewhere = await call('twice', { n: 21 }, 's-10');
+    assert.equal(!elsewhere.ok && elsewhere.error.code, 'TEMPER_TOOL_NOT_FOUND');
+  });
+
+  it('raises a tool after uses under different messages, and keeps it for later sessions', async () => {
+    const { call, engine, registry, events } = await anEngine();
+    await call('forge_tool', TWICE);
+    for (const n of [1, 2, 3]) assert.ok((await call('twice', { n })).ok);
+    await engine.settled();
+    assert.deepEqual(
+      registry
+        .all()
+        .filter((tool) => tool.active)
+        .map(({ tier, artifact }) => `${artifact.name} ${tier}`),
+      ['twice Agent'],
+    );
+    assert.ok(events.some((event) => event.type === 'promotion' && event.state === 'Promoted'));
+    const later = await call('twice', { n: 4 }, 's-2');
+    assert.deepEqual(later.ok && later.output, { n: 8 });
+  });
+
+  it('counts no use that a forge makes to test a chain', async () => {
+    const { call, engine, registry } = await anEngine();
+    await call('forge_tool', TWICE);
+    const cases = [1, 2, 3, 4, 5, 6].map((n) => ({ input: { n }, expectedOutput: { n: 2 * n } }));
+    const steps = [{ name: 'double', tool: 'twice', inputMapping: { n: '$input.n' } }];
+    const chain = { ...TWICE, name: 'chain', implementation: { mode: 'compose', steps }, testCases: cases };
+    const forged = await call('forge_tool', chain);
+    assert.ok(forged.ok, JSON.stringify(forged));
+    await engine.settled();
+    const twice = registry.all().find((tool) => tool.artifact.name === 'twice');
+    assert.ok(twice !== undefined);
+    assert.equal((await registry.statistics(twice.digest, 'n')).totalUses, 0);
+    assert.ok((await call('chain', { n: 5 })).ok);
+    assert.equal((await registry.statistics(twice.digest, 'n')).totalUses, 1, 'a use through a chain is a use');
+  });
+
+  it('takes a demoted tool out at once, and the same bytes stay out', async () => {
+    const { call, engine, registry } = await anEngine();
+    await call('forge_tool', TWICE);
+    const [tool] = registry.all();
+    assert.ok(tool !== undefined);
+    await engine.demote(tool.digest, 'wrong', 'person/kim');
+    const after = await call('twice', { n: 1 });
+    assert.equal(!after.ok && after.error.code, 'TEMPER_TOOL_NOT_FOUND');
+    const again = await call('forge_tool', TWICE);
+    assert.equal(!again.ok && again.error.code, 'TEMPER_TOOL_DEMOTED');
+  });
+
+  it('refuses everything when no judge is configured, or the judge is the author', async () => {
+    for (const judge of [undefined, 'test/author']) {
+      const models = judge === undefined ? {} : { judge };
+      const { call, registry } = await anEngine({ policy: { models } });
+      const forged = await call('forge_tool', TWICE);
+      assert.equal(!forged.ok && forged.error.code, 'TEMPER_JUDGE_UNAVAILABLE');
+      assert.equal(registry.all().length, 0);
+    }
+  });
+
+  it('counts a fallback model among the authors', async () => {
+    const agent = { model: { primary: 'test/author', fallbacks: ['test/judge'] } };
+    const { call } = await anEngine({ agent });
+    const forged = await call('forge_tool', TWICE);
+    assert.equal(!forged.ok && forged.error.code, 'TEMPER_JUDGE_UNAVAILABLE');
+  });
+
+  it('asks a person where the policy says so, and takes no for an answer', async () => {
+    const { call, asked } = await anEngine({ policy: { rules: { requireApproval: ['code:read'] } } });
+    const read = await call('file_read', { path: 'data/n.txt' });
+    assert.equal(!read.ok && read.error.code, 'TEMPER_APPROVAL_DENIED');
+    assert.equal(asked.length, 1);
+  });
+
+  it('shows an agent no tool it may not call', async () => {
+    const { call } = await anEngine({ agent: { grants: { tools: [] }, forge: { enabled: false } } });
+    for (const name of builtInNames()) {
+      const result = await call(name, {});
+      assert.equal(!result.ok && result.error.code, 'TEMPER_POLICY_DENIED', name);
+    }
+  });
+
+  it('forgets the tools of a session that is closed, and no other', async () => {
+    const { call, engine } = await anEngine();
+    await call('forge_tool', TWICE, 's-1');
+    await call('forge_tool', TWICE, 's-10');
+    await engine.closeSession('s-1');
+    const closed = await call('twice', { n: 1 }, 's-1');
+    assert.equal(!closed.ok && closed.error.code, 'TEMPER_TOOL_NOT_FOUND');
+    assert.ok((await call('twice', { n: 1 }, 's-10')).ok);
+  });
+
+  it('keeps one record of each call, whatever came of it', async () => {
+    const { call, audit } = await anEngine();
+    await call('file_read', { path: 'data/n.txt' });
+    await call('file_read', { path: '../../etc/passwd' });
+    await call('no_such_tool', {});
+    const calls = (await audit.records()).filter(({ action }) => action.startsWith('tool.call'));
+    assert.deepEqual(
+      calls.map(({ action }) => action),
+      ['tool.called', 'tool.call-failed', 'tool.call-failed'],
+    );
+  });
+});
