@@ -293,6 +293,12 @@ describe('a bad manifest', () => {
     assert.equal(problem?.message, 'grants.network "*" exceeds policy "p" (egress.allow is empty)');
   });
 
+  it('with more faults than are told does not break the checks that come after', async () => {
+    const many = Array.from({ length: 200 }, (_, at) => `  x${at}: 1\n`).join('');
+    const problems = await read(`${AGENT}${many}  grants: {tools: [5, {}], network: 5}\n  denyTools: [[1]]\n`);
+    assert.equal(problems.length, 100);
+  });
+
   it('cannot flood the answer', async () => {
     const problems = await read(`${AGENT}${Array.from({ length: 5000 }, (_, at) => `  x${at}: 1\n`).join('')}`);
     assert.equal(problems.length, 100);

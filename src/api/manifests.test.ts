@@ -123,6 +123,19 @@ describe('loading manifests', () => {
     );
   });
 
+  it('finds what stands twice in a set, and is done in time with a hostile one', async () => {
+    const head = 'apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\n';
+    const twice = await load('twice.yaml', `${head}spec: {forge: {apis: [crypto, fetch, crypto]}}\n`);
+    assert.deepEqual(
+      twice.problems.map(({ field, rule }) => [field, rule]),
+      [['spec.forge.apis', 'duplicate-item']],
+    );
+    const names = Array.from({ length: 90_000 }, (_, at) => `x${at}`).join(',');
+    const many = await load('many.yaml', `${head}spec: {forge: {apis: [${names}]}}\n`);
+    assert.equal(many.problems.length, 100);
+    assert.ok(many.problems.some(({ rule }) => rule === 'items'));
+  });
+
   it('checks one parsed object for those who read it elsewhere', () => {
     const policy = {
       apiVersion: 'temper.dev/v1alpha1',

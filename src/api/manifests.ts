@@ -24,7 +24,7 @@ export interface ManifestProblem {
   fix: string;
 }
 
-export interface LoadedObject {
+interface LoadedObject {
   object: AnyResource;
   file: string;
   line: number;

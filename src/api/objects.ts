@@ -8,7 +8,7 @@ import { EMERGENT_TOOL_CHECKS, artifactIsSmall, digestMatches } from './checks/e
 import { TRUST_POLICY_CHECKS } from './checks/trustpolicy.ts';
 import type { Finding, Path, PatternRules, Sound } from './findings.ts';
 import { API_VERSION, GROUP } from './names.ts';
-import type { SchemaCheck, SourceOf } from './schema-findings.ts';
+import { MAX_FINDINGS, type SchemaCheck, type SourceOf } from './schema-findings.ts';
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
 import type { AnyResource } from './v1alpha1/resources.ts';
 
@@ -16,7 +16,7 @@ import type { AnyResource } from './v1alpha1/resources.ts';
 export type Examined =
   /** An object of another group; none of our business. */
   | { foreign: true; apiVersion: string; kind: string }
-  /** `sound` is the object without what breaks its schema; absent when not even the kind is known. */
+  /** `sound` is the object without what breaks its schema; absent when that cannot be told. */
   | { foreign: false; kind?: KindName; name?: string; sound?: JsonObject; findings: Finding[] };
 
 const KINDS: readonly string[] = KIND_SCHEMAS.map(({ kind }) => kind);
@@ -37,6 +37,8 @@ export function examine(value: Json, check: SchemaCheck, patterns: PatternRules,
   const findings = [...versionFindings(apiVersion), ...kindFindings(kind)];
   if (!isKind(kind)) return { foreign: false, findings };
   const schema = check(kind, value, source);
+  // Faults that were not told cannot be taken out, and the checks between fields rely on the types of what is left.
+  if (schema.length >= MAX_FINDINGS) return { foreign: false, kind, findings: [...findings, ...schema] };
   const sound = withoutFaults(
     value,
     schema.map(({ path }) => path),

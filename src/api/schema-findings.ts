@@ -7,8 +7,8 @@ import { dottedPath } from './findings.ts';
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
 import { Metadata } from './v1alpha1/metadata.ts';
 
-/** More would help nobody and a hostile document could cause millions. */
-const MAX_FINDINGS = 100;
+/** More would help nobody and a hostile document could cause millions. As many as this: there may be others that are not told. */
+export const MAX_FINDINGS = 100;
 
 /** The scalar at a place as its author wrote it, where the text is known. */
 export type SourceOf = (path: Path) => string | undefined;
@@ -26,6 +26,7 @@ export function createSchemaCheck(): SchemaCheck {
     validateFormats: false,
     logger: false,
   });
+  ajv.removeKeyword('uniqueItems').addKeyword({ keyword: 'uniqueItems', type: 'array', validate: hasNoScalarTwice });
   const compiled = new Map<KindName, ValidateFunction>();
   return (kind, object, source) => {
     const schemas = KIND_SCHEMAS.find((candidate) => candidate.kind === kind);
@@ -40,6 +41,13 @@ export function createSchemaCheck(): SchemaCheck {
       .slice(0, MAX_FINDINGS)
       .map((error) => findingOf(error, object, source, schemas.spec));
   };
+}
+
+/** The validator's own compares each item with each other. Our sets hold scalars only; other items are refused by their type. */
+function hasNoScalarTwice(unique: boolean, items: readonly unknown[]): boolean {
+  if (!unique) return true;
+  const scalars = items.filter((item) => typeof item !== 'object');
+  return new Set(scalars).size === scalars.length;
 }
 
 function rootSchema(spec: object): object {
