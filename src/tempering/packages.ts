@@ -7,7 +7,7 @@ import { printable } from '../lib/escape.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
 import type { RegisteredTool } from './types.ts';
 
-export const PACKAGE_SCHEMA = 'agentos.emergent-tool.v1';
+const PACKAGE_SCHEMA = 'agentos.emergent-tool.v1';
 const MAXIMUM_CHARACTERS = 512 * 1024;
 
 export interface ExportOptions {

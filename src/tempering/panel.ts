@@ -11,7 +11,7 @@ import { normalizeArtifact } from './normalize.ts';
 import type { RegisteredTool } from './types.ts';
 
 /** What the verifier found, and what the record says: whole numbers and nothing of the author's. */
-export type PanelFacts = Readonly<Record<string, number>>;
+type PanelFacts = Readonly<Record<string, number>>;
 
 export interface PanelVerdict {
   approved: boolean;

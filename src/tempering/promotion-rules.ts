@@ -99,7 +99,7 @@ function successGap(successes: number, total: number, rules: PromotionRules): st
 }
 
 /** Lower end of the 95 % Wilson score interval: 5 of 5 is 0.566, 16 of 16 is 0.806. */
-export function wilsonLowerBound(successes: number, total: number): number {
+function wilsonLowerBound(successes: number, total: number): number {
   if (total === 0) return 0;
   const z = 1.959963984540054;
   const rate = successes / total;

@@ -307,6 +307,16 @@ describe('the way to tier Shared', () => {
     assert.deepEqual(await world.promotion.settle(subject, anOp()), { state: 'Promoted', to: 'Shared' });
     assert.equal(world.registry.resolve('writer', 'team-a', 's-9')[0]?.tier, 'Shared');
   });
+  it('is gone once, however many wait for the same person', async () => {
+    const world = await atAgentTier();
+    await world.promotion.requestShared(digest, OWNER, anOp());
+    const [subject] = await world.promotion.waiting();
+    assert.ok(subject);
+    const settled = [1, 2, 3].map(() => world.promotion.settle(subject, anOp()));
+    world.decide({ decision: 'Approve', by: 'person/ann', reason: 'fine' });
+    for (const state of await Promise.all(settled)) assert.deepEqual(state, { state: 'Promoted', to: 'Shared' });
+    assert.equal(world.events.filter(({ type }) => type === 'approval-decided').length, 1);
+  });
   it('is closed to a tool of tier Session', async () => {
     const world = await aWorld();
     await usedEnough(world);

@@ -113,7 +113,17 @@ class PromotionProcess implements Promotion {
     const tool = widestActive(this.#deps.registry, subject);
     const request = await this.#requestApproval(subject, note.nonce, tool);
     const decision = await this.#deps.approvals.decided(request, op);
-    return this.#alone(subject, () => this.#decided(subject, note, { ...decision, request }, op), true);
+    const work = async (): Promise<PromotionState> => {
+      const still = await this.#notes.read(subject);
+      if (still?.state === 'AwaitingApproval' && still.nonce === note.nonce) {
+        return this.#decided(subject, note, { ...decision, request }, op);
+      }
+      // Somebody else waited for the same person and has done it.
+      const now = widestActive(this.#deps.registry, subject);
+      if (now?.tier === subject.to) return { state: 'Promoted', to: subject.to };
+      return { state: 'Candidate', missing: ['the decision was carried out before'] };
+    };
+    return this.#alone(subject, work, true);
   }
 
   async #raiseToAgent(

@@ -27,7 +27,7 @@ export function isVisible(tool: RegisteredTool, scope: ToolScope): boolean {
 }
 
 /** Is there any view in which both could be seen? */
-export function viewsMeet(a: RegisteredTool, b: RegisteredTool): boolean {
+function viewsMeet(a: RegisteredTool, b: RegisteredTool): boolean {
   if (a.owner.namespace !== b.owner.namespace) return false;
   if (a.tier === 'Shared' || b.tier === 'Shared') return true;
   if (a.owner.agent !== b.owner.agent) return false;

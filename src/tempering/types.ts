@@ -80,7 +80,7 @@ export interface RecordedInput {
 /** What one re-run gave. Failures that are nobody's fault are thrown instead. */
 export type RerunOutcome = { ok: true; output: Json } | { ok: false; code: ErrorCode; message: string };
 
-export interface TestReport {
+interface TestReport {
   /** Cases, not runs. */
   passed: number;
   failed: number;

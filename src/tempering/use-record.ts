@@ -25,7 +25,7 @@ export interface UseRecord {
   kept: KeptInput[];
 }
 
-export interface KeptInput {
+interface KeptInput {
   digest: Digest;
   root: string;
 }

@@ -93,7 +93,7 @@ function veiledValue(veil: Veil, value: Json, depth: number): Json {
 }
 
 /** At most two short words of plain letters. */
-export function isPlainName(text: string): boolean {
+function isPlainName(text: string): boolean {
   return text.length <= 24 && /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(text) && wordsOf(text).length <= 2 && !isLoaded(text);
 }
 
