@@ -1,0 +1,576 @@
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import type { Job, Sandbox } from '../sandbox/port.ts';
+import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
+import type { Tool } from '../tools/contract.ts';
+import { createSchemaCompiler } from '../tools/schemas.ts';
+import { bareWorld } from './bare-world.ts';
+import { createForge } from './forge.ts';
+import { createForgedTool } from './forged-tool.ts';
+import { aCall, aContext, aDecider, anOp, aRequest, aTool, noHost } from './testing.ts';
+import type { Candidate, Refused } from './types.ts';
+
+const FORGES = resolve(import.meta.dirname, '../../test/fixtures/forges');
+const schemas = createSchemaCompiler();
+const clock = systemClock;
+let sandbox: Supervisor;
+before(async () => {
+  sandbox = await createSupervisor({ clock, warm: 1, maxRunners: 2 });
+});
+after(() => sandbox[Symbol.asyncDispose]());
+
+const forge = () => createForge({ sandbox, clock, schemas });
+
+async function accepted(request: Json, context = aContext()): Promise<Candidate> {
+  const result = await forge().check({ request }, context);
+  if ('accepted' in result) assert.fail(`${result.gate} ${result.code}: ${result.message}`);
+  return result;
+}
+
+async function refused(request: Json, context = aContext()): Promise<Refused> {
+  const result = await forge().check({ request }, context);
+  assert.ok('accepted' in result, 'it was accepted');
+  return result;
+}
+
+const inSandbox = (code: string, more: JsonObject = {}): JsonObject => ({
+  mode: 'sandbox',
+  code,
+  allowlist: [],
+  ...more,
+});
+
+describe('worked forges', async () => {
+  for (const file of await readdir(FORGES)) {
+    it(`accepts ${file}`, async () => {
+      const request = JSON.parse(await readFile(join(FORGES, file), 'utf8')) as Json;
+      const source = { request };
+      const result = await forge().check(
+        source,
+        bareWorld(source, () => {}, anOp()),
+      );
+      if ('accepted' in result) assert.fail(`${result.gate} ${result.code}: ${result.message}`);
+      assert.ok(result.evidence.tests.every((test) => test.passed));
+    });
+  }
+  it('says which fixtures are missing where steps have side effects', async () => {
+    for (const [file, tools] of [
+      ['research_and_summarize.json', ['web_search', 'generate_text']],
+      ['fetch_analyze_report.json', ['http_request', 'generate_text']],
+    ] as const) {
+      const request = JSON.parse(await readFile(join(FORGES, file), 'utf8')) as { testCases: JsonObject[] };
+      for (const test of request.testCases) delete test['fixtures'];
+      const source = { request: request as unknown as Json };
+      const result = await forge().check(
+        source,
+        bareWorld(source, () => {}, anOp()),
+      );
+      assert.ok('accepted' in result);
+      assert.deepEqual([result.gate, result.code], ['static', 'TEMPER_FORGE_COMPOSE']);
+      for (const tool of tools) assert.ok(result.message.includes(`{"tool":"${tool}","output":…}`), result.message);
+    }
+  });
+});
+
+describe('argument repair', () => {
+  const code = 'function execute(input) { return { twice: input.n * 2 }; }';
+  const { implementation, ...flat } = aRequest();
+  const request = (changes: JsonObject): JsonObject => aRequest(changes);
+  const REPAIRED: Record<string, Json> = {
+    'a request that is text': JSON.stringify(aRequest()),
+    'members that are text': request({
+      inputSchema: JSON.stringify(aRequest()['inputSchema']),
+      implementation: JSON.stringify(implementation),
+      testCases: JSON.stringify(aRequest()['testCases']),
+    }),
+    'the flat form': { ...flat, code },
+    'the flat form with mode and allowlist': { ...flat, code, mode: 'JavaScript', allowlist: [] },
+    'mode js': request({ implementation: { mode: 'js', code } }),
+    'mode code': request({ implementation: { mode: 'code', code } }),
+    'no mode': request({ implementation: { code } }),
+    'code as the implementation': request({ implementation: code }),
+    'fenced code': request({ implementation: { code: `\`\`\`js\n${code}\n\`\`\`` } }),
+    'snake case': {
+      name: 'double',
+      description: 'Doubles.',
+      input_schema: aRequest()['inputSchema'] ?? null,
+      output_schema: aRequest()['outputSchema'] ?? null,
+      code,
+      test_cases: [{ input: { n: 1 }, expected_output: { twice: 2 } }],
+    },
+    'no schemas': {
+      name: 'double',
+      description: 'Doubles.',
+      code,
+      testCases: [{ input: { n: 1 }, expected: { twice: 2 } }],
+    },
+    'members in place of a schema': request({ inputSchema: { n: { type: 'number' } } }),
+    'a test that is text': request({ testCases: ['{"input":{"n":1},"expectedOutput":{"twice":2}}'] }),
+    'an allowlist that is text': request({
+      implementation: {
+        mode: 'sandbox',
+        code: code.replace('input.n * 2', 'input.n + input.n + crypto.createHash("md5").digest("hex").length * 0'),
+        allowlist: 'crypto',
+      },
+    }),
+  };
+  for (const [name, given] of Object.entries(REPAIRED)) {
+    it(`understands ${name}, and says so`, async () => {
+      const decider = aDecider({
+        level: 'standard',
+        agent: { enabled: true, apis: ['crypto'] },
+        policy: { apis: ['crypto'] },
+      });
+      const candidate = await accepted(given, aContext({ decider }));
+      assert.notEqual(candidate.evidence.warnings.length, 0);
+      assert.equal(candidate.artifact.implementation.mode, 'Sandbox');
+    });
+  }
+  it('takes chains by their many names', async () => {
+    for (const mode of ['chain', 'pipeline', 'composed', 'workflow']) {
+      const steps = [{ tool: 'add_one', args: { n: '$input.n' } }];
+      const candidate = await accepted(
+        { ...flat, mode, steps, testCases: [{ input: { n: 1 }, expectedOutput: { twice: 2 } }] },
+        aContext({ tools: [aTool('add_one', ({ n }) => ({ twice: Number(n) + 1 }))] }),
+      );
+      assert.equal(candidate.artifact.implementation.mode, 'Compose');
+    }
+  });
+  it('refuses text that is not JSON where JSON belongs', async () => {
+    const result = await refused(aRequest({ testCases: '[{"input":' }));
+    assert.deepEqual([result.gate, result.class], ['repair', 'parse_error']);
+  });
+});
+
+describe('refusals', () => {
+  const loop = inSandbox('function execute() { for (;;) {} }');
+  const CASES: Record<string, [request: Json, gate: string, code: string, class_: string, message: RegExp]> = {
+    'everything missing, all at once': [
+      {},
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+      'shape_check',
+      /name.*description.*inputSchema|inputSchema.*name/s,
+    ],
+    'no object': [[1], 'repair', 'TEMPER_FORGE_SHAPE', 'parse_error', /object/],
+    'a bad name': [aRequest({ name: 'Double It' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /name/],
+    'a reserved name': [aRequest({ name: 'forge_tool' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /reserved/],
+    'a name from the prototype': [
+      aRequest({ name: 'constructor' }),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+      'shape_check',
+      /reserved/,
+    ],
+    'no tests': [aRequest({ testCases: [] }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /testCases/],
+    'an empty input alone': [
+      aRequest({ testCases: [{ input: {}, expectedOutput: {} }] }),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+      'shape_check',
+      /non-empty input/,
+    ],
+    'tests that claim nothing': [
+      aRequest({ outputSchema: {}, testCases: [{ input: { n: 1 } }] }),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+      'shape_check',
+      /what must come out/,
+    ],
+    'a source that does not parse': [
+      aRequest({ implementation: inSandbox('function execute( { return 1 }') }),
+      'static',
+      'TEMPER_FORGE_SYNTAX',
+      'syntax_error',
+      /line 1/,
+    ],
+    'a banned name': [
+      aRequest({ implementation: inSandbox('function execute() { return process.env; }') }),
+      'static',
+      'TEMPER_FORGE_STATIC',
+      'other',
+      /process is banned/,
+    ],
+    'an unknown keyword in a schema': [
+      aRequest({ inputSchema: { type: 'object', properties: { n: { type: 'number', minimun: 1 } } } }),
+      'schemas',
+      'TEMPER_FORGE_EXTRA_FIELD',
+      'schema_extra_field',
+      /inputSchema\/properties\/n.*minimun/,
+    ],
+    'a remote reference in a schema': [
+      aRequest({ outputSchema: { $ref: 'https://example.com' } }),
+      'schemas',
+      'TEMPER_FORGE_SCHEMA',
+      'other',
+      /outside the schema/,
+    ],
+    'a test its own schema refuses': [
+      aRequest({ testCases: [{ input: { n: 'x' }, expectedOutput: { twice: 2 } }] }),
+      'tests',
+      'TEMPER_FORGE_TEST_FAILED',
+      'other',
+      /case 1: its input breaks inputSchema: n must be number/,
+    ],
+    'a wrong output': [
+      aRequest({
+        testCases: [
+          { input: { n: 1 }, expectedOutput: { twice: 2 } },
+          { input: { n: 2 }, expectedOutput: { twice: 412.5 } },
+        ],
+      }),
+      'tests',
+      'TEMPER_FORGE_TEST_FAILED',
+      'other',
+      /case 2: expected \{"twice":412.5\}, got \{"twice":4\} \(at twice\)/,
+    ],
+    'a tool that throws': [
+      aRequest({ implementation: inSandbox('function execute() { throw new Error("no luck"); }') }),
+      'tests',
+      'TEMPER_FORGE_TEST_FAILED',
+      'other',
+      /no luck.*TEMPER_SANDBOX_THREW/,
+    ],
+    'a tool that never ends': [
+      aRequest({ implementation: loop, limits: { duration: '300ms' } }),
+      'tests',
+      'TEMPER_FORGE_TEST_FAILED',
+      'other',
+      /TEMPER_SANDBOX_TIMEOUT/,
+    ],
+    'a tool that returns nothing': [
+      aRequest({ implementation: inSandbox('function execute() {}') }),
+      'tests',
+      'TEMPER_FORGE_TEST_FAILED',
+      'other',
+      /TEMPER_SANDBOX_OUTPUT_INVALID/,
+    ],
+    'an output its schema refuses': [
+      aRequest({ outputSchema: { type: 'object', properties: { twice: { type: 'string' } } } }),
+      'output-schema',
+      'TEMPER_FORGE_OUTPUT_SCHEMA',
+      'other',
+      /case 1.*twice must be string/,
+    ],
+    'an output with a member its schema does not name': [
+      aRequest({ outputSchema: { type: 'object', properties: {}, additionalProperties: false } }),
+      'output-schema',
+      'TEMPER_FORGE_OUTPUT_SCHEMA',
+      'schema_extra_field',
+      /additional properties/,
+    ],
+    'a limit beyond the policy': [
+      aRequest({ limits: { duration: '50m' } }),
+      'policy',
+      'TEMPER_FORGE_CEILING',
+      'other',
+      /limits.duration/,
+    ],
+    'a host function the policy does not allow': [
+      aRequest({
+        implementation: inSandbox('async function execute(i) { return (await fetch(i.n)).status; }', {
+          allowlist: ['fetch'],
+        }),
+      }),
+      'policy',
+      'TEMPER_FORGE_CEILING',
+      'other',
+      /fetch/,
+    ],
+  };
+  for (const [name, [request, gate, code, class_, message]] of Object.entries(CASES)) {
+    it(`refuses ${name}`, async () => {
+      const context = aContext();
+      const result = await refused(request, context);
+      assert.deepEqual([result.gate, result.code, result.class], [gate, code, class_], result.message);
+      assert.match(result.message, message);
+      assert.deepEqual(context.seen.at(-1)?.type, 'forge-refused');
+      assert.deepEqual(result.gates.map((passed) => passed.passed).indexOf(false), result.gates.length - 1);
+    });
+  }
+
+  it('runs nothing of a tool whose mode the level does not permit', async () => {
+    const jobs: Job[] = [];
+    const watched: Sandbox = { run: (job) => (jobs.push(job), assert.fail('it ran')) };
+    const context = aContext({ decider: aDecider({ level: 'sandboxed' }) });
+    const result = await createForge({ sandbox: watched, clock, schemas }).check({ request: aRequest() }, context);
+    assert.ok(
+      'accepted' in result && result.gate === 'policy' && result.code === 'TEMPER_FORGE_CEILING',
+      JSON.stringify(result),
+    );
+    assert.equal(jobs.length, 0);
+  });
+  it('refuses everything where forging is off, or where the session is full', async () => {
+    const off = await refused(aRequest(), aContext({ decider: aDecider({ agent: { enabled: false } }) }));
+    assert.equal(off.code, 'TEMPER_FORGE_DISABLED');
+    const full = aContext({
+      decider: aDecider({ policy: { limits: { sessionTools: 1 } } }),
+      tools: [aTool('other', () => 1, { forged: { digest: `sha256:${'0'.repeat(64)}`, tier: 'Session' } })],
+    });
+    assert.equal((await refused(aRequest(), full)).code, 'TEMPER_FORGE_LIMIT_REACHED');
+  });
+  it('refuses the name of any tool that exists', async () => {
+    const result = await refused(aRequest(), aContext({ tools: [aTool('double', () => 1)] }));
+    assert.deepEqual([result.gate, result.code], ['shape', 'TEMPER_FORGE_NAME_TAKEN']);
+  });
+  it('asks for as many tests as the policy does', async () => {
+    const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
+    assert.match((await refused(aRequest(), aContext({ decider }))).message, /3 test cases/);
+  });
+  it('takes an empty input where there are no inputs', async () => {
+    await accepted(
+      aRequest({
+        inputSchema: { type: 'object', properties: {} },
+        implementation: inSandbox('function execute() { return { twice: 2 }; }'),
+        testCases: [{ input: {}, expectedOutput: { twice: 2 } }],
+      }),
+    );
+  });
+  it('refuses an artifact whose digest is not its own', async () => {
+    const { artifact, digest } = await accepted(aRequest());
+    const edited = { ...artifact, description: 'Triples a number.' };
+    const context = aContext();
+    const result = await forge().check({ artifact: edited as unknown as Json, digest }, context);
+    assert.ok('accepted' in result && result.code === 'TEMPER_PACKAGE_INVALID' && result.gate === 'build');
+    const same = await forge().check({ artifact: artifact as unknown as Json, digest }, context);
+    assert.ok(!('accepted' in same) && same.digest === digest);
+  });
+});
+
+describe('test gaming', () => {
+  it('keeps every expected output out of the sandbox', async () => {
+    const jobs: Job[] = [];
+    const watched: Sandbox = {
+      run: (job, host, op) => {
+        jobs.push(job);
+        return sandbox.run(job, host, op);
+      },
+    };
+    const marker = 'expected-marker-7261';
+    const request = aRequest({
+      outputSchema: {},
+      testCases: [{ input: { n: 1 }, expectedOutput: { secret: marker } }],
+    });
+    const result = await createForge({ sandbox: watched, clock, schemas }).check({ request }, aContext());
+    assert.ok('accepted' in result && result.code === 'TEMPER_FORGE_TEST_FAILED');
+    assert.equal(jobs.length, 2);
+    assert.ok(!JSON.stringify(jobs).includes(marker));
+  });
+  it('refuses a tool that answers differently from run to run', async () => {
+    let runs = 0;
+    const flaky: Sandbox = {
+      run: async (job, host, op) => {
+        const outcome = await sandbox.run(job, host, op);
+        runs += 1;
+        return outcome.ok && runs === 4 ? { ...outcome, output: { twice: 5 } } : outcome;
+      },
+    };
+    const request = aRequest({ testCases: [{ input: { n: 1 } }, { input: { n: 2 } }] });
+    const result = await createForge({ sandbox: flaky, clock, schemas, concurrency: 1 }).check({ request }, aContext());
+    assert.ok('accepted' in result && result.code === 'TEMPER_FORGE_NONDETERMINISTIC', JSON.stringify(result));
+  });
+  it('lets neither run see what the other left behind', async () => {
+    const code =
+      'let seen = 0; Array.prototype.seen = 1; globalThis.execute = () => { seen += 1; globalThis.kept = (globalThis.kept || 0) + 1; return { twice: seen + globalThis.kept }; };';
+    await accepted(
+      aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 }, expectedOutput: { twice: 2 } }] }),
+    );
+  });
+  it('gives a tool the same time and the same random numbers in every run', async () => {
+    const code =
+      'function execute() { return { twice: Date.now() + Math.random() + performance.now() + new Date().getTime() }; }';
+    const candidate = await accepted(aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 } }] }));
+    assert.equal(candidate.evidence.warnings.length, 2);
+  });
+  it('tells the judge of a tool that holds the texts of its tests', async () => {
+    const code =
+      'function execute(input) { return { out: input.text === "a telling text" ? "the answer to it" : "" }; }';
+    const candidate = await accepted(
+      aRequest({
+        inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+        outputSchema: {},
+        implementation: inSandbox(code),
+        testCases: [{ input: { text: 'a telling text' }, expectedOutput: { out: 'the answer to it' } }],
+      }),
+    );
+    assert.ok(candidate.evidence.warnings.some((warning) => warning.includes('recognise its tests')));
+  });
+  it('runs no further case once one had to be killed', async () => {
+    const request = aRequest({
+      implementation: inSandbox('function execute() { for (;;) {} }'),
+      limits: { duration: '200ms' },
+      testCases: Array.from({ length: 20 }, (_, n) => ({ input: { n }, expectedOutput: { twice: n } })),
+    });
+    const result = await refused(request);
+    assert.ok((result.evidence?.tests.length ?? 0) <= 4, String(result.evidence?.tests.length));
+  });
+});
+
+describe('composed tools', () => {
+  const rows = aTool('rows', () => ({ rows: [{ v: 1 }, { v: 2 }], count: 2 }));
+  const sum = aTool('sum', ({ rows: list }) => ({
+    total: (list as { v: number }[]).reduce((all, { v }) => all + v, 0),
+  }));
+  const send = aTool('send', () => assert.fail('it was really called'), {
+    sideEffects: true,
+    inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+    outputSchema: { type: 'object', required: ['id'] },
+  });
+  const chain = (steps: JsonObject[], test: JsonObject = { expectedOutput: { total: 3 } }): JsonObject => ({
+    name: 'chained',
+    description: 'A chain.',
+    inputSchema: { type: 'object', properties: { a: { type: 'number' } } },
+    implementation: { mode: 'compose', steps },
+    testCases: [{ input: { a: 1 }, ...test }],
+  });
+  const READ = { name: 'read', tool: 'rows', inputMapping: {} };
+  const ADD = { name: 'add', tool: 'sum', inputMapping: { rows: '$steps.read.rows' } };
+
+  it('really calls tools without side effects in tests, through the invoker', async () => {
+    const { artifact } = await accepted(chain([READ, ADD]), aContext({ tools: [rows, sum] }));
+    assert.equal(artifact.implementation.mode, 'Compose');
+  });
+  it('pins forged tools by their digest', async () => {
+    const digest = `sha256:${'a'.repeat(64)}` as const;
+    const pinned = aTool('sum', () => ({ total: 3 }), { forged: { digest, tier: 'Session' } });
+    const { artifact } = await accepted(chain([READ, ADD]), aContext({ tools: [rows, pinned] }));
+    assert.equal(artifact.implementation.steps?.[1]?.tool, `sum@${digest}`);
+  });
+  it('skips a step whose condition does not hold, with null for its output', async () => {
+    const skipped = { ...ADD, condition: '$prev.count > 2' };
+    const give = { name: 'give', tool: 'give', inputMapping: { a: '$steps.add', b: '$prev' } };
+    const show = aTool('give', (input) => input);
+    await accepted(
+      chain([READ, skipped, give], { expectedOutput: { a: null, b: null } }),
+      aContext({ tools: [rows, sum, show] }),
+    );
+  });
+  const WRONG: Record<string, [steps: JsonObject[], message: RegExp]> = {
+    'an unknown tool': [[{ ...READ, tool: 'row' }], /step "read": no tool is named "row"; did you mean rows/],
+    'a tool that calls itself': [[{ ...READ, tool: 'chained' }], /cannot call itself/],
+    'a tool that forges': [[{ ...READ, tool: 'forge_tool' }], /cannot forge/],
+    'a reference to a later step': [
+      [{ ...READ, inputMapping: { x: '$steps.add' } }, ADD],
+      /\$steps\.add is no earlier step/,
+    ],
+    'a reference to an unknown step inside a text': [
+      [READ, { ...ADD, inputMapping: { q: 'see $steps.reed.rows' } }],
+      /\$steps\.reed is no earlier step \(earlier steps: read\)/,
+    ],
+    'a previous step before the first': [[{ ...READ, inputMapping: { x: '$prev' } }], /\$prev has nothing/],
+    'a condition that does not parse': [[{ ...READ, condition: '$input.a = 1' }], /condition.*expected/],
+    'a condition that refers to nothing': [[{ ...READ, condition: '$steps.x > 1' }], /no earlier step/],
+    'a digest that is not the tool’s': [[{ ...READ, tool: `rows@sha256:${'b'.repeat(64)}` }], /not the version/],
+    'a tool with side effects without a fixture': [
+      [{ name: 'tell', tool: 'send', inputMapping: { text: 'hi' } }],
+      /"fixtures":\[\{"tool":"send","output":…\}\]/,
+    ],
+  };
+  for (const [name, [steps, message]] of Object.entries(WRONG)) {
+    it(`refuses ${name}`, async () => {
+      const result = await refused(chain(steps), aContext({ tools: [rows, sum, send] }));
+      assert.deepEqual([result.gate, result.code], ['static', 'TEMPER_FORGE_COMPOSE'], result.message);
+      assert.match(result.message, message);
+    });
+  }
+  it('refuses two steps of one name, and more than twenty', async () => {
+    assert.match((await refused(chain([READ, READ]), aContext({ tools: [rows] }))).message, /two steps/);
+    const many = Array.from({ length: 21 }, (_, n) => ({ ...READ, name: `s${n}` }));
+    assert.match((await refused(chain(many), aContext({ tools: [rows] }))).message, /1 to 20 steps/);
+  });
+  it('refuses a tool its agent may not call', async () => {
+    const context = aContext({ tools: [rows, sum], decider: aDecider({ tools: ['rows'] }) });
+    assert.match((await refused(chain([READ, ADD]), context)).message, /"sum" is not permitted/);
+  });
+  const TELL = { name: 'tell', tool: 'send', inputMapping: { text: 'n is $input.a' } };
+  it('answers from fixtures, and holds them and the arguments against the schemas of the tool', async () => {
+    const context = () => aContext({ tools: [send] });
+    const fixture = { tool: 'send', output: { id: 7 } };
+    await accepted(chain([TELL], { fixtures: [fixture], expectedOutput: { id: 7 } }), context());
+    const misfit = await refused(chain([TELL], { fixtures: [{ ...fixture, output: {} }] }), context());
+    assert.match(misfit.message, /the fixture: .*id/);
+    const wrong = await refused(chain([{ ...TELL, inputMapping: { text: 5 } }], { fixtures: [fixture] }), context());
+    assert.match(wrong.message, /Step "tell" \(tool: "send"\) failed: its arguments: text must be string/);
+  });
+  it('asks for the fixture of a conditional step only when it is met', async () => {
+    const context = () => aContext({ tools: [rows, send] });
+    const give = { name: 'last', tool: 'rows', inputMapping: {} };
+    await accepted(chain([{ ...TELL, condition: '$input.a > 1' }, give], {}), context());
+    const met = await refused(chain([{ ...TELL, condition: '$input.a > 0' }, give], {}), context());
+    assert.deepEqual([met.gate, met.code], ['tests', 'TEMPER_FORGE_COMPOSE']);
+    assert.match(met.message, /\{"tool":"send","input":\{"text":"n is 1"\},"output":…\}/);
+  });
+  it('uses several fixtures of one tool in their order, and one that names its input first', async () => {
+    const steps = [1, 2, 3].map((n) => ({ ...TELL, name: `s${n}`, inputMapping: { text: `${n}` } }));
+    const show = {
+      name: 'show',
+      tool: 'give',
+      inputMapping: { all: ['$steps.s1.id', '$steps.s2.id', '$steps.s3.id'] },
+    };
+    const fixtures = [
+      { tool: 'send', output: { id: 'first' } },
+      { tool: 'send', input: { text: '2' }, output: { id: 'named' } },
+      { tool: 'send', output: { id: 'second' } },
+    ];
+    const test = { fixtures, expectedOutput: { all: ['first', 'named', 'second'] } };
+    await accepted(chain([...steps, show], test), aContext({ tools: [send, aTool('give', (input) => input)] }));
+  });
+  it('ends at the first failure and names the step', async () => {
+    const bad = aTool('sum', () => assert.fail('not reached'));
+    const failing: Tool = aTool('rows', () => ({}));
+    const context = aContext({ tools: [failing, bad] });
+    context.invoke = async (tool) => ({
+      ok: false,
+      tool,
+      error: { code: 'TEMPER_POLICY_DENIED', message: 'no' },
+      milliseconds: 0,
+    });
+    assert.match((await refused(chain([READ, ADD]), context)).message, /Step "read" \(tool: "rows"\) failed: no/);
+  });
+});
+
+describe('forged tools', () => {
+  const deps = () => ({ sandbox, clock, schemas, hostCalls: () => noHost, describe: () => undefined });
+  it('answer as they did in their tests', async () => {
+    const { artifact, digest } = await accepted(aRequest());
+    const tool = createForgedTool(artifact, digest, 'Session', deps());
+    const { view, op } = aContext();
+    assert.deepEqual(await tool.call({ n: 21 }, aCall(view, op)), { twice: 42 });
+    assert.deepEqual(tool.descriptor.forged, { digest, tier: 'Session' });
+    assert.deepEqual(
+      [tool.descriptor.sideEffects, tool.descriptor.action, tool.descriptor.locality],
+      [false, 'code:read', 'Local'],
+    );
+  });
+  it('fail a call whose output breaks the schema', async () => {
+    const code = 'function execute(input) { return { twice: input.n > 100 ? "many" : input.n * 2 }; }';
+    const { artifact, digest } = await accepted(aRequest({ implementation: inSandbox(code) }));
+    const tool = createForgedTool(artifact, digest, 'Session', deps());
+    const { view, op } = aContext();
+    await assert.rejects(tool.call({ n: 101 }, aCall(view, op)), { code: 'TEMPER_TOOL_OUTPUT_INVALID' });
+  });
+  it('are not made from an artifact with another digest', async () => {
+    const { artifact, digest } = await accepted(aRequest());
+    const edited = { ...artifact, description: 'other' };
+    assert.throws(() => createForgedTool(edited, digest, 'Session', deps()), { code: 'TEMPER_PACKAGE_INVALID' });
+  });
+  it('count as having side effects while that of their steps is unknown', async () => {
+    const steps = [{ name: 'read', tool: 'rows', inputMapping: {} }];
+    const request = {
+      name: 'chained',
+      description: 'x',
+      steps,
+      inputSchema: { type: 'object', properties: { a: {} } },
+      testCases: [{ input: { a: 1 } }],
+    };
+    const rows = aTool('rows', () => 1);
+    const { artifact, digest } = await accepted(request, aContext({ tools: [rows] }));
+    assert.equal(createForgedTool(artifact, digest, 'Session', deps()).descriptor.sideEffects, true);
+    const knowing = { ...deps(), describe: () => rows.descriptor };
+    assert.equal(createForgedTool(artifact, digest, 'Session', knowing).descriptor.sideEffects, false);
+  });
+});
