@@ -403,6 +403,32 @@ describe('a message that is withdrawn', () => {
     assert.deepEqual(resultsIn(messages), ['[Tool execution was interrupted or lost]', '"kept"']);
   });
 
+  it('at any event leaves a history that holds every result that was reported', async () => {
+    const script = [calls(['f', { n: 1 }, 'a'], ['f', { n: 2 }, 'b']), calls(['f', { n: 3 }, 'a']), says('done')];
+    const tools = { f: async (input: unknown) => `output of ${JSON.stringify(input)}` };
+    for (let moment = 1, ended = false; !ended; moment += 1) {
+      const stop = new AbortController();
+      const first = scriptedLoop(script, tools);
+      let seen = 0;
+      const onEvent = (): void => {
+        seen += 1;
+        if (seen === moment) stop.abort();
+      };
+      const failure: unknown = await first
+        .send('go', { signal: stop.signal, onEvent })
+        .catch((error: unknown) => error);
+      ended = seen < moment;
+      assert.ok(ended || !(failure instanceof Error) || isTemperError(failure, 'TEMPER_CANCELLED'), `event ${moment}`);
+      const reported = first.events.filter((event) => event.type === 'tool-result' && event.ok).length;
+      const second = scriptedLoop([says('after')], {}, { records: first.records });
+      assert.equal((await second.send('and now?')).reply, 'after');
+      const messages = second.model.requests[0]?.messages ?? [];
+      assert.deepEqual(messages, repairHistory(messages), `event ${moment}`);
+      const kept = resultsIn(messages).filter((text) => text.startsWith('"output')).length;
+      assert.ok(kept >= reported, `${kept} results kept of ${reported} reported at event ${moment}`);
+    }
+  });
+
   it('ends at its deadline although neither model nor tool listens', async () => {
     const silent = scriptedLoop([
       async function* () {
