@@ -6,14 +6,15 @@ import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import { admitImports } from '../tempering/imports.ts';
-import type { CallerContext, ToolDescriptor, ToolResult } from '../tools/contract.ts';
+import type { CallerContext, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/schemas.ts';
-import { createAgentModel } from './agent-model.ts';
+import { createAgentModel, withRealModels } from './agent-model.ts';
 import { Background } from './background.ts';
 import { createDeciders } from './deciders.ts';
 import { LoopGuards } from './loop-guards.ts';
+import { meteredModel } from './metered-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { Rise } from './rise.ts';
 import { createTempering } from './tempering.ts';
@@ -42,10 +43,46 @@ export interface Engine {
 }
 
 /**
- * Wires one agent to the place it runs in; decides nothing itself. Throws TEMPER_POLICY_DENIED when the policy does not allow
+ * One agent, wired to the place it runs in. Nothing is decided here. Throws TEMPER_POLICY_DENIED when the policy does not allow
  * the agent's model.
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
+  const { forge, tempering, rise, invoker, loop, background, guards, speaker } = wire(ports, agent, events);
+  const { name, namespace } = agent;
+  const newMessage = (): string => ports.ids.next('message');
+  const callerIn = (session: string, rootMessage: string): CallerContext => ({
+    agent: name,
+    namespace,
+    session,
+    rootMessage,
+    stack: [],
+  });
+  return {
+    handle: (message, op) =>
+      guards.during(newMessage(), (rootMessage) => loop.handle({ ...message, rootMessage }, speaker, events, op)),
+    invoke: (tool, input, session, op) =>
+      guards.during(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
+    demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
+    async admitImports(session, op) {
+      const caller = callerIn(session, newMessage());
+      const invoke: NestedCall = (tool, input, inner) =>
+        invoker.invoke(tool, input, { ...caller, stack: ['forge_tool'] }, inner);
+      await admitImports(ports.records, { agent: name, namespace }, (request) =>
+        forge.admit(request, caller, invoke, op),
+      );
+    },
+    async closeSession(session) {
+      await ports.registry.closeSession(session);
+      await loop.closeSession(session);
+    },
+    resume: () => rise.resume(),
+    settled: () => background.settled(),
+    stop: () => background.stop(),
+  };
+}
+
+function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
+  const agent = withRealModels(given, ports.models);
   const taint = createTaintMarks();
   const deciders = createDeciders(agent, ports.workspace);
   const agentModel = createAgentModel(agent, ports.models, deciders(false));
@@ -56,6 +93,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     agent,
     agentModel,
     events,
+    examiner: meteredModel(ports),
     schemas: createSchemaCompiler(),
     decider: (caller: Pick<CallerContext, 'session'>) => deciders(taint.has(caller.session)),
     view: (caller) => views(caller),
@@ -74,41 +112,8 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
   });
   const { costOf, contextTokens } = ports.models;
   const loop = createAgentLoop({ ...ports, model: agentModel.model, costOf, contextTokens, invoker, taint });
-  const speaker = { ...agent, spec: agentModel.spec, policyName: agent.policy.name, level: deciders(false).level };
-  const callerIn = (session: string, rootMessage: string): CallerContext => ({
-    agent: agent.name,
-    namespace: agent.namespace,
-    session,
-    rootMessage,
-    stack: [],
-  });
-  return {
-    handle: (message, op) =>
-      guards.during(ports.ids.next('message'), (rootMessage) =>
-        loop.handle({ ...message, rootMessage }, speaker, events, op),
-      ),
-    invoke: (tool, input, session, op) =>
-      guards.during(ports.ids.next('message'), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
-    demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
-    async admitImports(session, op) {
-      const caller = callerIn(session, ports.ids.next('message'));
-      await admitImports(ports.records, { agent: agent.name, namespace: agent.namespace }, (request) =>
-        forge.admit(
-          request,
-          caller,
-          (tool, input, inner) => invoker.invoke(tool, input, { ...caller, stack: ['forge_tool'] }, inner),
-          op,
-        ),
-      );
-    },
-    async closeSession(session) {
-      await ports.registry.closeSession(session);
-      await loop.closeSession(session);
-    },
-    resume: () => rise.resume(),
-    settled: () => background.settled(),
-    stop: () => background.stop(),
-  };
+  const speaker = { ...agent, policyName: agent.policy.name, level: deciders(false).level };
+  return { forge, tempering, rise, invoker, loop, background, guards, speaker };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

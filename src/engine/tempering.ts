@@ -29,7 +29,7 @@ export function createTempering(
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
   const verifier = verifierOf(workshop, builtIn);
-  const panel = createPanel({ model: ports.models.model, reviewers: agentModel.reviewers, clock, nonce });
+  const panel = createPanel({ model: workshop.examiner, reviewers: agentModel.reviewers, clock, nonce });
   const promotion = createPromotion({
     ...ports,
     verifier,

@@ -7,6 +7,7 @@ import type { ForgedToolDeps } from '../forge/forged-tool.ts';
 import type { ForgeResult, SessionTools } from '../forge/types.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
+import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
 import { createJudge } from '../tempering/judge.ts';
@@ -28,6 +29,8 @@ export interface Workshop {
   ports: EnginePorts;
   agent: EngineAgent;
   agentModel: AgentModel;
+  /** What judges and reviewers speak through; charged to the agent. */
+  examiner: Model;
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: Session) => Decider;
@@ -66,7 +69,7 @@ export function forging(workshop: Workshop): Forging {
   const sessionTools = sessionToolsOf(workshop);
   const forge = createForge({ sandbox, clock, schemas });
   const judge = createJudge({
-    model: ports.models.model,
+    model: workshop.examiner,
     judgeModel: agentModel.judge,
     clock,
     nonce: () => ids.next('nonce'),

@@ -13,7 +13,7 @@ export function timeNowTool(clock: Clock): Tool {
         required: ['utc', 'epochMilliseconds'],
         additionalProperties: false,
       },
-      category: 'other',
+      category: 'code_execution',
       action: 'code:read',
       sideEffects: false,
       locality: 'Local',

@@ -7,7 +7,7 @@ import { createDecider } from '../../policy/decider.ts';
 import type { ExplainedDecision, PolicySnapshot } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { PATTERN_RULES } from '../pattern-rules.ts';
+import { PATTERN_RULES } from '../../policy/pattern-rules.ts';
 import { type PolicyQuestion, requestOf, usage } from '../policy-question.ts';
 
 export interface PolicyExplainOptions extends PolicyQuestion {

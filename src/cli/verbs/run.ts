@@ -12,7 +12,7 @@ import { openStandalone, type Standalone } from '../../standalone/standalone.ts'
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { openModelSource } from '../model-source.ts';
-import { PATTERN_RULES } from '../pattern-rules.ts';
+import { PATTERN_RULES } from '../../policy/pattern-rules.ts';
 import { painter, Transcript } from '../transcript.ts';
 import { problemBlock } from './validate.ts';
 

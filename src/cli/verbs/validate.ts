@@ -3,7 +3,7 @@ import { type LoadedManifests, type ManifestProblem, loadManifests } from '../..
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/escape.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { PATTERN_RULES } from '../pattern-rules.ts';
+import { PATTERN_RULES } from '../../policy/pattern-rules.ts';
 
 export interface ValidateOptions {
   paths: string[];
