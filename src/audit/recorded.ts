@@ -74,10 +74,8 @@ async function readChain(store: RecordStore, known: Checkpoint | undefined): Pro
   // The checkpoint first: a writer may add a record between the two reads, and never takes one away.
   const head = await readHead(store);
   const lines = await store.read(LOG);
-  for (const checkpoint of [head, known]) {
-    const problem = verifyChain(lines, checkpoint);
-    if (problem !== undefined) throw brokenChain(problem);
-  }
+  const problem = verifyChain(lines, head) ?? (known === undefined ? undefined : verifyChain(lines, known));
+  if (problem !== undefined) throw brokenChain(problem);
   return lines as unknown as ChainedRecord[];
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { openAudit } from '../audit/recorded.ts';
+import type { Refused } from '../forge/types.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { fileRecords } from '../lib/file-records.ts';
 import type { JsonObject } from '../lib/json.ts';
@@ -407,6 +408,30 @@ describe('refused attempts', () => {
     assert.equal(kept[99]?.tool, 'bad\\n100');
     assert.equal(kept[0]?.message, 'uses eval\\u{202e}');
     assert.deepEqual(await registry.rejected('writer', 'team-a'), []);
+  });
+});
+
+it('forging is counted by class, and a name that was repaired is no terminal rejection', async () => {
+  const registry = await aRegistry();
+  const refused = (name: string, kind: Refused['class']): Refused => ({
+    accepted: false,
+    name,
+    gate: 'tests',
+    code: 'TEMPER_FORGE_TEST_FAILED',
+    class: kind,
+    message: '',
+    details: {},
+    gates: [],
+  });
+  await registry.keepRejected(refused('double', 'shape_check'), aCaller());
+  await registry.keepRejected(refused('double', 'other'), aCaller());
+  await registry.keepRejected(refused('never', 'other'), aCaller());
+  await registry.keepRejected(refused('theirs', 'other'), aCaller({ agent: 'writer' }));
+  await registry.register(anAcceptance(), aCaller());
+  assert.deepEqual(await registry.telemetry('analyst'), {
+    rejections: { shape_check: 1, other: 2 },
+    uniqueApproved: 1,
+    uniqueTerminalRejections: 1,
   });
 });
 

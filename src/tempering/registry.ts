@@ -6,6 +6,7 @@ import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { RecordStore } from '../lib/records.ts';
 import { type ActivationLedger, demotionKey, demotionOf, foldActivations } from './activation.ts';
+import { type ForgeTelemetry, forgeTelemetry } from './forge-telemetry.ts';
 import { candidatesFor, type PromotionOrder, promotedTool, sessionTool } from './registered-tool.ts';
 import { createRejectedAttempts, type RejectedAttempt, type RejectedAttempts } from './rejected.ts';
 import { assertRoom, isVisible, TIERS, type ToolLimits } from './scopes.ts';
@@ -44,6 +45,7 @@ export interface Registry extends SessionTools {
   statistics(digest: Digest, namespace: string): Promise<ToolStatistics>;
   recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
   rejected(agent: string, namespace: string): Promise<RejectedAttempt[]>;
+  telemetry(agent: string): Promise<ForgeTelemetry>;
   /** Removes the session tools of exactly this session, their uses and inputs with them. */
   closeSession(session: string): Promise<void>;
   /** Told after each change; the answer ends it. */
@@ -194,6 +196,10 @@ class StoredRegistry implements Registry {
 
   rejected(agent: string, namespace: string): Promise<RejectedAttempt[]> {
     return this.#rejected.list(agent, namespace);
+  }
+
+  async telemetry(agent: string): Promise<ForgeTelemetry> {
+    return forgeTelemetry(await this.#deps.audit.records(), agent);
   }
 
   closeSession(session: string): Promise<void> {
