@@ -193,10 +193,6 @@ export const ERROR_CODES = {
     meaning: 'The record of the tool does not meet the rule for the next tier.',
     fix: 'The message lists what is missing.',
   },
-  TEMPER_PROMOTION_REFUSED: {
-    meaning: 'Verification or the panel refused the promotion.',
-    fix: 'The message has the reasons; the next try waits for the cool-down.',
-  },
   TEMPER_PACKAGE_INVALID: {
     meaning: 'The package is malformed, redacted, or its digest does not match its content.',
     fix: 'Export it again with its source.',

@@ -35,12 +35,12 @@ type Machine = readonly number[];
 
 /** A word is its segments, each closed by END. State 2·p stands before token p; 2·p+1 stands inside a segment that `**` swallows. */
 function compile(pattern: Pattern): Machine {
-  return pattern.segments.flatMap(tokensOf);
+  return pattern.segments.flatMap((segment) => tokensOf(segment, pattern.kind === 'path'));
 }
 
-function tokensOf(segment: Segment): number[] {
+function tokensOf(segment: Segment, rooted: boolean): number[] {
   if (segment === '**') return [GLOB];
-  if (segment.length === 1 && segment[0] === ROOT) return [ROOT_SYMBOL, END];
+  if (rooted && segment.length === 1 && segment[0] === ROOT) return [ROOT_SYMBOL, END];
   const tokens: number[] = [];
   segment.forEach((piece, index) => {
     if (index > 0) tokens.push(STAR);

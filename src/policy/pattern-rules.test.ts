@@ -50,7 +50,7 @@ describe('the pattern rules of manifests', () => {
 
   it('tell a pattern from no pattern, with the place', () => {
     assert.equal(PATTERN_RULES.flaw('*.example.com', 'host'), undefined);
-    assert.match(PATTERN_RULES.flaw('a.*.b', 'host') ?? '', /"a\.\*\.b".*character/);
+    assert.match(PATTERN_RULES.flaw('a.*.b', 'host') ?? '', /^character 3: /);
     assert.equal(PATTERN_RULES.covers(['**.example.com'], '*.example.com', 'host'), true);
     assert.equal(PATTERN_RULES.covers(['*.example.com'], '**.example.com', 'host'), false);
   });

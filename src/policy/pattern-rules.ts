@@ -19,6 +19,6 @@ function patternFlaw(text: string, kind: PatternKind): string | undefined {
     return undefined;
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_PATTERN_INVALID')) throw error;
-    return error.message;
+    return `character ${error.details.position as number}: ${error.details.why as string}`;
   }
 }

@@ -1,5 +1,6 @@
 import { recordMemory } from '../agent/memory.ts';
 import { recordSessionStore, type RecordSessionStore } from '../agent/session-store.ts';
+import { DEFAULT_LEVELS } from '../api/v1alpha1/actions.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { parseDuration } from '../api/quantities.ts';
@@ -26,8 +27,6 @@ import { accountsOf } from './quotas.ts';
 /** A session nobody used for so long is closed, its tools with it. */
 const IDLE_MILLISECONDS = 3_600_000;
 const DEFAULT_NAMESPACE = 'default';
-/** Where a policy gives no initial level: the lowest. */
-const DEFAULT_LEVEL = 'sandboxed';
 
 export interface StandaloneOptions {
   /** Absolute folder the state is kept in. */
@@ -113,7 +112,7 @@ function engineAgent({ agent, policy }: StandaloneOptions): EngineAgent {
     namespace: agent.metadata.namespace ?? DEFAULT_NAMESPACE,
     spec: agent.spec,
     policy: { name: policy.metadata.name, spec: policy.spec },
-    level: policy.spec.level?.initial ?? DEFAULT_LEVEL,
+    level: policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
   };
 }
 

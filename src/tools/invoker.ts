@@ -1,5 +1,6 @@
 import type { Audit } from '../audit/port.ts';
 import { digestOf } from '../lib/canonical.ts';
+import { closestName } from '../lib/closest.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
@@ -9,7 +10,6 @@ import type { Ledger } from '../ledger/port.ts';
 import type { Decider } from '../policy/types.ts';
 import type { Approvals } from './approvals.ts';
 import { authorize, denied, toolRequest } from './authorize.ts';
-import { closestNames } from './closest.ts';
 import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
 import type { EventSink } from './events.ts';
 import type { LoopGuard } from './loop-guard.ts';
@@ -164,14 +164,9 @@ function notFound(name: string, pinned: string | undefined, view: ToolView): Tem
       `the version of "${shown}" this step was made with is no longer active; forge the tool again`,
     );
   }
-  const near = closestNames(
-    name,
-    view.list().map((descriptor) => descriptor.name),
-  );
-  const hint =
-    near.length > 0
-      ? `did you mean ${near.map((found) => `"${found}"`).join(', ')}?`
-      : 'use a listed tool or forge one';
+  const known = view.list().map((descriptor) => descriptor.name);
+  const near = closestName(name, known);
+  const hint = near === undefined ? 'use a listed tool or forge one' : `did you mean "${near}"?`;
   return new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${shown}"; ${hint}`);
 }
 

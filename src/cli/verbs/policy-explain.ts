@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
+import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -44,9 +45,6 @@ export async function policyExplain(
   }
 }
 
-/** Where a policy gives no initial level. */
-const LOWEST_LEVEL = 'sandboxed';
-
 async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<PolicySnapshot> {
   const paths = options.paths.map((path) => resolve(cwd, path));
   const loaded = await loadManifests(paths, { patterns: PATTERN_RULES });
@@ -55,7 +53,7 @@ async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<P
   return {
     agent: { name: agent.metadata.name, namespace: namespaceOf(agent), spec: agent.spec },
     policy: { name: policy.metadata.name, spec: policy.spec },
-    level: options.level ?? policy.spec.level?.initial ?? LOWEST_LEVEL,
+    level: options.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
     tainted: options.tainted === true,
     workspace: '/workspace',
   };

@@ -1,6 +1,6 @@
+import { closestName } from '../../lib/closest.ts';
 import { printable } from '../../lib/escape.ts';
 import type { Decider } from '../../policy/types.ts';
-import { closestNames } from '../../tools/closest.ts';
 import { toolRequest } from '../../tools/authorize.ts';
 import type { ToolDescriptor, ToolView } from '../../tools/contract.ts';
 import type { OpenArtifact } from '../open-artifact.ts';
@@ -31,8 +31,8 @@ export function checkSteps(open: OpenArtifact, world: ComposeWorld): Violation[]
 
 function unknownTool(name: string, view: ToolView): string {
   const known = view.list().map((tool) => tool.name);
-  const near = closestNames(name, known);
-  const hint = near.length > 0 ? `did you mean ${near.join(', ')}?` : 'use a listed tool, or forge that one first';
+  const near = closestName(name, known);
+  const hint = near !== undefined ? `did you mean ${near}?` : 'use a listed tool, or forge that one first';
   return `no tool is named "${printable(name, 64)}"; ${hint}`;
 }
 
