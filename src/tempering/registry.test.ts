@@ -384,6 +384,23 @@ describe('closing a session', () => {
   });
 });
 
+describe('a session that was closed', () => {
+  it('gives its tools to nobody, even when their files come back and its id is used again', async () => {
+    const records = memoryRecords();
+    const registry = await aRegistry(records);
+    await registry.register(anAcceptance(), aCaller());
+    const kept = await Promise.all(['tools', 'evidence'].map((part) => records.list(`sessions/s-1/${part}`)));
+    await registry.closeSession('s-1');
+    await registry.register(anAcceptance(anArtifact('triple')), aCaller());
+    for (const [index, part] of ['tools', 'evidence'].entries()) {
+      for (const { name, value } of kept[index] ?? []) await records.put(`sessions/s-1/${part}`, name, value);
+    }
+    const again = await aRegistry(records);
+    assert.deepEqual(names(again.resolve('analyst', 'team-a', 's-1')), ['triple:Session']);
+    assert.match(again.get(anAcceptance().digest)?.inactiveReason ?? '', /no acceptance/);
+  });
+});
+
 describe('refused attempts', () => {
   it('are kept with their class, the last hundred, printable', async () => {
     const registry = await aRegistry();
