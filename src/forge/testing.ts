@@ -1,5 +1,6 @@
 /** What the tests of forging share: a policy to forge under, tools to build on, a place where accepted tools go. */
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -12,6 +13,9 @@ import type { CallContext, NestedCall, Tool, ToolDescriptor, ToolView } from '..
 import type { AgentEvent } from '../tools/events.ts';
 import { createToolView } from '../tools/view.ts';
 import type { ForgeContext } from './forge.ts';
+import { buildArtifact } from './gates/build.ts';
+import { repairRequest } from './gates/repair.ts';
+import { checkShape } from './gates/shape.ts';
 import type { Accepted, Candidate, ForgeCaller, Judge, Refused, SessionTools } from './types.ts';
 
 export function anOp(milliseconds = 60_000): Op {
@@ -122,6 +126,13 @@ export function aRequest(changes: JsonObject = {}): JsonObject {
     ],
     ...changes,
   };
+}
+
+/** The artifact a well-formed request becomes under generous ceilings. */
+export function artifactOf(request: object): ToolArtifact {
+  const shape = checkShape(repairRequest(request as JsonObject).request, 1);
+  if (!('request' in shape)) throw new TypeError(JSON.stringify(shape.violations));
+  return buildArtifact(shape.request, { ...aDecider().ceilings }, createToolView());
 }
 
 /** Keeps what is registered, and what was refused. */
