@@ -114,7 +114,7 @@ class Session {
       this.#settle(outcome, true);
       return;
     }
-    const message = printable(frame.message, MAX_MESSAGE);
+    const message = printable(frame.message, MAX_MESSAGE).slice(0, MAX_MESSAGE);
     this.#settle({ ok: false, code: frame.code, message, usage: frame.usage }, ORDINARY.has(frame.code));
   }
 
@@ -138,7 +138,7 @@ class Session {
   }
 
   async #callHost(call: number, api: 'fetch' | 'fs.readFile', input: string): Promise<void> {
-    const { runner, job, host, op } = this.#parts;
+    const { runner, job, host, op, number } = this.#parts;
     this.#calls += 1;
     this.#bytes += input.length;
     if (!job.apis.includes(api) || call !== this.#calls || this.#overBudget()) {
@@ -151,13 +151,13 @@ class Session {
         deadline: Math.min(op.deadline, this.#begin + job.limits.durationMilliseconds),
         key: `${op.key}/${call}`,
       });
-      if (!this.#settled) runner.send({ type: 'answer', call, ok: true, value: JSON.stringify(value) });
+      if (!this.#settled) runner.send({ type: 'answer', job: number, call, ok: true, value: JSON.stringify(value) });
     } catch (error) {
       if (this.#settled) return;
       const [code, message] = isTemperError(error)
         ? [error.code, messageOf(error)]
         : (['TEMPER_INTERNAL', 'the host could not answer'] as const);
-      runner.send({ type: 'answer', call, ok: false, code, message: printable(message, MAX_MESSAGE) });
+      runner.send({ type: 'answer', job: number, call, ok: false, code, message: printable(message, MAX_MESSAGE) });
     }
   }
 

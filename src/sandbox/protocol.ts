@@ -39,16 +39,11 @@ export interface RunFrame {
   hostBytes: number;
 }
 
-export type AnswerFrame =
-  /** `value` is JSON text. */
-  | { type: 'answer'; call: number; ok: true; value: string }
-  | {
-      type: 'answer';
-      call: number;
-      ok: false;
-      code: string;
-      message: string;
-    };
+/** May reach the runner after the job it belongs to: the two sides speak at the same time. */
+export type AnswerFrame = { type: 'answer'; job: number; call: number } & (
+  | { ok: true /** JSON text. */; value: string }
+  | { ok: false; code: string; message: string }
+);
 
 export interface RunnerUsage {
   milliseconds: number;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../lib/clock.ts';
 import { hasErrno, isTemperError, TemperError } from '../lib/errors.ts';
 import type { HostCalls, SandboxFailure } from './port.ts';
@@ -83,6 +84,7 @@ describe('the supervisor', () => {
   });
 
   it('answers the next call when a runner is killed in the middle of one', async () => {
+    let killed: readonly number[] = [];
     const stuck = run(
       'async function execute() { return fs.readFile("x"); }',
       { apis: ['fs.readFile'] },
@@ -95,6 +97,7 @@ describe('the supervisor', () => {
     );
     const outcome = await stuck;
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_CRASHED');
+    while (sandbox.processes.some((pid) => killed.includes(pid))) await setTimeout(10);
     assert.ok((await run('function execute() { return 1; }')).ok);
   });
 
@@ -132,6 +135,19 @@ describe('the supervisor', () => {
     const source = 'async function execute() { return fs.readFile("x"); }';
     const outcome = await run(source, { apis: ['fs.readFile'], limits: { durationMilliseconds: 200 } }, silent);
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
+  });
+
+  it('does not mistake an answer to a job that is over for one to the next', async () => {
+    const source = (own: string) =>
+      `async function execute() { for (let i = 0; i < 3; i += 1) fetch('${own}'); return 1; }`;
+    for (let times = 0; times < 20; times += 1) {
+      assert.ok((await run(source(`https://x.test/${times}`), { apis: ['fetch'] })).ok);
+      const outcome = await run('async function execute() { return (await fetch("https://y.test/")).json(); }', {
+        apis: ['fetch'],
+      });
+      assert.ok(outcome.ok, JSON.stringify(outcome));
+      assert.equal((outcome.output as { url: string }).url, 'https://y.test/');
+    }
   });
 
   it('passes on the code and message of a host failure, and of nothing else', async () => {

@@ -34,6 +34,8 @@ const CALLS_PER_RUNNER = 100;
 const CALLS_BEFORE_RELIEF = 75;
 /** Starts that may fail one after the other before waiting jobs are told so. */
 const FAILED_STARTS = 3;
+/** Bytes that an idle runner may hold: twice what it begins with. */
+const SWOLLEN = 104_857_600;
 /** A runner that takes longer than this many milliseconds to be ready, at its start or after a job, is killed. */
 const READY_WITHIN = 10_000;
 
@@ -227,7 +229,14 @@ class Pool implements Supervisor {
   #becomeReady(member: Member): void {
     clearTimeout(member.watchdog);
     if (member.state === 'starting') this.#failedStarts = 0;
-    this.#rest(member);
+    if (this.#isSwollen(member)) member.runner.kill('it is replaced');
+    else this.#rest(member);
+  }
+
+  /** What an earlier job left behind must not count against the next one. */
+  #isSwollen({ runner }: Member): boolean {
+    const held = runner.pid === undefined ? undefined : this.#resident(runner.pid);
+    return typeof held === 'number' && held > SWOLLEN;
   }
 
   /** Hands the runner to who waits longest, or lets it rest at the end of the line. */

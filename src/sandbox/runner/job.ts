@@ -46,7 +46,7 @@ export function runJob(environment: Environment, frame: RunFrame): DoneFrame | u
     if (verdict !== undefined) return done(verdict);
     const answer = readFrame();
     if (answer === undefined) return undefined;
-    if (answer.type !== 'answer') continue;
+    if (answer.type !== 'answer' || answer.job !== frame.job) continue;
     tally.waiting -= 1;
     const text = answer.ok ? answer.value : JSON.stringify({ code: answer.code, message: answer.message });
     tally.bytes += Buffer.byteLength(text);

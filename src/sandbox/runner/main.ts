@@ -3,6 +3,7 @@
  * supervisor closes its input or kills it. Its modules are handed to it as text (see program.ts), so they import only
  * each other and what Node has.
  */
+import type { RunFrame } from '../protocol.ts';
 import { type Environment, loadEngine, type Shape } from './engine.ts';
 import { runJob } from './job.ts';
 import { readFrame, writeFrame } from './pipe.ts';
@@ -17,9 +18,8 @@ export function main(enginePath: string): void {
   let environment: Environment = engine.prepare(FIRST_SHAPE);
   for (;;) {
     writeFrame({ type: 'ready' });
-    const frame = readFrame();
+    const frame = nextJob();
     if (frame === undefined) return;
-    if (frame.type !== 'run') continue;
     const shape: Shape = { memoryBytes: frame.memoryBytes, apis: frame.apis };
     if (!sameShape(environment.shape, shape)) {
       environment.dispose();
@@ -30,6 +30,14 @@ export function main(enginePath: string): void {
     writeFrame(done);
     environment.dispose();
     environment = engine.prepare(shape);
+  }
+}
+
+/** Answers to a job that ended without waiting for them are dropped. */
+function nextJob(): RunFrame | undefined {
+  for (;;) {
+    const frame = readFrame();
+    if (frame === undefined || frame.type === 'run') return frame;
   }
 }
 
