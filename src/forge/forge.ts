@@ -51,7 +51,7 @@ export interface ForgeContext {
 export type ForgeSource = { request: Json; digest?: Digest } | { artifact: Json; digest: Digest | undefined };
 
 /** What passed every gate that only looks. */
-export interface Inspected {
+interface Inspected {
   open: OpenArtifact;
   warnings: string[];
   log: GateLog;

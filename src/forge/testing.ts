@@ -64,7 +64,7 @@ export function aTool(name: string, call: (input: JsonObject) => Json, descripto
 }
 
 /** Calls a tool of the view, as the checked invoker would for a permitted call. */
-export function invokeIn(view: ToolView): NestedCall {
+function invokeIn(view: ToolView): NestedCall {
   return async (tool, input, op) => {
     const found = view.find(tool.split('@')[0] ?? tool);
     if (found === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', tool);

@@ -14,7 +14,7 @@ import { SCHEMA_FORMATS } from './schema-formats.ts';
 import { patternProblem } from './schema-patterns.ts';
 
 /** What is wrong with a schema: malformed, dangerous, or (harmless, but surely a mistake) a keyword nobody knows. */
-export type SchemaProblem = 'invalid' | 'unsafe' | 'unknown-keyword';
+type SchemaProblem = 'invalid' | 'unsafe' | 'unknown-keyword';
 
 export interface SchemaViolation {
   problem: SchemaProblem;

@@ -1,10 +1,10 @@
 import type { AnyNode, Expression, Identifier, Pattern, Program, VariableDeclaration } from 'acorn';
 import { childrenOf } from './ast.ts';
 
-export type Access = 'read' | 'write' | 'typeof';
+type Access = 'read' | 'write' | 'typeof';
 
 /** A name the source uses and does not declare. */
-export interface FreeName {
+interface FreeName {
   node: Identifier;
   access: Access;
 }
