@@ -1,7 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 import { member } from '../lib/json.ts';
 import type { EventSink } from '../tools/events.ts';
-import type { Tool } from '../tools/contract.ts';
+import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import { callModel, type ModelCallDeps } from './model-call.ts';
 
 export interface GenerateTextDeps extends ModelCallDeps {
@@ -13,31 +13,33 @@ export interface GenerateTextDeps extends ModelCallDeps {
 const MILLISECONDS = 50_000;
 const SILENT: EventSink = () => undefined;
 
+export const GENERATE_TEXT: ToolDescriptor = {
+  name: 'generate_text',
+  description:
+    'Ask the model once and get its answer: {text, output} (both the same text). It sees the prompt alone: no tools, no conversation.',
+  inputSchema: {
+    type: 'object',
+    properties: { prompt: { type: 'string', minLength: 1, maxLength: 200_000 } },
+    required: ['prompt'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { text: { type: 'string' }, output: { type: 'string' } },
+    required: ['text', 'output'],
+    additionalProperties: false,
+  },
+  category: 'code_execution',
+  action: 'docs:write',
+  // Spends tokens, and never answers twice the same: a forge test must not call it.
+  sideEffects: true,
+  locality: 'Brokered',
+};
+
 /** `generate_text`: one model answer to one prompt, for composed tools. Charged to the agent like its own turns. */
 export function generateTextTool(deps: GenerateTextDeps): Tool {
   return {
-    descriptor: {
-      name: 'generate_text',
-      description:
-        'Ask the model once and get its answer: {text, output} (both the same text). It sees the prompt alone: no tools, no conversation.',
-      inputSchema: {
-        type: 'object',
-        properties: { prompt: { type: 'string', minLength: 1, maxLength: 200_000 } },
-        required: ['prompt'],
-        additionalProperties: false,
-      },
-      outputSchema: {
-        type: 'object',
-        properties: { text: { type: 'string' }, output: { type: 'string' } },
-        required: ['text', 'output'],
-        additionalProperties: false,
-      },
-      category: 'other',
-      action: 'docs:write',
-      // Spends tokens, and never answers twice the same: a forge test must not call it.
-      sideEffects: true,
-      locality: 'Brokered',
-    },
+    descriptor: GENERATE_TEXT,
     async call(input, context) {
       const prompt = member(input, 'prompt');
       const request = {

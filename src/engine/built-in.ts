@@ -1,3 +1,4 @@
+import { GENERATE_TEXT } from '../agent/generate-text.ts';
 import { createMemoryTools } from '../agent/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
@@ -14,7 +15,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: NO_MEMORY, decide }),
   ];
-  return [...tools.map((tool) => tool.descriptor), FORGE_TOOL];
+  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, FORGE_TOOL];
 }
 
 /** Names no forged tool may take. */

@@ -232,6 +232,14 @@ describe('the engine', () => {
     }
   });
 
+  it('names every built-in tool, so that no forged one takes its place', async () => {
+    const { call } = await anEngine();
+    for (const name of builtInNames()) {
+      const forged = await call('forge_tool', { ...TWICE, name });
+      assert.match(forged.ok ? 'ok' : forged.error.code, /^TEMPER_FORGE_(NAME_TAKEN|SHAPE)$/, name);
+    }
+  });
+
   it('forgets the tools of a session that is closed, and no other', async () => {
     const { call, engine } = await anEngine();
     await call('forge_tool', TWICE, 's-1');

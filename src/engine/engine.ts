@@ -1,5 +1,5 @@
 import { createAgentLoop, type Handled } from '../agent/loop.ts';
-import { createTaintMarks } from '../agent/taint.ts';
+import { bringsUntrustedContent, createTaintMarks } from '../agent/taint.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
@@ -102,13 +102,24 @@ function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
   const builtIn = [...builtInTools(workshop), forge.tool];
   const views = createToolViews({ registry: ports.registry, builtIn, forged: forge.forgedDeps });
   const tempering = createTempering(workshop, builtIn);
-  const rise = new Rise({ agent, registry: ports.registry, ...tempering, background, clock: ports.clock });
+  const rise = new Rise({
+    agent,
+    decider: workshop.decider,
+    registry: ports.registry,
+    ...tempering,
+    background,
+    clock: ports.clock,
+  });
   const invoker = createInvoker({
     ...ports,
     ...workshop,
     loopGuard: (caller) => guards.of(caller),
     timeoutOf: timeouts(agent),
-    observe: (call) => rise.observe(call),
+    async observe(call) {
+      // What a chain let in taints its session as what the agent called itself.
+      if (bringsUntrustedContent(call.tool)) taint.mark(call.caller.session);
+      await rise.observe(call);
+    },
   });
   const { costOf, contextTokens } = ports.models;
   const loop = createAgentLoop({ ...ports, model: agentModel.model, costOf, contextTokens, invoker, taint });

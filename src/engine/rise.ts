@@ -9,6 +9,7 @@ import type { PromotionState } from '../tempering/types.ts';
 import type { CompletedCall } from '../tools/invoker.ts';
 import type { Background } from './background.ts';
 import type { EngineAgent } from './ports.ts';
+import type { Workshop } from './workshop.ts';
 
 /** A verification with its panel ends within this. */
 const PROMOTION_MILLISECONDS = 10 * 60_000;
@@ -17,6 +18,7 @@ const PERSON_MILLISECONDS = 365 * 24 * 3_600_000;
 
 export interface RiseDeps {
   agent: EngineAgent;
+  decider: Workshop['decider'];
   registry: Registry;
   promotion: Promotion;
   demotion: Demotion;
@@ -53,7 +55,7 @@ export class Rise {
       milliseconds: result.milliseconds,
       time: clock.now().toISOString(),
     });
-    background.run(() => (result.ok ? this.#consider(digest) : this.#doubt(digest)));
+    background.run(() => (result.ok ? this.#consider(digest, tool.name, session) : this.#doubt(digest)));
   }
 
   /** Takes up again what waited for a person when the last process ended. */
@@ -65,12 +67,14 @@ export class Rise {
     }
   }
 
-  async #consider(digest: Digest): Promise<void> {
+  async #consider(digest: Digest, tool: string, session: string): Promise<void> {
     const { promotion, registry } = this.#deps;
+    const tier = registry.get(digest)?.tier === 'Agent' && this.#mayBeShared() ? 'Shared' : 'Agent';
+    const decision = this.#deps.decider({ ...this.#owner, session }).decide({ kind: 'Promote', tool, tier });
+    if (decision.effect === 'Deny') return;
     const op = this.#op(PROMOTION_MILLISECONDS, digest);
-    const tier = registry.get(digest)?.tier;
     const state =
-      tier === 'Agent' && this.#mayBeShared()
+      tier === 'Shared'
         ? await promotion.requestShared(digest, this.#owner, op)
         : await promotion.evaluate(digest, this.#owner, op);
     if (state.state === 'AwaitingApproval') await this.#awaitPerson(digest, state);

@@ -1,3 +1,4 @@
+import { generateTextTool } from '../agent/generate-text.ts';
 import { createMemoryTools } from '../agent/memory-tools.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import { createForge } from '../forge/forge.ts';
@@ -22,6 +23,8 @@ import type { EngineAgent, EnginePorts } from './ports.ts';
 /** The author of what came in a package is not known; no model of this house is. */
 const IMPORTED = 'package';
 
+const DEFAULT_OUTPUT_TOKENS = 4_096;
+
 type Session = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
 
 /** What the parts of one engine share. */
@@ -38,10 +41,21 @@ export interface Workshop {
 }
 
 /** The tools that are not made by agents. Which of them the agent sees is its policy's decision. */
-export function builtInTools({ ports, decider }: Workshop): Tool[] {
-  const { workspace, clock, memory } = ports;
+export function builtInTools({ ports, agent, agentModel, decider }: Workshop): Tool[] {
+  const { workspace, clock, memory, ids, ledger, models } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
-  return [...createToolbox({ workspace, decide, clock }), ...createMemoryTools({ memory, decide })];
+  const { model } = agentModel;
+  const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
+  const generateText = generateTextTool({
+    model,
+    modelName,
+    maxOutputTokens,
+    ledger,
+    costOf: models.costOf,
+    clock,
+    ids,
+  });
+  return [...createToolbox({ workspace, decide, clock }), ...createMemoryTools({ memory, decide }), generateText];
 }
 
 /** Host functions of one forged tool, permitted anew at each call. A tool runs with its caller's rights and within its own declarations. */
