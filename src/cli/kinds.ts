@@ -92,6 +92,18 @@ const KINDS: readonly ListedKind[] = [
     headings: ['NAME', 'LAST-USED', 'AGE'],
     columns: (value, age) => [age(textAt(value, ['usedAt'])), age(textAt(value, ['openedAt']))],
   },
+  {
+    names: ['rejected', 'attempts', 'attempt'],
+    collection: 'rejected',
+    headings: ['NAME', 'TOOL', 'GATE', 'CLASS', 'CODE', 'AGE'],
+    columns: (value, age) => [
+      textAt(value, ['tool']),
+      textAt(value, ['gate']),
+      textAt(value, ['class']),
+      textAt(value, ['code']),
+      age(textAt(value, ['time'])),
+    ],
+  },
 ];
 
 /** Throws TEMPER_USAGE with the known kinds. */

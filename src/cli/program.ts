@@ -80,6 +80,16 @@ function addState(program: Command, io: CliIo, finish: Finish): void {
       const { describe } = await import('./verbs/describe.ts');
       finish(await describe({ ...options, kind, name }, io));
     });
+  program
+    .command('audit')
+    .description('verify the provenance chain and print its records')
+    .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
+    .addOption(state())
+    .addOption(output())
+    .action(async (options) => {
+      const { audit } = await import('./verbs/audit.ts');
+      finish(await audit(options, io));
+    });
   const decisions = [
     ['approve', 'Approve', 'say yes to what waits for a person'],
     ['deny', 'Deny', 'say no to what waits for a person'],

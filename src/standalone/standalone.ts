@@ -23,6 +23,7 @@ import { createFileApprovals } from './approvals.ts';
 import { DecisionMailbox } from './mailbox.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './quotas.ts';
+import { SessionTrace } from './session-trace.ts';
 
 /** A session nobody used for so long is closed, its tools with it. */
 const IDLE_MILLISECONDS = 3_600_000;
@@ -52,11 +53,14 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   opening.defer(() => lock.release());
   const records = fileRecords(options.state);
   const agent = engineAgent(options);
+  const trace = new SessionTrace(records, systemClock, options.events);
+  opening.defer(() => trace.flush());
+  const events = trace.sink;
   const parts = await openParts(options, agent, records, opening);
   const engine = createEngine(
     { ...parts, models: options.models, clock: systemClock, ids: randomIds, records, workspace: options.workspace },
     agent,
-    options.events,
+    events,
   );
   opening.defer(() => engine.stop());
   await keepManifests(records, options, agent);
@@ -67,7 +71,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     registry: parts.registry,
     approvals: parts.approvals,
     engine,
-    events: options.events,
+    events,
   });
   mailbox.start();
   opening.defer(() => mailbox.stop());

@@ -6,7 +6,7 @@ import type { RecordStore } from '../../lib/records.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { kindNamed } from '../kinds.ts';
 import { isNamed, storedTools, wholeTool } from '../stored-tools.ts';
-import { notFound } from './get.ts';
+import { listKind, notFound } from './get.ts';
 
 export interface DescribeOptions {
   kind: string;
@@ -29,9 +29,10 @@ export async function describe(options: DescribeOptions, io: CliIo): Promise<num
 }
 
 async function find(records: RecordStore, collection: string, name: string): Promise<Json> {
-  const found = await records.get(collection, name);
-  if (found === undefined) throw notFound(collection, name, await records.list(collection));
-  return found;
+  const all = await listKind(records, collection);
+  const found = all.find((record) => record.name === name);
+  if (found === undefined) throw notFound(collection, name, all);
+  return found.value;
 }
 
 /** The widest one of the name: tier Agent and Shared come before sessions. */

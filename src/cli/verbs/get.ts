@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { TemperError } from '../../lib/errors.ts';
 import { fileRecords } from '../../lib/file-records.ts';
-import type { StoredRecord } from '../../lib/records.ts';
+import { textAt } from '../../lib/json.ts';
+import type { RecordStore, StoredRecord } from '../../lib/records.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { kindNamed } from '../kinds.ts';
 import { isNamed, storedTools } from '../stored-tools.ts';
@@ -18,7 +19,7 @@ export interface GetOptions {
 export async function get(options: GetOptions, io: CliIo): Promise<number> {
   const kind = kindNamed(options.kind);
   const records = fileRecords(resolve(io.cwd, options.state));
-  const all = kind.collection === 'tools' ? await storedTools(records) : await records.list(kind.collection);
+  const all = await listKind(records, kind.collection);
   const chosen = options.name === undefined ? all : all.filter((record) => isNamed(record, options.name ?? ''));
   if (options.name !== undefined && chosen.length === 0) throw notFound(kind.collection, options.name, all);
   if (options.output === 'json') {
@@ -33,6 +34,18 @@ export async function get(options: GetOptions, io: CliIo): Promise<number> {
   const rows = chosen.map(({ name, value }) => [name, ...kind.columns(value, (since) => age(since, now))]);
   io.out(table(kind.headings, rows));
   return EXIT.ok;
+}
+
+/** Objects of a kind, wherever the folder keeps them. */
+export async function listKind(records: RecordStore, collection: string): Promise<StoredRecord[]> {
+  if (collection === 'tools') return storedTools(records);
+  if (collection !== 'rejected') return records.list(collection);
+  const agents = await records.list('agents');
+  const attempts = agents.map(({ name, value }) => {
+    const namespace = textAt(value, ['metadata', 'namespace'], 'default');
+    return records.list(`rejected/${namespace}/${name}`);
+  });
+  return (await Promise.all(attempts)).flat();
 }
 
 export function notFound(collection: string, name: string, all: readonly StoredRecord[]): TemperError {

@@ -1,0 +1,67 @@
+import { bareWorld } from '../forge/bare-world.ts';
+import { createForge } from '../forge/forge.ts';
+import type { Candidate, Refused } from '../forge/types.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import type { Sandbox } from '../sandbox/port.ts';
+import { createSchemaCompiler } from '../tools/schemas.ts';
+import type { FoundTool } from './tool-source.ts';
+
+/** The answer about one tool; the lines of `--output json`. */
+export interface ToolReport {
+  name: string;
+  digest: string | null;
+  accepted: boolean;
+  /** The gate that refused; the last one passed when none did. */
+  stage: string;
+  code: string | null;
+  message: string;
+  tests: { passed: number; failed: number };
+  milliseconds: number;
+}
+
+/** No tool takes longer: 50 cases twice at their limit, two at a time. */
+const TOOL_MILLISECONDS = 600_000;
+
+/** Checks tools by themselves, each in a world where nothing can be reached; `concurrency` is that of one tool's tests. */
+export function createToolChecker(
+  sandbox: Sandbox,
+  concurrency: number,
+  signal: AbortSignal,
+): (tool: FoundTool) => Promise<ToolReport> {
+  const forge = createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler(), concurrency });
+  return async (tool) => {
+    const started = systemClock.monotonic();
+    const { source } = tool;
+    if ('problem' in source) {
+      const { code, message } = source.problem;
+      const tests = { passed: 0, failed: 0 };
+      return { name: tool.name, digest: null, accepted: false, stage: 'shape', code, message, tests, milliseconds: 0 };
+    }
+    const op: Op = { signal, deadline: started + TOOL_MILLISECONDS, key: tool.origin };
+    const result = await forge.check(
+      source,
+      bareWorld(source, () => {}, op),
+    );
+    const milliseconds = Math.round((systemClock.monotonic() - started) * 10) / 10;
+    return 'accepted' in result ? { ...refusal(result), milliseconds } : { ...acceptance(result), milliseconds };
+  };
+}
+
+function refusal(refused: Refused): Omit<ToolReport, 'milliseconds'> {
+  const { name, digest = null, gate: stage, code, message, details } = refused;
+  const tests = { passed: count(details['passed']), failed: count(details['failed']) };
+  return { name, digest, accepted: false, stage, code, message, tests };
+}
+
+function acceptance({ artifact, digest, evidence, gates }: Candidate): Omit<ToolReport, 'milliseconds'> {
+  const stage = gates?.at(-1)?.gate ?? 'measured';
+  const message = evidence.warnings.join('; ');
+  const tests = { passed: artifact.tests.length, failed: 0 };
+  return { name: artifact.name, digest, accepted: true, stage, code: null, message, tests };
+}
+
+function count(value: Json | undefined): number {
+  return typeof value === 'number' ? value : 0;
+}

@@ -1,0 +1,40 @@
+import { resolve } from 'node:path';
+import { openAudit } from '../../audit/recorded.ts';
+import type { ChainedRecord } from '../../audit/port.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { fileRecords } from '../../lib/file-records.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { table } from '../table.ts';
+
+export interface AuditOptions {
+  subject?: string;
+  state: string;
+  output: 'text' | 'json';
+}
+
+/** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_BROKEN naming the first record that does not fit. */
+export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
+  const trail = await openAudit({ records: fileRecords(resolve(io.cwd, options.state)), clock: systemClock });
+  const all = await trail.records();
+  const { subject } = options;
+  const chosen = subject === undefined ? all : all.filter((record) => concerns(record, subject));
+  if (options.output === 'json') {
+    for (const record of chosen) writeJsonLine(io, record);
+    return EXIT.ok;
+  }
+  const rows = chosen.map(({ seq, time, action, actor, facts, subject: about }) => [
+    String(seq),
+    time,
+    action,
+    actor,
+    typeof facts['tool'] === 'string' ? facts['tool'] : about,
+    typeof facts['code'] === 'string' ? facts['code'] : '',
+  ]);
+  if (rows.length > 0) io.out(table(['SEQ', 'TIME', 'ACTION', 'ACTOR', 'SUBJECT', 'CODE'], rows));
+  io.out(`${all.length} records, chain intact\n`);
+  return EXIT.ok;
+}
+
+function concerns({ subject, facts }: ChainedRecord, wanted: string): boolean {
+  return [subject, facts['tool'], facts['session']].includes(wanted);
+}
