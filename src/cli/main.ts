@@ -48,18 +48,28 @@ function processIo(signal: AbortSignal): CliIo {
   };
 }
 
+/** The prompt is for people only: it is not written where no terminal is. */
 async function* readLines(prompt: string): AsyncGenerator<string> {
   const { createInterface } = await import('node:readline');
+  const terminal = process.stdin.isTTY && process.stdout.isTTY;
   const reader = createInterface({
     input: process.stdin,
-    output: process.stdout,
-    prompt,
-    terminal: process.stdin.isTTY,
+    terminal,
+    ...(terminal ? { output: process.stdout, prompt } : {}),
   });
-  reader.prompt();
+  let open = true;
+  reader.on('close', () => {
+    open = false;
+  });
+  // A terminal that is being read gives its interrupts to the reader.
+  reader.on('SIGINT', () => {
+    reader.close();
+    process.kill(process.pid, 'SIGINT');
+  });
+  if (terminal) reader.prompt();
   for await (const line of reader) {
     yield line;
-    reader.prompt();
+    if (terminal && open) reader.prompt();
   }
 }
 

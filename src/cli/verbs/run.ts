@@ -144,9 +144,11 @@ function jsonPrinter(agent: string, io: CliIo): Printer {
 function textPrinter(agent: string, options: RunOptions, io: CliIo): Printer {
   const paint = painter(io.colour);
   const transcript = new Transcript(agent, paint, (line) => io.out(`${line}\n`));
+  const typed = options.message === undefined && io.terminal;
   const used = { turns: 0, toolCalls: 0, tokens: 0 };
   return {
-    show: (event) => transcript.show(event),
+    // What a person has just typed is on the screen already.
+    show: (event) => (typed && event.type === 'message-received' ? undefined : transcript.show(event)),
     session: () => undefined,
     count: (turns, toolCalls, tokens) => {
       used.turns += turns;

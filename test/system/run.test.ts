@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StampedEvent } from '../../src/tools/events.ts';
+import { jsonLines, QUICKSTART, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
+
+const PATIENCE = 30_000;
+
+const AGENT = `
+apiVersion: temper.dev/v1alpha1
+kind: Agent
+metadata: {name: analyst}
+spec:
+  trustPolicyRef: {name: strict}
+  model: {primary: default/default}
+  prompt: {system: You read files.}
+  grants: {tools: ["file_*", "doubler"]}
+  forge: {enabled: true, modes: [Sandbox]}
+---
+apiVersion: temper.dev/v1alpha1
+kind: TrustPolicy
+metadata: {name: strict}
+spec:
+  level: {initial: restricted, ceiling: restricted}
+  models: {judge: default/judge, reviewers: [default/safety, default/correctness]}
+`;
+const APPROVAL = `  rules: {requireApproval: ["code:read"]}\n`;
+
+const SCRIPT = `
+rules:
+  - when: {system: "You review one tool that another model wrote. Every deterministic check"}
+    answer:
+      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
+  - when: {lastUser: "forge", turn: 1}
+    answer:
+      toolCalls:
+        - name: forge_tool
+          arguments:
+            name: doubler
+            description: Doubles a number.
+            inputSchema: {type: object, properties: {n: {type: number}}, required: [n]}
+            outputSchema: {type: object, properties: {n: {type: number}}, required: [n]}
+            code: "function execute(input) { return { n: 2 * input.n }; }"
+            testCases: [{input: {n: 2}, expectedOutput: {n: 4}}]
+  - when: {lastUser: "double", turn: 1}
+    answer: {toolCalls: [{id: doubled, name: doubler, arguments: {n: 21}}]}
+  - when: {lastUser: "double", lastTool: {isError: true}}
+    answer: {text: "The tool said no: {{lastTool.error.code}}"}
+  - when: {lastUser: "double", turn: 2}
+    answer: {text: "It is {{toolCall.doubled.n}}."}
+  - when: {lastUser: "read", turn: 1}
+    answer: {toolCalls: [{id: text, name: file_read, arguments: {path: note.txt}}]}
+  - when: {lastUser: "read", lastTool: {isError: true}}
+    answer: {text: "Refused: {{lastTool.error.code}}"}
+  - when: {lastUser: "read", turn: 2}
+    answer: {text: "It says {{toolCall.text.text}}"}
+  - when: {lastUser: "wait"}
+    answer: {text: "late", delayMilliseconds: 60000}
+  - answer: {text: "Done."}
+`;
+
+async function aHouse(policyRest = '') {
+  const folder = await temporaryFolder();
+  await writeFile(join(folder.path, 'agent.yaml'), AGENT + policyRest);
+  await writeFile(join(folder.path, 'script.yaml'), SCRIPT);
+  await writeFile(join(folder.path, 'note.txt'), 'hello');
+  const common = ['-f', 'agent.yaml', '--model-script', 'script.yaml', '--output', 'json'];
+  return {
+    path: folder.path,
+    run: (...rest: string[]) => startTemper(['run', ...common, ...rest], { cwd: folder.path }),
+    temper: (...args: string[]) => temper(args, { cwd: folder.path }),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+function replies(stdout: string): string[] {
+  return jsonLines<StampedEvent>(stdout).flatMap((event) => (event.type === 'session-end' ? [event.reply] : []));
+}
+
+async function until(running: RunningCommand, type: StampedEvent['type']): Promise<StampedEvent> {
+  const end = performance.now() + PATIENCE;
+  for (;;) {
+    const whole = running.printed().slice(0, running.printed().lastIndexOf('\n') + 1);
+    const found = jsonLines<StampedEvent>(whole).find((event) => event.type === type);
+    if (found !== undefined) return found;
+    assert.ok(performance.now() < end, `no ${type} within ${PATIENCE} ms: ${running.printed()}`);
+    await sleep(50);
+  }
+}
+
+describe('temper run', () => {
+  it('waits for a person, and goes on when another terminal approves', async () => {
+    await using house = await aHouse(APPROVAL);
+    const running = house.run('-m', 'please read');
+    const asked = await until(running, 'approval-requested');
+    assert.ok(asked.type === 'approval-requested');
+    const listed = await house.temper('get', 'requests');
+    assert.match(listed.stdout, new RegExp(`${asked.request} +ToolCall +file_read`));
+    const said = await house.temper('approve', asked.request, '--reason', 'only a note');
+    assert.equal(said.code, 0, said.stderr);
+    const { code, stdout } = await running.ended;
+    assert.equal(code, 0);
+    assert.deepEqual(replies(stdout), ['It says hello']);
+    const again = await house.temper('approve', asked.request, '--reason', 'twice');
+    assert.equal(again.code, 2, 'a decision is final');
+  });
+
+  it('takes a denial from another terminal for an answer', async () => {
+    await using house = await aHouse(APPROVAL);
+    const running = house.run('-m', 'please read');
+    const asked = await until(running, 'approval-requested');
+    assert.ok(asked.type === 'approval-requested');
+    await house.temper('deny', asked.request, '--reason', 'not today');
+    assert.deepEqual(replies((await running.ended).stdout), ['Refused: TEMPER_APPROVAL_DENIED']);
+  });
+
+  it('loses a tool the moment another terminal demotes it', async () => {
+    await using house = await aHouse();
+    const first = await house.run('--session', 's-1', '-m', 'forge', '-m', 'double').ended;
+    assert.deepEqual(replies(first.stdout), ['Done.', 'It is 42.'], first.stderr);
+    const demoted = await house.temper('demote', 'doubler', '--reason', 'wrong for negatives');
+    assert.equal(demoted.code, 0, demoted.stderr);
+    const second = await house.run('--session', 's-1', '-m', 'double').ended;
+    assert.deepEqual(replies(second.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
+  });
+
+  it('goes on with a session, its history and its tools, in another process', async () => {
+    await using house = await aHouse();
+    await house.run('--session', 's-1', '-m', 'forge').ended;
+    const second = await house.run('--session', 's-1', '-m', 'double').ended;
+    assert.deepEqual(replies(second.stdout), ['It is 42.']);
+    const other = await house.run('--session', 's-2', '-m', 'double').ended;
+    assert.deepEqual(replies(other.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
+  });
+
+  it('lets one process hold the state, and says which', async () => {
+    await using house = await aHouse();
+    const first = house.run('-m', 'wait');
+    await until(first, 'turn-start');
+    const second = await house.run('-m', 'hello').ended;
+    assert.equal(second.code, 1);
+    assert.match(second.stderr, /TEMPER_STATE_LOCKED.*process \d+/);
+    first.child.kill('SIGINT');
+    const { code } = await first.ended;
+    assert.notEqual(code, null, 'an interrupt ends it by itself');
+    const third = await house.run('-m', 'hello').ended;
+    assert.deepEqual(replies(third.stdout), ['Done.'], third.stderr);
+  });
+
+  it('reads messages line by line from standard input', async () => {
+    await using house = await aHouse();
+    const { code, stdout } = await temper(
+      ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '--output', 'text'],
+      { cwd: house.path, input: 'hello\n\nread it\n' },
+    );
+    assert.equal(code, 0);
+    assert.match(stdout, /◂ analyst: Done\.[\s\S]*◂ analyst: It says hello/);
+  });
+
+  it('takes one message from standard input with -m -', async () => {
+    await using house = await aHouse();
+    const args = ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '-m', '-', '--output', 'json'];
+    const { stdout } = await temper(args, { cwd: house.path, input: 'please\nread' });
+    assert.deepEqual(replies(stdout), ['It says hello']);
+  });
+
+  it('says what is wrong with a manifest, and starts nothing', async () => {
+    await using house = await aHouse('  quotas: {tokensPerDay: "100k"}\n');
+    const { code, stderr } = await house.run('-m', 'hello').ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /agent\.yaml:\d+:\d+ {2}TrustPolicy\/strict spec\.quotas\.tokensPerDay/);
+    assert.ok(!(await readdir(house.path)).includes('.temper'));
+  });
+
+  it('asks for a model when there is none', async () => {
+    await using house = await aHouse();
+    const { code, stderr } = await temper(['run', '-f', 'agent.yaml', '-m', 'hello'], { cwd: house.path });
+    assert.equal(code, 1);
+    assert.match(stderr, /TEMPER_MODEL_UNAVAILABLE.*OPENAI_API_KEY/);
+  });
+
+  it('refuses what the command line does not know with exit code 2', async () => {
+    assert.equal((await temper(['rnu'])).code, 2);
+    assert.equal((await temper(['run'])).code, 2);
+    assert.equal((await temper(['get', 'nonsense'])).code, 2);
+  });
+
+  it('keeps the trace of each session', async () => {
+    await using house = await aHouse();
+    await house.run('--session', 's-1', '-m', 'read').ended;
+    const trace = await readFile(join(house.path, '.temper/sessions/s-1/trace.jsonl'), 'utf8');
+    const [line] = jsonLines<{ events: StampedEvent[] }>(trace);
+    const types = (line?.events ?? []).map(({ type }) => type);
+    for (const type of ['message-received', 'tool-call', 'tool-result', 'turn-end', 'session-end'])
+      assert.ok(types.includes(type as StampedEvent['type']), type);
+  });
+});
+
+describe('a tool on its way out and in again', () => {
+  it('is exported, checked, called, imported and admitted by the next session', async () => {
+    await using house = await aHouse();
+    await house.run('--session', 's-1', '-m', 'forge').ended;
+    const exported = await house.temper('tool', 'export', 'doubler', '--file', 'doubler.yaml');
+    assert.equal(exported.code, 0, exported.stderr);
+    assert.equal((await house.temper('tool', 'check', 'doubler.yaml')).code, 0);
+    const called = await house.temper('tool', 'call', 'doubler.yaml', '--input', '{"n": 4}', '--output', 'json');
+    assert.match(called.stdout, /"output":\{"n":8\}/);
+    const imported = await house.temper('tool', 'import', 'doubler.yaml', '--agent', 'analyst', '--state', 'other');
+    assert.equal(imported.code, 0, imported.stderr);
+    const { stdout } = await house.run('--state', 'other', '-m', 'double').ended;
+    assert.deepEqual(replies(stdout), ['It is 42.']);
+  });
+
+  it('cannot be imported redacted', async () => {
+    await using house = await aHouse();
+    await house.run('-m', 'forge').ended;
+    await house.temper('tool', 'export', 'doubler', '--redact', '--file', 'redacted.yaml');
+    assert.ok(!(await readFile(join(house.path, 'redacted.yaml'), 'utf8')).includes('execute'));
+    const imported = await house.temper('tool', 'import', 'redacted.yaml', '--agent', 'analyst');
+    assert.equal(imported.code, 1);
+    assert.match(imported.stderr, /TEMPER_PACKAGE_INVALID/);
+  });
+});
+
+describe('the provenance of a state folder', () => {
+  it('verifies, and names the record somebody edited', async () => {
+    await using house = await aHouse();
+    await house.run('-m', 'forge').ended;
+    const intact = await house.temper('audit', '--subject', 'doubler');
+    assert.match(intact.stdout, /tool\.accepted[\s\S]*chain intact/);
+    const file = join(house.path, '.temper/audit/records.jsonl');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('agent/analyst', 'agent/analysT'));
+    const broken = await house.temper('audit');
+    assert.equal(broken.code, 1);
+    assert.match(broken.stderr, /TEMPER_AUDIT_BROKEN.*record 1/);
+  });
+});
+
+describe('the samples', () => {
+  it('are valid, and so is the quick start', async () => {
+    const { code, stdout } = await temper([
+      'validate',
+      '-f',
+      'manifests/samples',
+      '-f',
+      join(QUICKSTART, 'agent.yaml'),
+      '-f',
+      join(QUICKSTART, 'policy.yaml'),
+    ]);
+    assert.equal(code, 0, stdout);
+  });
+});
