@@ -3,6 +3,8 @@ import type { OpenArtifact } from './open-artifact.ts';
 
 /** Shorter texts stand in honest code by chance. */
 const TELLING = 8;
+/** Looked for per test; each costs a walk through the source. */
+const TEXTS = 20;
 
 /**
  * Signs that a tool may know its tests instead of its task: the source holds texts of test inputs or whole expected outputs.
@@ -13,7 +15,7 @@ export function giveaways(open: OpenArtifact): string[] {
   if (source === undefined) return [];
   const held = open.tests.filter((test) => {
     const texts = [...textsOf(test.input), ...textsOf(test.expectedOutput ?? null)];
-    return texts.some((text) => source.includes(text));
+    return texts.slice(0, TEXTS).some((text) => source.includes(text));
   });
   if (held.length === 0) return [];
   return [`the source holds texts of ${held.length} of ${open.tests.length} test cases; it may recognise its tests`];

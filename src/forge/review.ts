@@ -1,9 +1,10 @@
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
+import { type Json, member } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
-import type { EventSink } from '../tools/events.ts';
+import type { EventSink, Gate, GateResult } from '../tools/events.ts';
 import { asArtifact } from './artifact-form.ts';
 import { GateLog, hasViolations } from './gate-log.ts';
 import { checkSteps } from './gates/compose.ts';
@@ -38,12 +39,27 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
   return {
     async submit(candidate, caller, op) {
       const world = deps.world(caller);
-      const log = new GateLog(printable(candidate.artifact.name, 64), world.events, candidate.gates);
+      const log = new GateLog(nameOf(candidate), world.events, claimedGates(candidate));
       const result = await review(deps, candidate, caller, op, log, world);
       if (!result.accepted) await deps.sessionTools.keepRejected(result, caller);
       return result;
     },
   };
+}
+
+/** What the author's side may say it has passed; the rest is said here. */
+const AUTHORS: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'measured'];
+
+function claimedGates({ gates = [] }: Candidate): GateResult[] {
+  return AUTHORS.flatMap((gate) => {
+    const claimed = gates.find((result) => result.gate === gate && result.passed);
+    return claimed === undefined ? [] : [{ gate, passed: true, note: printable(claimed.note, 120) }];
+  });
+}
+
+function nameOf({ artifact }: Candidate): string {
+  const name = member(artifact as unknown as Json, 'name');
+  return typeof name === 'string' ? printable(name, 64) : 'unnamed';
 }
 
 async function review(

@@ -68,12 +68,13 @@ class Repair {
   readonly violations: Violation[] = [];
 
   run(given: Json): JsonObject {
-    const size = typeof given === 'string' ? given.length : 0;
-    if (size > MAXIMUM_CHARACTERS || jsonDepth(given, MAXIMUM_DEPTH) >= MAXIMUM_DEPTH) {
+    const text = jsonDepth(given, MAXIMUM_DEPTH) < MAXIMUM_DEPTH ? JSON.stringify(given) : undefined;
+    if (text === undefined || text.length > MAXIMUM_CHARACTERS) {
       this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request is too large or nests too deep' });
       return {};
     }
-    const value = this.#parsed(given, 'the request');
+    // From here on the request is a copy of its own, without members that would change what an object is.
+    const value = this.#parsed(parseUntrustedJson(text), 'the request');
     if (!isJsonObject(value)) {
       this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request must be a JSON object' });
       return {};
