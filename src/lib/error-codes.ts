@@ -91,7 +91,7 @@ export const ERROR_CODES = {
   },
   TEMPER_SANDBOX_THREW: { meaning: 'The tool threw.', fix: 'The message is what it threw, cut and cleaned.' },
   TEMPER_SANDBOX_TIMEOUT: {
-    meaning: 'The tool used up its time and its process was ended.',
+    meaning: 'The tool used up its time, or waited for something that can never come, and was ended.',
     fix: 'Make it faster, or ask for a longer limit within the policy.',
   },
   TEMPER_SANDBOX_MEMORY: {

@@ -18,7 +18,7 @@ export interface FetchRequest {
   body?: string;
 }
 
-export interface FetchAnswer {
+interface FetchAnswer {
   status: number;
   /** Lower-case names; only those on the list. */
   headers: Record<string, string>;

@@ -10,7 +10,7 @@ import type { ResidentReader } from './resident.ts';
 import type { RunnerProcess } from './runner-process.ts';
 
 /** What the process itself may hold beyond the guest's limit, in bytes. */
-export const PROCESS_OVERHEAD = 134_217_728;
+const PROCESS_OVERHEAD = 134_217_728;
 /** The runner answers at the deadline by itself when it can; after this many milliseconds it is killed. */
 const GRACE = 60;
 const MEMORY_POLL = 25;

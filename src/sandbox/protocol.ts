@@ -45,7 +45,7 @@ export type AnswerFrame = { type: 'answer'; job: number; call: number } & (
   | { ok: false; code: string; message: string }
 );
 
-export interface RunnerUsage {
+interface RunnerUsage {
   milliseconds: number;
   heapBytes: number;
   hostCalls: number;

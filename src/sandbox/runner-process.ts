@@ -65,7 +65,7 @@ export class RunnerProcess {
     return this.#child.pid;
   }
 
-  /** What the runner wrote on standard error, for people who look for a defect; cut, and hostile. */
+  /** What the runner wrote on standard error, cut. Once it ran guest code this may be anything. */
   get complaint(): string {
     return this.#complaint;
   }

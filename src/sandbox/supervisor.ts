@@ -1,6 +1,7 @@
 /** The sandbox port on runner processes: a small pool, kept warm, of which nothing is trusted and everything can be killed. */
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
 import type { Op } from '../lib/operation.ts';
 import { type EngineFiles, locateEngine, requireSafeVersions } from './engine-floor.ts';
 import { inputText, runSession } from './job-session.ts';
@@ -82,6 +83,7 @@ class Pool implements Supervisor {
   readonly #program: Promise<Buffer>;
   #failedStarts = 0;
   #lastFailure = '';
+  #lastComplaint = '';
   #jobs = 0;
   #closed = false;
 
@@ -102,7 +104,10 @@ class Pool implements Supervisor {
     if (this.#warm === 0) return;
     for (let index = 0; index < this.#warm; index += 1) this.#start();
     const first = await this.#waitInLine(new AbortController().signal);
-    if ('code' in first) throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', first.message);
+    if ('code' in first) {
+      const details = { complaint: printable(this.#lastComplaint) };
+      throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', first.message, { details });
+    }
     this.#rest(first);
   }
 
@@ -272,6 +277,7 @@ class Pool implements Supervisor {
     if (member.state === 'starting') {
       this.#failedStarts += 1;
       this.#lastFailure = reason;
+      this.#lastComplaint = member.runner.complaint;
     }
     if (this.#failedStarts >= FAILED_STARTS) {
       this.#failedStarts = 0;

@@ -3,7 +3,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Op } from '../lib/operation.ts';
 import type { HostCalls, Job, JobLimits } from './port.ts';
 
-export const TEST_LIMITS: JobLimits = {
+const TEST_LIMITS: JobLimits = {
   durationMilliseconds: 5_000,
   memoryBytes: 134_217_728,
   outputBytes: 262_144,

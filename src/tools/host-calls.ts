@@ -14,7 +14,7 @@ import type { HostCalls } from '../sandbox/port.ts';
 import { type FoundFile, readBelow } from './host-files.ts';
 
 /** What a tool declared it needs of the host. */
-export interface Requirements {
+interface Requirements {
   readonly apis: readonly ToolApi[];
   /** Host patterns, with a port where it is not 443. */
   readonly domains: readonly string[];

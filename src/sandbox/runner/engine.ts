@@ -1,7 +1,7 @@
 /** The engine behind the protocol: one isolate, prepared ahead of its job, used once. */
 import type IsolatedVm from 'isolated-vm';
 import type { HostApi } from '../port.ts';
-import { GUEST_SOURCE } from './guest.ts';
+import { guestSource } from './guest.ts';
 
 const { createRequire } = process.getBuiltinModule('node:module');
 
@@ -14,7 +14,7 @@ export interface Shape {
 }
 
 /** Where guest code's words go: a kind, and two texts. The answer is given back to the guest. */
-export type Mailbox = (kind: string, first: string, second: string) => string;
+type Mailbox = (kind: string, first: string, second: string) => string;
 
 /** How one entry into guest code ended. */
 export type EntryEnd = 'returned' | 'timeout' | 'memory' | 'threw';
@@ -53,7 +53,7 @@ function prepare(ivm: Engine, shape: Shape): Environment {
   const context = isolate.createContextSync();
   const post = (kind: unknown, first: unknown, second: unknown): string =>
     environment.mailbox(asText(kind), asText(first), asText(second));
-  const entry = context.evalClosureSync(GUEST_SOURCE, [post, `|${shape.apis.join('|')}|`], {
+  const entry = context.evalClosureSync(guestSource(shape.apis), [post, `|${shape.apis.join('|')}|`], {
     result: { reference: true },
     filename: 'temper:guest',
   }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;

@@ -65,24 +65,9 @@ export function closeDoors(own: Primordials): void {
     own.define(prototype, 'constructor', { value: constructor, writable: false, configurable: false });
     if (index === 0) hide(own, global, 'Function', constructor);
   }
-  const silent = (): void => {};
-  const console: Record<string, unknown> = {};
-  for (const name of [
-    'log',
-    'info',
-    'warn',
-    'error',
-    'debug',
-    'trace',
-    'table',
-    'dir',
-    'assert',
-    'group',
-    'groupEnd',
-  ]) {
-    console[name] = silent;
-  }
-  hide(own, global, 'console', console);
+  const log = (): void => {};
+  const quiet = { log, info: log, warn: log, error: log, debug: log, trace: log, table: log, dir: log, assert: log };
+  hide(own, global, 'console', { ...quiet, group: log, groupEnd: log, time: log, timeEnd: log });
 }
 
 /** A resizable buffer is not charged to the heap limit, so buffers here have one size. */

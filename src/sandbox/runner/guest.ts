@@ -4,6 +4,7 @@
  * each other and nothing else of their modules. What they need of the language they take before guest code can change
  * it. None of this is a boundary: it gives clean answers early. The process is what holds.
  */
+import type { HostApi } from '../port.ts';
 import { type Bridge, buildBridge, openCrypto, openFetch, openFiles, type Post } from './guest-host.ts';
 import { closeDoors, fixBuffers, hide, type Primordials, takePrimordials } from './guest-language.ts';
 import { stopFormatting, stopRandomness, stopTime } from './guest-time.ts';
@@ -98,13 +99,16 @@ function buildEntry(own: Primordials, post: Post, bridge: Bridge) {
   };
 }
 
-/** Runs in the guest. `apis` is the declared names between bars: `|fetch|clock|`. */
-function installGuest(post: Post, epoch: number, apis: string) {
-  const own = takePrimordials();
-  const declared = (api: string): boolean => own.includes(apis, `|${api}|`);
-  closeDoors(own);
-  fixBuffers(own);
-  const bridge = buildBridge(own, post);
+interface Opening {
+  declared: (api: HostApi) => boolean;
+  own: Primordials;
+  bridge: Bridge;
+  post: Post;
+  epoch: number;
+}
+
+/** Runs in the guest. The functions named here are in its scope only when they are needed; see guestSource. */
+function openDeclared({ declared, own, bridge, post, epoch }: Opening): void {
   if (!declared('clock')) stopTime(own, epoch);
   if (!declared('random')) stopRandomness(own);
   if (declared('fetch')) openFetch(own, bridge);
@@ -113,29 +117,47 @@ function installGuest(post: Post, epoch: number, apis: string) {
   const now = declared('clock') ? Date.now : () => epoch;
   const timeOrigin = now();
   hide(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
+}
+
+/** Runs in the guest. `apis` is the declared names between bars: `|fetch|clock|`. */
+function installGuest(post: Post, epoch: number, apis: string) {
+  const own = takePrimordials();
+  closeDoors(own);
+  fixBuffers(own);
+  const bridge = buildBridge(own, post);
+  openDeclared({ declared: (api) => own.includes(apis, `|${api}|`), own, bridge, post, epoch });
   return buildEntry(own, post, bridge);
 }
 
-const PARTS = [
+type Part = (...args: never[]) => unknown;
+
+const PARTS: readonly Part[] = [
   takePrimordials,
   hide,
   closeDoors,
   fixBuffers,
-  stopTime,
-  stopFormatting,
-  stopRandomness,
   buildBridge,
-  openFetch,
-  openFiles,
-  openCrypto,
   describe,
   encode,
   buildEntry,
+  openDeclared,
   installGuest,
 ];
 
 /** What `Date.now()` says inside a tool that did not declare `clock`: 2026-01-01T00:00:00Z. */
 const EPOCH = 1_767_225_600_000;
 
-/** Body of a function that takes the way out as `$0` and the declared names as `$1`, and returns the entry. */
-export const GUEST_SOURCE = `'use strict';\n${PARTS.map(String).join('\n')}\nreturn installGuest($0, ${EPOCH}, $1);`;
+/**
+ * Body of a function that takes the way out as `$0` and the declared names as `$1`, and returns the entry. It is
+ * compiled for every call, so it holds what the job needs, and each function in brackets, which compiles it at once.
+ */
+export function guestSource(apis: readonly HostApi[]): string {
+  const parts = [...PARTS];
+  if (!apis.includes('clock')) parts.push(stopTime, stopFormatting);
+  if (!apis.includes('random')) parts.push(stopRandomness);
+  if (apis.includes('fetch')) parts.push(openFetch);
+  if (apis.includes('fs.readFile')) parts.push(openFiles);
+  if (apis.includes('crypto')) parts.push(openCrypto);
+  const declarations = parts.map((part) => `const ${part.name} = (${String(part)});`);
+  return `'use strict';\n${declarations.join('\n')}\nreturn ${installGuest.name}($0, ${EPOCH}, $1);`;
+}
