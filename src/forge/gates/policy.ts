@@ -3,6 +3,9 @@ import type { ToolView } from '../../tools/contract.ts';
 import type { OpenArtifact } from '../open-artifact.ts';
 import type { Violation } from '../request.ts';
 
+/** A chain takes as long as its steps, each with limits of its own; as a whole no longer than any tool. */
+const COMPOSE_MILLISECONDS = 60_000;
+
 /** What agent, level and policy let any tool have: mode, host functions, hosts, paths, limits, numbers. All that is exceeded, together. */
 export function checkCeilings(open: OpenArtifact, decider: Decider, view: ToolView): Violation[] {
   const { artifact } = open;
@@ -21,8 +24,9 @@ export function checkCeilings(open: OpenArtifact, decider: Decider, view: ToolVi
   if (!ceilings.modes.includes(mode)) refuse(`mode ${mode} is not allowed; allowed: ${listed(ceilings.modes)}`);
   const apis = artifact.requires.apis.filter((api) => !ceilings.apis.includes(api));
   if (apis.length > 0) refuse(`${listed(apis)} may not be asked for; allowed: ${listed(ceilings.apis)}`);
-  if (mode === 'Sandbox' && open.durationMilliseconds > ceilings.durationMilliseconds) {
-    refuse(`limits.duration ${artifact.limits.duration} is more than the ${ceilings.durationMilliseconds} ms allowed`);
+  const longest = mode === 'Compose' ? COMPOSE_MILLISECONDS : ceilings.durationMilliseconds;
+  if (open.durationMilliseconds > longest) {
+    refuse(`limits.duration ${artifact.limits.duration} is more than the ${longest} ms allowed`);
   }
   if (open.memoryBytes > ceilings.memoryBytes) {
     refuse(`limits.memory ${artifact.limits.memory} is more than the ${ceilings.memoryBytes} bytes allowed`);

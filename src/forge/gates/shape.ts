@@ -52,6 +52,13 @@ class Shape {
     const tests = this.#tests(given['testCases']);
     this.#enoughTests(tests, inputSchema, minimumTests);
     if (implementation.mode === 'Sandbox') this.#assertsSomething(tests, outputSchema);
+    const apis = this.#apis(parts['allowlist'] ?? [], implementation.mode);
+    const domains = this.#texts(parts['domains'] ?? [], 'implementation.domains', 253).map((host) =>
+      host.toLowerCase(),
+    );
+    if (apis.includes('fetch') && domains.length === 0) {
+      this.warnings.push('fetch reaches no host without implementation.domains; name the hosts');
+    }
     return {
       name: this.#name(given['name']),
       description: this.#description(given['description']),
@@ -59,8 +66,8 @@ class Shape {
       outputSchema,
       implementation,
       requires: {
-        apis: this.#apis(parts['allowlist'] ?? [], implementation.mode),
-        domains: this.#texts(parts['domains'] ?? [], 'implementation.domains', 253).map((host) => host.toLowerCase()),
+        apis,
+        domains,
         paths: this.#texts(parts['paths'] ?? [], 'implementation.paths', 256),
       },
       tests,
