@@ -41,15 +41,14 @@ export class RunnerProcess {
     });
     const { stdin, stdout, stderr } = this.#streams();
     this.exited = new Promise((resolve) => {
-      this.#child.once('exit', (code, signal) => {
-        this.#leave(`it ended by itself (${signal ?? `exit code ${code}`})`);
-        resolve();
-      });
+      this.#child.once('exit', () => resolve());
       this.#child.once('error', (error) => {
         this.#leave(`it could not be started: ${messageOf(error, 256)}`);
         resolve();
       });
     });
+    // Not at its exit: its last words may still be in the pipe.
+    this.#child.once('close', (code, signal) => this.#leave(`it ended by itself (${signal ?? `exit code ${code}`})`));
     // A write to a process that just died is no news: its exit is.
     stdin.on('error', () => {});
     stdout.on('data', (chunk: Buffer) => this.#hear(chunk));

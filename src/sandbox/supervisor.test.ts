@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../lib/clock.ts';
@@ -222,6 +224,23 @@ describe('the supervisor', () => {
     assert.deepEqual(processes.filter(isAlive), []);
     const late = await short.run(aJob('function execute() { return 1; }'), echoHost, anOp());
     assert.equal(late.ok ? '' : late.code, 'TEMPER_CANCELLED');
+  });
+
+  it('takes its runners with it when it is killed', async () => {
+    const script = `
+      import { systemClock } from ${JSON.stringify(import.meta.resolve('../lib/clock.ts'))};
+      import { createSupervisor } from ${JSON.stringify(import.meta.resolve('./supervisor.ts'))};
+      const sandbox = await createSupervisor({ clock: systemClock, warm: 2 });
+      console.log(JSON.stringify(sandbox.processes));
+      setInterval(() => {}, 1000);`;
+    const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(holder.stdout, 'data')) as [Buffer];
+    const processes = JSON.parse(line.toString()) as number[];
+    assert.equal(processes.length, 2);
+    holder.kill('SIGKILL');
+    while (processes.some(isAlive)) await setTimeout(10);
   });
 
   it('does not start with a runtime that cannot run it', async () => {
