@@ -32,7 +32,7 @@ export interface Supervisor extends Sandbox {
 /** Calls after which a runner is replaced, however well it did. */
 const CALLS_PER_RUNNER = 100;
 /** From here on it is replaced as soon as another one can stand in, so that not all of them leave at once. */
-const CALLS_BEFORE_RELIEF = 75;
+const CALLS_BEFORE_RELIEF = 90;
 /** Starts that may fail one after the other before waiting jobs are told so. */
 const FAILED_STARTS = 3;
 /** Bytes that an idle runner may hold: twice what it begins with. */
