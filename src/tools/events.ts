@@ -3,7 +3,7 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 
 /** Names of the gates of a forge, in order. */
-export const GATES = [
+const GATES = [
   'repair',
   'shape',
   'static',

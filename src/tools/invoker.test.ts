@@ -47,8 +47,8 @@ function aTool(
 
 interface World {
   tools: Tool[];
-  decide?(request: PolicyRequest): Decision;
-  reserve?(maximum: Amounts): Reservation | Denial;
+  decide?: (request: PolicyRequest) => Decision;
+  reserve?: (maximum: Amounts) => Reservation | Denial;
   answer?: ApprovalDecision;
   timeout?: number;
 }
@@ -102,7 +102,7 @@ function codeOf(result: ToolResult): string {
   return result.ok ? 'ok' : result.error.code;
 }
 
-const double = aTool('double', async (input) => ({ n: 2 * Number((input as { n: number }).n) }));
+const double = aTool('double', async (input) => ({ n: 2 * (input as { n: number }).n }));
 
 describe('the invoker', () => {
   it('calls a permitted tool with a copy of its arguments, and keeps one record', async () => {

@@ -13,6 +13,12 @@ export interface CommandResult {
   stderr: string;
 }
 
+export interface CommandOptions {
+  cwd?: string;
+  input?: string;
+  environment?: Record<string, string>;
+}
+
 export interface RunningCommand {
   child: ChildProcess;
   /** What was printed so far. */
@@ -26,10 +32,10 @@ function plainEnvironment(): Record<string, string> {
   return { PATH, HOME, NO_COLOR: '1' };
 }
 
-export function startTemper(args: readonly string[], options: { cwd?: string; input?: string } = {}): RunningCommand {
+export function startTemper(args: readonly string[], options: CommandOptions = {}): RunningCommand {
   const child = spawn(join(ROOT, 'bin/temper'), args, {
     cwd: options.cwd ?? ROOT,
-    env: plainEnvironment(),
+    env: { ...plainEnvironment(), ...options.environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stdout = '';
@@ -48,10 +54,7 @@ export function startTemper(args: readonly string[], options: { cwd?: string; in
   return { child, printed: () => stdout, ended };
 }
 
-export function temper(
-  args: readonly string[],
-  options: { cwd?: string; input?: string } = {},
-): Promise<CommandResult> {
+export function temper(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   return startTemper(args, options).ended;
 }
 

@@ -181,6 +181,18 @@ describe('temper run', () => {
     assert.match(stderr, /TEMPER_MODEL_UNAVAILABLE.*OPENAI_API_KEY/);
   });
 
+  it('prints no key of the environment, whatever the conversation holds', async () => {
+    await using house = await aHouse();
+    const key = 'sk-proj-0123456789abcdef0123456789abcdef';
+    await writeFile(join(house.path, 'note.txt'), `the key is ${key}`);
+    const { stdout, stderr } = await startTemper(
+      ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '--output', 'json', '-m', `read ${key}`],
+      { cwd: house.path, environment: { OPENAI_API_KEY: key } },
+    ).ended;
+    assert.ok(!`${stdout}${stderr}`.includes(key));
+    assert.match(stdout, /\[redacted\]/);
+  });
+
   it('refuses what the command line does not know with exit code 2', async () => {
     assert.equal((await temper(['rnu'])).code, 2);
     assert.equal((await temper(['run'])).code, 2);

@@ -45,7 +45,7 @@ const effects = { sideEffects: true } as const;
 const SERVICES = [
   aTool('web_search', () => ({ output: 'two pages about anvils' }), effects),
   aTool('http_request', () => ({ body: '1,2,3', output: '1,2,3' }), effects),
-  aTool('generate_text', ({ prompt }) => answer(String(prompt as string)), effects),
+  aTool('generate_text', ({ prompt }) => answer(prompt as string), effects),
 ];
 
 function answer(prompt: string): Json {

@@ -13,6 +13,7 @@ import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { openModelSource } from '../model-source.ts';
 import { PATTERN_RULES } from '../../policy/pattern-rules.ts';
+import { withoutSecrets } from '../redact.ts';
 import { painter, Transcript } from '../transcript.ts';
 import { problemBlock } from './validate.ts';
 
@@ -32,7 +33,8 @@ export interface RunOptions {
 }
 
 /** Runs an agent in this process: each message given, or what a person types. Exit code 1 when a message could not be answered. */
-export async function run(options: RunOptions, io: CliIo): Promise<number> {
+export async function run(options: RunOptions, outer: CliIo): Promise<number> {
+  const io = withoutSecrets(outer);
   const paths = options.filename.map((path) => resolve(io.cwd, path));
   const manifests = await loadManifests(paths, { patterns: PATTERN_RULES });
   if (manifests.problems.length > 0) {
