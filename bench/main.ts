@@ -6,6 +6,7 @@ import type { BenchRow } from './row.ts';
  */
 const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   sandbox: async () => (await import('./sandbox.ts')).benchSandbox(),
+  'full-call': async () => (await import('./full-call.ts')).benchFullCall(),
   'tool-check': async () => (await import('./tool-check.ts')).benchToolCheck(),
   decide: async () => (await import('./decide.ts')).benchDecide(),
   turn: async () => (await import('./turn.ts')).benchTurn(),

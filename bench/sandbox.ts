@@ -3,22 +3,11 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { systemClock } from '../src/lib/clock.ts';
-import type { Json } from '../src/lib/json.ts';
 import { createSupervisor } from '../src/sandbox/supervisor.ts';
 import { aJob, anOp, echoHost } from '../src/sandbox/testing.ts';
+import { besideBareLoop, INPUT, quantile, SOURCE } from './beside-bare.ts';
 import type { BenchRow } from './row.ts';
 
-/** A tool as models write them: a pass over rows, a small result. */
-const SOURCE = `function execute(input) {
-  const totals = {};
-  for (const row of input.rows) totals[row.region] = (totals[row.region] ?? 0) + row.amount * row.price;
-  return { totals, rows: input.rows.length };
-}`;
-const INPUT: Json = {
-  rows: Array.from({ length: 50 }, (_, index) => ({ region: `r${index % 5}`, amount: index, price: 1.5 })),
-};
-const ROUNDS = 8;
-const CALLS = 150;
 const STARTS = 9;
 const MEBIBYTE = 1_048_576;
 
@@ -26,50 +15,13 @@ export async function benchSandbox(): Promise<BenchRow[]> {
   return [await warmCall(), await coldStart(), await residentMemory()];
 }
 
-/** Rounds of ours and of the bare loop take turns, and the median round counts: a busy machine disturbs both alike. */
 async function warmCall(): Promise<BenchRow> {
   await using sandbox = await createSupervisor({ clock: systemClock });
   const job = aJob(SOURCE, { input: INPUT });
-  const bare = fork(join(import.meta.dirname, 'bare-calls.ts'), { execArgv: ['--no-node-snapshot', '--no-warnings'] });
-  const ratios: { p50: number; p99: number }[] = [];
-  const shown = { ours: [0, 0], bare: [0, 0] };
-  for (let round = 0; round <= ROUNDS; round += 1) {
-    const ours: number[] = [];
-    for (let call = 0; call < CALLS; call += 1) {
-      const begin = performance.now();
-      const outcome = await sandbox.run(job, echoHost, anOp());
-      if (!outcome.ok) throw new Error(outcome.message);
-      ours.push(performance.now() - begin);
-    }
-    bare.send({ source: SOURCE, input: JSON.stringify(INPUT), calls: CALLS });
-    const [theirs] = (await once(bare, 'message')) as [number[]];
-    if (round === 0) continue;
-    ratios.push({
-      p50: quantile(ours, 0.5) / quantile(theirs, 0.5),
-      p99: quantile(ours, 0.99) / quantile(theirs, 0.99),
-    });
-    shown.ours = [quantile(ours, 0.5), quantile(ours, 0.99)];
-    shown.bare = [quantile(theirs, 0.5), quantile(theirs, 0.99)];
-  }
-  bare.kill('SIGKILL');
-  const p50 = quantile(
-    ratios.map((ratio) => ratio.p50),
-    0.5,
-  );
-  const p99 = quantile(
-    ratios.map((ratio) => ratio.p99),
-    0.5,
-  );
-  return {
-    name: 'warm tool call beside a bare isolate-per-call loop',
-    figures: {
-      'p50 ratio': p50.toFixed(2),
-      'p99 ratio': p99.toFixed(2),
-      'last round': `${milliseconds(shown.ours)} beside ${milliseconds(shown.bare)}`,
-    },
-    limit: 'p50 ≤ 2 ×, p99 ≤ 4 ×',
-    met: p50 <= 2 && p99 <= 4,
-  };
+  return await besideBareLoop('warm call of the sandbox', { p50: 2, p99: 4 }, async () => {
+    const outcome = await sandbox.run(job, echoHost, anOp());
+    if (!outcome.ok) throw new Error(outcome.message);
+  });
 }
 
 async function coldStart(): Promise<BenchRow> {
@@ -109,15 +61,6 @@ async function residentMemory(): Promise<BenchRow> {
 function residentBytes(pid: number): number {
   const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
   return Number(match?.[1] ?? Number.NaN) * 1_024;
-}
-
-function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
-function milliseconds(pair: readonly number[]): string {
-  return pair.map((value) => `${value.toFixed(2)} ms`).join(' / ');
 }
 
 function mebibytes(bytes: number): string {

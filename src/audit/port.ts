@@ -30,7 +30,7 @@ export interface Checkpoint {
 }
 
 export interface Audit {
-  /** Resolves when the record is durable. Throws TEMPER_AUDIT_BROKEN when another writer was there, and at every call after that. */
+  /** Resolves when the record is durable. Throws TEMPER_AUDIT_BROKEN at every call after another writer was found, which is at the next checkpoint, a moment later. */
   append(record: AuditRecord): Promise<void>;
 }
 

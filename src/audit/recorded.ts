@@ -9,6 +9,9 @@ const LOG = 'audit/records';
 const COLLECTION = 'audit';
 const HEAD = 'head';
 
+/** Milliseconds between two writes of the checkpoint. */
+const CHECKPOINT_PAUSE = 50;
+
 interface Pending {
   record: AuditRecord;
   done: PromiseWithResolvers<void>;
@@ -16,58 +19,102 @@ interface Pending {
 
 /**
  * The provenance chain over a record store: `audit/records.jsonl`, one record a line, and `audit/head.json`, the checkpoint,
- * which follows the record it names: a call waits for its record, not for the checkpoint. The chain is verified before anything is added: throws TEMPER_AUDIT_BROKEN. A checkpoint kept elsewhere may be given too.
+ * which follows the record it names: a call waits for its record, not for the checkpoint. The chain is verified before anything
+ * is added: throws TEMPER_AUDIT_BROKEN. A checkpoint kept elsewhere may be given too.
  */
 export async function openAudit(deps: { records: RecordStore; clock: Clock; known?: Checkpoint }): Promise<AuditTrail> {
-  const { records: store, clock } = deps;
-  const written = await readChain(store, deps.known);
-  let last: Checkpoint | undefined = checkpointOf(written.at(-1));
-  let stored = await readHead(store);
-  let broken: TemperError | undefined;
-  let pending: Pending[] = [];
-  let draining: Promise<void> | undefined;
+  const written = await readChain(deps.records, deps.known);
+  return new RecordedTrail(deps, checkpointOf(written.at(-1)), await readHead(deps.records));
+}
 
-  const write = async ({ record, done }: Pending): Promise<void> => {
-    const next = chained(record, last, clock.now().toISOString());
-    await store.append(LOG, next as unknown as JsonObject);
-    last = { seq: next.seq, digest: next.digest };
-    done.resolve();
-  };
+class RecordedTrail implements AuditTrail {
+  readonly #store: RecordStore;
+  readonly #clock: Clock;
+  readonly #known: Checkpoint | undefined;
+  #last: Checkpoint | undefined;
+  #stored: Checkpoint | undefined;
+  #broken: TemperError | undefined;
+  #pending: Pending[] = [];
+  #draining: Promise<void> | undefined;
+  #checkpointing: Promise<void> | undefined;
+  #hurry = new AbortController();
 
-  /** Records that arrive while others are written share the next checkpoint. */
-  const drain = async (): Promise<void> => {
-    while (pending.length > 0) {
-      const batch = pending;
-      pending = [];
+  constructor(
+    deps: { records: RecordStore; clock: Clock; known?: Checkpoint },
+    last: Checkpoint | undefined,
+    stored: Checkpoint | undefined,
+  ) {
+    this.#store = deps.records;
+    this.#clock = deps.clock;
+    this.#known = deps.known;
+    this.#last = last;
+    this.#stored = stored;
+  }
+
+  async append(record: AuditRecord): Promise<void> {
+    if (this.#broken !== undefined) throw this.#broken;
+    const done = Promise.withResolvers<void>();
+    this.#pending.push({ record: structuredClone(record), done });
+    this.#draining ??= this.#drain();
+    return done.promise;
+  }
+
+  records(): Promise<ChainedRecord[]> {
+    return readChain(this.#store, this.#known);
+  }
+
+  head(): Checkpoint | undefined {
+    return this.#last;
+  }
+
+  async flush(): Promise<void> {
+    await this.#draining;
+    this.#hurry.abort();
+    await this.#checkpointing;
+    this.#hurry = new AbortController();
+    if (this.#broken !== undefined) throw this.#broken;
+  }
+
+  async #drain(): Promise<void> {
+    for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       try {
-        if (broken !== undefined) throw broken;
-        assertOnlyWriter(await readHead(store), stored);
-        for (const entry of batch) await write(entry);
-        await store.put(COLLECTION, HEAD, { ...last } as JsonObject);
-        stored = last;
+        await this.#write(next.record);
+        next.done.resolve();
       } catch (error) {
-        broken ??= asBroken(error, last);
-        for (const { done } of batch) done.reject(broken);
+        next.done.reject(this.#breakWith(error));
       }
     }
-    draining = undefined;
-  };
+    this.#draining = undefined;
+  }
 
-  return {
-    async append(record) {
-      if (broken !== undefined) throw broken;
-      const done = Promise.withResolvers<void>();
-      pending.push({ record: structuredClone(record), done });
-      draining ??= drain();
-      return done.promise;
-    },
-    records: () => readChain(store, deps.known),
-    head: () => last,
-    async flush() {
-      await draining;
-      if (broken !== undefined) throw broken;
-    },
-  };
+  async #write(record: AuditRecord): Promise<void> {
+    if (this.#broken !== undefined) throw this.#broken;
+    const next = chained(record, this.#last, this.#clock.now().toISOString());
+    await this.#store.append(LOG, next as unknown as JsonObject);
+    this.#last = { seq: next.seq, digest: next.digest };
+    this.#checkpointing ??= this.#checkpoint();
+  }
+
+  /** Follows the chain at a distance, one write for all records of the pause before it, and finds another writer there. */
+  async #checkpoint(): Promise<void> {
+    while (this.#broken === undefined && this.#stored?.seq !== this.#last?.seq) {
+      const target = this.#last;
+      try {
+        assertOnlyWriter(await readHead(this.#store), this.#stored);
+        await this.#store.put(COLLECTION, HEAD, { ...target } as JsonObject);
+        this.#stored = target;
+      } catch (error) {
+        this.#breakWith(error);
+      }
+      await this.#clock.sleep(CHECKPOINT_PAUSE, this.#hurry.signal).catch(() => undefined);
+    }
+    this.#checkpointing = undefined;
+  }
+
+  #breakWith(error: unknown): TemperError {
+    this.#broken ??= asBroken(error, this.#last);
+    return this.#broken;
+  }
 }
 
 async function readChain(store: RecordStore, known: Checkpoint | undefined): Promise<ChainedRecord[]> {

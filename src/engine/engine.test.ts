@@ -185,6 +185,7 @@ describe('the engine', () => {
     assert.ok(twice !== undefined);
     assert.equal((await registry.statistics(twice.digest, 'n')).totalUses, 0);
     assert.ok((await call('chain', { n: 5 })).ok);
+    await engine.settled();
     assert.equal((await registry.statistics(twice.digest, 'n')).totalUses, 1, 'a use through a chain is a use');
   });
 

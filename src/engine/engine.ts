@@ -115,10 +115,10 @@ function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
     ...workshop,
     loopGuard: (caller) => guards.of(caller),
     timeoutOf: timeouts(agent),
-    async observe(call) {
+    observe(call) {
       // What a chain let in taints its session as what the agent called itself.
       if (bringsUntrustedContent(call.tool)) taint.mark(call.caller.session);
-      await rise.observe(call);
+      rise.observe(call);
     },
   });
   const { costOf, contextTokens } = ports.models;

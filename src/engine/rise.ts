@@ -5,10 +5,11 @@ import type { Op } from '../lib/operation.ts';
 import type { Demotion } from '../tempering/demotion.ts';
 import type { Promotion } from '../tempering/promotion.ts';
 import type { Registry } from '../tempering/registry.ts';
-import type { PromotionState } from '../tempering/types.ts';
+import type { PromotionState, ToolUse } from '../tempering/types.ts';
 import type { CompletedCall } from '../tools/invoker.ts';
 import type { Background } from './background.ts';
 import type { EngineAgent } from './ports.ts';
+import { UseBatches } from './use-batches.ts';
 import type { Workshop } from './workshop.ts';
 
 /** A verification with its panel ends within this. */
@@ -30,20 +31,27 @@ export interface RiseDeps {
 export class Rise {
   readonly #deps: RiseDeps;
   readonly #owner: { agent: string; namespace: string };
+  readonly #batches: UseBatches;
 
   constructor(deps: RiseDeps) {
     this.#deps = deps;
     this.#owner = { agent: deps.agent.name, namespace: deps.agent.namespace };
+    const { background, clock } = deps;
+    this.#batches = new UseBatches({
+      background,
+      pause: (milliseconds) => clock.sleep(milliseconds, background.signal).catch(() => undefined),
+      process: (uses) => this.#process(uses),
+    });
   }
 
-  /** The use is on record when this resolves; what follows from it goes on in the background. */
-  async observe({ tool, input, result, caller }: CompletedCall): Promise<void> {
+  /** Nobody waits for the record of a use, nor for what follows from it; `settled` of the engine does. */
+  observe({ tool, input, result, caller }: CompletedCall): void {
     // What a forge calls to test a chain is no use: or an agent could forge its way to a record.
     if (tool.forged === undefined || caller.stack.includes('forge_tool')) return;
-    const { registry, clock, background } = this.#deps;
+    const { clock } = this.#deps;
     const { digest } = tool.forged;
     const { agent, namespace, session, rootMessage } = caller;
-    await registry.recordUse({
+    const use: ToolUse = {
       digest,
       evidence: 'observed',
       agent,
@@ -54,8 +62,8 @@ export class Rise {
       succeeded: result.ok,
       milliseconds: result.milliseconds,
       time: clock.now().toISOString(),
-    });
-    background.run(() => (result.ok ? this.#consider(digest, tool.name, session) : this.#doubt(digest)));
+    };
+    this.#batches.add(use);
   }
 
   /** Takes up again what waited for a person when the last process ended. */
@@ -65,6 +73,16 @@ export class Rise {
         await this.#deps.promotion.settle(subject, this.#op(PERSON_MILLISECONDS, subject.digest));
       });
     }
+  }
+
+  async #process(uses: readonly ToolUse[]): Promise<void> {
+    const { registry } = this.#deps;
+    await Promise.all(uses.map((use) => registry.recordUse(use)));
+    const [first] = uses;
+    const tool = first === undefined ? undefined : registry.get(first.digest);
+    if (first === undefined || tool === undefined) return;
+    if (uses.some(({ succeeded }) => !succeeded)) await this.#doubt(tool.digest);
+    if (uses.some(({ succeeded }) => succeeded)) await this.#consider(tool.digest, tool.artifact.name, first.session);
   }
 
   async #consider(digest: Digest, tool: string, session: string): Promise<void> {

@@ -54,7 +54,7 @@ function verifierOf(workshop: Workshop, builtIn: readonly Tool[]) {
     view: () => view,
     loopGuard: () => createLoopGuard(NO_REPETITION_LIMIT),
     timeoutOf: () => TOOL_MILLISECONDS,
-    observe: () => Promise.resolve(),
+    observe: () => undefined,
   });
   const caller = {
     agent: agent.name,

@@ -19,13 +19,17 @@ export type JournalEntry =
 export interface Journal {
   /** Resolves when the entry is durable. Entries that come while a write is on its way share the next one. */
   write(entry: JournalEntry): Promise<void>;
-  /** Resolves when everything written so far is durable. */
+  /** Entries that a crash may lose: they go with the next write, or a moment later by themselves. */
+  defer(entries: readonly JournalEntry[]): void;
+  /** Resolves when everything written so far is durable, what was deferred included. */
   flush(): Promise<void>;
 }
 
 const STATE = 'ledger';
 /** Lines after which the document is written anew and the log begun again. */
 const ROTATE_AFTER = 1_000;
+/** How long deferred entries wait at most for a write to go with. */
+const DEFER_MILLISECONDS = 200;
 
 /**
  * Reads the counters as a crash may have left them: reservations never settled stay charged in full. Then begins a new
@@ -41,6 +45,8 @@ export async function openJournal(
   let lines = 0;
   let tail: Promise<void> = Promise.resolve();
   let waiting: { entries: JournalEntry[]; done: Promise<void> } | undefined;
+  let deferred: JournalEntry[] = [];
+  let timer: NodeJS.Timeout | undefined;
 
   const rotate = async (): Promise<void> => {
     const next = generation + 1;
@@ -61,18 +67,27 @@ export async function openJournal(
   if (generation > 0) await records.drop(logOf(generation - 1));
   // What a crash left is written down once; an empty ledger is not.
   if (accounts.size > 0) await rotate();
+  const write = (entries: readonly JournalEntry[]): Promise<void> => {
+    if (waiting === undefined) {
+      const joined: JournalEntry[] = [];
+      const done = tail.then(() => flush(joined));
+      waiting = { entries: joined, done };
+      tail = done.catch(() => undefined);
+    }
+    waiting.entries.push(...deferred, ...entries);
+    deferred = [];
+    clearTimeout(timer);
+    timer = undefined;
+    return waiting.done;
+  };
   return {
-    write(entry) {
-      if (waiting === undefined) {
-        const entries: JournalEntry[] = [];
-        const done = tail.then(() => flush(entries));
-        waiting = { entries, done };
-        tail = done.catch(() => undefined);
-      }
-      waiting.entries.push(entry);
-      return waiting.done;
+    write: (entry) => write([entry]),
+    defer(entries) {
+      deferred.push(...entries);
+      // A disk that fails shows at the next reservation that has to be durable.
+      timer ??= setTimeout(() => void write([]).catch(() => undefined), DEFER_MILLISECONDS).unref();
     },
-    flush: () => waiting?.done ?? tail,
+    flush: () => (deferred.length > 0 ? write([]) : (waiting?.done ?? tail)),
   };
 }
 

@@ -33,7 +33,7 @@ export interface LedgerBook {
 type Reserved = Extract<JournalEntry, { op: 'reserve' }> & { key: string };
 
 /**
- * Opens the counters below `ledger/`. A reservation is durable before it is granted; settling becomes durable with the
+ * Opens the counters below `ledger/`. A reservation of tokens, cost or bytes is durable before it is granted; settling becomes durable with the
  * next write, because a settlement lost in a crash only leaves the larger reservation standing.
  */
 export async function openLedgerBook(records: RecordStore, clock: Clock): Promise<LedgerBook> {
@@ -89,7 +89,8 @@ class Book implements LedgerBook {
     // Charged before the first await, so that reservations made side by side see each other.
     this.#charge(entry, counts, 1);
     this.#open.set(entry.id, entry);
-    const granted = this.#write(entry);
+    // Calls are limited by the minute only: a crash that forgets those in flight gives nothing away.
+    const granted = isSpend(counts) ? this.#write(entry) : Promise.resolve(entry.id);
     this.#granted.set(key, granted);
     return { granted: true, id: await granted };
   }
@@ -111,8 +112,10 @@ class Book implements LedgerBook {
     this.#forget(entry);
     this.#charge(entry, entry.counts, -1);
     this.#charge(entry, used, 1);
+    const settled = { op: 'settle', id, counts: used } as const;
     // Not waited for: when it is lost the reservation stands, and a disk that fails shows at the next reservation.
-    this.#journal.write({ op: 'settle', id, counts: used }).catch(() => undefined);
+    if (isSpend(entry.counts)) this.#journal.write(settled).catch(() => undefined);
+    else this.#journal.defer([withoutKey(entry), settled]);
   }
 
   #forget(entry: Reserved): void {
@@ -131,6 +134,10 @@ class Book implements LedgerBook {
     rollAccount(account, time);
     return account;
   }
+}
+
+function isSpend({ inputTokens, outputTokens, costMicros, networkBytes }: Counts): boolean {
+  return inputTokens + outputTokens + costMicros + networkBytes > 0;
 }
 
 function withoutKey({ op, id, time, accounts, counts }: Reserved): JournalEntry {

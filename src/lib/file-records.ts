@@ -2,6 +2,7 @@ import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'nod
 import { dirname, join } from 'node:path';
 import { hasErrno, TemperError } from './errors.ts';
 import type { Json } from './json.ts';
+import { LogFiles } from './log-files.ts';
 import { assertRecordPath, type RecordStore } from './records.ts';
 
 /**
@@ -11,6 +12,8 @@ import { assertRecordPath, type RecordStore } from './records.ts';
  */
 export function fileRecords(root: string): RecordStore {
   const queue = new WriteQueue();
+  const logs = new LogFiles();
+  const folders = new Folders();
   const place = (path: string, ending: string): string => {
     assertRecordPath(path);
     return join(root, `${path}${ending}`);
@@ -18,7 +21,7 @@ export function fileRecords(root: string): RecordStore {
   return {
     put: (collection, name, value) => {
       const file = place(`${collection}/${name}`, '.json');
-      return queue.run(file, () => writeDocument(file, `${JSON.stringify(value, null, 2)}\n`));
+      return queue.run(file, () => writeDocument(file, `${JSON.stringify(value, null, 2)}\n`, folders));
     },
     async get(collection, name) {
       return readDocument(place(`${collection}/${name}`, '.json'));
@@ -42,13 +45,20 @@ export function fileRecords(root: string): RecordStore {
     },
     async drop(collection) {
       const folder = place(collection, '');
+      const below = logs.opened().filter((file) => file === `${folder}.jsonl` || file.startsWith(`${folder}/`));
+      await Promise.all(below.map((file) => queue.run(file, () => logs.forget(file))));
+      folders.forget(folder);
       await rm(folder, { recursive: true, force: true });
       await rm(`${folder}.jsonl`, { force: true });
       await syncFolder(dirname(folder));
     },
     append: (log, value) => {
       const file = place(log, '.jsonl');
-      return queue.run(file, () => appendLine(file, JSON.stringify(value)));
+      return queue.run(file, async () => {
+        const fresh = await folders.make(dirname(file));
+        await logs.append(file, JSON.stringify(value));
+        if (fresh) await syncFolder(dirname(file));
+      });
     },
     async read(log) {
       return readLines(place(log, '.jsonl'));
@@ -72,8 +82,8 @@ class WriteQueue {
   }
 }
 
-async function writeDocument(file: string, text: string): Promise<void> {
-  await makeFolder(dirname(file));
+async function writeDocument(file: string, text: string, folders: Folders): Promise<void> {
+  await folders.make(dirname(file));
   const temporary = `${file}.${process.pid}.tmp`;
   const handle = await open(temporary, 'w', 0o600);
   try {
@@ -84,29 +94,6 @@ async function writeDocument(file: string, text: string): Promise<void> {
   }
   await rename(temporary, file);
   await syncFolder(dirname(file));
-}
-
-async function appendLine(file: string, line: string): Promise<void> {
-  const fresh = await makeFolder(dirname(file));
-  const handle = await open(file, 'a+', 0o600);
-  try {
-    await cutTornLine(handle);
-    await handle.appendFile(`${line}\n`);
-    await handle.datasync();
-  } finally {
-    await handle.close();
-  }
-  if (fresh) await syncFolder(dirname(file));
-}
-
-async function cutTornLine(handle: FileHandle): Promise<void> {
-  const { size } = await handle.stat();
-  if (size === 0) return;
-  const last = Buffer.alloc(1);
-  await handle.read(last, 0, 1, size - 1);
-  if (last[0] === 0x0a) return;
-  const whole = await handle.readFile();
-  await handle.truncate(whole.lastIndexOf(0x0a) + 1);
 }
 
 async function readDocument(file: string): Promise<Json | undefined> {
@@ -146,11 +133,23 @@ async function listFolder(folder: string): Promise<string[]> {
   }
 }
 
-/** Says whether the folder had to be made, so that its own entry is synced too. */
-async function makeFolder(folder: string): Promise<boolean> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
-  if (first !== undefined) await syncFolder(dirname(first));
-  return first !== undefined;
+/** Folders known to be there, so that only the first write to each looks. */
+class Folders {
+  readonly #known = new Set<string>();
+
+  /** Says whether the folder had to be made, so that its own entry is synced too. */
+  async make(folder: string): Promise<boolean> {
+    if (this.#known.has(folder)) return false;
+    const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (first !== undefined) await syncFolder(dirname(first));
+    this.#known.add(folder);
+    return first !== undefined;
+  }
+
+  /** Forgets a folder that is removed, and all below it. */
+  forget(folder: string): void {
+    for (const known of this.#known) if (known === folder || known.startsWith(`${folder}/`)) this.#known.delete(known);
+  }
 }
 
 async function syncFolder(folder: string): Promise<void> {

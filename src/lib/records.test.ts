@@ -80,8 +80,9 @@ describe('file records', () => {
     await store.append('audit', { n: 1 });
     await appendFile(join(folder, 'audit.jsonl'), '{"n":2');
     assert.deepEqual(await store.read('audit'), [{ n: 1 }]);
-    await store.append('audit', { n: 3 });
-    assert.deepEqual(await store.read('audit'), [{ n: 1 }, { n: 3 }]);
+    const restarted = fileRecords(folder);
+    await restarted.append('audit', { n: 3 });
+    assert.deepEqual(await restarted.read('audit'), [{ n: 1 }, { n: 3 }]);
     assert.equal(await readFile(join(folder, 'audit.jsonl'), 'utf8'), '{"n":1}\n{"n":3}\n');
   });
   it('name the file that cannot be read', async () => {

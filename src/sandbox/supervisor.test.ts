@@ -92,7 +92,8 @@ describe('the supervisor', () => {
       { apis: ['fs.readFile'] },
       {
         call: () => {
-          for (const pid of sandbox.processes) process.kill(pid, 'SIGKILL');
+          killed = [...sandbox.processes];
+          for (const pid of killed) process.kill(pid, 'SIGKILL');
           return new Promise(() => {});
         },
       },

@@ -233,7 +233,10 @@ class Pool implements Supervisor {
 
   #becomeReady(member: Member): void {
     clearTimeout(member.watchdog);
-    if (member.state === 'starting') this.#failedStarts = 0;
+    if (member.state === 'starting') {
+      this.#failedStarts = 0;
+      member.runner.started();
+    }
     if (this.#isSwollen(member)) member.runner.kill('it is replaced');
     else this.#rest(member);
   }

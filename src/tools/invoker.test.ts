@@ -91,9 +91,7 @@ function aWorld(world: World) {
     events: () => {},
     clock: systemClock,
     timeoutOf: () => world.timeout ?? 1_000,
-    observe: async (call) => {
-      observed.push(call);
-    },
+    observe: (call) => void observed.push(call),
   });
   return { invoker, audited, observed, asked, settled: () => settled };
 }

@@ -40,8 +40,8 @@ export interface InvokerDeps {
   clock: Clock;
   /** Milliseconds one call of this tool may take. */
   timeoutOf(tool: Tool['descriptor']): number;
-  /** Told of each call that reached its tool, before the caller gets the result. */
-  observe(call: CompletedCall): Promise<void>;
+  /** Told of each call that reached its tool, before the caller gets the result; what takes time it does later. */
+  observe(call: CompletedCall): void;
 }
 
 /**
@@ -56,7 +56,7 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       const milliseconds = deps.clock.monotonic() - started;
       const result: ToolResult = { ...outcome.answer, milliseconds };
       if (outcome.tool !== undefined && outcome.reached) {
-        await deps.observe({ tool: outcome.tool.descriptor, input, result, caller });
+        deps.observe({ tool: outcome.tool.descriptor, input, result, caller });
       }
       await deps.audit.append({
         action: result.ok ? 'tool.called' : 'tool.call-failed',

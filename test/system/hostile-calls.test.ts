@@ -87,7 +87,7 @@ describe('hostile tools, called through the invoker', () => {
       events: () => {},
       clock: systemClock,
       timeoutOf: () => 60_000,
-      observe: () => Promise.resolve(),
+      observe: () => undefined,
     });
   }
 

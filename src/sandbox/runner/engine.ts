@@ -31,6 +31,7 @@ export interface Environment {
   dispose(): void;
 }
 
+const FILENAME = 'temper:guest';
 const BYTES_PER_MEBIBYTE = 1_048_576;
 /** The engine takes no less. */
 const SMALLEST_LIMIT = 8;
@@ -44,18 +45,41 @@ export function loadEngine(path: string): EngineModule {
   const require = createRequire(path);
   const { version } = require('./package.json') as { version: string };
   const ivm = require(path) as Engine;
-  return { version, prepare: (shape) => prepare(ivm, shape) };
+  const preambles = new Preambles();
+  return { version, prepare: (shape) => prepare(ivm, preambles, shape) };
 }
 
-function prepare(ivm: Engine, shape: Shape): Environment {
+/**
+ * What runs before guest code is the same text every time, so its compiled form is kept: made in this process from our own
+ * constant, before any guest is near, and never taken from elsewhere, since the engine believes compiled code.
+ */
+class Preambles {
+  readonly #compiled = new Map<string, { source: string; code: IsolatedVm.ExternalCopy<ArrayBuffer> | undefined }>();
+
+  compile(isolate: IsolatedVm.Isolate, key: string, source: () => string): IsolatedVm.Script {
+    const known = this.#compiled.get(key);
+    if (known?.code !== undefined) {
+      return isolate.compileScriptSync(known.source, { filename: FILENAME, cachedData: known.code });
+    }
+    const text = `(function ($0, $1) {${source()}\n})`;
+    const script = isolate.compileScriptSync(text, { filename: FILENAME, produceCachedData: true });
+    // The declarations of the engine leave this member out.
+    const { cachedData } = script as IsolatedVm.Script & { cachedData?: IsolatedVm.ExternalCopy<ArrayBuffer> };
+    this.#compiled.set(key, { source: text, code: cachedData });
+    return script;
+  }
+}
+
+function prepare(ivm: Engine, preambles: Preambles, shape: Shape): Environment {
   const memoryLimit = Math.max(SMALLEST_LIMIT, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
   const isolate = new ivm.Isolate({ memoryLimit });
   const context = isolate.createContextSync();
   const post = (kind: unknown, first: unknown, second: unknown): string =>
     environment.mailbox(asText(kind), asText(first), asText(second));
-  const entry = context.evalClosureSync(guestSource(shape.apis), [post, `|${shape.apis.join('|')}|`], {
+  const apis = `|${shape.apis.join('|')}|`;
+  const make = preambles.compile(isolate, apis, () => guestSource(shape.apis)).runSync(context, { reference: true });
+  const entry = make.applySync(undefined, [new ivm.Callback(post), apis], {
     result: { reference: true },
-    filename: 'temper:guest',
   }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;
   const enter = (args: string[], timeout: number): EntryEnd => {
     const begin = performance.now();

@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { API_VERSION } from '../src/api/names.ts';
+import { replayProviders } from '../src/cli/providers.ts';
+import { systemClock } from '../src/lib/clock.ts';
+import { randomIds } from '../src/lib/ids.ts';
+import type { Op } from '../src/lib/operation.ts';
+import { startReplay } from '../src/models/replay/server.ts';
+import { openModels } from '../src/standalone/models.ts';
+import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
+import { besideBareLoop, INPUT, SOURCE } from './beside-bare.ts';
+import type { BenchRow } from './row.ts';
+
+/** Wider than the sandbox alone: each call waits for its record to be on disk. */
+const LIMITS = { p50: 3, p99: 6 };
+
+const VERDICT =
+  '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}';
+
+const AGENT: StandaloneOptions['agent'] = {
+  apiVersion: API_VERSION,
+  kind: 'Agent',
+  metadata: { name: 'bench' },
+  spec: {
+    trustPolicyRef: { name: 'bench' },
+    model: { primary: 'default/default' },
+    prompt: { system: 'bench' },
+    grants: { tools: ['file_read'] },
+    forge: { enabled: true, modes: ['Sandbox'] },
+    quotas: { toolCallsPerMinute: 1_000_000 },
+  },
+};
+const POLICY: StandaloneOptions['policy'] = {
+  apiVersion: API_VERSION,
+  kind: 'TrustPolicy',
+  metadata: { name: 'bench' },
+  spec: { level: { initial: 'restricted' }, models: { judge: 'default/judge' } },
+};
+const ROWS = {
+  type: 'array',
+  items: {
+    type: 'object',
+    properties: { region: { type: 'string' }, amount: { type: 'number' }, price: { type: 'number' } },
+    required: ['region', 'amount', 'price'],
+  },
+};
+const REQUEST = {
+  name: 'totals',
+  description: 'Adds amounts by region.',
+  inputSchema: { type: 'object', properties: { rows: ROWS }, required: ['rows'] },
+  outputSchema: {
+    type: 'object',
+    properties: { totals: { type: 'object', additionalProperties: { type: 'number' } }, rows: { type: 'integer' } },
+    required: ['totals', 'rows'],
+  },
+  code: SOURCE,
+  testCases: [
+    { input: { rows: [{ region: 'a', amount: 2, price: 3 }] }, expectedOutput: { totals: { a: 6 }, rows: 1 } },
+  ],
+};
+
+/** A call of a forged tool as an agent makes it: policy twice, quota, both schemas, sandbox, a durable record. */
+export async function benchFullCall(): Promise<BenchRow[]> {
+  const state = await mkdtemp(join(tmpdir(), 'temper-bench-'));
+  await using replay = await startReplay({ script: { rules: [{ answer: { text: VERDICT } }] }, clock: systemClock });
+  const models = openModels(replayProviders(replay.url), { clock: systemClock, environment: {} });
+  const options = { state, workspace: state, agent: AGENT, policy: POLICY, models, events: () => undefined };
+  await using standalone = await openStandalone(options);
+  const call = async (tool: string, input: Parameters<typeof standalone.engine.invoke>[1]): Promise<void> => {
+    const result = await standalone.engine.invoke(tool, input, 'bench', anOp());
+    if (!result.ok) throw new Error(`${result.error.code}: ${result.error.message}`);
+  };
+  await call('forge_tool', REQUEST);
+  const row = await besideBareLoop('warm tool call through every check, on durable record', LIMITS, () =>
+    call('totals', INPUT),
+  );
+  await rm(state, { recursive: true });
+  return [row];
+}
+
+function anOp(): Op {
+  return {
+    signal: new AbortController().signal,
+    deadline: systemClock.monotonic() + 60_000,
+    key: randomIds.next('bench'),
+  };
+}
