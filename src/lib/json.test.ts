@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { isJsonObject, type Json, jsonDepth, member, parseUntrustedJson, textAt } from './json.ts';
+
+describe('JSON from a stranger', () => {
+  it('loses the members that change what an object is, however they are written', () => {
+    for (const text of [
+      '{"a":1,"__proto__":{"polluted":1}}',
+      '{"a":1,"\\u005f_proto__":{"polluted":1}}',
+      '{"a":1,"constructor":{"prototype":{"polluted":1}}}',
+      '{"a":1,"prototype":[]}',
+    ]) {
+      const value = parseUntrustedJson(text);
+      assert.deepEqual(value, { a: 1 }, text);
+      assert.equal((value as Record<string, unknown>)['polluted'], undefined);
+    }
+    assert.deepEqual(parseUntrustedJson('[[{"x":{"__proto__":1,"y":2}}]]'), [[{ x: { y: 2 } }]]);
+  });
+
+  it('keeps the words themselves as values', () => {
+    assert.deepEqual(parseUntrustedJson('["__proto__","constructor"]'), ['__proto__', 'constructor']);
+  });
+
+  it('is otherwise what JSON.parse makes of it', () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        if (/__proto__|constructor|prototype/.test(text)) return;
+        assert.deepEqual(parseUntrustedJson(text), JSON.parse(text));
+      }),
+    );
+    assert.throws(() => parseUntrustedJson('{'), SyntaxError);
+  });
+});
+
+describe('reading JSON', () => {
+  it('finds own members only', () => {
+    assert.equal(member({ a: null }, 'a'), null);
+    for (const name of ['toString', '__proto__', 'constructor']) assert.equal(member({}, name), undefined);
+    for (const value of [null, 1, 'a', [1]] as Json[]) assert.equal(member(value, 'length'), undefined);
+    assert.equal(member(undefined, 'a'), undefined);
+  });
+
+  it('follows names to a text, or gives the other one', () => {
+    assert.equal(textAt({ a: { b: 'c' } }, ['a', 'b']), 'c');
+    assert.equal(textAt({ a: { b: 1 } }, ['a', 'b'], 'none'), 'none');
+    assert.equal(textAt(undefined, ['a']), '');
+  });
+
+  it('tells an object from what only looks like one', () => {
+    assert.ok(isJsonObject({}));
+    for (const value of [null, [], 'a', 1, undefined]) assert.ok(!isJsonObject(value));
+  });
+
+  it('counts depth without recursion, up to a limit', () => {
+    assert.equal(jsonDepth(1), 0);
+    assert.equal(jsonDepth([]), 1);
+    assert.equal(jsonDepth({ a: [{ b: 1 }] }), 3);
+    let deep: Json = 1;
+    for (let level = 0; level < 50_000; level += 1) deep = [deep];
+    assert.equal(jsonDepth(deep, 200), 200);
+  });
+});
