@@ -93,6 +93,17 @@ const KINDS: readonly ListedKind[] = [
     columns: (value, age) => [age(textAt(value, ['usedAt'])), age(textAt(value, ['openedAt']))],
   },
   {
+    names: ['capabilities', 'capability', 'cap'],
+    collection: 'capabilities',
+    headings: ['ID', 'KIND', 'CATEGORY', 'AVAILABLE', 'DESCRIPTION'],
+    columns: (value) => [
+      textAt(value, ['kind']),
+      textAt(value, ['category']),
+      text(member(value, 'available')),
+      textAt(value, ['description']).slice(0, 60),
+    ],
+  },
+  {
     names: ['rejected', 'attempts', 'attempt'],
     collection: 'rejected',
     headings: ['NAME', 'TOOL', 'GATE', 'CLASS', 'CODE', 'AGE'],

@@ -64,7 +64,9 @@ function addRun(program: Command, io: CliIo, finish: Finish): void {
 function addState(program: Command, io: CliIo, finish: Finish): void {
   program
     .command('get <kind> [name]')
-    .description('list what the state folder holds: agents, policies, tools, requests, approvals, sessions, rejected')
+    .description(
+      'list what the state folder holds: agents, policies, tools, capabilities, requests, approvals, sessions, rejected',
+    )
     .addOption(state())
     .addOption(output())
     .action(async (kind: string, name: string | undefined, options) => {

@@ -13,6 +13,7 @@ import { GateLog, hasViolations } from './gate-log.ts';
 import { artifactFormProblems, asArtifact } from './artifact-form.ts';
 import { buildArtifact } from './gates/build.ts';
 import { checkSteps } from './gates/compose.ts';
+import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkMeasured, measure, measuredNote } from './gates/measured.ts';
 import { checkOutputs, hasUndeclaredMember } from './gates/output-schema.ts';
 import { checkCeilings } from './gates/policy.ts';
@@ -83,6 +84,8 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
   const open = openArtifact(artifact);
   if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
   log.digest = open.digest;
+  const hidden = checkHiddenText(open.artifact);
+  if (hasViolations(hidden)) return log.refuse('shape', hidden);
   log.pass('shape');
   const code = checkCode(open, context);
   if (hasViolations(code.violations)) return log.refuse('static', code.violations);

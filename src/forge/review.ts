@@ -9,6 +9,7 @@ import { asArtifact } from './artifact-form.ts';
 import { GateLog, hasViolations } from './gate-log.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkCeilings } from './gates/policy.ts';
+import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkSource } from './gates/static.ts';
 import { countCases } from './gates/tests.ts';
@@ -104,6 +105,8 @@ function recompute(candidate: Candidate, log: GateLog): OpenArtifact | Refused {
   const open = artifact === undefined ? { malformed: 'the artifact has not the form of one' } : openArtifact(artifact);
   if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
   log.digest = open.digest;
+  const hidden = checkHiddenText(open.artifact);
+  if (hasViolations(hidden)) return log.refuse('shape', hidden);
   if (open.digest === candidate.digest) return open;
   const message = `the artifact has digest ${open.digest}, not ${printable(candidate.digest, 80)} as submitted`;
   return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);

@@ -16,7 +16,7 @@ function reordered(value: Json): Json {
 
 describe('canonical JSON', () => {
   it('writes the examples of RFC 8785', () => {
-    const numbers = [333333333.33333329, 1e30, 4.5, 2e-3, 0.000000000000000000000000001];
+    const numbers = [Number('333333333.33333329'), 1e30, 4.5, 2e-3, 0.000000000000000000000000001];
     const text = '\u20ac$\u000F\u000aA\'\u0042\u0022\u005c\\"/';
     assert.equal(
       canonicalJson({ numbers, string: text, literals: [null, true, false] }),

@@ -23,7 +23,7 @@ describe('printable text', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
         const shown = printable(text, 50);
         assert.ok(shown.length <= 50 * 10 + 1);
-        assert.ok(![...shown].some((character) => isUnprintable(character.codePointAt(0) ?? 0)));
+        assert.ok(!Array.from(shown).some((character) => isUnprintable(character.codePointAt(0) ?? 0)));
       }),
     );
   });

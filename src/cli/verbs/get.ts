@@ -1,4 +1,6 @@
 import { resolve } from 'node:path';
+import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import { emergentCapability } from '../../discovery/emergent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { fileRecords } from '../../lib/file-records.ts';
 import { textAt } from '../../lib/json.ts';
@@ -39,6 +41,7 @@ export async function get(options: GetOptions, io: CliIo): Promise<number> {
 /** Objects of a kind, wherever the folder keeps them. */
 export async function listKind(records: RecordStore, collection: string): Promise<StoredRecord[]> {
   if (collection === 'tools') return storedTools(records);
+  if (collection === 'capabilities') return discovered(await records.list('tools'));
   if (collection !== 'rejected') return records.list(collection);
   const agents = await records.list('agents');
   const attempts = agents.map(({ name, value }) => {
@@ -46,6 +49,14 @@ export async function listKind(records: RecordStore, collection: string): Promis
     return records.list(`rejected/${namespace}/${name}`);
   });
   return (await Promise.all(attempts)).flat();
+}
+
+/** What an agent of this state could find beyond its own session. */
+function discovered(tools: readonly StoredRecord[]): StoredRecord[] {
+  return tools.map(({ value }) => {
+    const capability = emergentCapability(value as unknown as EmergentTool);
+    return { name: capability.id, value: { ...capability } };
+  });
 }
 
 export function notFound(collection: string, name: string, all: readonly StoredRecord[]): TemperError {
