@@ -65,7 +65,15 @@ export async function benchFullCall(): Promise<BenchRow[]> {
   const state = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   await using replay = await startReplay({ script: { rules: [{ answer: { text: VERDICT } }] }, clock: systemClock });
   const models = openModels(replayProviders(replay.url), { clock: systemClock, environment: {} });
-  const options = { state, workspace: state, agent: AGENT, policy: POLICY, models, events: () => undefined };
+  const options = {
+    state,
+    workspace: tmpdir(),
+    closed: [],
+    agent: AGENT,
+    policy: POLICY,
+    models,
+    events: () => undefined,
+  };
   await using standalone = await openStandalone(options);
   const call = async (tool: string, input: Parameters<typeof standalone.engine.invoke>[1]): Promise<void> => {
     const result = await standalone.engine.invoke(tool, input, 'bench', anOp());

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -123,6 +123,7 @@ describe('the engine', () => {
         records,
         fetch: createSafeFetch({ clock }),
         workspace,
+        closed: [join(workspace, '.temper')],
       },
       {
         name: 'a',
@@ -223,6 +224,35 @@ describe('the engine', () => {
     const read = await call('file_read', { path: 'data/n.txt' });
     assert.equal(!read.ok && read.error.code, 'TEMPER_APPROVAL_DENIED');
     assert.equal(asked.length, 1);
+  });
+
+  it('opens its own state to no tool, neither by name nor through a link', async () => {
+    const state = join(workspace, '.temper');
+    await mkdir(join(state, 'audit'), { recursive: true });
+    await writeFile(join(state, 'audit/records.jsonl'), 'the chain');
+    await symlink(state, join(workspace, 'data/inside'));
+    const { call } = await anEngine({ agent: { grants: { tools: ['file_*', 'text_search'] } } });
+    for (const path of [
+      '.temper/audit/records.jsonl',
+      'data/inside/audit/records.jsonl',
+      'data/../.temper/audit/records.jsonl',
+    ]) {
+      for (const [tool, input] of [
+        ['file_read', { path }],
+        ['file_write', { path, text: 'forged' }],
+        ['file_write', { path: path.replace('records', 'new'), text: 'forged' }],
+        ['file_list', { path: path.replace('/records.jsonl', '') }],
+      ] as const) {
+        const result = await call(tool, input);
+        assert.ok(!result.ok, `${tool} ${path}`);
+      }
+    }
+    assert.equal(await readFile(join(state, 'audit/records.jsonl'), 'utf8'), 'the chain');
+    const listed = await call('file_list', { path: '.' });
+    assert.ok(listed.ok && !JSON.stringify(listed.output).includes('.temper'));
+    const found = await call('text_search', { text: 'the chain' });
+    assert.ok(found.ok && !JSON.stringify(found.output).includes('records'), JSON.stringify(found));
+    await rm(join(workspace, 'data/inside'));
   });
 
   it('shows an agent no tool it may not call', async () => {

@@ -41,6 +41,8 @@ export interface EnginePorts {
   fetch: SafeFetch;
   /** Absolute folder the agent's files lie in. */
   workspace: string;
+  /** Absolute folders no tool opens though they may lie in the workspace: the engine's own state. */
+  closed: readonly string[];
 }
 
 /** The one agent an engine runs. */

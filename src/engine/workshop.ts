@@ -42,7 +42,7 @@ export interface Workshop {
 
 /** The tools that are not made by agents. Which of them the agent sees is its policy's decision. */
 export function builtInTools({ ports, agent, agentModel, decider }: Workshop): Tool[] {
-  const { workspace, clock, memory, ids, ledger, models } = ports;
+  const { workspace, closed, clock, memory, ids, ledger, models } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { model } = agentModel;
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
@@ -55,17 +55,22 @@ export function builtInTools({ ports, agent, agentModel, decider }: Workshop): T
     clock,
     ids,
   });
-  return [...createToolbox({ workspace, decide, clock }), ...createMemoryTools({ memory, decide }), generateText];
+  return [
+    ...createToolbox({ workspace, closed, decide, clock }),
+    ...createMemoryTools({ memory, decide }),
+    generateText,
+  ];
 }
 
 /** Host functions of one forged tool, permitted anew at each call. A tool runs with its caller's rights and within its own declarations. */
 function hostCallsOf({ ports, decider }: Workshop, artifact: ToolArtifact, caller: Session): HostCalls {
-  const { fetch, workspace } = ports;
+  const { fetch, workspace, closed } = ports;
   return createHostCalls({
     requires: artifact.requires,
     decide: (request) => decider(caller).decide(request),
     fetch,
     workspace,
+    closed,
   });
 }
 

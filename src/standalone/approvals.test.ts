@@ -3,11 +3,11 @@ import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { randomIds } from '../lib/ids.ts';
-import { member } from '../lib/json.ts';
+import { member, textAt } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import { memoryRecords } from '../lib/records.ts';
 import type { Ask } from '../tools/approvals.ts';
-import { type ApprovalRules, createFileApprovals } from './approvals.ts';
+import { type ApprovalRules, createFileApprovals, expireAbandoned } from './approvals.ts';
 import { applyDecisions, type PersonDecision, submitDecision } from './decisions.ts';
 
 function anOp(milliseconds = 5_000): Op {
@@ -80,6 +80,28 @@ describe('approvals in the state folder', () => {
     await systemClock.sleep(60, new AbortController().signal);
     await patient.approvals.decide(said(other, 'Approve'));
     assert.equal((await waiting).decision, 'Approve');
+  });
+});
+
+describe('a request nobody waits for any more', () => {
+  it('is expired and takes nobody else’s place, but a promotion goes on waiting', async () => {
+    const { approvals, records } = aHouse();
+    const call = await approvals.request(ask);
+    const promotion = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p' });
+    await expireAbandoned(records, systemClock);
+    assert.equal(textAt(await records.get('approvalrequests', call), ['status', 'decision']), 'Expired');
+    assert.equal(textAt(await records.get('approvalrequests', promotion), ['status', 'decision'], 'none'), 'none');
+    for (let index = 0; index < 4; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });
+  });
+
+  it('is expired when its caller withdraws', async () => {
+    const { approvals, records } = aHouse();
+    const id = await approvals.request(ask);
+    const controller = new AbortController();
+    const waiting = approvals.decided(id, { ...anOp(), signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await assert.rejects(waiting);
+    assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision']), 'Expired');
   });
 });
 

@@ -49,7 +49,13 @@ export function createFileApprovals(deps: {
     async decided(id, op) {
       const decided = await recordedDecision(deps.records, id);
       if (decided !== undefined) return decided;
-      return waitFor(waiterOf(id).promise, id, deps, op);
+      try {
+        return await waitFor(waiterOf(id).promise, id, deps, op);
+      } catch (error) {
+        waiting.delete(id);
+        await expire(deps.records, id, deps.clock);
+        throw error;
+      }
     },
     async decide(decision) {
       const request = await deps.records.get(REQUESTS, decision.target);
@@ -64,6 +70,19 @@ export function createFileApprovals(deps: {
       waiting.delete(decision.target);
     },
   };
+}
+
+/** Requests of calls whose process is gone wait for nobody; a promotion waits across restarts. */
+export async function expireAbandoned(records: RecordStore, clock: Clock): Promise<void> {
+  for (const { name } of await records.list(REQUESTS)) await expire(records, name, clock);
+}
+
+async function expire(records: RecordStore, id: string, clock: Clock): Promise<void> {
+  const request = await records.get(REQUESTS, id);
+  const undecided = textAt(request, ['status', 'decision']) === '';
+  if (!isJsonObject(request) || !undecided || textAt(request, ['spec', 'type']) !== 'ToolCall') return;
+  const status = { decision: 'Expired', decidedAt: clock.now().toISOString() };
+  await records.put(REQUESTS, id, { ...request, status });
 }
 
 /** The same ask has the same name, so asking twice is one request. */

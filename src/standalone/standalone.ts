@@ -19,7 +19,7 @@ import { createSafeFetch } from '../net/fetch.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry.ts';
 import type { EventSink } from '../tools/events.ts';
-import { createFileApprovals } from './approvals.ts';
+import { createFileApprovals, expireAbandoned } from './approvals.ts';
 import { DecisionMailbox } from './mailbox.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './quotas.ts';
@@ -34,6 +34,8 @@ export interface StandaloneOptions {
   state: string;
   /** Absolute folder the agent's files lie in. */
   workspace: string;
+  /** Absolute files no tool opens: what the agent is governed by. */
+  closed: readonly string[];
   agent: Agent;
   policy: TrustPolicy;
   models: EngineModels;
@@ -58,12 +60,21 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const events = trace.sink;
   const parts = await openParts(options, agent, records, opening);
   const engine = createEngine(
-    { ...parts, models: options.models, clock: systemClock, ids: randomIds, records, workspace: options.workspace },
+    {
+      ...parts,
+      models: options.models,
+      clock: systemClock,
+      ids: randomIds,
+      records,
+      workspace: options.workspace,
+      closed: [options.state, ...options.closed],
+    },
     agent,
     events,
   );
   opening.defer(() => engine.stop());
   await keepManifests(records, options, agent);
+  await expireAbandoned(records, systemClock);
   await closeIdleSessions(parts.sessions, engine);
   await engine.resume();
   const mailbox = new DecisionMailbox({

@@ -8,6 +8,8 @@ export interface ToolboxDeps {
   workspace: string;
   /** Absolute folders that may be read below, the workspace among them; the workspace alone when absent. */
   roots?: readonly string[];
+  /** Absolute folders that no tool opens, wherever they lie: the state of the engine itself. */
+  closed?: readonly string[];
   /** The agent's policy at this moment, asked for each file. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
   clock: Clock;

@@ -72,9 +72,10 @@ export function fileListTool(deps: ToolboxDeps): Tool {
       const roots = deps.roots ?? [deps.workspace];
       if (path !== '.') assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
       const { found, complete } = await walk(
-        await realFolder(path, deps.workspace, roots),
+        await realFolder(path, deps.workspace, roots, deps.closed),
         glob?.includes('/') ?? false,
         context.op.signal,
+        deps.closed,
       );
       const wanted = glob === undefined ? found : onlyMatching(found, glob);
       const entries = await described(deps, path, wanted.slice(0, MAXIMUM_ENTRIES));
@@ -97,7 +98,7 @@ async function described(deps: ToolboxDeps, folder: string, found: Found[]): Pro
     const path = folder === '.' ? entry.path : join(folder, entry.path);
     const plain = { path, type: entry.type, bytes: entry.bytes };
     const counted = entry.type === 'file' && entry.bytes <= budget;
-    const text = counted ? await readText(path, deps.workspace, roots) : undefined;
+    const text = counted ? await readText(path, deps.workspace, roots, deps.closed) : undefined;
     if (text !== undefined) budget -= entry.bytes;
     entries.push(text === undefined ? plain : { ...plain, lines: countLines(text) });
   }

@@ -46,7 +46,7 @@ export function fileReadTool(deps: ToolboxDeps): Tool {
       const path = requiredText(input, 'path');
       assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
       const roots = deps.roots ?? [deps.workspace];
-      const whole = await readBelow(path, deps.workspace, roots, () => undefined);
+      const whole = await readBelow(path, deps.workspace, roots, () => undefined, deps.closed);
       if (whole.includes('\0'))
         throw new TemperError('TEMPER_FILE_FAILED', `"${printable(path, 200)}" is not a text file`);
       const bytes = Buffer.byteLength(whole);

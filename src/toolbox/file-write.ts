@@ -40,7 +40,7 @@ export function fileWriteTool(deps: ToolboxDeps): Tool {
     async call(input, context) {
       const path = requiredText(input, 'path');
       assertAllowed(deps, context, { kind: 'File', path, access: 'write' });
-      const { folder, name } = await placeToWrite(path, deps.workspace);
+      const { folder, name } = await placeToWrite(path, deps.workspace, deps.closed);
       const content = requiredText(input, 'text');
       const created = !(await existsAsFile(join(folder, name), path));
       await replace(folder, name, content);

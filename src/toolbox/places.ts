@@ -2,6 +2,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
+import { closedFolders } from '../tools/host-files.ts';
 
 const MAXIMUM_PATH = 4_096;
 
@@ -22,7 +23,12 @@ function writtenPath(path: string, workspace: string, roots: readonly string[]):
 }
 
 /** Where a folder really is. Throws TEMPER_FILE_DENIED when a link leads out of the roots, TEMPER_FILE_FAILED when there is none. */
-export async function realFolder(path: string, workspace: string, roots: readonly string[]): Promise<string> {
+export async function realFolder(
+  path: string,
+  workspace: string,
+  roots: readonly string[],
+  closed: readonly string[] = [],
+): Promise<string> {
   const written = writtenPath(path, workspace, roots);
   let real: string;
   try {
@@ -31,6 +37,7 @@ export async function realFolder(path: string, workspace: string, roots: readonl
     const reason = hasErrno(cause, 'ENOENT') ? 'does not exist' : 'cannot be read';
     throw new TemperError('TEMPER_FILE_FAILED', `"${printable(path, 200)}" ${reason}`, { cause });
   }
+  if ((await closedFolders(closed))(real)) throw outside(path);
   for (const root of roots) {
     const realRoot = await realpath(root).catch(() => undefined);
     if (realRoot !== undefined && isWithin(realRoot, real)) return real;
@@ -42,7 +49,11 @@ export async function realFolder(path: string, workspace: string, roots: readonl
  * The real folder and the name of a file to be written below the workspace; folders that are missing are made.
  * A link on the way that leads out is refused before anything is made.
  */
-export async function placeToWrite(path: string, workspace: string): Promise<{ folder: string; name: string }> {
+export async function placeToWrite(
+  path: string,
+  workspace: string,
+  closed: readonly string[] = [],
+): Promise<{ folder: string; name: string }> {
   const written = writtenPath(path, workspace, [workspace]);
   const home = await realpath(workspace);
   if (written === resolve(workspace)) {
@@ -51,11 +62,14 @@ export async function placeToWrite(path: string, workspace: string): Promise<{ f
   const folder = dirname(written);
   const existing = await nearestExisting(folder);
   if (!isWithin(home, existing.real)) throw outside(path);
-  const target = resolve(existing.real, relative(existing.written, folder));
+  const missing = relative(existing.written, folder);
+  const isClosed = await closedFolders(closed);
+  if (isClosed(resolve(existing.real, missing))) throw outside(path);
+  const target = resolve(existing.real, missing);
   await mkdir(target, { recursive: true });
   // Looked at again as the disk has it now.
   const real = await realpath(target);
-  if (!isWithin(home, real)) throw outside(path);
+  if (!isWithin(home, real) || isClosed(resolve(real, basename(written)))) throw outside(path);
   return { folder: real, name: basename(written) };
 }
 

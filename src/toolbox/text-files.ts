@@ -15,9 +15,14 @@ export function afterLine(whole: string, from: number): number {
 }
 
 /** Nothing for a file that is too large, no text, or gone. */
-export async function readText(path: string, workspace: string, roots: readonly string[]): Promise<string | undefined> {
+export async function readText(
+  path: string,
+  workspace: string,
+  roots: readonly string[],
+  closed: readonly string[] = [],
+): Promise<string | undefined> {
   try {
-    const text = await readBelow(path, workspace, roots, () => undefined);
+    const text = await readBelow(path, workspace, roots, () => undefined, closed);
     return text.includes('\0') ? undefined : text;
   } catch (error) {
     if (isTemperError(error, 'TEMPER_FILE_FAILED') || isTemperError(error, 'TEMPER_FILE_DENIED')) return undefined;

@@ -63,7 +63,12 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
       const glob = optionalText(input, 'glob') ?? '**';
       const roots = deps.roots ?? [deps.workspace];
       if (path !== '.') assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
-      const { found, complete } = await walk(await realFolder(path, deps.workspace, roots), true, context.op.signal);
+      const { found, complete } = await walk(
+        await realFolder(path, deps.workspace, roots, deps.closed),
+        true,
+        context.op.signal,
+        deps.closed,
+      );
       const files = onlyMatching(found, glob).map((file) => ({
         ...file,
         path: path === '.' ? file.path : join(path, file.path),
@@ -75,7 +80,7 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
         context.op.signal.throwIfAborted();
         budget -= file.bytes;
         if (budget < 0 || matches.length >= MAXIMUM_MATCHES) return { matches, complete: false };
-        const content = await readText(file.path, deps.workspace, roots);
+        const content = await readText(file.path, deps.workspace, roots, deps.closed);
         if (content !== undefined) addMatches(matches, file.path, content, wanted);
       }
       return { matches, complete: complete && matches.length < MAXIMUM_MATCHES };

@@ -2,6 +2,7 @@ import type { Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasErrno } from '../lib/errors.ts';
+import { closedFolders } from '../tools/host-files.ts';
 
 export interface Found {
   /** Below the folder the walk began in, with `/`. */
@@ -14,12 +15,14 @@ export interface Found {
 const MAXIMUM_VISITED = 20_000;
 const MAXIMUM_DEPTH = 32;
 
-/** What lies below a folder, in order of name, folders before what is in them. Links are named and never followed. */
+/** What lies below a folder, in order of name, folders before what is in them. Links are named and never followed, `closed` folders not even named. */
 export async function walk(
   folder: string,
   recursive: boolean,
   signal: AbortSignal,
+  closed: readonly string[] = [],
 ): Promise<{ found: Found[]; complete: boolean }> {
+  const isClosed = await closedFolders(closed);
   const found: Found[] = [];
   const waiting: { place: string; below: string; depth: number }[] = [{ place: folder, below: '', depth: 1 }];
   let complete = true;
@@ -29,6 +32,7 @@ export async function walk(
     for (const entry of await entriesOf(next.place)) {
       if (found.length >= MAXIMUM_VISITED) return { found, complete: false };
       const place = join(next.place, entry.name);
+      if (isClosed(place)) continue;
       const path = next.below === '' ? entry.name : `${next.below}/${entry.name}`;
       found.push({ path, type: typeOf(entry), bytes: entry.isFile() ? await sizeOf(place) : 0 });
       if (!recursive || !entry.isDirectory()) continue;

@@ -40,6 +40,8 @@ export interface HostCallsOptions {
   workspace: string;
   /** Absolute folders that files may be read below; the workspace alone when absent. */
   roots?: readonly string[];
+  /** Absolute folders that no tool opens. */
+  closed?: readonly string[];
   onCall?: (fact: HostCallFact) => void;
 }
 
@@ -141,7 +143,13 @@ async function readFor(options: HostCallsOptions, paths: readonly Pattern[], inp
   const path = member(input, 'path');
   if (typeof path !== 'string') throw new TemperError('TEMPER_FILE_DENIED', 'fs.readFile needs a path as text');
   const { workspace } = options;
-  return readBelow(path, workspace, options.roots ?? [workspace], (found) => refuseFile(options, paths, found));
+  return readBelow(
+    path,
+    workspace,
+    options.roots ?? [workspace],
+    (found) => refuseFile(options, paths, found),
+    options.closed,
+  );
 }
 
 function refuseFile(options: HostCallsOptions, paths: readonly Pattern[], found: FoundFile): string | undefined {

@@ -18,13 +18,14 @@ export interface FoundFile {
 
 /**
  * Reads the file as UTF-8. `refuse` gives the reason why a file may not be read; it sees where the file really is, so a
- * link gains nothing. Throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED.
+ * link gains nothing. Nothing below the `closed` folders is read. Throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED.
  */
 export async function readBelow(
   path: string,
   workspace: string,
   roots: readonly string[],
   refuse: (found: FoundFile) => string | undefined,
+  closed: readonly string[] = [],
 ): Promise<string> {
   const shown = `"${printable(path, 200)}"`;
   if (path === '' || path.includes('\0') || path.length > MAX_PATH) {
@@ -35,10 +36,16 @@ export async function readBelow(
   if (!roots.some((root) => isBelow(resolve(root), written))) throw outside(shown);
   const real = await orFailed(shown, () => realpath(written));
   const found = await locate(real, workspace, roots);
-  if (found === undefined) throw outside(shown);
+  if (found === undefined || (await closedFolders(closed))(real)) throw outside(shown);
   const reason = refuse(found);
   if (reason !== undefined) throw new TemperError('TEMPER_FILE_DENIED', `${shown} may not be read: ${reason}`);
   return orFailed(shown, () => readPlainFile(real, shown));
+}
+
+/** Tells whether a real path lies in one of the folders that no tool may open, wherever those are. */
+export async function closedFolders(closed: readonly string[]): Promise<(real: string) => boolean> {
+  const folders = await Promise.all(closed.map((folder) => realpath(folder).catch(() => resolve(folder))));
+  return (real) => folders.some((folder) => real === folder || isBelow(folder, real));
 }
 
 async function locate(real: string, workspace: string, roots: readonly string[]): Promise<FoundFile | undefined> {

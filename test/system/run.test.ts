@@ -181,6 +181,23 @@ describe('temper run', () => {
     assert.match(stderr, /TEMPER_MODEL_UNAVAILABLE.*OPENAI_API_KEY/);
   });
 
+  it('lets no agent read or write what governs it', async () => {
+    await using house = await aHouse();
+    const script = `rules:
+  - when: {turn: 1}
+    answer:
+      toolCalls:
+        - {id: w, name: file_write, arguments: {path: agent.yaml, text: "elevated"}}
+        - {id: s, name: file_write, arguments: {path: .temper/audit/records.jsonl, text: ""}}
+        - {id: r, name: file_read, arguments: {path: script.yaml}}
+  - answer: {text: "{{toolCall.w.error.code}} {{toolCall.s.error.code}} {{toolCall.r.error.code}}"}
+`;
+    await writeFile(join(house.path, 'script.yaml'), script);
+    const { stdout } = await house.run('-m', 'try').ended;
+    assert.deepEqual(replies(stdout), ['TEMPER_FILE_DENIED TEMPER_FILE_DENIED TEMPER_FILE_DENIED']);
+    assert.ok((await readFile(join(house.path, 'agent.yaml'), 'utf8')).includes('kind: TrustPolicy'));
+  });
+
   it('prints no key of the environment, whatever the conversation holds', async () => {
     await using house = await aHouse();
     const key = 'sk-proj-0123456789abcdef0123456789abcdef';

@@ -46,7 +46,15 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment });
   const [state, workspace] = [resolve(io.cwd, options.state), resolve(io.cwd, options.workspace)];
-  await using standalone = await openStandalone({ state, workspace, agent, policy, models, events: printer.show });
+  await using standalone = await openStandalone({
+    state,
+    workspace,
+    closed: governingFiles(options, manifests, io.cwd),
+    agent,
+    policy,
+    models,
+    events: printer.show,
+  });
   const session = options.session ?? randomIds.next('session');
   printer.session(session);
   await standalone.engine.admitImports(session, messageOp(io));
@@ -76,6 +84,12 @@ async function answer(
     if (!isTemperError(error) && !io.signal.aborted) throw error;
     return false;
   }
+}
+
+/** An agent that may write files must not write its own policy. */
+function governingFiles({ providers, modelScript }: RunOptions, { objects }: LoadedManifests, cwd: string): string[] {
+  const named = [providers, modelScript].filter((file) => file !== undefined).map((file) => resolve(cwd, file));
+  return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...named];
 }
 
 function messageOp(io: CliIo): Op {
