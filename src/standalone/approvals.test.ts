@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { validateObject } from '../api/manifests.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { randomIds } from '../lib/ids.ts';
@@ -19,6 +20,7 @@ const ask: Ask = {
   agent: 'analyst',
   tool: 'deploy_site',
   subject: 'sha256:x',
+  binding: { call: { tool: 'deploy_site', argumentsDigest: `sha256:${'0'.repeat(64)}`, callId: 'call-1' } },
   risk: 'high',
   reason: 'a person decides',
 };
@@ -83,12 +85,28 @@ describe('approvals in the state folder', () => {
   });
 });
 
+describe('what is kept of a request and its answer', () => {
+  it('are the objects their kinds describe', async () => {
+    const { approvals, records } = aHouse();
+    const id = await approvals.request(ask);
+    const binding = { promotion: { tool: 'csv_rows', digest: `sha256:${'1'.repeat(64)}`, tier: 'Shared' as const } };
+    const other = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p', binding });
+    await approvals.decide(said(id, 'Approve'));
+    await approvals.decide(said(other, 'Deny'));
+    for (const collection of ['approvalrequests', 'approvals']) {
+      const all = await records.list(collection);
+      assert.equal(all.length, 2);
+      for (const { value } of all) assert.deepEqual(validateObject(value), [], JSON.stringify(value));
+    }
+  });
+});
+
 describe('a request nobody waits for any more', () => {
   it('is expired and takes nobody else’s place, but a promotion goes on waiting', async () => {
     const { approvals, records } = aHouse();
     const call = await approvals.request(ask);
     const promotion = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p' });
-    await expireAbandoned(records, systemClock);
+    await expireAbandoned(records);
     assert.equal(textAt(await records.get('approvalrequests', call), ['status', 'decision']), 'Expired');
     assert.equal(textAt(await records.get('approvalrequests', promotion), ['status', 'decision'], 'none'), 'none');
     for (let index = 0; index < 4; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });

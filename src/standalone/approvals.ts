@@ -53,7 +53,7 @@ export function createFileApprovals(deps: {
         return await waitFor(waiterOf(id).promise, id, deps, op);
       } catch (error) {
         waiting.delete(id);
-        await expire(deps.records, id, deps.clock);
+        await expire(deps.records, id);
         throw error;
       }
     },
@@ -73,16 +73,15 @@ export function createFileApprovals(deps: {
 }
 
 /** Requests of calls whose process is gone wait for nobody; a promotion waits across restarts. */
-export async function expireAbandoned(records: RecordStore, clock: Clock): Promise<void> {
-  for (const { name } of await records.list(REQUESTS)) await expire(records, name, clock);
+export async function expireAbandoned(records: RecordStore): Promise<void> {
+  for (const { name } of await records.list(REQUESTS)) await expire(records, name);
 }
 
-async function expire(records: RecordStore, id: string, clock: Clock): Promise<void> {
+async function expire(records: RecordStore, id: string): Promise<void> {
   const request = await records.get(REQUESTS, id);
   const undecided = textAt(request, ['status', 'decision']) === '';
   if (!isJsonObject(request) || !undecided || textAt(request, ['spec', 'type']) !== 'ToolCall') return;
-  const status = { decision: 'Expired', decidedAt: clock.now().toISOString() };
-  await records.put(REQUESTS, id, { ...request, status });
+  await records.put(REQUESTS, id, { ...request, status: { decision: 'Expired' } });
 }
 
 /** The same ask has the same name, so asking twice is one request. */
@@ -95,7 +94,7 @@ async function assertRoom(records: RecordStore, ask: Ask): Promise<void> {
   const all = await records.list(REQUESTS);
   const pending = all.filter(({ value }) => {
     const spec = member(value, 'spec');
-    return member(spec, 'agent') === ask.agent && member(member(value, 'status'), 'decision') === undefined;
+    return textAt(spec, ['agent', 'name']) === ask.agent && textAt(value, ['status', 'decision']) === '';
   });
   if (pending.length < MAXIMUM_PENDING) return;
   throw new TemperError(
@@ -111,15 +110,25 @@ function requestObject(id: string, ask: Ask, deps: { clock: Clock; ids: Ids }): 
     metadata: { name: id, creationTimestamp: deps.clock.now().toISOString() },
     spec: {
       type: ask.type,
-      agent: ask.agent,
-      tool: ask.tool,
-      subject: ask.subject,
-      risk: ask.risk,
-      reason: ask.reason,
+      agent: { name: ask.agent, uid: uidOf(ask.agent) },
       nonce: deps.ids.next('nonce'),
+      summary: ask.reason.slice(0, 1_024),
+      risk: ask.risk,
+      tool: ask.tool,
+      subject: subjectOf(ask),
     },
     status: {},
   };
+}
+
+/** Where no API server gives one, an agent is told from others by its name. */
+function uidOf(agent: string): string {
+  return `local-${sha256(agent).slice('sha256:'.length, 'sha256:'.length + 32)}`;
+}
+
+function subjectOf({ agent, binding }: Ask): JsonObject {
+  if ('promotion' in binding) return { promotion: { ...binding.promotion } };
+  return { call: { agent, agentUid: uidOf(agent), ...binding.call } };
 }
 
 function approvalObject(decision: PersonDecision, request: Json): JsonObject {
@@ -129,12 +138,12 @@ function approvalObject(decision: PersonDecision, request: Json): JsonObject {
     kind: 'Approval',
     metadata: { name: decision.target, creationTimestamp: decision.time },
     spec: {
-      requestRef: { name: decision.target },
       decision: decision.verb,
-      subject: member(spec, 'subject') ?? null,
       nonce: member(spec, 'nonce') ?? null,
-      approvedBy: { username: decision.by },
+      request: decision.target,
       reason: decision.reason,
+      approvedBy: { username: decision.by },
+      subject: member(spec, 'subject') ?? null,
     },
   };
 }
@@ -142,7 +151,7 @@ function approvalObject(decision: PersonDecision, request: Json): JsonObject {
 function decidedRequest(request: Json, decision: PersonDecision): JsonObject {
   if (!isJsonObject(request))
     throw new TemperError('TEMPER_STATE_CORRUPT', `approvalrequests/${decision.target}.json is no object`);
-  return { ...request, status: { decision: decision.verb, decidedBy: decision.by, decidedAt: decision.time } };
+  return { ...request, status: { decision: decision.verb, decidedBy: decision.by } };
 }
 
 async function recordedDecision(records: RecordStore, id: string): Promise<ApprovalDecision | undefined> {

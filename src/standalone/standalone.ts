@@ -74,7 +74,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   );
   opening.defer(() => engine.stop());
   await keepManifests(records, options, agent);
-  await expireAbandoned(records, systemClock);
+  await expireAbandoned(records);
   await closeIdleSessions(parts.sessions, engine);
   await engine.resume();
   const mailbox = new DecisionMailbox({

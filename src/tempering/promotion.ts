@@ -227,6 +227,7 @@ class PromotionProcess implements Promotion {
       agent,
       tool: subject.tool,
       subject: approvalSubject(subject, nonce),
+      binding: { promotion: { tool: subject.tool, digest: subject.digest, tier: subject.to } },
       ...askOf(subject, tool),
     } as const;
     return this.#deps.approvals.request(ask);

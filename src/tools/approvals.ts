@@ -1,6 +1,11 @@
 import type { Risk } from '../policy/types.ts';
 import type { Op } from '../lib/operation.ts';
 
+/** What an answer binds to, in the form ApprovalRequest and Approval keep it. */
+export type AskBinding =
+  | { promotion: { tool: string; digest: string; tier: 'Agent' | 'Shared' } }
+  | { call: { tool: string; argumentsDigest: string; callId: string } };
+
 /** What waits for a person. Bound to exactly one call: the same tool with other arguments is another ask. */
 export interface Ask {
   type: 'ToolCall' | 'PromoteTool';
@@ -8,6 +13,7 @@ export interface Ask {
   tool: string;
   /** Digest of tool, arguments and call id; or of the tool alone for a promotion. */
   subject: string;
+  binding: AskBinding;
   risk: Risk;
   reason: string;
 }

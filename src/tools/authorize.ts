@@ -1,4 +1,4 @@
-import { canonicalJson, sha256 } from '../lib/canonical.ts';
+import { digestOf } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Op } from '../lib/operation.ts';
@@ -68,12 +68,13 @@ async function waitForPerson(
   deps: AuthorizeDeps,
   op: Op,
 ): Promise<void> {
-  const subject = sha256(canonicalJson({ tool: tool.forged?.digest ?? tool.name, input, call: op.key }));
+  const subject = digestOf({ tool: tool.forged?.digest ?? tool.name, input, call: op.key });
   const ask: Ask = {
     type: 'ToolCall',
     agent: deps.agent,
     tool: tool.name,
     subject,
+    binding: { call: { tool: tool.name, argumentsDigest: digestOf(input), callId: op.key.slice(0, 128) } },
     risk: decision.risk,
     reason: decision.reason,
   };
