@@ -116,7 +116,8 @@ export class Transcript {
   }
 
   #promotion({ tool, state, to, note }: EventOf<'promotion'>): string | undefined {
-    if (state === 'Candidate') return undefined;
+    // The panel's own line follows with its verdicts.
+    if (state === 'Candidate' || state === 'PanelReview') return undefined;
     const outcome = state === 'Promoted' ? this.#paint('green', `→ tier ${to}`) : state;
     return `  ${this.#paint('bold', printable(tool, 63))}  ${[printable(note, 300), outcome].filter((part) => part !== '').join(' ')}`;
   }

@@ -5,6 +5,8 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { dollars, independentAnswer } from '../../manifests/quickstart/independent.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { startReplay } from '../../src/models/replay/server.ts';
 import { writeOrders } from '../../manifests/quickstart/make-data.ts';
 import { QUICKSTART, ROOT, temper, temporaryFolder } from './command.ts';
 
@@ -57,6 +59,38 @@ describe('the quick start', () => {
     const tools = await temper(['get', 'tools', '--state', state]);
     assert.match(tools.stdout, /csv_rows +Agent +true/);
   });
+
+  for (const type of ['anthropic', 'openai-responses', 'openai-compatible']) {
+    it(`runs the same over the wire format of ${type}, from a providers file`, async () => {
+      await using folder = await temporaryFolder();
+      await using replay = await startReplay({ script: join(QUICKSTART, 'replay.yaml'), clock: systemClock });
+      const baseUrl = type === 'anthropic' ? replay.url : `${replay.url}/v1`;
+      const names = ['default', 'judge', 'safety', 'correctness'];
+      const aliases = Object.fromEntries(names.map((name) => [`default/${name}`, `p/${name}`]));
+      const providers = join(folder.path, 'providers.yaml');
+      await writeFile(providers, JSON.stringify({ providers: [{ name: 'p', type, baseUrl }], aliases }));
+      const { code, stdout, stderr } = await temper([
+        'run',
+        ...['agent.yaml', 'policy.yaml'].flatMap((file) => ['-f', join(QUICKSTART, file)]),
+        ...['April?', 'May and June?', 'Which fell most?'].flatMap((question) => ['-m', question]),
+        ...[
+          '--providers',
+          providers,
+          '--workspace',
+          QUICKSTART,
+          '--state',
+          join(folder.path, 'state'),
+          '--output',
+          'text',
+        ],
+      ]);
+      assert.equal(code, 0, stderr);
+      const [most] = await independentAnswer(join(QUICKSTART, 'data'));
+      assert.ok(most !== undefined && stdout.includes(dollars(most.before - most.after)), stdout);
+      assert.match(stdout, /csv_rows .*→ tier Agent/);
+      assert.ok(replay.requests.every(({ path }) => path === replay.requests[0]?.path));
+    });
+  }
 
   it('holds no answer of its own: another cell in one file is another answer', async () => {
     await using folder = await temporaryFolder();
