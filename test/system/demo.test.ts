@@ -73,16 +73,14 @@ describe('the quick start', () => {
         'run',
         ...['agent.yaml', 'policy.yaml'].flatMap((file) => ['-f', join(QUICKSTART, file)]),
         ...['April?', 'May and June?', 'Which fell most?'].flatMap((question) => ['-m', question]),
-        ...[
-          '--providers',
-          providers,
-          '--workspace',
-          QUICKSTART,
-          '--state',
-          join(folder.path, 'state'),
-          '--output',
-          'text',
-        ],
+        '--providers',
+        providers,
+        '--workspace',
+        QUICKSTART,
+        '--state',
+        join(folder.path, 'state'),
+        '--output',
+        'text',
       ]);
       assert.equal(code, 0, stderr);
       const [most] = await independentAnswer(join(QUICKSTART, 'data'));
