@@ -48,8 +48,8 @@ unused: setup ## Find code, files and packages nothing uses
 	@$(NODE) node_modules/knip/bin/knip.js
 
 verify: setup ## generate, format, lint, typecheck, unused code, clean tree
-	@before=$$(git status --porcelain 2>/dev/null | sha256sum); \
-	$(MAKE) --no-print-directory generate format lint typecheck unused && \
+	@set -e; before=$$(git status --porcelain 2>/dev/null | sha256sum); \
+	$(MAKE) --no-print-directory generate format lint typecheck unused; \
 	after=$$(git status --porcelain 2>/dev/null | sha256sum); \
 	if [ "$$before" != "$$after" ]; then echo "verify: generate or format changed files; commit them:"; git status --short; exit 1; fi
 

@@ -2,7 +2,7 @@ import type { Risk } from '../policy/types.ts';
 import type { Op } from '../lib/operation.ts';
 
 /** What an answer binds to, in the form ApprovalRequest and Approval keep it. */
-export type AskBinding =
+type AskBinding =
   | { promotion: { tool: string; digest: string; tier: 'Agent' | 'Shared' } }
   | { call: { tool: string; argumentsDigest: string; callId: string } };
 
