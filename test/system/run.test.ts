@@ -216,6 +216,19 @@ describe('temper run', () => {
     assert.equal((await temper(['get', 'nonsense'])).code, 2);
   });
 
+  it('lists and describes what it keeps', async () => {
+    await using house = await aHouse();
+    await house.run('--session', 's-1', '-m', 'forge').ended;
+    const shown = await house.temper('describe', 'tool', 'doubler');
+    assert.match(shown.stdout, /execute\(input\)[\s\S]*verdicts:[\s\S]*approved: true/);
+    assert.match((await house.temper('describe', 'agent', 'analyst')).stdout, /uniqueApproved: 1/);
+    assert.match((await house.temper('get', 'sessions')).stdout, /s-1/);
+    assert.match((await house.temper('get', 'policies')).stdout, /strict +restricted/);
+    const missing = await house.temper('describe', 'tool', 'tripler');
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /TEMPER_NOT_FOUND.*there are: doubler-/);
+  });
+
   it('keeps the trace of each session', async () => {
     await using house = await aHouse();
     await house.run('--session', 's-1', '-m', 'read').ended;

@@ -1,8 +1,11 @@
 import { resolve } from 'node:path';
 import { stringify } from 'yaml';
+import { openAudit } from '../../audit/recorded.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { fileRecords } from '../../lib/file-records.ts';
 import type { Json } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/records.ts';
+import { type ForgeTelemetry, forgeTelemetry } from '../../tempering/forge-telemetry.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { kindNamed } from '../kinds.ts';
 import { isNamed, storedTools, wholeTool } from '../stored-tools.ts';
@@ -19,13 +22,22 @@ export interface DescribeOptions {
 export async function describe(options: DescribeOptions, io: CliIo): Promise<number> {
   const kind = kindNamed(options.kind);
   const records = fileRecords(resolve(io.cwd, options.state));
-  const value =
-    kind.collection === 'tools'
-      ? await findTool(records, options.name)
-      : await find(records, kind.collection, options.name);
+  const value = await valueOf(records, kind.collection, options.name);
   if (options.output === 'json') writeJsonLine(io, value);
   else io.out(stringify(value, { lineWidth: 0 }));
   return EXIT.ok;
+}
+
+async function valueOf(records: RecordStore, collection: string, name: string): Promise<Json> {
+  if (collection === 'tools') return findTool(records, name);
+  const value = await find(records, collection, name);
+  return collection === 'agents' ? { object: value, forging: { ...(await forgingOf(records, name)) } } : value;
+}
+
+/** How forging goes for an agent: what was accepted, what was refused for good, and why. */
+async function forgingOf(records: RecordStore, agent: string): Promise<ForgeTelemetry> {
+  const trail = await openAudit({ records, clock: systemClock });
+  return forgeTelemetry(await trail.records(), agent);
 }
 
 async function find(records: RecordStore, collection: string, name: string): Promise<Json> {
