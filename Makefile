@@ -48,9 +48,9 @@ unused: setup ## Find code, files and packages nothing uses
 	@$(NODE) node_modules/knip/bin/knip.js
 
 verify: setup ## generate, format, lint, typecheck, unused code, clean tree
-	@set -e; before=$$(git status --porcelain 2>/dev/null | sha256sum); \
+	@set -e; before=$$(git status --porcelain 2>/dev/null | cksum); \
 	$(MAKE) --no-print-directory generate format lint typecheck unused; \
-	after=$$(git status --porcelain 2>/dev/null | sha256sum); \
+	after=$$(git status --porcelain 2>/dev/null | cksum); \
 	if [ "$$before" != "$$after" ]; then echo "verify: generate or format changed files; commit them:"; git status --short; exit 1; fi
 
 bench: setup ## Print the table of speeds, as ratios side by side
