@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { type CounterName, type GaugeName, type HistogramName, type Labels, METRICS, type Metrics } from './metrics.ts';
+
+/** For tests: keeps what was counted, shown and observed; refuses labels the table does not name. */
+export class KeptMetrics implements Metrics {
+  readonly counts: Record<string, number> = {};
+  readonly gauges: Record<string, number> = {};
+  readonly observed: Record<string, number[]> = {};
+
+  count = (name: CounterName, labels: Labels, by = 1): void => {
+    const key = keyOf(name, labels);
+    this.counts[key] = (this.counts[key] ?? 0) + by;
+  };
+  gauge = (name: GaugeName, labels: Labels, value: number): void => {
+    this.gauges[keyOf(name, labels)] = value;
+  };
+  observe = (name: HistogramName, labels: Labels, seconds: number): void => {
+    (this.observed[keyOf(name, labels)] ??= []).push(seconds);
+  };
+}
+
+function keyOf(name: keyof typeof METRICS, labels: Labels): string {
+  assert.deepEqual(Object.keys(labels).sort(), [...METRICS[name].labels].sort(), `the labels of ${name}`);
+  const shown = labels['result'] ?? labels['priority'];
+  return shown === undefined ? name : `${name}{${shown}}`;
+}

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { LONGEST_TIMER } from '../lib/clock.ts';
+import { HeldClock, settle } from './held-clock.testing.ts';
+import { KeptMetrics } from './metrics.testing.ts';
+import { createRateLimiter } from './rate-limiter.ts';
+import { PRIORITY } from './ready-keys.ts';
+import { WorkQueue } from './work-queue.ts';
+
+function aQueue(): { queue: WorkQueue; clock: HeldClock; metrics: KeptMetrics } {
+  const clock = new HeldClock();
+  const metrics = new KeptMetrics();
+  const queue = new WorkQueue({ name: 'agents', clock, limiter: createRateLimiter(clock), metrics });
+  return { queue, clock, metrics };
+}
+
+async function takeAll(queue: WorkQueue): Promise<string[]> {
+  const keys: string[] = [];
+  while (queue.length > 0) {
+    const work = await queue.get();
+    if (work === undefined) break;
+    keys.push(work.key);
+    queue.done(work.key);
+  }
+  return keys;
+}
+
+describe('the work queue', () => {
+  it('gives keys in the order they came, each once', async () => {
+    const { queue } = aQueue();
+    for (const key of ['b', 'a', 'b', 'c', 'a']) queue.add(key);
+    assert.deepEqual(await takeAll(queue), ['b', 'a', 'c']);
+  });
+
+  it('gives a key to a worker that waits already', async () => {
+    const { queue } = aQueue();
+    const waiting = [queue.get(), queue.get()];
+    queue.add('a');
+    queue.add('b');
+    assert.deepEqual(
+      (await Promise.all(waiting)).map((work) => work?.key),
+      ['a', 'b'],
+    );
+  });
+
+  it('gives a key added during its work exactly once more, after the work', async () => {
+    const { queue } = aQueue();
+    queue.add('a');
+    await queue.get();
+    for (let times = 0; times < 3; times += 1) queue.add('a');
+    assert.equal(queue.length, 0);
+    queue.done('a');
+    assert.deepEqual(await takeAll(queue), ['a']);
+    assert.equal(queue.length, 0);
+  });
+
+  it('gives changes before resyncs and raises a resync that changes', async () => {
+    const { queue, metrics } = aQueue();
+    for (const key of ['r1', 'r2', 'r3']) queue.add(key, PRIORITY.resync);
+    queue.add('c1');
+    queue.add('r3');
+    queue.add('c1', PRIORITY.resync);
+    assert.equal(metrics.gauges['workqueue_depth{0}'], 2);
+    assert.equal(metrics.gauges['workqueue_depth{-100}'], 2);
+    assert.deepEqual(await takeAll(queue), ['c1', 'r3', 'r1', 'r2']);
+  });
+
+  it('remembers the priority of a key added during its work', async () => {
+    const { queue } = aQueue();
+    queue.add('a', PRIORITY.resync);
+    assert.equal((await queue.get())?.priority, PRIORITY.resync);
+    queue.add('a', PRIORITY.resync);
+    queue.add('a');
+    queue.add('b', PRIORITY.resync);
+    queue.done('a');
+    assert.deepEqual(await queue.get(), { key: 'a', priority: PRIORITY.change });
+  });
+
+  it('adds a key after its time, the earlier of two, with one timer', async () => {
+    const { queue, clock } = aQueue();
+    queue.addAfter('a', 500);
+    queue.addAfter('b', 300);
+    queue.addAfter('a', 100);
+    queue.addAfter('a', 900);
+    await settle();
+    assert.deepEqual(clock.waits(), [100]);
+    await clock.advance(99);
+    assert.equal(queue.length, 0);
+    await clock.advance(1);
+    assert.deepEqual(await takeAll(queue), ['a']);
+    assert.deepEqual(clock.waits(), [200]);
+    await clock.advance(200);
+    assert.deepEqual(await takeAll(queue), ['b']);
+    await clock.advance(10_000);
+    assert.equal(queue.length, 0);
+    assert.deepEqual(clock.waits(), []);
+  });
+
+  it('adds at once what has no time to wait for', async () => {
+    const { queue } = aQueue();
+    queue.addAfter('a', 0);
+    queue.addAfter('b', -5);
+    queue.addAfter('c', Number.NaN);
+    assert.deepEqual(await takeAll(queue), ['a', 'b', 'c']);
+  });
+
+  it('waits longer than a timer of the platform can', async () => {
+    const { queue, clock } = aQueue();
+    queue.addAfter('a', LONGEST_TIMER + 1_000);
+    assert.deepEqual(clock.waits(), [LONGEST_TIMER]);
+    await clock.advance(LONGEST_TIMER);
+    assert.equal(queue.length, 0);
+    assert.deepEqual(clock.waits(), [1_000]);
+    await clock.advance(1_000);
+    assert.equal(queue.length, 1);
+  });
+
+  it('retries later each time until the key is forgotten', async () => {
+    const { queue, clock, metrics } = aQueue();
+    for (const wait of [5, 10, 20]) {
+      queue.addRateLimited('a');
+      assert.deepEqual(clock.waits(), [wait]);
+      await clock.advance(wait);
+      assert.deepEqual(await takeAll(queue), ['a']);
+    }
+    assert.equal(queue.numRequeues('a'), 3);
+    queue.forget('a');
+    assert.equal(queue.numRequeues('a'), 0);
+    assert.equal(metrics.counts['workqueue_retries_total'], 3);
+    assert.equal(metrics.counts['workqueue_adds_total'], 3);
+  });
+
+  it('gives out what is queued after a shutdown, then nothing, and takes nothing', async () => {
+    const { queue, clock } = aQueue();
+    queue.add('a');
+    queue.addAfter('later', 10);
+    queue.shutDown();
+    queue.add('b');
+    queue.addAfter('c', 1);
+    queue.addRateLimited('d');
+    await clock.advance(1_000);
+    assert.deepEqual(clock.waits(), []);
+    assert.equal((await queue.get())?.key, 'a');
+    assert.equal(await queue.get(), undefined);
+  });
+
+  it('frees the workers that wait when it is shut down', async () => {
+    const { queue } = aQueue();
+    const waiting = [queue.get(), queue.get()];
+    queue.shutDown();
+    assert.deepEqual(await Promise.all(waiting), [undefined, undefined]);
+  });
+
+  it('ends a drain when the last key is done, one added during its work included', async () => {
+    const { queue } = aQueue();
+    let ended = false;
+    queue.add('a');
+    await queue.get();
+    queue.add('a');
+    const drain = queue.shutDownWithDrain().then(() => (ended = true));
+    queue.done('a');
+    await settle();
+    assert.equal(ended, false);
+    assert.equal((await queue.get())?.key, 'a');
+    queue.done('a');
+    await drain;
+    assert.equal(await queue.get(), undefined);
+    await queue.shutDownWithDrain();
+  });
+
+  it('ignores a key that is done twice or was never taken', async () => {
+    const { queue } = aQueue();
+    queue.add('a');
+    queue.done('a');
+    assert.deepEqual(await takeAll(queue), ['a']);
+    queue.done('a');
+    assert.equal(queue.length, 0);
+  });
+});
