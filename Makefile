@@ -5,11 +5,12 @@ NODE := bin/node
 TEMPER := bin/temper
 UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts'
 SYSTEM_TESTS := 'test/system/*.test.ts'
+INTEGRATION_TESTS := 'test/integration/*.test.ts'
 
-.PHONY: help setup demo test test-unit test-system generate format lint typecheck unused verify bench clean
+.PHONY: help setup demo test test-unit test-system test-integration generate format lint typecheck unused verify bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Not `npm ci`: it wants packages for every platform in the lock file, some of which no registry mirror has to carry.
 # Versions and digests come from the lock file all the same.
@@ -31,6 +32,10 @@ test-unit: setup ## Run the tests that stand beside the code
 
 test-system: setup ## Run the tests of whole commands
 	$(NODE) --test --test-concurrency=2 $(SYSTEM_TESTS)
+
+test-integration: setup ## Run the tests against a real API server (builds it once; needs Go and openssl)
+	@test/cluster/build-tools.sh >/dev/null
+	$(NODE) --test --test-concurrency=1 $(INTEGRATION_TESTS)
 
 generate: setup ## Write the CRDs and the reference pages from their sources
 	@$(NODE) src/api/generate/main.ts

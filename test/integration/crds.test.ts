@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
+import type { ApiAnswer, ApiObject } from '../cluster/api-client.ts';
+import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { BAD_OBJECTS, type BadObject } from './bad-objects.ts';
+import { bounds, fieldOf, placed } from './bounds.ts';
+
+interface Column {
+  readonly name: string;
+  readonly priority?: number;
+}
+
+interface Crd extends ApiObject {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly names: { kind: string; plural: string; shortNames: string[]; categories: string[] };
+    readonly versions: [{ schema: { openAPIV3Schema: ApiObject }; additionalPrinterColumns: Column[] }];
+  };
+}
+
+interface Sample extends ApiObject {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+}
+
+interface Cause {
+  readonly field: string;
+  readonly message: string;
+}
+
+const ROOT = new URL('../../', import.meta.url);
+const CRDS = readFolder<Crd>('crds/');
+const SAMPLES = readFolder<Sample>('manifests/samples/');
+const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const PATIENCE_MS = 60_000;
+
+describe('the custom resources on a real API server', () => {
+  let plane: ControlPlane;
+  const call: ControlPlane['admin']['call'] = (...args) => plane.admin.call(...args);
+
+  before(async () => {
+    plane = await startControlPlane();
+    for (const crd of CRDS.values()) {
+      const { status, body } = await call('POST', CRD_PATH, { body: crd });
+      assert.equal(status, 201, `${crd.metadata.name}: ${String(body['message'])}`);
+    }
+    for (const crd of CRDS.values()) await served(plane, crd);
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } };
+    assert.equal((await call('POST', '/api/v1/namespaces', { body: namespace })).status, 201);
+  });
+
+  after(async () => {
+    await plane?.[Symbol.asyncDispose]();
+  });
+
+  it('takes every sample and gives it back as it was sent', async () => {
+    for (const [file, sample] of SAMPLES) {
+      const { status, body } = await call('POST', collection(sample), { body: sample });
+      assert.equal(status, 201, `${file}: ${String(body['message'])}`);
+      const kept = (await call('GET', address(sample))).body;
+      const { metadata, ...rest } = kept;
+      const { metadata: sent, ...sentRest } = sample;
+      assert.deepEqual(rest, sentRest, file);
+      const { name } = metadata as Sample['metadata'];
+      assert.equal(name, sent.name);
+    }
+  });
+
+  it('is sent a bad object for every CEL rule', () => {
+    const rules = [...CRDS.values()].flatMap((crd) =>
+      messagesOf(schemaOf(crd)).map((rule) => `${kindOf(crd)}: ${rule}`),
+    );
+    const tried = BAD_OBJECTS.map(({ kind, message }) => `${kind}: ${message}`);
+    assert.deepEqual([...new Set(tried)].sort(), [...new Set(rules)].sort());
+  });
+
+  for (const bad of BAD_OBJECTS) {
+    it(`refuses ${bad.kind} with ${Object.keys(bad.change).join(', ')} changed: ${bad.message}`, async () => {
+      const answer = await sendBad(plane, bad);
+      assert.equal(answer.status, 422, JSON.stringify(answer.body));
+      const messages = causesOf(answer).map(({ message }) => message);
+      assert.ok(
+        messages.some((message) => message.endsWith(`: ${bad.message}`)),
+        messages.join('\n'),
+      );
+    });
+  }
+
+  for (const crd of CRDS.values()) {
+    it(`refuses a ${kindOf(crd)} that breaks any one bound of its schema`, async () => {
+      const sample = sampleOf(kindOf(crd));
+      const { spec, status } = schemaOf(crd)['properties'] as Record<string, ApiObject>;
+      assert.ok(spec !== undefined && status !== undefined);
+      const all = [...bounds(spec, ['spec']), ...bounds(status, ['status'])];
+      assert.ok(all.length > 20, `${all.length} bounds`);
+      const unseen: string[] = [];
+      for (const { path, keyword, bad, says } of all) {
+        const body = placed(sample, path, bad);
+        const isStatus = path[0] === 'status';
+        const answer = isStatus
+          ? await call('PUT', `${address(sample)}/status?dryRun=All`, { body: await current(plane, body as Sample) })
+          : await call('POST', `${collection(sample)}?dryRun=All`, { body: renamed(body) });
+        const seen = causesOf(answer).some(
+          ({ field, message }) => sameField(field, fieldOf(path)) && says.test(message),
+        );
+        if (answer.status !== 422 || !seen) unseen.push(`${fieldOf(path)} ${keyword}: ${JSON.stringify(answer.body)}`);
+      }
+      assert.deepEqual(unseen, []);
+    });
+
+    it(`shows the printer columns of ${kindOf(crd)}`, async () => {
+      const { body } = await call('GET', collection(sampleOf(kindOf(crd))), { accept: TABLE });
+      const columns = (body['columnDefinitions'] as Column[]).map(({ name, priority }) => [name, priority ?? 0]);
+      const expected = crd.spec.versions[0].additionalPrinterColumns.map(({ name, priority }) => [name, priority ?? 0]);
+      assert.deepEqual(columns, [['Name', 0], ...expected]);
+      assert.ok((body['rows'] as unknown[]).length > 0);
+    });
+
+    it(`keeps spec and status of ${kindOf(crd)} apart`, async () => {
+      const sample = sampleOf(kindOf(crd));
+      const status = { observedGeneration: 1 };
+      const written = await call('PUT', address(sample), { body: await current(plane, { ...sample, status }) });
+      assert.equal(written.status, 200, String(written.body['message']));
+      assert.equal(written.body['status'], undefined, 'status written through the object');
+      // This spec would be refused, were it read.
+      const body = await current(plane, { ...sample, spec: 'unread', status });
+      const reported = await call('PUT', `${address(sample)}/status`, { body });
+      assert.equal(reported.status, 200, String(reported.body['message']));
+      assert.deepEqual(reported.body['status'], status);
+      assert.deepEqual(reported.body['spec'], sample['spec']);
+      assert.equal((reported.body['metadata'] as ApiObject)['generation'], 1, 'a status is no new generation');
+    });
+  }
+
+  it('gives the short names and the category in discovery', async () => {
+    const { body } = await call('GET', '/apis/temper.dev/v1alpha1');
+    const resources = (body['resources'] as ApiObject[]).filter(({ name }) => !String(name).includes('/'));
+    const found = resources.map(({ name, kind, shortNames, categories }) => ({ name, kind, shortNames, categories }));
+    const expected = [...CRDS.values()].map(({ spec: { names } }) => ({
+      name: names.plural,
+      kind: names.kind,
+      shortNames: names.shortNames,
+      categories: names.categories,
+    }));
+    const byName = (a: { name: unknown }, b: { name: unknown }) => String(a.name).localeCompare(String(b.name));
+    assert.deepEqual(found.sort(byName), expected.sort(byName));
+  });
+});
+
+function readFolder<T>(folder: string): ReadonlyMap<string, T> {
+  const files = readdirSync(new URL(folder, ROOT)).filter((file) => file.endsWith('.yaml'));
+  return new Map(files.map((file) => [file, parse(readFileSync(new URL(folder + file, ROOT), 'utf8')) as T]));
+}
+
+function kindOf(crd: Crd): string {
+  return crd.spec.names.kind;
+}
+
+function schemaOf(crd: Crd): ApiObject {
+  return crd.spec.versions[0].schema.openAPIV3Schema;
+}
+
+/** The messages of the CEL rules anywhere in a schema. */
+function messagesOf(schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const own = ((schema as ApiObject)['x-kubernetes-validations'] ?? []) as { message: string }[];
+  return [...own.map(({ message }) => message), ...Object.values(schema).flatMap(messagesOf)];
+}
+
+/** The fullest sample of a kind is the one whose file bears its name alone. */
+function sampleOf(kind: string): Sample {
+  const files = [`${kind.toLowerCase()}.yaml`, `${kind.toLowerCase()}-tool.yaml`];
+  const sample = files.map((file) => SAMPLES.get(file)).find((found) => found !== undefined);
+  assert.ok(sample !== undefined, `no sample of ${kind}`);
+  return sample;
+}
+
+function collection({ kind, metadata }: Sample): string {
+  const crd = [...CRDS.values()].find((candidate) => kindOf(candidate) === kind);
+  assert.ok(crd !== undefined, `no CRD of ${kind}`);
+  return `/apis/temper.dev/v1alpha1/namespaces/${metadata.namespace ?? 'default'}/${crd.spec.names.plural}`;
+}
+
+function address(sample: Sample): string {
+  return `${collection(sample)}/${sample.metadata.name}`;
+}
+
+function renamed(object: ApiObject): ApiObject {
+  return placed(object, ['metadata', 'name'], 'another');
+}
+
+/** The object with the resourceVersion that is there now, so that it may be written. */
+async function current(plane: ControlPlane, object: Sample): Promise<ApiObject> {
+  const { body } = await plane.admin.call('GET', address(object));
+  const { resourceVersion } = body['metadata'] as { resourceVersion: string };
+  return placed(object, ['metadata', 'resourceVersion'], resourceVersion);
+}
+
+async function sendBad(plane: ControlPlane, { sample: file, change, update }: BadObject): Promise<ApiAnswer> {
+  const sample = SAMPLES.get(file);
+  assert.ok(sample !== undefined, file);
+  const start = update === true ? sample : renamed(sample);
+  const body = Object.entries(change).reduce((object, [path, value]) => placed(object, path.split('.'), value), start);
+  if (update !== true) return plane.admin.call('POST', `${collection(sample)}?dryRun=All`, { body });
+  return plane.admin.call('PUT', address(sample), { body: await current(plane, body as Sample) });
+}
+
+function causesOf({ body }: ApiAnswer): readonly Cause[] {
+  return (body['details'] as { causes?: Cause[] } | undefined)?.causes ?? [];
+}
+
+/** The API server says of a list now the list, now its second entry. */
+function sameField(said: string, expected: string): boolean {
+  return said === expected || said === `${expected}[1]`;
+}
+
+async function served(plane: ControlPlane, crd: Crd): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  let conditions: ApiObject[] = [];
+  while (performance.now() < deadline) {
+    const { body } = await plane.admin.call('GET', `${CRD_PATH}/${crd.metadata.name}`);
+    conditions = ((body['status'] as ApiObject | undefined)?.['conditions'] ?? []) as ApiObject[];
+    const established = conditions.some(({ type, status }) => type === 'Established' && status === 'True');
+    const path = `/apis/temper.dev/v1alpha1/${crd.spec.names.plural}`;
+    if (established && (await plane.admin.call('GET', path)).status === 200) {
+      assert.ok(!conditions.some(({ type, status }) => type === 'NonStructuralSchema' && status === 'True'));
+      return;
+    }
+    await sleep(100);
+  }
+  assert.fail(`${crd.metadata.name} is not served: ${JSON.stringify(conditions)}`);
+}
