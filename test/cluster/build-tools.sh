@@ -25,7 +25,7 @@ building=$(mktemp -d "$cache/.building-XXXXXX")
 trap 'rm -rf "$building"' EXIT
 
 stamp=k8s.io/component-base/version
-(cd "$here/hyperkube" && CGO_ENABLED=0 go build -p 2 -mod=readonly -trimpath \
+(cd "$here/hyperkube" && CGO_ENABLED=0 go build -p 2 -mod=readonly -buildvcs=false -trimpath \
   -ldflags "-s -w -X $stamp.gitVersion=v$version -X $stamp.gitMajor=${version%%.*} -X $stamp.gitMinor=$(cut -d. -f2 <<<"$version")" \
   -o "$building/hyperkube" .) >&2
 for component in etcd kube-apiserver kube-controller-manager; do

@@ -66,7 +66,7 @@ async function startIn(
 ): Promise<ControlPlane> {
   const pki = join(folder, 'pki');
   await mkdir(pki);
-  const [[etcd, peer, secure], _] = await Promise.all([freePorts(), writePki(pki)]);
+  const [[etcd, peer, secure]] = await Promise.all([freePorts(), writePki(pki)]);
   const url = `https://127.0.0.1:${secure}`;
   const start = async (name: string, flags: readonly string[]) => {
     components.push(await startComponent(folder, join(tools, name), name, flags));
