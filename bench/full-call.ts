@@ -12,8 +12,7 @@ import { openStandalone, type StandaloneOptions } from '../src/standalone/standa
 import { besideBareLoop, INPUT, SOURCE } from './beside-bare.ts';
 import type { BenchRow } from './row.ts';
 
-/** Wider than the sandbox alone: each call waits for its record to be on disk. */
-const LIMITS = { p50: 3, p99: 6 };
+const LIMITS = { p50: 2, p99: 4 };
 
 const VERDICT =
   '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}';

@@ -138,6 +138,18 @@ describe('decisions from another terminal', () => {
     assert.deepEqual(seen.sort(), ['Approve', 'Demote']);
   });
 
+  it('are not held up by a file that is none', async () => {
+    const { records, deps } = aHouse();
+    await records.put('decisions', 'decision-0', { verb: 'Explode' });
+    await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
+    const [seen, problems]: [string[], string[]] = [[], []];
+    const apply = async ({ verb }: PersonDecision): Promise<void> => void seen.push(verb);
+    for (let round = 0; round < 2; round += 1) await applyDecisions(records, apply, ({ code }) => problems.push(code));
+    assert.deepEqual(seen, ['Approve']);
+    assert.deepEqual(problems, ['TEMPER_STATE_CORRUPT'], 'told once');
+    assert.deepEqual(await records.get('decisions-invalid', 'decision-0'), { verb: 'Explode' });
+  });
+
   it('are kept when applying them fails', async () => {
     const { records, deps } = aHouse();
     await submitDecision(records, { verb: 'Demote', target: 'csv_rows', reason: 'wrong' }, deps);

@@ -22,6 +22,7 @@ export interface PersonDecision {
 }
 
 const COLLECTION = 'decisions';
+const INVALID = 'decisions-invalid';
 
 export async function submitDecision(
   records: RecordStore,
@@ -38,25 +39,33 @@ export async function submitDecision(
   return whole;
 }
 
-/** Applies what waits, oldest first. */
+/** Applies what waits, oldest first. What is no decision is put aside in `decisions-invalid/`, told of, and holds up no other. */
 export async function applyDecisions(
   records: RecordStore,
   apply: (decision: PersonDecision) => Promise<void>,
+  onInvalid: (problem: TemperError) => void = () => undefined,
 ): Promise<void> {
   for (const { name, value } of await records.list(COLLECTION)) {
-    await apply(parseDecision(name, value));
+    const decision = parseDecision(name, value);
+    if (decision === undefined) {
+      await records.put(INVALID, name, value);
+      onInvalid(invalid(name));
+    } else await apply(decision);
     await records.delete(COLLECTION, name);
   }
 }
 
-function parseDecision(id: string, value: Json): PersonDecision {
+function parseDecision(id: string, value: Json): PersonDecision | undefined {
   const { verb, target, reason, by, time } = isJsonObject(value) ? value : {};
-  if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote') throw invalid(id);
-  if (typeof target !== 'string' || typeof reason !== 'string') throw invalid(id);
-  if (typeof by !== 'string' || typeof time !== 'string') throw invalid(id);
+  if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote') return undefined;
+  if (typeof target !== 'string' || typeof reason !== 'string') return undefined;
+  if (typeof by !== 'string' || typeof time !== 'string') return undefined;
   return { id, verb, target, reason, by, time };
 }
 
 function invalid(id: string): TemperError {
-  return new TemperError('TEMPER_STATE_CORRUPT', `decisions/${id}.json is not a decision; remove it`);
+  return new TemperError(
+    'TEMPER_STATE_CORRUPT',
+    `decisions/${id}.json is not a decision; it was put aside in decisions-invalid/ and nothing was done`,
+  );
 }

@@ -43,11 +43,19 @@ export class DecisionMailbox {
 
   async #look(): Promise<void> {
     try {
-      await applyDecisions(this.#deps.records, (decision) => this.#apply(decision));
+      await applyDecisions(
+        this.#deps.records,
+        (decision) => this.#apply(decision),
+        (problem) => this.#report(problem),
+      );
     } catch (error) {
-      const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-      this.#deps.events({ type: 'error', code, message: messageOf(error), attempt: 1 });
+      this.#report(error);
     }
+  }
+
+  #report(error: unknown): void {
+    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+    this.#deps.events({ type: 'error', code, message: messageOf(error), attempt: 1 });
   }
 
   async #apply(decision: PersonDecision): Promise<void> {

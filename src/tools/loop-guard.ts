@@ -61,6 +61,14 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
     calls.set(call, fresh);
     return fresh;
   };
+  /** Arguments are asked about and then recorded: the same object, which nobody changes, is hashed once. */
+  let latest: { name: string; input: Json; hash: string } | undefined;
+  const hashOf = (name: string, input: Json): string => {
+    const isScalar = typeof input !== 'object' || input === null;
+    if (isScalar || latest?.input !== input || latest.name !== name)
+      latest = { name, input, hash: callHash(name, input) };
+    return latest.hash;
+  };
   const refuse = (seen: Seen, message: string): LoopVerdict => {
     seen.repeats += 1;
     stalled += 1;
@@ -69,7 +77,7 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
 
   return {
     check(name, input) {
-      const call = callHash(name, input);
+      const call = hashOf(name, input);
       const seen = entryOf(call);
       if (calls.size > seen.knownThen) seen.repeats = 0;
       const nth = seen.repeats + seen.pending + 1;
@@ -84,7 +92,7 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
         : { verdict: 'ok', message: '' };
     },
     record(name, input, result) {
-      const call = callHash(name, input);
+      const call = hashOf(name, input);
       const seen = calls.get(call);
       if (seen === undefined) return;
       const outcome = sha256(textOf(result));
