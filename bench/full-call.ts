@@ -64,7 +64,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
   const state = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   await using replay = await startReplay({ script: { rules: [{ answer: { text: VERDICT } }] }, clock: systemClock });
   const models = openModels(replayProviders(replay.url), { clock: systemClock, environment: {} });
-  const options = {
+  const options: StandaloneOptions = {
     state,
     workspace: tmpdir(),
     closed: [],
@@ -73,17 +73,21 @@ export async function benchFullCall(): Promise<BenchRow[]> {
     models,
     events: () => undefined,
   };
+  const row = await benchCalls(options);
+  await rm(state, { recursive: true });
+  return [row];
+}
+
+async function benchCalls(options: StandaloneOptions): Promise<BenchRow> {
   await using standalone = await openStandalone(options);
   const call = async (tool: string, input: Parameters<typeof standalone.engine.invoke>[1]): Promise<void> => {
     const result = await standalone.engine.invoke(tool, input, 'bench', anOp());
     if (!result.ok) throw new Error(`${result.error.code}: ${result.error.message}`);
   };
   await call('forge_tool', REQUEST);
-  const row = await besideBareLoop('warm tool call through every check, on durable record', LIMITS, () =>
+  return await besideBareLoop('warm tool call through every check, on durable record', LIMITS, () =>
     call('totals', INPUT),
   );
-  await rm(state, { recursive: true });
-  return [row];
 }
 
 function anOp(): Op {

@@ -66,6 +66,32 @@ for (const [adapter, make] of Object.entries(adapters)) {
       );
       assert.equal(verifyChain(all as unknown as Json[], again.head()), undefined);
     });
+    it('syncs the records before the checkpoint that names them', async () => {
+      const records = await make();
+      const steps: string[] = [];
+      const watched: RecordStore = {
+        ...records,
+        append: (log, value, durability) => {
+          steps.push(durability ?? 'synced');
+          return records.append(log, value, durability);
+        },
+        sync: (log) => {
+          steps.push('sync');
+          return records.sync(log);
+        },
+        put: (collection, name, value) => {
+          steps.push('checkpoint');
+          return records.put(collection, name, value);
+        },
+      };
+      const audit = await open(watched);
+      await audit.append(aRecord('called'), 'written');
+      await audit.flush();
+      assert.deepEqual(steps, ['written', 'sync', 'checkpoint']);
+      await audit.append(aRecord('accepted'));
+      await audit.flush();
+      assert.deepEqual(steps.slice(3), ['synced', 'sync', 'checkpoint']);
+    });
     it('gives what was said at that moment, whatever the caller does to its record after', async () => {
       const audit = await open(await make());
       const record = aRecord('s');

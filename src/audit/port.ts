@@ -1,4 +1,5 @@
 import type { JsonObject } from '../lib/json.ts';
+import type { Durability } from '../lib/records.ts';
 
 /** One thing that happened and must not be forgotten. Facts only: no prompt, no arguments, no secret. */
 export interface AuditRecord {
@@ -30,8 +31,12 @@ export interface Checkpoint {
 }
 
 export interface Audit {
-  /** Resolves when the record is durable. Throws TEMPER_AUDIT_BROKEN at every call after another writer was found, which is at the next checkpoint, a moment later. */
-  append(record: AuditRecord): Promise<void>;
+  /**
+   * Resolves when the record is synced, or as durable as asked for: what makes a tool active is synced, that a tool was called
+   * is written. Throws TEMPER_AUDIT_BROKEN at every call after another writer was found, which is at the next checkpoint, a
+   * moment later.
+   */
+  append(record: AuditRecord, durability?: Durability): Promise<void>;
 }
 
 /** The whole chain, for who decides by it. */

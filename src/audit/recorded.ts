@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { type Json, type JsonObject, member } from '../lib/json.ts';
-import type { RecordStore } from '../lib/records.ts';
+import type { Durability, RecordStore } from '../lib/records.ts';
 import { type ChainProblem, chained, verifyChain } from './chain.ts';
 import type { AuditRecord, AuditTrail, ChainedRecord, Checkpoint } from './port.ts';
 
@@ -10,10 +10,11 @@ const COLLECTION = 'audit';
 const HEAD = 'head';
 
 /** Milliseconds between two writes of the checkpoint. */
-const CHECKPOINT_PAUSE = 50;
+const CHECKPOINT_PAUSE = 1_000;
 
 interface Pending {
   record: AuditRecord;
+  durability: Durability;
   done: PromiseWithResolvers<void>;
 }
 
@@ -51,10 +52,10 @@ class RecordedTrail implements AuditTrail {
     this.#stored = stored;
   }
 
-  async append(record: AuditRecord): Promise<void> {
+  async append(record: AuditRecord, durability: Durability = 'synced'): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
     const done = Promise.withResolvers<void>();
-    this.#pending.push({ record: structuredClone(record), done });
+    this.#pending.push({ record: structuredClone(record), durability, done });
     this.#draining ??= this.#drain();
     return done.promise;
   }
@@ -78,7 +79,7 @@ class RecordedTrail implements AuditTrail {
   async #drain(): Promise<void> {
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       try {
-        await this.#write(next.record);
+        await this.#write(next.record, next.durability);
         next.done.resolve();
       } catch (error) {
         next.done.reject(this.#breakWith(error));
@@ -87,10 +88,10 @@ class RecordedTrail implements AuditTrail {
     this.#draining = undefined;
   }
 
-  async #write(record: AuditRecord): Promise<void> {
+  async #write(record: AuditRecord, durability: Durability): Promise<void> {
     if (this.#broken !== undefined) throw this.#broken;
     const next = chained(record, this.#last, this.#clock.now().toISOString());
-    await this.#store.append(LOG, next as unknown as JsonObject);
+    await this.#store.append(LOG, next as unknown as JsonObject, durability);
     this.#last = { seq: next.seq, digest: next.digest };
     this.#checkpointing ??= this.#checkpoint();
   }
@@ -101,6 +102,8 @@ class RecordedTrail implements AuditTrail {
       const target = this.#last;
       try {
         assertOnlyWriter(await readHead(this.#store), this.#stored);
+        // A checkpoint that survives what it names would make an honest chain look cut off.
+        await this.#store.sync(LOG);
         await this.#store.put(COLLECTION, HEAD, { ...target } as JsonObject);
         this.#stored = target;
       } catch (error) {

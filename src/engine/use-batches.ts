@@ -2,7 +2,7 @@ import type { ToolUse } from '../tempering/types.ts';
 import type { Background } from './background.ts';
 
 /** How long uses of one tool are collected before they are written, in milliseconds. */
-const COLLECT_MILLISECONDS = 50;
+const COLLECT_MILLISECONDS = 250;
 
 export interface UseBatchesDeps {
   background: Background;

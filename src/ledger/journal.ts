@@ -29,7 +29,7 @@ const STATE = 'ledger';
 /** Lines after which the document is written anew and the log begun again. */
 const ROTATE_AFTER = 1_000;
 /** How long deferred entries wait at most for a write to go with. */
-const DEFER_MILLISECONDS = 200;
+const DEFER_MILLISECONDS = 1_000;
 
 /**
  * Reads the counters as a crash may have left them: reservations never settled stay charged in full. Then begins a new

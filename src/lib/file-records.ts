@@ -7,7 +7,7 @@ import { assertRecordPath, type RecordStore } from './records.ts';
 
 /**
  * Records as plain files below `root`: `<collection>/<name>.json` and `<log>.jsonl`.
- * A document is written beside its place, synced and renamed over it. A log line is one write followed by a sync; a line
+ * A document is written beside its place, synced and renamed over it. A log line is one write, followed by a sync unless the caller asked for none; a line
  * without its end is what a crash left, was never promised to anyone, and is cut off before the next one is written.
  */
 export function fileRecords(root: string): RecordStore {
@@ -52,13 +52,17 @@ export function fileRecords(root: string): RecordStore {
       await rm(`${folder}.jsonl`, { force: true });
       await syncFolder(dirname(folder));
     },
-    append: (log, value) => {
+    append: (log, value, durability = 'synced') => {
       const file = place(log, '.jsonl');
       return queue.run(file, async () => {
         const fresh = await folders.make(dirname(file));
-        await logs.append(file, JSON.stringify(value));
+        await logs.append(file, JSON.stringify(value), durability);
         if (fresh) await syncFolder(dirname(file));
       });
+    },
+    sync: (log) => {
+      const file = place(log, '.jsonl');
+      return queue.run(file, () => logs.sync(file));
     },
     async read(log) {
       return readLines(place(log, '.jsonl'));

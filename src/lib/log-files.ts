@@ -1,5 +1,6 @@
-import { close, fdatasync, fstat, ftruncate, open, read, write } from 'node:fs';
+import { close, fdatasync, fstat, ftruncate, open, read, writeSync } from 'node:fs';
 import { promisify } from 'node:util';
+import type { Durability } from './records.ts';
 
 const files = {
   open: promisify(open),
@@ -9,7 +10,6 @@ const files = {
   truncate: promisify(ftruncate),
 };
 const readAt = promisify(read);
-const writeTo = promisify(write);
 
 /** Files kept open at most; the one not used for longest is closed first. */
 const KEPT_OPEN = 32;
@@ -25,16 +25,19 @@ export class LogFiles {
   /** In order of last use. */
   readonly #descriptors = new Map<string, number>();
   readonly #busy = new Set<string>();
+  /** Files with lines that are written and not synced. */
+  readonly #unsynced = new Set<string>();
 
-  /** Resolves when the line is durable. The folder must be there. */
-  async append(file: string, line: string): Promise<void> {
+  /** Resolves when the line is as durable as asked for. The folder must be there. */
+  async append(file: string, line: string, durability: Durability): Promise<void> {
     this.#busy.add(file);
     try {
       const descriptor = this.#descriptors.get(file) ?? (await openLog(file));
       this.#descriptors.delete(file);
       this.#descriptors.set(file, descriptor);
-      await writeWhole(descriptor, Buffer.from(`${line}\n`));
-      await files.datasync(descriptor);
+      writeWhole(descriptor, Buffer.from(`${line}\n`));
+      this.#unsynced.add(file);
+      if (durability === 'synced') await this.#syncDescriptor(file, descriptor);
     } catch (error) {
       await this.forget(file);
       throw error;
@@ -42,6 +45,12 @@ export class LogFiles {
       this.#busy.delete(file);
     }
     await this.#closeOldest();
+  }
+
+  /** Resolves when every line appended so far is synced; nobody appends meanwhile. */
+  async sync(file: string): Promise<void> {
+    const descriptor = this.#descriptors.get(file);
+    if (descriptor !== undefined && this.#unsynced.has(file)) await this.#syncDescriptor(file, descriptor);
   }
 
   /** Files open now. */
@@ -53,14 +62,22 @@ export class LogFiles {
   async forget(file: string): Promise<void> {
     const descriptor = this.#descriptors.get(file);
     this.#descriptors.delete(file);
+    this.#unsynced.delete(file);
     if (descriptor !== undefined) await files.close(descriptor);
   }
 
   async #closeOldest(): Promise<void> {
     for (const file of this.#descriptors.keys()) {
       if (this.#descriptors.size <= KEPT_OPEN) return;
-      if (!this.#busy.has(file)) await this.forget(file);
+      if (this.#busy.has(file)) continue;
+      await this.sync(file);
+      await this.forget(file);
     }
+  }
+
+  async #syncDescriptor(file: string, descriptor: number): Promise<void> {
+    await files.datasync(descriptor);
+    this.#unsynced.delete(file);
   }
 }
 
@@ -93,10 +110,9 @@ async function cutTornLine(descriptor: number): Promise<void> {
   if (size > 0) await files.truncate(descriptor, 0);
 }
 
-async function writeWhole(descriptor: number, bytes: Buffer): Promise<void> {
-  let written = 0;
-  while (written < bytes.length) {
-    const { bytesWritten } = await writeTo(descriptor, bytes, written, bytes.length - written);
-    written += bytesWritten;
+/** In place: a copy into the kernel's memory costs less than handing it to another thread. */
+function writeWhole(descriptor: number, bytes: Buffer): void {
+  for (let written = 0; written < bytes.length; ) {
+    written += writeSync(descriptor, bytes, written, bytes.length - written);
   }
 }

@@ -54,6 +54,23 @@ for (const [adapter, make] of Object.entries(adapters)) {
         Array.from({ length: 20 }, (_, index) => ({ index })),
       );
     });
+    it('keeps lines that are only written in order among those that are synced, and shows them at once', async () => {
+      const store = await make();
+      await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          store.append('logs/calls', index, index % 3 === 0 ? 'synced' : 'written'),
+        ),
+      );
+      assert.deepEqual(
+        await store.read('logs/calls'),
+        Array.from({ length: 20 }, (_, index) => index),
+      );
+      await store.sync('logs/calls');
+      await store.sync('logs/never-written');
+      await store.append('logs/calls', 20, 'written');
+      await store.drop('logs');
+      assert.deepEqual(await store.read('logs/calls'), []);
+    });
     it('drops a collection with all below it and nothing beside it', async () => {
       const store = await make();
       await store.put('sessions/s-1', 'x', 1);

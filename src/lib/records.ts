@@ -7,6 +7,12 @@ export interface StoredRecord {
 }
 
 /**
+ * How far a line of a log has come when its append resolves: `synced`, it survives a loss of power; `written`, it survives the end
+ * of this process in any manner, and a loss of power may take it until the next `sync` or synced line of that log.
+ */
+export type Durability = 'synced' | 'written';
+
+/**
  * Named JSON documents in collections, and append-only logs. What a write promised is durable before it resolves,
  * and a reader never sees half of it. Collections and logs are `/`-separated paths of `[A-Za-z0-9._-]` segments, names one such segment.
  */
@@ -18,7 +24,10 @@ export interface RecordStore {
   delete(collection: string, name: string): Promise<void>;
   /** Removes a collection, everything below it and logs below it. */
   drop(collection: string): Promise<void>;
-  append(log: string, value: Json): Promise<void>;
+  /** Synced unless said otherwise. */
+  append(log: string, value: Json, durability?: Durability): Promise<void>;
+  /** Resolves when every line appended so far is synced. */
+  sync(log: string): Promise<void>;
   /** In order of writing. */
   read(log: string): Promise<Json[]>;
 }
@@ -67,6 +76,7 @@ export function memoryRecords(): RecordStore {
       found.push(structuredClone(value));
       logs.set(log, found);
     },
+    async sync() {},
     async read(log) {
       return structuredClone(logs.get(log) ?? []);
     },

@@ -1,6 +1,5 @@
 /** One runner as the supervisor sees it: a process that may say anything, and can always be killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { constants, setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../lib/errors.ts';
 import type { LaunchPlan } from './launch.ts';
@@ -22,7 +21,6 @@ export interface RunnerListener {
 }
 
 const STDERR_KEPT = 2_048;
-const STARTING_PRIORITY = constants.priority.PRIORITY_LOW;
 
 export class RunnerProcess {
   readonly exited: Promise<void>;
@@ -60,7 +58,6 @@ export class RunnerProcess {
     this.#child.unref();
     for (const stream of [stdin, stdout, stderr]) (stream as unknown as { unref(): void }).unref();
     if (this.#child.pid !== undefined) volunteerForOutOfMemory(this.#child.pid);
-    this.#prefer(STARTING_PRIORITY);
   }
 
   get pid(): number | undefined {
@@ -80,11 +77,6 @@ export class RunnerProcess {
     this.sendBytes(encodeFrame(frame));
   }
 
-  /** A runner that starts must not slow down those that work. */
-  started(): void {
-    this.#prefer(constants.priority.PRIORITY_NORMAL);
-  }
-
   /** How large a frame of the runner may be from now on. */
   expectAtMost(bytes: number): void {
     this.#reader.limit = bytes;
@@ -95,16 +87,6 @@ export class RunnerProcess {
     this.#child.ref();
     this.#child.kill('SIGKILL');
     this.#leave(reason);
-  }
-
-  #prefer(priority: number): void {
-    const { pid } = this.#child;
-    if (pid === undefined) return;
-    try {
-      setPriority(pid, priority);
-    } catch {
-      // It is gone, or the system lets nobody take a lower place back: then it works with the lower one.
-    }
   }
 
   #streams(): { stdin: Writable; stdout: Readable; stderr: Readable } {

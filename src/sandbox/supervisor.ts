@@ -31,8 +31,10 @@ export interface Supervisor extends Sandbox {
 
 /** Calls after which a runner is replaced, however well it did. */
 const CALLS_PER_RUNNER = 100;
-/** From here on it is replaced as soon as another one can stand in, so that not all of them leave at once. */
-const CALLS_BEFORE_RELIEF = 90;
+/** From here on one that has done this many calls may be relieved by a new one. */
+const CALLS_BEFORE_RELIEF = 60;
+/** A new runner is started while those there are can still answer this many calls: about those that a start takes, and some. */
+const CALLS_A_START_TAKES = 130;
 /** Starts that may fail one after the other before waiting jobs are told so. */
 const FAILED_STARTS = 3;
 /** Bytes that an idle runner may hold: twice what it begins with. */
@@ -120,7 +122,6 @@ class Pool implements Supervisor {
     const member = await this.#obtain(op.signal);
     if ('code' in member) return failure(member.code, member.message);
     this.#jobs += 1;
-    this.#keepWarm();
     const { runner } = member;
     const parts = { runner, clock: this.#clock, resident: this.#resident, job, input, host, op, number: this.#jobs };
     return new Promise((resolve) => {
@@ -128,6 +129,8 @@ class Pool implements Supervisor {
         this.#takeBack(member, reusable);
         resolve(outcome);
       });
+      // Starting a process holds this thread for some milliseconds: after the job is sent, while its runner works.
+      this.#keepWarm();
     });
   }
 
@@ -188,12 +191,39 @@ class Pool implements Supervisor {
     return count;
   }
 
-  /** Starts what is missing: a runner for each job that may run now, at least one once there are jobs, and the spares. */
+  /** Starts what is missing: the runners that are needed, and one to relieve the most worn before all are used up together. */
   #keepWarm(): void {
     if (this.#closed) return;
+    const needed = this.#needed();
+    while (this.#members.size < needed) this.#start();
+    if (this.#warm > 0 && this.#members.size === needed && this.#needsRelief()) this.#start();
+  }
+
+  /** A runner for each job that may run now, at least one once there are jobs, and the spares. */
+  #needed(): number {
     const least = this.#jobs > 0 || this.#queue.size > 0 ? 1 : 0;
     const working = Math.min(this.#maxRunners, this.#busyCount() + this.#queue.size);
-    while (this.#members.size < Math.max(least, working) + this.#warm) this.#start();
+    return Math.max(least, working) + this.#warm;
+  }
+
+  #needsRelief(): boolean {
+    const members = [...this.#members];
+    if (members.some((member) => member.state === 'starting')) return false;
+    const left = members.reduce((sum, member) => sum + CALLS_PER_RUNNER - member.calls, 0);
+    return left < CALLS_A_START_TAKES && members.some((member) => member.calls >= CALLS_BEFORE_RELIEF);
+  }
+
+  /** A new one is ready: the most worn that rests may go. */
+  #relieve(): void {
+    if (this.#members.size <= this.#needed()) return;
+    const resting = [...this.#members].filter(({ state, calls }) => state === 'idle' && calls >= CALLS_BEFORE_RELIEF);
+    const worn = resting.toSorted((one, other) => other.calls - one.calls)[0];
+    if (worn !== undefined) this.#retire(worn);
+  }
+
+  #retire(member: Member): void {
+    member.runner.kill('it is replaced');
+    this.#bury(member, 'it is replaced');
   }
 
   #start(): void {
@@ -233,12 +263,11 @@ class Pool implements Supervisor {
 
   #becomeReady(member: Member): void {
     clearTimeout(member.watchdog);
-    if (member.state === 'starting') {
-      this.#failedStarts = 0;
-      member.runner.started();
-    }
+    const isNew = member.state === 'starting';
+    if (isNew) this.#failedStarts = 0;
     if (this.#isSwollen(member)) member.runner.kill('it is replaced');
     else this.#rest(member);
+    if (isNew) this.#relieve();
   }
 
   /** What an earlier job left behind must not count against the next one. */
@@ -263,15 +292,8 @@ class Pool implements Supervisor {
     member.calls += 1;
     member.state = 'resetting';
     this.#listen(member);
-    const worn = member.calls >= CALLS_PER_RUNNER || (member.calls >= CALLS_BEFORE_RELIEF && this.#hasRelief());
-    if (reusable && !worn && !this.#closed) return;
-    member.runner.kill('it is replaced');
-    this.#bury(member, 'it is replaced');
-  }
-
-  #hasRelief(): boolean {
-    const states = [...this.#members].map((member) => member.state);
-    return states.includes('idle') && !states.includes('starting');
+    if (reusable && member.calls < CALLS_PER_RUNNER && !this.#closed) return;
+    this.#retire(member);
   }
 
   #bury(member: Member, reason: string): void {

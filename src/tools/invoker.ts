@@ -1,4 +1,4 @@
-import type { Audit } from '../audit/port.ts';
+import type { Audit, AuditRecord } from '../audit/port.ts';
 import { digestOf } from '../lib/canonical.ts';
 import { closestName } from '../lib/closest.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -58,13 +58,14 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       if (outcome.tool !== undefined && outcome.reached) {
         deps.observe({ tool: outcome.tool.descriptor, input, result, caller });
       }
-      await deps.audit.append({
+      const record: AuditRecord = {
         action: result.ok ? 'tool.called' : 'tool.call-failed',
         actor: `agent/${caller.agent}`,
         evidence: 'observed',
         subject: outcome.tool?.descriptor.forged?.digest ?? printable(name, 80),
         facts: auditFacts(result, input, caller),
-      });
+      };
+      await deps.audit.append(record, 'written');
       return result;
     },
     visible(caller) {
