@@ -10,6 +10,8 @@ const FOUNDATION = ['lib', 'telemetry'];
 const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'schedule', 'toolbox'];
+/** Roles of a cluster wire what came before; never each other. */
+const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'remote', 'identity', 'review'];
 const ROOMS: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
@@ -32,12 +34,21 @@ const ROOMS: Record<string, readonly string[]> = {
   engine: ENGINE_MAY,
   standalone: [...ENGINE_MAY, 'engine'],
   interop: ['lib', 'api'],
+  nats: [...ENGINE_MAY, 'engine'],
+  remote: [...ENGINE_MAY, 'engine'],
+  identity: [...FOUNDATION, 'kube', 'api'],
+  review: [...FOUNDATION, 'api', 'tempering', 'net'],
+  operator: ROLES_MAY,
+  gateway: ROLES_MAY,
+  egress: ROLES_MAY,
+  console: ROLES_MAY,
+  pod: ROLES_MAY,
 };
 
 /** Which npm package may be imported where; `*` for every room. Node's own modules are free. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api'],
-  yaml: ['api', 'models', 'tempering', 'cli'],
+  typebox: ['api', 'gateway', 'operator', 'egress', 'console'],
+  yaml: ['api', 'models', 'tempering', 'cli', 'gateway', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],
@@ -46,9 +57,27 @@ const PACKAGES: Record<string, readonly string[]> = {
   'isolated-vm': ['sandbox'],
   openai: ['models'],
   '@anthropic-ai/sdk': ['models'],
-  undici: ['net'],
+  undici: ['net', 'kube', 'remote'],
   'ipaddr.js': ['net'],
   pino: ['telemetry'],
+  'prom-client': ['telemetry', 'kube'],
+  '@opentelemetry/api': ['*'],
+  '@opentelemetry/sdk-node': ['telemetry'],
+  '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
+  '@kubernetes/client-node': ['kube'],
+  'lru-cache': ['kube', 'gateway', 'identity'],
+  jose: ['identity'],
+  '@nats-io/transport-node': ['nats'],
+  '@nats-io/nats-core': ['nats'],
+  '@nats-io/jetstream': ['nats'],
+  '@nats-io/kv': ['nats'],
+  '@nats-io/nkeys': ['nats', 'operator'],
+  '@peculiar/x509': ['operator'],
+  fastify: ['gateway', 'egress', 'console'],
+  '@fastify/type-provider-typebox': ['gateway', 'egress', 'console'],
+  '@fastify/swagger': ['gateway', 'egress', 'console'],
+  '@fastify/rate-limit': ['gateway', 'egress', 'console'],
+  '@fastify/under-pressure': ['gateway', 'egress', 'console'],
   commander: ['cli'],
   'fast-check': ['*'],
 };
