@@ -1,6 +1,7 @@
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { type Op, remainingMilliseconds, withTimeout } from '../lib/operation.ts';
 import type { TokenUsage } from '../models/port.ts';
+import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Invoker } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { type Conversation, type ConversationDeps, openConversation } from './conversation.ts';
@@ -54,7 +55,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
       return withTimeout(op, deps.clock, remainingMilliseconds(op, deps.clock), (bounded) =>
-        locks.run(message.session, bounded.signal, () => answer(shared, message, agent, events, bounded)),
+        locks.run(message.session, bounded.signal, () => traced(shared, message, agent, events, bounded)),
       );
     },
     tainted: (session) => taint.has(session),
@@ -63,6 +64,27 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
       taint.forget(session);
     },
   };
+}
+
+function traced(
+  deps: ConversationDeps,
+  message: IncomingMessage,
+  agent: RunningAgent,
+  events: EventSink,
+  op: Op,
+): Promise<Handled> {
+  const attributes = {
+    [ATTRIBUTES.operation]: 'invoke_agent',
+    [ATTRIBUTES.agent]: agent.name,
+    [ATTRIBUTES.conversation]: message.session,
+    [ATTRIBUTES.rootMessage]: message.rootMessage,
+  };
+  return inSpan(SPANS.invokeAgent(agent.name), { attributes }, async (span) => {
+    const handled = await answer(deps, message, agent, events, op);
+    span.setAttribute(ATTRIBUTES.inputTokens, handled.usage.inputTokens);
+    span.setAttribute(ATTRIBUTES.outputTokens, handled.usage.outputTokens);
+    return handled;
+  });
 }
 
 async function answer(

@@ -5,6 +5,7 @@ import { type Op, withTimeout } from '../lib/operation.ts';
 import type { Ids } from '../lib/ids.ts';
 import type { Amounts, Ledger } from '../ledger/port.ts';
 import type { Model, ModelEvent, ModelRequest, StopReason, TokenUsage, ToolCall } from '../models/port.ts';
+import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { EventSink } from '../tools/events.ts';
 import { untilAborted } from './abort.ts';
 import { estimateTokens } from './context.ts';
@@ -46,7 +47,24 @@ const FREE: ReadonlySet<ErrorCode> = new Set([
  * is charged what was reserved, unless the provider refused it before it began. Throws TEMPER_QUOTA_EXCEEDED,
  * TEMPER_MODEL_*, TEMPER_TIMEOUT or TEMPER_CANCELLED.
  */
-export async function callModel(
+export function callModel(
+  deps: ModelCallDeps,
+  request: ModelRequest,
+  milliseconds: number,
+  events: EventSink,
+  op: Op,
+): Promise<ModelAnswer> {
+  const attributes = { [ATTRIBUTES.operation]: 'chat', [ATTRIBUTES.requestModel]: request.model };
+  return inSpan(SPANS.chat(request.model), { kind: 'CLIENT', attributes }, async (span) => {
+    const answer = await reserveAndCall(deps, request, milliseconds, events, op);
+    span.setAttribute(ATTRIBUTES.inputTokens, answer.usage.inputTokens);
+    span.setAttribute(ATTRIBUTES.outputTokens, answer.usage.outputTokens);
+    span.setAttribute(ATTRIBUTES.finishReasons, [answer.stopReason]);
+    return answer;
+  });
+}
+
+async function reserveAndCall(
   deps: ModelCallDeps,
   request: ModelRequest,
   milliseconds: number,

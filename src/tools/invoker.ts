@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../lib/json.ts';
 import { type Op, withTimeout } from '../lib/operation.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Decider } from '../policy/types.ts';
+import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
 import { authorize, denied, toolRequest } from './authorize.ts';
 import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
@@ -52,7 +53,12 @@ export function createInvoker(deps: InvokerDeps): Invoker {
   const invoker: Invoker = {
     async invoke(name, input, caller, op) {
       const started = deps.clock.monotonic();
-      const outcome = await attempt(deps, invoker, name, input, caller, op);
+      const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: printable(name, 80) };
+      const outcome = await inSpan(SPANS.executeTool(printable(name, 80)), { attributes }, async (span) => {
+        const made = await attempt(deps, invoker, name, input, caller, op);
+        if (!made.answer.ok) span.setAttribute(ATTRIBUTES.errorType, made.answer.error.code);
+        return made;
+      });
       const milliseconds = deps.clock.monotonic() - started;
       const result: ToolResult = { ...outcome.answer, milliseconds };
       if (outcome.tool !== undefined && outcome.reached) {

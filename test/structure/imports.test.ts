@@ -63,6 +63,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   'prom-client': ['telemetry', 'kube'],
   '@opentelemetry/api': ['*'],
   '@opentelemetry/sdk-node': ['telemetry'],
+  '@opentelemetry/sdk-trace': ['telemetry'],
+  '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@kubernetes/client-node': ['kube'],
   'lru-cache': ['kube', 'gateway', 'identity'],
