@@ -252,6 +252,23 @@ export const ERROR_CODES = {
     fix: 'Ask for less at once, or raise the limit.',
   },
 
+  TEMPER_KUBE_CONFIG: {
+    meaning: 'No cluster can be read from the kubeconfig or the ServiceAccount of the pod.',
+    fix: 'Set KUBECONFIG or name the file and context; the message says what is missing.',
+  },
+  TEMPER_KUBE_UNREACHABLE: {
+    meaning: 'The API server did not answer, or its answer cannot be read.',
+    fix: 'Check the address, the network and the certificate authority the message names.',
+  },
+  TEMPER_NOT_LEADER: {
+    meaning: 'A process that does not lead tried to write. Nothing was written.',
+    fix: 'Nothing; the process that leads does the work.',
+  },
+  TEMPER_LEASE_LOST: {
+    meaning: 'The process led and could not renew its Lease in time; another one may lead now.',
+    fix: 'The process ends and is started again. If it happens often, look at the load of the API server and the CPU limit.',
+  },
+
   TEMPER_STATE_LOCKED: {
     meaning: 'Another process holds the state folder.',
     fix: 'Wait for it to end; the message has its process id.',
