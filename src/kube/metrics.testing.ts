@@ -17,10 +17,13 @@ export class KeptMetrics implements Metrics {
   observe = (name: HistogramName, labels: Labels, seconds: number): void => {
     (this.observed[keyOf(name, labels)] ??= []).push(seconds);
   };
+  watch = (name: GaugeName, labels: Labels, read: () => number): void => {
+    Object.defineProperty(this.gauges, keyOf(name, labels), { get: read, enumerable: true, configurable: true });
+  };
 }
 
 function keyOf(name: keyof typeof METRICS, labels: Labels): string {
   assert.deepEqual(Object.keys(labels).sort(), [...METRICS[name].labels].sort(), `the labels of ${name}`);
-  const shown = labels['result'] ?? labels['priority'];
+  const shown = labels['result'] ?? labels['priority'] ?? labels['reason'] ?? labels['code'];
   return shown === undefined ? name : `${name}{${shown}}`;
 }

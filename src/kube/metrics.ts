@@ -4,6 +4,8 @@ export interface Metrics {
   count(name: CounterName, labels: Labels, by?: number): void;
   gauge(name: GaugeName, labels: Labels, value: number): void;
   observe(name: HistogramName, labels: Labels, seconds: number): void;
+  /** A gauge that is read when somebody looks, since its value changes by itself. */
+  watch(name: GaugeName, labels: Labels, read: () => number): void;
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -12,7 +14,14 @@ interface MetricEntry {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labels: readonly string[];
   readonly help: string;
+  /** Upper bounds of a histogram, in seconds. */
+  readonly buckets?: readonly number[];
 }
+
+/** Up to a minute, when a reconcile is told to stop. */
+const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
+const QUEUE_BUCKETS = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000] as const;
+const REQUEST_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60] as const;
 
 /** Named as controller-runtime and client-go name them, so that dashboards made for those show this runtime too. */
 export const METRICS = {
@@ -45,6 +54,7 @@ export const METRICS = {
     type: 'histogram',
     labels: ['controller'],
     help: 'How long reconciles took.',
+    buckets: RECONCILE_BUCKETS,
   },
   controller_runtime_max_concurrent_reconciles: {
     type: 'gauge',
@@ -67,11 +77,51 @@ export const METRICS = {
     type: 'histogram',
     labels: ['name', 'controller'],
     help: 'How long keys waited for a worker.',
+    buckets: QUEUE_BUCKETS,
   },
   workqueue_work_duration_seconds: {
     type: 'histogram',
     labels: ['name', 'controller'],
     help: 'How long workers held a key.',
+    buckets: QUEUE_BUCKETS,
+  },
+  workqueue_unfinished_work_seconds: {
+    type: 'gauge',
+    labels: ['name', 'controller'],
+    help: 'Time the keys in work have been in work, all together; grows when workers are stuck.',
+  },
+  workqueue_longest_running_processor_seconds: {
+    type: 'gauge',
+    labels: ['name', 'controller'],
+    help: 'Time the key that is longest in work has been in work.',
+  },
+  rest_client_requests_total: {
+    type: 'counter',
+    labels: ['code', 'method', 'host'],
+    help: 'Requests to the API server by status; <error> when none came.',
+  },
+  rest_client_request_duration_seconds: {
+    type: 'histogram',
+    labels: ['verb', 'host'],
+    help: 'Time until the API server began to answer.',
+    buckets: REQUEST_BUCKETS,
+  },
+  reflector_lists_total: { type: 'counter', labels: ['name'], help: 'Whole lists fetched.' },
+  reflector_watches_total: { type: 'counter', labels: ['name'], help: 'Watches begun.' },
+  reflector_short_watches_total: {
+    type: 'counter',
+    labels: ['name'],
+    help: 'Watches that ended at once.',
+  },
+  events_dropped_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Events that were not written: spam, full, failed.',
+  },
+  leader_election_master_status: {
+    type: 'gauge',
+    labels: ['name'],
+    help: '1 in the process that leads, 0 in the others.',
   },
 } as const satisfies Record<string, MetricEntry>;
 

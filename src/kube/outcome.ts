@@ -13,9 +13,12 @@ export class TerminalError extends Error {
 
 const CONFLICT = 409;
 
-/** Somebody wrote the object meanwhile: to be expected, and mended by reading it again. Told by the HTTP status alone. */
+/**
+ * Somebody wrote the object meanwhile: to be expected, and mended by reading it again. Told by the HTTP status alone, but for the one
+ * other thing that has the same status: a name that is taken stays taken.
+ */
 export function isConflict(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!(error instanceof Error) || ('reason' in error && error.reason === 'AlreadyExists')) return false;
   const status = 'status' in error ? error.status : 'code' in error ? error.code : undefined;
   return status === CONFLICT;
 }

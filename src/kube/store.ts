@@ -9,7 +9,18 @@ export interface KubeObject {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly managedFields?: readonly unknown[];
+    readonly ownerReferences?: readonly OwnerReference[];
+    /** When its deletion was asked for, RFC 3339. */
+    readonly deletionTimestamp?: string;
   };
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
 }
 
 /** What became of one object. A tombstone is a deletion nobody saw: its object is the last one known, maybe an old one. */
@@ -26,7 +37,7 @@ export interface StoreOptions {
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** `namespace/name`, or the name alone for what has no namespace. */
-function keyOf(object: KubeObject): string {
+export function keyOf(object: KubeObject): string {
   const { namespace, name } = object.metadata;
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }

@@ -43,6 +43,13 @@ export class WorkQueue {
     this.#options = options;
     this.#labels = { name: options.name, controller: options.name };
     this.#showDepth();
+    for (const name of ['workqueue_adds_total', 'workqueue_retries_total'] as const) {
+      options.metrics.count(name, this.#labels, 0);
+    }
+    options.metrics.watch('workqueue_unfinished_work_seconds', this.#labels, () => sum(this.#secondsInWork()));
+    options.metrics.watch('workqueue_longest_running_processor_seconds', this.#labels, () =>
+      Math.max(0, ...this.#secondsInWork()),
+    );
   }
 
   /** Keys that wait for a worker; neither those in work nor those that wait for a time. */
@@ -183,6 +190,11 @@ export class WorkQueue {
     this.#arm();
   }
 
+  #secondsInWork(): number[] {
+    const now = this.#options.clock.monotonic();
+    return [...this.#processing.values()].map((started) => (now - started) / 1_000);
+  }
+
   #settleDrain(): void {
     if (!this.#shuttingDown || this.#processing.size > 0 || this.#queue.size > 0) return;
     for (const resolve of this.#drained.splice(0)) resolve();
@@ -194,4 +206,8 @@ export class WorkQueue {
       this.#options.metrics.gauge('workqueue_depth', labels, this.#queue.depth(priority));
     }
   }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -1,0 +1,41 @@
+import type { ObjectRef, ResourceType } from './client.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export function apiVersionOf({ group, version }: ResourceType): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** The path of all objects of the kind, or of those in one namespace. */
+export function collectionPath(type: ResourceType, namespace?: string): string {
+  const root = type.group === '' ? '/api' : `/apis/${segment(type.group)}`;
+  const within = type.namespaced && namespace !== undefined ? `/namespaces/${segment(namespace)}` : '';
+  return `${root}/${segment(type.version)}${within}/${segment(type.plural)}`;
+}
+
+/** The path of one object. Throws RangeError for what would be the path of something else. */
+export function objectPath(type: ResourceType, ref: ObjectRef, subresource?: string): string {
+  if (type.namespaced && (ref.namespace ?? '') === '') {
+    throw new RangeError(`${type.plural} ${ref.name}: an object of a namespaced kind needs a namespace`);
+  }
+  const path = `${collectionPath(type, ref.namespace)}/${segment(ref.name)}`;
+  return subresource === undefined ? path : `${path}/${segment(subresource)}`;
+}
+
+/** Leaves out what is undefined. */
+export function withQuery(path: string, query: Query): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) parameters.append(name, String(value));
+  }
+  const text = parameters.toString();
+  return text === '' ? path : `${path}?${text}`;
+}
+
+/** A name is one segment of the path and never a step out of it. */
+function segment(text: string): string {
+  if (text === '' || text === '.' || text === '..' || text.includes('/')) {
+    throw new RangeError(`${JSON.stringify(text)} cannot be a part of the path of an object`);
+  }
+  return encodeURIComponent(text);
+}
