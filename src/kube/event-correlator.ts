@@ -73,8 +73,8 @@ export class EventCorrelator {
     const now = this.#clock.monotonic();
     const groupKey = keyOf(object, note.type, note.reason);
     const known = this.#groups.get(groupKey);
-    const group =
-      known !== undefined && now - known.last <= SIMILAR_WINDOW ? known : { messages: new Set(), last: now };
+    const isRecent = known !== undefined && now - known.last <= SIMILAR_WINDOW;
+    const group: Group = isRecent ? known : { messages: new Set(), last: now };
     group.last = now;
     group.messages.add(digestOf(note.message));
     this.#groups.set(groupKey, group);

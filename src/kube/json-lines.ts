@@ -4,7 +4,8 @@ const NEWLINE = 0x0a;
 
 /**
  * The JSON values of a stream with one on each line, as they arrive: all that a chunk completes at once, so that a chunk is handled without
- * waiting. Throws RangeError for a line that is too long and SyntaxError for one that is no JSON or not whole when the stream ends.
+ * waiting. Throws RangeError for a line that is too long, SyntaxError for one that is no JSON, Error for one that is not whole when the
+ * stream ends.
  */
 export async function* jsonLines(
   stream: AsyncIterable<Uint8Array>,
@@ -30,7 +31,7 @@ export async function* jsonLines(
     if (rest.length > 0) pending.push(rest);
     if (values.length > 0) yield values;
   }
-  if (pending.length > 0) throw new SyntaxError('the stream ended in the middle of a line');
+  if (pending.length > 0) throw new Error('the stream ended in the middle of a line');
 }
 
 function parsed(parts: readonly Uint8Array[], longestLine: number): Json[] {
