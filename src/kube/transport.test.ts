@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { createSecureServer } from 'node:http2';
+import type { AddressInfo, Server as NetServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { hasErrno, isTemperError } from '../lib/errors.ts';
+import { ApiError } from './client.ts';
+import type { ClusterAccess, Credentials } from './cluster-access.ts';
+import { HeldClock } from './held-clock.testing.ts';
+import { KeptMetrics } from './metrics.testing.ts';
+import { createTransport, type KubeRequest, type Transport, type TransportOptions } from './transport.ts';
+
+const FIXTURES = join(import.meta.dirname, '../../test/fixtures/tls');
+const PEM = { key: readFileSync(join(FIXTURES, 'key.pem')), cert: readFileSync(join(FIXTURES, 'certificate.pem')) };
+/** One of the names the certificate is for. */
+const SERVER_NAME = 'api.example.com';
+const GET: KubeRequest = { method: 'GET', path: '/api/v1/pods' };
+const POST: KubeRequest = { method: 'POST', path: '/api/v1/pods', body: {} };
+
+interface Scene extends AsyncDisposable {
+  readonly transport: Transport;
+  readonly access: { credentials: Credentials; refreshed: number };
+  readonly metrics: KeptMetrics;
+  readonly clock: HeldClock;
+}
+
+async function listen(server: NetServer): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+/** A transport to a server that answers as told; the clock stands still unless the test moves it. */
+async function aScene(
+  server: NetServer & { closeAllConnections?(): void },
+  scheme: 'http' | 'https',
+  more: Partial<TransportOptions> = {},
+): Promise<Scene> {
+  const url = new URL(`${scheme}://localhost:${await listen(server)}`);
+  const access = {
+    credentials: { headers: {}, tls: { ca: PEM.cert, servername: SERVER_NAME } } as Credentials,
+    refreshed: 0,
+  };
+  const cluster: ClusterAccess = {
+    server: url,
+    namespace: undefined,
+    credentials: () => Promise.resolve(access.credentials),
+    refresh: () => {
+      access.refreshed += 1;
+      return Promise.resolve();
+    },
+  };
+  const metrics = new KeptMetrics();
+  const clock = new HeldClock();
+  const transport = createTransport({ access: cluster, clock, metrics, ...more });
+  return {
+    transport,
+    access,
+    metrics,
+    clock,
+    async [Symbol.asyncDispose]() {
+      await transport[Symbol.asyncDispose]();
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections?.();
+      await closed;
+    },
+  };
+}
+
+const anHttpScene = (answer: RequestListener, more: Partial<TransportOptions> = {}): Promise<Scene> =>
+  aScene(createServer(answer), 'http', more);
+
+/** Answers with one status after the other, the last one for ever. */
+function inTurn(...answers: readonly { status: number; retryAfter?: string; body?: string }[]) {
+  let asked = 0;
+  const listener: RequestListener = (_request, response) => {
+    const { status, retryAfter, body = '{}' } = answers[Math.min(asked, answers.length - 1)] ?? { status: 500 };
+    asked += 1;
+    response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
+    response.end(body);
+  };
+  return { listener, asked: () => asked };
+}
+
+const signal = (): AbortSignal => new AbortController().signal;
+
+describe('the transport', () => {
+  it('makes two hundred calls and a watch over as few connections as there can be', async () => {
+    let handshakes = 0;
+    const versions = new Set<string>();
+    const server = createSecureServer({ ...PEM, allowHTTP1: true }, (request, response) => {
+      versions.add(request.httpVersion);
+      response.writeHead(200);
+      if (request.url === '/watch') response.write('{"type":"BOOKMARK"}\n');
+      else response.end('{"kind":"PodList"}');
+    });
+    server.on('secureConnection', () => (handshakes += 1));
+    await using scene = await aScene(server, 'https', { clock: systemClock });
+    for (let call = 0; call < 100; call += 1) await scene.transport.send(GET, signal());
+    assert.equal(handshakes, 1);
+    await Promise.all(Array.from({ length: 100 }, () => scene.transport.send(GET, signal())));
+    assert.ok(handshakes <= 2, `${handshakes} handshakes for 200 calls`);
+    const before = handshakes;
+    const over = new AbortController();
+    for (let watch = 0; watch < 3; watch += 1)
+      await scene.transport.open({ method: 'GET', path: '/watch' }, over.signal);
+    assert.equal(handshakes, before + 1);
+    assert.deepEqual([...versions], ['2.0']);
+    over.abort();
+  });
+
+  it('opens new connections when the certificates are other ones, and only then', async () => {
+    let handshakes = 0;
+    const server = createSecureServer({ ...PEM, allowHTTP1: true }, (_request, response) => response.end('{}'));
+    server.on('secureConnection', () => (handshakes += 1));
+    await using scene = await aScene(server, 'https', { clock: systemClock });
+    await scene.transport.send(GET, signal());
+    scene.access.credentials = {
+      headers: { authorization: 'Bearer other' },
+      tls: { ca: Buffer.from(PEM.cert), servername: SERVER_NAME },
+    };
+    await scene.transport.send(GET, signal());
+    assert.equal(handshakes, 1);
+    scene.access.credentials = { headers: {}, tls: { ca: PEM.cert, servername: SERVER_NAME, ...PEM } };
+    await scene.transport.send(GET, signal());
+    assert.equal(handshakes, 2);
+  });
+
+  it('trusts nobody but the authority it was given', async () => {
+    const server = createSecureServer(PEM, (_request, response) => response.end('{}'));
+    await using scene = await aScene(server, 'https', { clock: systemClock });
+    scene.access.credentials = { headers: {}, tls: { servername: SERVER_NAME } };
+    await assert.rejects(scene.transport.send(GET, signal()), (error) => {
+      assert.ok(isTemperError(error, 'TEMPER_KUBE_UNREACHABLE'));
+      assert.ok(hasErrno(error.cause, 'DEPTH_ZERO_SELF_SIGNED_CERT'));
+      return true;
+    });
+  });
+
+  it('sends what it is told and the headers of the credentials', async () => {
+    const seen: unknown[] = [];
+    await using scene = await anHttpScene((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const { method, url, headers } = request;
+        seen.push([
+          method,
+          url,
+          headers['content-type'],
+          headers.accept,
+          headers.authorization,
+          String(Buffer.concat(chunks)),
+        ]);
+        response.end('{"a":1,"__proto__":{"b":2}}');
+      });
+    });
+    scene.access.credentials = { headers: { authorization: 'Bearer t' }, tls: {} };
+    const answer = await scene.transport.send({ ...POST, contentType: 'application/x', body: { z: 1 } }, signal());
+    assert.deepEqual(answer, { a: 1 });
+    assert.deepEqual(seen, [['POST', '/api/v1/pods', 'application/x', 'application/json', 'Bearer t', '{"z":1}']]);
+    assert.equal(scene.metrics.counts['rest_client_requests_total{200}'], 1);
+  });
+
+  it('tells what the server refused by status and reason', async () => {
+    const body = JSON.stringify({
+      kind: 'Status',
+      reason: 'AlreadyExists',
+      message: 'pods "x" already exists\u001b[31m',
+    });
+    await using scene = await anHttpScene(inTurn({ status: 409, body }, { status: 404, body: '<html>' }).listener);
+    await assert.rejects(scene.transport.send(POST, signal()), (error) => {
+      assert.ok(error instanceof ApiError);
+      assert.deepEqual([error.status, error.reason], [409, 'AlreadyExists']);
+      assert.equal(error.message, 'POST /api/v1/pods: 409 AlreadyExists pods "x" already exists\\u{1b}[31m');
+      return true;
+    });
+    await assert.rejects(scene.transport.send(GET, signal()), { status: 404, reason: '' });
+  });
+
+  it('waits as long as a busy server asks for, three times', async () => {
+    const { listener, asked } = inTurn({ status: 429, retryAfter: '7' });
+    await using scene = await anHttpScene(listener);
+    const call = assert.rejects(scene.transport.send(POST, signal()), { status: 429, retryAfterSeconds: 7 });
+    for (let retry = 1; retry <= 3; retry += 1) {
+      while (scene.clock.waits().length === 0) await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(scene.clock.waits(), [7_000]);
+      assert.equal(asked(), retry);
+      await scene.clock.advance(7_000);
+    }
+    await call;
+    assert.equal(asked(), 4);
+  });
+
+  it('sends a reading again when the server failed at it, and a writing never', async () => {
+    const reading = inTurn({ status: 503, retryAfter: '0' }, { status: 200 });
+    const writing = inTurn({ status: 503, retryAfter: '0' });
+    await using first = await anHttpScene(reading.listener, { clock: systemClock });
+    assert.deepEqual(await first.transport.send(GET, signal()), {});
+    await using second = await anHttpScene(writing.listener, { clock: systemClock });
+    await assert.rejects(second.transport.send(POST, signal()), { status: 503 });
+    assert.equal(writing.asked(), 1);
+  });
+
+  it('leaves it to the caller when no pause is named or a long one', async () => {
+    for (const retryAfter of [undefined, '3600', 'Fri, 31 Dec 1999 23:59:59 GMT']) {
+      const { listener, asked } = inTurn({ status: 429, ...(retryAfter === undefined ? {} : { retryAfter }) });
+      await using scene = await anHttpScene(listener);
+      await assert.rejects(scene.transport.send(GET, signal()), { status: 429 });
+      assert.equal(asked(), 1);
+    }
+  });
+
+  it('reads its credentials again after a refusal of them, once', async () => {
+    const { listener, asked } = inTurn({ status: 401 }, { status: 200 }, { status: 401 });
+    await using scene = await anHttpScene(listener);
+    assert.deepEqual(await scene.transport.send(POST, signal()), {});
+    assert.equal(scene.access.refreshed, 1);
+    await assert.rejects(scene.transport.send(POST, signal()), { status: 401 });
+    assert.equal(asked(), 4);
+  });
+
+  it('gives a call up that is not answered in time, and opens a new connection for the next one', async () => {
+    let connections = 0;
+    let silent = true;
+    const server = createServer((_request, response) => void (silent ? undefined : response.end('{}')));
+    server.on('connection', () => (connections += 1));
+    await using scene = await aScene(server, 'http', { timeout: 1_000 });
+    await assert.rejects(scene.transport.send(GET, signal()), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+    await assert.rejects(scene.transport.open(GET, signal()), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+    silent = false;
+    assert.deepEqual(await scene.transport.send(GET, signal()), {});
+    assert.equal(connections, 3);
+    assert.equal(scene.metrics.counts['rest_client_requests_total{<error>}'], 2);
+  });
+
+  it('ends with the reason of the caller, before it begins and while it waits', async () => {
+    await using scene = await anHttpScene(() => {});
+    const given = new AbortController();
+    const call = scene.transport.send(GET, given.signal);
+    given.abort(new Error('no longer wanted'));
+    await assert.rejects(call, /no longer wanted/);
+    await assert.rejects(scene.transport.send(GET, given.signal), /no longer wanted/);
+  });
+
+  it('has no limit of time for a stream that began', async () => {
+    await using scene = await anHttpScene(
+      (_request, response) => {
+        response.write('a');
+        setTimeout(() => response.end('b'), 1_200);
+      },
+      { timeout: 1_000 },
+    );
+    const parts: string[] = [];
+    for await (const chunk of await scene.transport.open(GET, signal())) parts.push(Buffer.from(chunk).toString());
+    assert.equal(parts.join(''), 'ab');
+  });
+
+  it('refuses an answer without end, one that is no JSON and a server that is not there', async () => {
+    await using endless = await anHttpScene((_request, response) => {
+      const more = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(1024 * 1024, 0x20)));
+      };
+      response.on('drain', more);
+      more();
+    });
+    const unreadable = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_UNREACHABLE');
+    await assert.rejects(endless.transport.send(GET, signal()), unreadable);
+    await using html = await anHttpScene(inTurn({ status: 200, body: '<html>' }).listener);
+    await assert.rejects(html.transport.send(GET, signal()), unreadable);
+    const server = createServer();
+    const scene = await aScene(server, 'http');
+    await new Promise((resolve) => server.close(resolve));
+    await assert.rejects(scene.transport.send(GET, signal()), unreadable);
+    await scene.transport[Symbol.asyncDispose]();
+  });
+});
