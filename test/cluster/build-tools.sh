@@ -1,40 +1,101 @@
 #!/usr/bin/env bash
-# Builds the control plane that the integration tests run against, once for each version of its sources, and prints the
-# folder that holds it. The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
+# build-tools.sh [TOOL…]: builds the servers and commands that the tests run against, each once for each version of its
+# sources, and prints the folder of each on a line of its own. Without a name: control-plane.
+#   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
+#   nats-server, helm, coredns, kwok
+# The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version=1.36.3
 cache=${TEMPER_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/temper/tools}
-# Go is looked up only when there is something to build, so the key holds the sources and not the compiler.
-key=control-plane-$version-$(cat "$here"/hyperkube/{go.mod,go.sum,main.go} "${BASH_SOURCE[0]}" | sha256sum | cut -c1-12)
-tools=$cache/$key
+kubernetes=1.36.3
+nats_server=2.15.2
+helm=3.22.0
+coredns=1.15.0
+kwok=0.8.0
 
-if [ -x "$tools/hyperkube" ]; then
-  echo "$tools"
-  exit
-fi
+# Go is looked up only when there is something to build, so a key holds the sources and not the compiler.
+key_of() {
+  case $1 in
+    control-plane) echo "control-plane-$kubernetes-$(cat "$here"/hyperkube/{go.mod,go.sum,main.go} | digest)" ;;
+    nats-server) echo "nats-server-$nats_server" ;;
+    helm) echo "helm-$helm" ;;
+    coredns) echo "coredns-$coredns" ;;
+    kwok) echo "kwok-$kwok" ;;
+    *)
+      echo "build-tools: no tool is called $1; there are control-plane, nats-server, helm, coredns and kwok" >&2
+      return 1
+      ;;
+  esac
+}
 
-if ! command -v go >/dev/null; then
-  echo "build-tools: Go is needed to build the control plane ($here/hyperkube/go.mod names the version)" >&2
-  exit 1
-fi
-echo "build-tools: building Kubernetes $version into $tools (some minutes, about 1.3 GB of modules)" >&2
-mkdir -p "$cache"
-building=$(mktemp -d "$cache/.building-XXXXXX")
-trap 'rm -rf "$building"' EXIT
+# macOS has shasum and no sha256sum.
+digest() { (command -v sha256sum >/dev/null && sha256sum || shasum -a 256) | cut -c1-12; }
 
-stamp=k8s.io/component-base/version
-(cd "$here/hyperkube" && CGO_ENABLED=0 go build -p 2 -mod=readonly -buildvcs=false -trimpath \
-  -ldflags "-s -w -X $stamp.gitVersion=v$version -X $stamp.gitMajor=${version%%.*} -X $stamp.gitMinor=$(cut -d. -f2 <<<"$version")" \
-  -o "$building/hyperkube" .) >&2
-for component in etcd kube-apiserver kube-controller-manager; do
-  ln -s hyperkube "$building/$component"
-done
-chmod 755 "$building"
-# Of two builds at once the first to finish stands; the other finds the folder there and is thrown away.
-if ! mv -T "$building" "$tools" 2>/dev/null && [ ! -x "$tools/hyperkube" ]; then
-  echo "build-tools: could not move the build to $tools" >&2
-  exit 1
-fi
-echo "$tools"
+# build TOOL FOLDER
+build() {
+  local major=${kubernetes%%.*} minor
+  minor=$(cut -d. -f2 <<<"$kubernetes")
+  case $1 in
+    control-plane)
+      local stamp=k8s.io/component-base/version
+      (cd "$here/hyperkube" && go_ build -mod=readonly -o "$2/hyperkube" \
+        -ldflags "-s -w -X $stamp.gitVersion=v$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" .)
+      local component
+      for component in etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
+        ln -s hyperkube "$2/$component"
+      done
+      ;;
+    nats-server) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/nats-io/nats-server/v2@v$nats_server" ;;
+    helm)
+      # What Helm takes the cluster's version for when it has none to ask; it would say 1.20.
+      local in=helm.sh/helm/v3 flags=
+      for place in pkg/chartutil pkg/lint/rules; do
+        flags+=" -X $in/$place.k8sVersionMajor=$major -X $in/$place.k8sVersionMinor=$minor"
+      done
+      GOBIN=$2 go_ install -ldflags "-s -w -X $in/internal/version.version=v$helm$flags" "$in/cmd/helm@v$helm"
+      ;;
+    coredns) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/coredns/coredns@v$coredns" ;;
+    kwok) GOBIN=$2 go_ install -ldflags "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v$kwok" "sigs.k8s.io/kwok/cmd/kwok@v$kwok" ;;
+  esac
+}
+
+go_() { CGO_ENABLED=0 go "$1" -p 2 -buildvcs=false -trimpath "${@:2}" >&2; }
+
+# provide TOOL: prints its folder, building it first when it is not there.
+provide() {
+  local key folder
+  key=$(key_of "$1")
+  folder=$cache/$key
+  if [ ! -d "$folder" ]; then
+    if ! command -v go >/dev/null; then
+      echo "build-tools: Go 1.26 or later is needed to build $key (https://go.dev/dl)" >&2
+      return 1
+    fi
+    mkdir -p "$cache"
+    # One build of a tool at a time where the system can hold the others back; else the first to finish stands.
+    (
+      if command -v flock >/dev/null; then
+        exec 9>"$cache/.lock-$key"
+        flock 9
+      fi
+      if [ ! -d "$folder" ]; then build_into "$1" "$folder"; fi
+    )
+  fi
+  echo "$folder"
+}
+
+build_into() {
+  local building
+  echo "build-tools: building $(basename "$2") into $cache" >&2
+  building=$(mktemp -d "$cache/.building-XXXXXX")
+  # shellcheck disable=SC2064 # the folder of now
+  trap "rm -rf '$building'" EXIT
+  build "$1" "$building"
+  chmod 755 "$building"
+  [ -d "$2" ] || mv "$building" "$2"
+}
+
+[ $# -gt 0 ] || set -- control-plane
+for tool in "$@"; do key_of "$tool" >/dev/null; done
+for tool in "$@"; do provide "$tool"; done

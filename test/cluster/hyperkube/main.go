@@ -1,7 +1,8 @@
-// Command hyperkube runs one part of a Kubernetes control plane, named by the link it is called through.
+// Command hyperkube runs one part of a Kubernetes cluster, named by the link it is called through.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,12 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func main() {
@@ -25,10 +30,14 @@ func main() {
 	commands := map[string]func() *cobra.Command{
 		"kube-apiserver":          apiserver.NewAPIServerCommand,
 		"kube-controller-manager": controllermanager.NewControllerManagerCommand,
+		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+		"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+		"kube-proxy":              proxy.NewProxyCommand,
+		"kubectl":                 func() *cobra.Command { return kubectl.NewDefaultKubectlCommand() },
 	}
 	command, known := commands[name]
 	if !known {
-		fmt.Fprintln(os.Stderr, "call through a link named etcd, kube-apiserver or kube-controller-manager")
+		fmt.Fprintln(os.Stderr, "call through a link named etcd, kubectl or kube-…")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(command()))

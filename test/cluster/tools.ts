@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+/** What a program is built as: several parts of Kubernetes are one build. */
+const BUILDS = {
+  etcd: 'control-plane',
+  'kube-apiserver': 'control-plane',
+  'kube-controller-manager': 'control-plane',
+  'kube-scheduler': 'control-plane',
+  kubelet: 'control-plane',
+  'kube-proxy': 'control-plane',
+  kubectl: 'control-plane',
+  'nats-server': 'nats-server',
+  helm: 'helm',
+  coredns: 'coredns',
+  kwok: 'kwok',
+} as const;
+
+export type ToolName = keyof typeof BUILDS;
+
+/** The path of the program, built first when the cache has none (minutes). Throws with the end of what the build said. */
+export async function tool(name: ToolName): Promise<string> {
+  const script = fileURLToPath(new URL('build-tools.sh', import.meta.url));
+  const { stdout } = await promisify(execFile)(script, [BUILDS[name]], { maxBuffer: 16 * 1024 * 1024 });
+  return join(stdout.trim(), name);
+}
