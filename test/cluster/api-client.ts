@@ -12,24 +12,46 @@ export interface ApiAnswer {
 interface Call {
   readonly body?: object;
   readonly accept?: string;
+  /** `application/json` when absent; a PATCH names its kind here. */
+  readonly contentType?: string;
+  /** Speaks as somebody else; only an administrator may. */
+  readonly as?: { readonly user: string; readonly groups?: readonly string[] };
 }
 
 export interface ApiClient extends Disposable {
   call(method: string, path: string, call?: Call): Promise<ApiAnswer>;
 }
 
-/** Speaks JSON to an API server as the holder of a client certificate. Any HTTP status is an answer; no answer is an error. */
-export function apiClient(url: string, identity: { ca: string; cert: string; key: string }): ApiClient {
-  const agent = new Agent({ ...identity, keepAlive: true, maxSockets: 4 });
+/** A client certificate or a bearer token; `ca` is the server's authority. All PEM but the token. */
+type Credentials = { ca: string; cert: string; key: string } | { ca: string; token: string };
+
+/** Speaks JSON to an API server. Any HTTP status is an answer; no answer is an error. */
+export function apiClient(url: string, credentials: Credentials): ApiClient {
+  const agent = new Agent({ ...credentials, keepAlive: true, maxSockets: 4 });
+  const own = 'token' in credentials ? { authorization: `Bearer ${credentials.token}` } : {};
   return {
-    call: (method, path, call = {}) => send(agent, new URL(path, url), method, call),
+    call: (method, path, call = {}) =>
+      send(agent, new URL(path, url), method, { ...own, ...headersOf(call) }, call.body),
     [Symbol.dispose]: () => agent.destroy(),
   };
 }
 
-function send(agent: Agent, url: URL, method: string, { body, accept }: Call): Promise<ApiAnswer> {
+function headersOf({ accept, contentType, as }: Call): Record<string, string | string[]> {
+  return {
+    accept: accept ?? 'application/json',
+    'content-type': contentType ?? 'application/json',
+    ...(as && { 'impersonate-user': as.user, 'impersonate-group': [...(as.groups ?? [])] }),
+  };
+}
+
+function send(
+  agent: Agent,
+  url: URL,
+  method: string,
+  headers: Record<string, string | string[]>,
+  body: object | undefined,
+): Promise<ApiAnswer> {
   return new Promise((resolve, reject) => {
-    const headers = { accept: accept ?? 'application/json', 'content-type': 'application/json' };
     const request = httpsRequest(url, { agent, method, headers, timeout: 30_000 }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));

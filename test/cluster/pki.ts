@@ -5,49 +5,36 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+/** No cluster of a test lives longer. */
+const DAYS = ['-days', '30'];
 
-interface Identity {
+export interface Identity {
+  /** Of the files. */
   readonly name: string;
   /** As openssl writes it; the organisation is the group, the common name the user. */
   readonly subject: string;
+  /** As openssl writes them, e.g. `DNS:localhost,IP:127.0.0.1`. */
   readonly alternativeNames?: string;
 }
 
-const IDENTITIES: readonly Identity[] = [
-  {
-    name: 'apiserver',
-    subject: '/CN=kube-apiserver',
-    alternativeNames: 'DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:localhost,IP:127.0.0.1',
-  },
-  { name: 'admin', subject: '/O=system:masters/CN=admin' },
-  { name: 'controller-manager', subject: '/CN=system:kube-controller-manager' },
-];
+/** The names an API server is called by from inside a cluster whose services have addresses in 10.96.0.0/16, and on loopback. */
+export const API_SERVER_NAMES =
+  'DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:localhost,IP:10.96.0.1,IP:127.0.0.1';
 
 /**
- * Writes an authority, one certificate per identity (`apiserver`, `admin`, `controller-manager`: `.crt` and `.key`) and the
- * key pair of service-account tokens (`sa.key`, `sa.pub`) into the folder. Valid for two days: no cluster of a test lives longer.
+ * Writes an authority (`ca.crt`, `ca.key`), a certificate for each identity (`<name>.crt`, `<name>.key`) and the key pair of
+ * service-account tokens (`sa.key`, `sa.pub`) into the folder.
  */
-export async function writePki(folder: string): Promise<void> {
+export async function writePki(folder: string, identities: readonly Identity[]): Promise<void> {
   const openssl = (...args: string[]) => run('openssl', args, { cwd: folder });
+  const authority = ['-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=temper-test'];
   await Promise.all([
-    openssl(
-      'req',
-      '-x509',
-      ...NEW_KEY,
-      '-days',
-      '2',
-      '-keyout',
-      'ca.key',
-      '-out',
-      'ca.crt',
-      '-subj',
-      '/CN=temper-test',
-    ),
+    openssl('req', '-x509', ...NEW_KEY, ...DAYS, ...authority),
     openssl('genrsa', '-out', 'sa.key', '2048').then(() =>
       openssl('rsa', '-in', 'sa.key', '-pubout', '-out', 'sa.pub'),
     ),
   ]);
-  await Promise.all(IDENTITIES.map((identity, index) => writeIdentity(folder, identity, index + 1)));
+  await Promise.all(identities.map((identity, index) => writeIdentity(folder, identity, index + 1)));
 }
 
 async function writeIdentity(folder: string, { name, subject, alternativeNames }: Identity, serial: number) {
@@ -55,7 +42,7 @@ async function writeIdentity(folder: string, { name, subject, alternativeNames }
   await writeFile(join(folder, `${name}.ext`), `extendedKeyUsage=serverAuth,clientAuth\n${names}`);
   const request = ['req', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', subject];
   await run('openssl', request, { cwd: folder });
-  const signer = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-set_serial', String(serial), '-days', '2'];
+  const signer = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-set_serial', String(serial), ...DAYS];
   const sign = ['x509', '-req', '-in', `${name}.csr`, ...signer, '-extfile', `${name}.ext`, '-out', `${name}.crt`];
   await run('openssl', sign, { cwd: folder });
 }

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { apiClient } from '../cluster/api-client.ts';
+import { isWrite } from '../cluster/audit.ts';
+import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { freePorts } from '../cluster/process.ts';
+
+const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
+const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
+const DEADLINE_MS = 60_000;
+
+describe('the control plane of the tests', () => {
+  let plane: ControlPlane;
+
+  before(async () => {
+    // The first choice of ports meets one that is taken, as it happens when several tests start at once.
+    const squatter = createServer((socket) => socket.on('error', () => {}).resume());
+    await new Promise<void>((resolve) => squatter.listen(0, '127.0.0.1', resolve));
+    const { port } = squatter.address() as { port: number };
+    const choices = [{ secure: port }, {}];
+    const choose = async () => ({ ...(await freePorts('etcd', 'peer', 'secure')), ...choices.shift() });
+    try {
+      plane = await startControlPlane(
+        { controllerManager: true, audit: true, featureGates: { AllAlpha: false } },
+        choose,
+      );
+    } finally {
+      await new Promise((resolve) => squatter.close(resolve));
+    }
+    assert.equal(choices.length, 0);
+  });
+
+  after(async () => {
+    await plane?.[Symbol.asyncDispose]();
+  });
+
+  it('records every write once, with who did it and what came of it', async () => {
+    const body = { metadata: { name: 'counted' } };
+    await plane.admin.call('POST', CONFIG_MAPS, { body });
+    await plane.admin.call('POST', CONFIG_MAPS, { body });
+    const patch = { body: { data: { a: 'b' } }, contentType: 'application/merge-patch+json' };
+    await plane.admin.call('PATCH', `${CONFIG_MAPS}/counted`, patch);
+    await plane.admin.call('GET', `${CONFIG_MAPS}/counted`);
+    await plane.admin.call('DELETE', `${CONFIG_MAPS}/counted`, { as: { user: 'nobody' } });
+    await plane.admin.call('DELETE', `${CONFIG_MAPS}/counted`);
+    const all = await plane.audit();
+    const ours = all.filter(({ user, resource }) => user === 'admin' && resource === 'configmaps');
+    const seen = ours.filter(isWrite).map(({ verb, name, namespace, code }) => [verb, name, namespace, code]);
+    assert.deepEqual(seen, [
+      ['create', 'counted', 'default', 201],
+      ['create', 'counted', 'default', 409],
+      ['patch', 'counted', 'default', 200],
+      ['delete', 'counted', 'default', 403],
+      ['delete', 'counted', 'default', 200],
+    ]);
+    assert.equal(ours.filter((entry) => !isWrite(entry)).length, 1);
+  });
+
+  it('issues tokens whose keys can be read, by their holders too', async () => {
+    await plane.admin.call('POST', ACCOUNTS, { body: { metadata: { name: 'reader' } } });
+    const spec = { audiences: ['https://kubernetes.default.svc'], expirationSeconds: 600 };
+    const { status, body } = await plane.admin.call('POST', `${ACCOUNTS}/reader/token`, { body: { spec } });
+    assert.equal(status, 201, JSON.stringify(body));
+    const { token } = body['status'] as { token: string };
+    using holder = apiClient(plane.url, { ca: plane.ca, token });
+    const accept = 'application/jwk-set+json';
+    const keys = await holder.call('GET', '/openid/v1/jwks', { accept });
+    assert.equal(keys.status, 200, JSON.stringify(keys.body));
+    const header = JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: string };
+    assert.ok((keys.body['keys'] as { kid: string }[]).some(({ kid }) => kid === header.kid));
+    const issuer = await holder.call('GET', '/.well-known/openid-configuration');
+    assert.equal(issuer.body['issuer'], 'https://kubernetes.default.svc');
+  });
+
+  it('runs the controllers: a new namespace gets its service account', async () => {
+    await plane.admin.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'team-a' } } });
+    const deadline = performance.now() + DEADLINE_MS;
+    const account = () => plane.admin.call('GET', '/api/v1/namespaces/team-a/serviceaccounts/default');
+    while ((await account()).status !== 200 && performance.now() < deadline) await sleep(50);
+    assert.equal((await account()).status, 200);
+  });
+
+  it('says which component does not start, and why', async () => {
+    await assert.rejects(
+      startControlPlane({ featureGates: { NoSuchGate: true } }),
+      /kube-apiserver ended: .*NoSuchGate/s,
+    );
+  });
+});
