@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 
 /** Objects of the API as they come: what a test expects of them it asserts. */
@@ -9,13 +10,20 @@ export interface ApiAnswer {
   readonly body: ApiObject;
 }
 
+/** Whom an administrator acts as. */
+export interface Caller {
+  readonly user: string;
+  readonly groups?: readonly string[];
+  readonly uid?: string;
+}
+
 interface Call {
   readonly body?: object;
   readonly accept?: string;
-  /** `application/json` when absent; a PATCH names its kind here. */
   readonly contentType?: string;
-  /** Speaks as somebody else; only an administrator may. */
-  readonly as?: { readonly user: string; readonly groups?: readonly string[] };
+  readonly as?: Caller;
+  /** A bearer token instead of impersonation; the client's certificate is not shown then. */
+  readonly token?: string;
 }
 
 export interface ApiClient extends Disposable {
@@ -28,30 +36,32 @@ type Credentials = { ca: string; cert: string; key: string } | { ca: string; tok
 /** Speaks JSON to an API server. Any HTTP status is an answer; no answer is an error. */
 export function apiClient(url: string, credentials: Credentials): ApiClient {
   const agent = new Agent({ ...credentials, keepAlive: true, maxSockets: 4 });
-  const own = 'token' in credentials ? { authorization: `Bearer ${credentials.token}` } : {};
+  const bare = new Agent({ ca: credentials.ca, keepAlive: true, maxSockets: 4 });
+  const own = 'token' in credentials ? { token: credentials.token } : {};
   return {
     call: (method, path, call = {}) =>
-      send(agent, new URL(path, url), method, { ...own, ...headersOf(call) }, call.body),
-    [Symbol.dispose]: () => agent.destroy(),
+      send(call.token === undefined ? agent : bare, new URL(path, url), method, { ...own, ...call }),
+    [Symbol.dispose]: () => {
+      agent.destroy();
+      bare.destroy();
+    },
   };
 }
 
-function headersOf({ accept, contentType, as }: Call): Record<string, string | string[]> {
+function headersOf({ accept, contentType, as, token }: Call): OutgoingHttpHeaders {
   return {
     accept: accept ?? 'application/json',
     'content-type': contentType ?? 'application/json',
-    ...(as && { 'impersonate-user': as.user, 'impersonate-group': [...(as.groups ?? [])] }),
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(as === undefined ? {} : { 'impersonate-user': as.user, 'impersonate-group': [...(as.groups ?? [])] }),
+    ...(as?.uid === undefined ? {} : { 'impersonate-uid': as.uid }),
   };
 }
 
-function send(
-  agent: Agent,
-  url: URL,
-  method: string,
-  headers: Record<string, string | string[]>,
-  body: object | undefined,
-): Promise<ApiAnswer> {
+function send(agent: Agent, url: URL, method: string, call: Call): Promise<ApiAnswer> {
+  const { body } = call;
   return new Promise((resolve, reject) => {
+    const headers = headersOf(call);
     const request = httpsRequest(url, { agent, method, headers, timeout: 30_000 }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -1,0 +1,25 @@
+{{/*
+A guard: a ValidatingAdmissionPolicy and its binding, each with the digest of its spec. The API server adds nothing to these specs (every
+default is written out), so a digest over the spec it holds, as canonical JSON, must be the same. Keep them in ASCII: then this is RFC 8785.
+Takes name, spec (YAML of the policy's spec), and paramRef (YAML) where the policy has parameters.
+*/}}
+{{- define "temper.guard" -}}
+{{- $spec := fromYaml .spec -}}
+{{- if hasKey $spec "Error" }}{{ fail (printf "guard %s: %s" .name $spec.Error) }}{{ end -}}
+{{- $binding := dict "policyName" .name "validationActions" (list "Deny") -}}
+{{- with .paramRef }}{{ $_ := set $binding "paramRef" (fromYaml .) }}{{ end -}}
+{{- range $kind, $content := dict "ValidatingAdmissionPolicy" $spec "ValidatingAdmissionPolicyBinding" $binding }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: {{ $kind }}
+metadata:
+  name: {{ $.name }}
+  labels:
+    {{- include "temper.labels" $.root | nindent 4 }}
+    temper.dev/guard: "true"
+  annotations:
+    temper.dev/guard-digest: sha256:{{ $content | toRawJson | sha256sum }}
+spec:
+  {{- $content | toYaml | nindent 2 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,53 @@
+{{/* Writing an Agent takes the virtual verb `use` on the TrustPolicy it names: who writes prompts does not choose the rules. */}}
+{{- define "temper.guard.use-policy" -}}
+failurePolicy: Fail
+matchConstraints:
+  matchPolicy: Equivalent
+  namespaceSelector: {}
+  objectSelector: {}
+  resourceRules:
+    - apiGroups: [temper.dev]
+      apiVersions: ["*"]
+      operations: [CREATE, UPDATE]
+      resources: [agents]
+      scope: "*"
+validations:
+  # A change of labels or owners alone grants nothing.
+  - expression: >-
+      (oldObject != null && object.spec == oldObject.spec) ||
+      authorizer.group('temper.dev').resource('trustpolicies').namespace(request.namespace)
+        .name(object.spec.trustPolicyRef.name).check('use').allowed()
+    messageExpression: >-
+      'writing an Agent under TrustPolicy "' + object.spec.trustPolicyRef.name + '" takes the verb use on it; ask who owns the policy, or name another'
+    message: writing an Agent takes the verb use on the TrustPolicy it names
+    reason: Forbidden
+{{- end }}
+
+{{/* The kill switch: who may stop every agent of a policy is not who may start them again. */}}
+{{- define "temper.guard.resume" -}}
+failurePolicy: Fail
+matchConstraints:
+  matchPolicy: Equivalent
+  namespaceSelector: {}
+  objectSelector: {}
+  resourceRules:
+    - apiGroups: [temper.dev]
+      apiVersions: ["*"]
+      operations: [UPDATE, DELETE]
+      resources: [trustpolicies]
+      scope: "*"
+variables:
+  - name: isCollector
+    expression: {{ include "temper.cel.isCollector" . | quote }}
+  - name: wasSuspended
+    expression: has(oldObject.spec.suspend) && oldObject.spec.suspend
+  - name: isSuspended
+    expression: object != null && has(object.spec.suspend) && object.spec.suspend
+validations:
+  - expression: >-
+      !variables.wasSuspended || variables.isSuspended || (request.operation == 'DELETE' && variables.isCollector) ||
+      authorizer.group('temper.dev').resource('trustpolicies').namespace(request.namespace)
+        .name(oldObject.metadata.name).check('resume').allowed()
+    message: this TrustPolicy is a kill switch that was thrown; clearing it, or deleting the policy, takes the verb resume on it
+    reason: Forbidden
+{{- end }}

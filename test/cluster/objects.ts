@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiAnswer, Caller } from './api-client.ts';
+import type { ControlPlane } from './control-plane.ts';
+import type { ChartObject } from './helm.ts';
+
+const CLUSTER_SCOPED = new Set([
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'CustomResourceDefinition',
+  'Namespace',
+  'PriorityClass',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+]);
+
+/** Where objects of this kind are created. */
+export function collectionOf({ apiVersion, kind, metadata }: ChartObject, namespace = 'default'): string {
+  const lower = kind.toLowerCase();
+  const plural = lower.endsWith('y') ? `${lower.slice(0, -1)}ies` : lower.endsWith('s') ? `${lower}es` : `${lower}s`;
+  const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const scope = CLUSTER_SCOPED.has(kind) ? '' : `/namespaces/${metadata.namespace ?? namespace}`;
+  return `${root}${scope}/${plural}`;
+}
+
+/** Creates objects as an administrator; one that is refused is an error with what the API server said. */
+export async function createAll(plane: ControlPlane, objects: readonly ChartObject[], query = ''): Promise<void> {
+  for (const object of objects) {
+    const { status, body } = await plane.admin.call('POST', `${collectionOf(object)}${query}`, { body: object });
+    if (status !== 201) {
+      throw new Error(`${object.kind} ${object.metadata.name}: ${status} ${String(body['message'])}`);
+    }
+  }
+}
+
+export async function createNamespace(
+  plane: ControlPlane,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  await createAll(plane, [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }]);
+}
+
+/** Gives a user or group rules in one namespace, or everywhere without one. */
+export async function grant(
+  plane: ControlPlane,
+  subject: Caller,
+  rules: readonly object[] | string,
+  namespace?: string,
+): Promise<void> {
+  const name = `test-${subject.user.replace(/[^a-z0-9]/g, '-')}-${Math.random().toString(36).slice(2, 8)}`;
+  const metadata = namespace === undefined ? { name } : { name, namespace };
+  const prefix = namespace === undefined ? 'Cluster' : '';
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const role = typeof rules === 'string' ? { kind: 'ClusterRole', name: rules } : { kind: `${prefix}Role`, name };
+  if (typeof rules !== 'string') {
+    await createAll(plane, [{ apiVersion, kind: `${prefix}Role`, metadata, rules }]);
+  }
+  const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: subject.user }];
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', ...role };
+  await createAll(plane, [{ apiVersion, kind: `${prefix}RoleBinding`, metadata, subjects, roleRef }]);
+}
+
+const PATIENCE_MS = 60_000;
+
+/** Asks until the answer is as wished; throws with the last answer otherwise. */
+export async function until(
+  what: string,
+  ask: () => Promise<ApiAnswer>,
+  wished: (answer: ApiAnswer) => boolean,
+): Promise<ApiAnswer> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const answer = await ask();
+    if (wished(answer)) return answer;
+    if (performance.now() > deadline) throw new Error(`${what}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    await sleep(100);
+  }
+}

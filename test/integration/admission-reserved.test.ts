@@ -1,0 +1,328 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Json, isJsonObject } from '../../src/lib/json.ts';
+import { digestOf } from '../../src/lib/canonical.ts';
+import type { Caller } from '../cluster/api-client.ts';
+import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { guardObjects, installGuards, refusedBy } from '../cluster/guards.ts';
+import { collectionOf, createAll, createNamespace, grant, until } from '../cluster/objects.ts';
+
+const OPERATOR: Caller = {
+  user: 'system:serviceaccount:temper-system:temper-operator',
+  groups: ['system:serviceaccounts', 'system:authenticated'],
+};
+const WRITER: Caller = { user: 'walter', groups: ['system:authenticated'] };
+const MERGE = 'application/merge-patch+json';
+const everything = [
+  {
+    apiGroups: ['*'],
+    resources: ['*'],
+    verbs: ['get', 'list', 'create', 'update', 'patch', 'delete', 'deletecollection'],
+  },
+];
+
+describe('what is reserved', () => {
+  let plane: ControlPlane;
+  const call: ControlPlane['admin']['call'] = (...args) => plane.admin.call(...args);
+  const patch = (path: string, body: object, as?: Caller) =>
+    call('PATCH', path, { body, contentType: MERGE, ...(as === undefined ? {} : { as }) });
+
+  before(async () => {
+    plane = await startControlPlane();
+    await installGuards(plane);
+    await createNamespace(plane, 'team-a');
+    await grant(plane, OPERATOR, 'cluster-admin');
+    await grant(plane, WRITER, everything);
+    await createAll(plane, [policy('standard'), agent('analyst', 'standard')]);
+    const accounts = ['temper-agent', 'default'].map((name) => ({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name, namespace: 'team-a' },
+    }));
+    await createAll(plane, accounts);
+    const doors = { body: configMap('temper-doors'), as: OPERATOR };
+    assert.equal((await call('POST', '/api/v1/namespaces/team-a/configmaps', doors)).status, 201);
+  });
+
+  after(async () => {
+    await plane?.[Symbol.asyncDispose]();
+  });
+
+  it('says of every guard the digest that the API server holds', async () => {
+    const guards = (await guardObjects()).filter(({ kind }) => kind.startsWith('Validating'));
+    assert.equal(guards.length, 12);
+    for (const guard of guards) {
+      const { body } = await call('GET', `${collectionOf(guard)}/${guard.metadata.name}`);
+      const spec = body['spec'] as Json;
+      assert.ok(isJsonObject(spec));
+      const { annotations } = body['metadata'] as { annotations: Record<string, string> };
+      assert.equal(annotations['temper.dev/guard-digest'], digestOf(spec), `${guard.kind} ${guard.metadata.name}`);
+    }
+  });
+
+  it('lets the operator alone label pods as those of agents', async () => {
+    const pods = '/api/v1/namespaces/team-a/pods';
+    const asked = (as: Caller | undefined, change: object = {}) =>
+      call('POST', `${pods}?dryRun=All`, {
+        body: pod('p', { 'temper.dev/agent-pod': 'true' }, change),
+        ...(as === undefined ? {} : { as }),
+      });
+    assert.equal((await asked(OPERATOR)).status, 201);
+    assert.ok(refusedBy('reserved', await asked(undefined)));
+    assert.ok(refusedBy('reserved', await asked(WRITER)));
+    assert.equal((await call('POST', pods, { body: pod('plain', {}) })).status, 201);
+    assert.equal(
+      (await call('POST', pods, { body: pod('agents', { 'temper.dev/agent-pod': 'true' }), as: OPERATOR })).status,
+      201,
+    );
+    const label = { metadata: { labels: { 'temper.dev/agent-pod': 'true' } } };
+    const unlabel = { metadata: { labels: { 'temper.dev/agent-pod': null } } };
+    const relabel = { metadata: { labels: { 'temper.dev/agent-pod': 'no' } } };
+    assert.ok(refusedBy('reserved', await patch(`${pods}/plain`, label, WRITER)));
+    assert.ok(refusedBy('reserved', await patch(`${pods}/agents`, unlabel, WRITER)));
+    assert.ok(refusedBy('reserved', await patch(`${pods}/agents`, relabel, WRITER)));
+    assert.equal((await patch(`${pods}/agents`, { metadata: { annotations: { note: 'x' } } }, WRITER)).status, 200);
+    const ephemeral = { spec: { ephemeralContainers: [{ name: 'debug', image: 'example.com/x' }] } };
+    assert.ok(refusedBy('reserved', await patch(`${pods}/agents/ephemeralcontainers`, ephemeral, WRITER)));
+    assert.ok(refusedBy('reserved', await patch(`${pods}/agents/ephemeralcontainers`, ephemeral, OPERATOR)));
+  });
+
+  it('lets not even the operator give an agent a secret of the namespace', async () => {
+    const asked = (spec: object) =>
+      call('POST', '/api/v1/namespaces/team-a/pods?dryRun=All', {
+        body: pod('p', { 'temper.dev/agent-pod': 'true' }, spec),
+        as: OPERATOR,
+      });
+    const tokenFor = (audience: string | undefined, expirationSeconds: number) => ({
+      volumes: [
+        {
+          name: 'v',
+          projected: {
+            sources: [
+              {
+                serviceAccountToken: { ...(audience === undefined ? {} : { audience }), expirationSeconds, path: 't' },
+              },
+            ],
+          },
+        },
+      ],
+    });
+    const good = [
+      {},
+      { volumes: [{ name: 'v', emptyDir: { medium: 'Memory' } }] },
+      { volumes: [{ name: 'v', configMap: { name: 'temper-doors' } }] },
+      tokenFor('temper-gateway', 3600),
+      {
+        containers: [
+          {
+            name: 'c',
+            image: 'example.com/x',
+            env: [
+              { name: 'A', value: 'b' },
+              { name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
+            ],
+          },
+        ],
+      },
+    ];
+    for (const spec of good) {
+      const answer = await asked(spec);
+      assert.equal(answer.status, 201, JSON.stringify(answer.body));
+    }
+    const container = { name: 'c', image: 'example.com/x' };
+    const secretEnv = { env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] };
+    const bad = [
+      { volumes: [{ name: 'v', secret: { secretName: 's' } }] },
+      { volumes: [{ name: 'v', configMap: { name: 'other' } }] },
+      { volumes: [{ name: 'v', hostPath: { path: '/' } }] },
+      { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] },
+      { volumes: [{ name: 'v', projected: { sources: [{ secret: { name: 's' } }] } }] },
+      tokenFor(undefined, 3600),
+      tokenFor('https://kubernetes.default.svc', 3600),
+      tokenFor('temper-gateway', 7200),
+      { containers: [{ ...container, ...secretEnv }] },
+      { initContainers: [{ ...container, name: 'i', ...secretEnv }] },
+      { containers: [{ ...container, envFrom: [{ secretRef: { name: 's' } }] }] },
+      { serviceAccountName: 'default' },
+      { automountServiceAccountToken: true },
+    ];
+    for (const spec of bad) {
+      const answer = await asked(spec);
+      assert.ok(refusedBy('reserved', answer), `${JSON.stringify(spec)}: ${JSON.stringify(answer.body)}`);
+    }
+  });
+
+  it('keeps every status to the operator', async () => {
+    const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst/status';
+    const status = { status: { pod: { name: 'mine', uid: 'mine' } } };
+    assert.ok(refusedBy('reserved', await patch(path, status)));
+    assert.ok(refusedBy('reserved', await patch(path, status, WRITER)));
+    const ofPolicy = '/apis/temper.dev/v1alpha1/namespaces/team-a/trustpolicies/standard/status';
+    assert.ok(refusedBy('reserved', await patch(ofPolicy, { status: { observedGeneration: 1 } }, WRITER)));
+    assert.equal((await patch(path, status, OPERATOR)).status, 200);
+    // Created with a status, it has none.
+    const created = await call('POST', '/apis/temper.dev/v1alpha1/namespaces/team-a/agents?dryRun=All', {
+      body: { ...agent('other', 'standard'), ...status },
+    });
+    assert.equal(created.status, 201);
+    assert.equal(created.body['status'], undefined);
+  });
+
+  it("keeps the namespace's label to the platform", async () => {
+    const label = (value: string | null) => ({ metadata: { labels: { 'temper.dev/agents': value } } });
+    const path = '/api/v1/namespaces/team-a?dryRun=All';
+    assert.ok(refusedBy('reserved', await patch(path, label('true'), WRITER)));
+    assert.ok(refusedBy('reserved', await patch('/api/v1/namespaces/probe?dryRun=All', label(null), WRITER)));
+    assert.ok(refusedBy('reserved', await patch('/api/v1/namespaces/probe?dryRun=All', label('false'), WRITER)));
+    const other = await patch('/api/v1/namespaces/probe?dryRun=All', { metadata: { labels: { other: 'x' } } }, WRITER);
+    assert.equal(other.status, 200, JSON.stringify(other.body));
+    const made = { metadata: { name: 'mine', labels: { 'temper.dev/agents': 'true' } } };
+    assert.ok(refusedBy('reserved', await call('POST', '/api/v1/namespaces?dryRun=All', { body: made, as: WRITER })));
+    assert.equal((await patch(path, label('true'))).status, 200);
+    await grant(plane, WRITER, [{ apiGroups: ['temper.dev'], resources: ['guards'], verbs: ['manage'] }]);
+    await until(
+      'the verb is seen',
+      () => patch(path, label('true'), WRITER),
+      ({ status }) => status === 200,
+    );
+  });
+
+  it('lets nobody else say where the doors are', async () => {
+    const path = '/api/v1/namespaces/team-a/configmaps';
+    for (const as of [undefined, WRITER]) {
+      const with_ = as === undefined ? {} : { as };
+      assert.ok(refusedBy('reserved', await patch(`${path}/temper-doors`, { data: { gateway: 'https://evil' } }, as)));
+      assert.ok(refusedBy('reserved', await call('DELETE', `${path}/temper-doors`, with_)));
+      // The deletion of a collection names no object.
+      assert.ok(refusedBy('reserved', await call('DELETE', path, with_)));
+    }
+    assert.equal((await call('GET', `${path}/temper-doors`)).status, 200);
+    assert.equal((await call('POST', path, { body: configMap('other'), as: WRITER })).status, 201);
+    const approvers = '/api/v1/namespaces/temper-system/configmaps/temper-approvers';
+    const mine = { data: { serviceAccounts: 'system:serviceaccount:team-a:mine' } };
+    const stranger = { user: 'stranger', groups: ['system:authenticated'] };
+    await grant(plane, stranger, everything);
+    const refused = () => patch(approvers, mine, stranger);
+    await until('rights are seen', refused, ({ body }) => !String(body['message']).includes('cannot patch'));
+    assert.ok(refusedBy('reserved', await refused()));
+  });
+
+  it('lets nobody else ask people', async () => {
+    const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/approvalrequests';
+    const body = {
+      metadata: { name: 'forged' },
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'ApprovalRequest',
+      spec: {
+        type: 'PromoteTool',
+        agent: { name: 'analyst', uid: 'u-1' },
+        nonce: 'forgedforgedforged',
+        summary: 'harmless',
+        risk: 'low',
+        subject: { promotion: { tool: 'x', digest: `sha256:${'1'.repeat(64)}`, tier: 'Shared' } },
+      },
+    };
+    assert.ok(refusedBy('reserved', await call('POST', path, { body })));
+    assert.equal((await call('POST', path, { body, as: OPERATOR })).status, 201);
+    assert.ok(refusedBy('reserved', await call('DELETE', `${path}/forged`)));
+    assert.ok(refusedBy('reserved', await call('DELETE', path)));
+  });
+
+  it('takes the verb use on a TrustPolicy to write an Agent under it', async () => {
+    const author: Caller = { user: 'ada', groups: ['system:authenticated'] };
+    const writes = [
+      { apiGroups: ['temper.dev'], resources: ['agents', 'trustpolicies'], verbs: ['create', 'patch', 'get'] },
+    ];
+    const uses = [
+      { apiGroups: ['temper.dev'], resources: ['trustpolicies'], resourceNames: ['standard'], verbs: ['use'] },
+    ];
+    await grant(plane, author, writes, 'team-a');
+    await grant(plane, author, uses, 'team-a');
+    const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';
+    const create = (under: string) => call('POST', `${path}?dryRun=All`, { body: agent('hers', under), as: author });
+    await until(
+      'her rights are seen',
+      () => create('standard'),
+      ({ status }) => status === 201,
+    );
+    const refused = await create('generous');
+    assert.ok(refusedBy('use-policy', refused));
+    assert.match(String(refused.body['message']), /takes the verb use on it; ask who owns the policy/);
+    const move = { spec: { trustPolicyRef: { name: 'generous' } } };
+    assert.ok(refusedBy('use-policy', await patch(`${path}/analyst?dryRun=All`, move, author)));
+    // An agent under another policy: its prompt is hers no more than its rules are, its labels grant nothing.
+    await createAll(plane, [agent('rich', 'generous')]);
+    const prompt = { spec: { prompt: { system: 'obey me' } } };
+    assert.ok(refusedBy('use-policy', await patch(`${path}/rich?dryRun=All`, prompt, author)));
+    assert.equal((await patch(`${path}/rich?dryRun=All`, { metadata: { labels: { a: 'b' } } }, author)).status, 200);
+  });
+
+  it('takes the verb resume to clear a kill switch', async () => {
+    const keeper: Caller = { user: 'kim', groups: ['system:authenticated'] };
+    const rules = [
+      {
+        apiGroups: ['temper.dev'],
+        resources: ['trustpolicies'],
+        verbs: ['patch', 'delete', 'deletecollection', 'get', 'list'],
+      },
+    ];
+    await grant(plane, keeper, rules, 'team-a');
+    await createAll(plane, [policy('killed')]);
+    const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/trustpolicies';
+    const suspend = (suspend: boolean | null) => patch(`${path}/killed`, { spec: { suspend } }, keeper);
+    await until(
+      'their rights are seen',
+      () => suspend(true),
+      ({ status }) => status === 200,
+    );
+    assert.ok(refusedBy('resume', await suspend(false)));
+    assert.ok(refusedBy('resume', await suspend(null)));
+    assert.ok(refusedBy('resume', await call('DELETE', `${path}/killed`, { as: keeper })));
+    assert.ok(refusedBy('resume', await call('DELETE', path, { as: keeper })));
+    const described = await patch(`${path}/killed`, { spec: { description: 'x' } }, keeper);
+    assert.equal(described.status, 200, JSON.stringify(described.body));
+    await grant(
+      plane,
+      keeper,
+      [{ apiGroups: ['temper.dev'], resources: ['trustpolicies'], verbs: ['resume'] }],
+      'team-a',
+    );
+    await until(
+      'the verb is seen',
+      () => suspend(false),
+      ({ status }) => status === 200,
+    );
+  });
+});
+
+function configMap(name: string) {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: 'b' } };
+}
+
+function pod(name: string, labels: object, spec: object = {}) {
+  const containers = [{ name: 'c', image: 'example.com/x' }];
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels },
+    spec: { serviceAccountName: 'temper-agent', automountServiceAccountToken: false, containers, ...spec },
+  };
+}
+
+function policy(name: string) {
+  return {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'TrustPolicy',
+    metadata: { name, namespace: 'team-a' },
+    spec: { level: { initial: 'restricted', ceiling: 'restricted' } },
+  };
+}
+
+function agent(name: string, under: string) {
+  return {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'Agent',
+    metadata: { name, namespace: 'team-a' },
+    spec: { trustPolicyRef: { name: under }, model: { primary: 'default/default' }, prompt: { system: 'You help.' } },
+  };
+}
