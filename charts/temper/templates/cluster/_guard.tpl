@@ -23,3 +23,10 @@ spec:
   {{- $content | toYaml | nindent 2 }}
 {{- end }}
 {{- end }}
+
+{{/* The digests of the policies by their names, for the operator to compare. */}}
+{{- define "temper.guardDigests" -}}
+{{- range $name := list "fence" "reserved" "use-policy" "resume" "approvals" "contributors" }}
+temper-{{ $name }}: sha256:{{ include (printf "temper.guard.%s" $name) $ | fromYaml | toRawJson | sha256sum }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,113 @@
+{{/*
+The rights of a component in the namespaces it looks after: one ClusterRole and its binding for all of them, or a Role and a binding in each.
+Takes root, component and rules.
+*/}}
+{{- define "temper.watchedRights" -}}
+{{- $root := .root -}}
+{{- $subject := printf "subjects:\n  - {kind: ServiceAccount, name: temper-%s, namespace: %s}" .component .root.Release.Namespace -}}
+{{- $labels := include "temper.componentLabels" . -}}
+{{- $rules := .rules -}}
+{{- $component := .component -}}
+{{- if not .root.Values.namespaces }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: temper:{{ $root.Release.Namespace }}:{{ $component }}
+  labels:
+    {{- $labels | nindent 4 }}
+rules:
+  {{- $rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: temper:{{ $root.Release.Namespace }}:{{ $component }}
+  labels:
+    {{- $labels | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "temper:{{ $root.Release.Namespace }}:{{ $component }}"}
+{{ $subject }}
+{{- end }}
+{{- range .root.Values.namespaces }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: temper-{{ $component }}
+  namespace: {{ . }}
+  labels:
+    {{- $labels | nindent 4 }}
+rules:
+  {{- $rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: temper-{{ $component }}
+  namespace: {{ . }}
+  labels:
+    {{- $labels | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: temper-{{ $component }}}
+{{ $subject }}
+{{- end }}
+{{- end }}
+
+{{/* Rights in the namespace of the release; takes root, component, rules. */}}
+{{- define "temper.ownRights" -}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: temper-{{ .component }}-release
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "temper.componentLabels" . | nindent 4 }}
+rules:
+  {{- .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: temper-{{ .component }}-release
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "temper.componentLabels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: temper-{{ .component }}-release}
+subjects:
+  - {kind: ServiceAccount, name: temper-{{ .component }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
+
+{{/* Rights about objects that have no namespace, in either mode; takes root, component, rules. */}}
+{{- define "temper.clusterRights" -}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: temper:{{ .root.Release.Namespace }}:{{ .component }}-cluster
+  labels:
+    {{- include "temper.componentLabels" . | nindent 4 }}
+rules:
+  {{- .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: temper:{{ .root.Release.Namespace }}:{{ .component }}-cluster
+  labels:
+    {{- include "temper.componentLabels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "temper:{{ .root.Release.Namespace }}:{{ .component }}-cluster"}
+subjects:
+  - {kind: ServiceAccount, name: temper-{{ .component }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
+
+{{- define "temper.serviceAccount" -}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: temper-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "temper.componentLabels" . | nindent 4 }}
+automountServiceAccountToken: false
+{{- end }}
