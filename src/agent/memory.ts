@@ -8,15 +8,23 @@ const MAXIMUM_KEY = 256;
 const MAXIMUM_VALUE = 65_536;
 const MAXIMUM_ENTRIES = 1_000;
 
+/** What a memory needs of where it is kept. */
+export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list'> {
+  /** How many records a collection holds; without it they are listed to be counted. */
+  count?(collection: string): Promise<number>;
+}
+
 /**
  * An agent's memory as one document a key, in `collection` (e.g. `memory/team-a.analyst`). At most 1,000 keys with values
  * of at most 65,536 characters of JSON: TEMPER_QUOTA_EXCEEDED and TEMPER_TOOL_INPUT_INVALID beyond that.
  */
-export function recordMemory(records: RecordStore, collection: string): Memory {
+export function recordMemory(records: MemoryRecords, collection: string): Memory {
   const all = async (): Promise<MemoryHit[]> => {
     const found = await records.list(collection);
     return found.flatMap(({ value }) => entryFrom(value) ?? []);
   };
+  const count = async (): Promise<number> =>
+    (await records.count?.(collection)) ?? (await records.list(collection)).length;
   return {
     async get(key) {
       const found = await records.get(collection, nameOf(key));
@@ -31,10 +39,7 @@ export function recordMemory(records: RecordStore, collection: string): Memory {
           `the value has ${size} characters; memory keeps at most ${MAXIMUM_VALUE}, so write a file instead`,
         );
       }
-      if (
-        (await records.get(collection, name)) === undefined &&
-        (await records.list(collection)).length >= MAXIMUM_ENTRIES
-      ) {
+      if ((await records.get(collection, name)) === undefined && (await count()) >= MAXIMUM_ENTRIES) {
         throw new TemperError(
           'TEMPER_QUOTA_EXCEEDED',
           `memory holds ${MAXIMUM_ENTRIES} keys, which is all it keeps; set one of them again`,

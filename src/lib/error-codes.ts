@@ -235,6 +235,35 @@ export const ERROR_CODES = {
     fix: 'Correct the line the message names.',
   },
 
+  TEMPER_BUS_UNSUPPORTED: {
+    meaning: 'The NATS server is older than the versions without known holes.',
+    fix: 'Run nats-server 2.14.5 or newer.',
+  },
+  TEMPER_BUS_UNAVAILABLE: {
+    meaning: 'NATS cannot be reached, or did not answer in time. What was being stored may be stored all the same.',
+    fix: 'Repeat the call with the same key; see the condition of the installation if it lasts.',
+  },
+  TEMPER_BUS_UNAUTHORIZED: {
+    meaning: 'NATS refused the key of the role, or what the role wanted to do.',
+    fix: "Compare the server's configuration with the seed the role was given.",
+  },
+  TEMPER_BUS_FULL: {
+    meaning: 'A stream or bucket takes no more: its limit is reached, or its disk.',
+    fix: 'Wait until something was taken from it, or give NATS a larger store.',
+  },
+  TEMPER_BUS_TOO_LARGE: {
+    meaning: 'A message or value has more bytes than the bus carries.',
+    fix: 'Send less at once.',
+  },
+  TEMPER_MESSAGE_INVALID: {
+    meaning: 'What lay in an inbox is no message.',
+    fix: 'Find out who may publish there besides Temper; drop it.',
+  },
+  TEMPER_MESSAGE_UNDELIVERED: {
+    meaning: 'A message was delivered as often as allowed and nobody ended it.',
+    fix: "Read the log of the agent's pod at that time, then retry the message or drop it.",
+  },
+
   TEMPER_MESSAGE_DEPTH: {
     meaning: 'Agents answered messages with messages deeper than allowed.',
     fix: 'Reply instead of sending on, or have the first agent ask each of the others itself.',

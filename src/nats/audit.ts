@@ -1,6 +1,9 @@
 import type { AuditRecord } from '../audit/port.ts';
-import { TemperError } from '../lib/errors.ts';
+import { isJsonObject, type Json } from '../lib/json.ts';
 import type { BusConnection } from './connection.ts';
+import { STREAMS, subjects } from './names.ts';
+import { publish } from './publish.ts';
+import { jsonOf, storedMessages } from './stored.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
   seq: number;
@@ -10,12 +13,41 @@ export interface StoredAuditRecord extends AuditRecord {
 
 /** Plain records with evidence, time and sequence. There is no chain over them: who may write the stream may add to it. */
 export interface BusAudit {
-  /** Resolves when the record is stored. */
+  /** Resolves with its sequence when the record is stored. */
   append(namespace: string, record: AuditRecord): Promise<number>;
-  /** Oldest first. */
+  /** Oldest first, at most `limit`. */
   read(namespace: string, after: number, limit: number): Promise<StoredAuditRecord[]>;
 }
 
-export function createAudit(_connection: BusConnection): BusAudit {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+export function createAudit(connection: BusConnection): BusAudit {
+  return {
+    async append(namespace, { action, actor, evidence, subject, facts }) {
+      const record = { action, actor, evidence, subject, facts };
+      const stored = await publish(connection, subjects.audit(namespace), record);
+      return stored?.seq ?? 0;
+    },
+    async read(namespace, after, limit) {
+      const found: StoredAuditRecord[] = [];
+      if (limit <= 0) return found;
+      for await (const { seq, time, data } of storedMessages(
+        connection,
+        STREAMS.audit,
+        subjects.audit(namespace),
+        after + 1,
+      )) {
+        const record = recordFrom(jsonOf(data));
+        if (record !== undefined) found.push({ ...record, seq, time: time.toISOString() });
+        if (found.length >= limit) break;
+      }
+      return found;
+    },
+  };
+}
+
+function recordFrom(value: Json | undefined): AuditRecord | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { action, actor, evidence, subject, facts } = value;
+  if (typeof action !== 'string' || typeof actor !== 'string' || typeof subject !== 'string') return undefined;
+  if ((evidence !== 'observed' && evidence !== 'claimed') || !isJsonObject(facts)) return undefined;
+  return { action, actor, evidence, subject, facts };
 }

@@ -1,7 +1,11 @@
-import type { ErrorCode } from '../lib/error-codes.ts';
-import { TemperError } from '../lib/errors.ts';
+import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
+import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
+import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { BusConnection } from './connection.ts';
+import { STREAMS, subjects, token } from './names.ts';
+import { publish } from './publish.ts';
+import { jsonOf, purge, storedMessages } from './stored.ts';
 
 /** One line of what happens in a session. */
 export type EventLine =
@@ -19,16 +23,120 @@ export interface FollowOptions {
 }
 
 export interface Events {
-  /** Returns the line's seq. A reply or a failure is stored once a message, whoever repeats it. */
+  /** Returns the line's seq. Of the replies to one message, and of its failures, the first is stored, whoever repeats it within 30 minutes. */
   append(agentUid: string, session: string, line: EventLine): Promise<number>;
   /** What is there, oldest first, at most `limit` lines. */
   read(agentUid: string, session: string, after: number, limit: number): Promise<StoredLine[]>;
-  /** What is there and what comes, until the signal is aborted; ends then without an error. */
+  /** What is there and what comes, in order and without gaps, until the signal is aborted; ends then without an error. */
   follow(agentUid: string, session: string, options: FollowOptions): AsyncIterable<StoredLine>;
   /** For a removed agent. */
   remove(agentUid: string): Promise<void>;
 }
 
-export function createEvents(_connection: BusConnection): Events {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+/** How much may be on its way to a follower. */
+const IN_FLIGHT_BYTES = 512 * 1_024;
+const PAUSE = 500;
+/** A reader that is gone without a word is forgotten by the server after so long. */
+const FORGOTTEN_AFTER = 30_000;
+
+/** Transcripts and replies, kept for a day. */
+export function createEvents(connection: BusConnection): Events {
+  const stored = async function* (subject: string, after: number): AsyncGenerator<StoredLine> {
+    for await (const { data, seq } of storedMessages(connection, STREAMS.events, subject, after + 1)) {
+      const line = lineFrom(jsonOf(data));
+      if (line !== undefined) yield { ...line, seq };
+    }
+  };
+  return {
+    async append(agentUid, session, line) {
+      const id = line.kind === 'event' ? {} : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
+      const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, id);
+      return ack?.seq ?? 0;
+    },
+    async read(agentUid, session, after, limit) {
+      const lines: StoredLine[] = [];
+      if (limit <= 0) return lines;
+      for await (const line of stored(subjects.events(agentUid, session), after)) {
+        lines.push(line);
+        if (lines.length >= limit) break;
+      }
+      return lines;
+    },
+    async *follow(agentUid, session, { after, signal }) {
+      const subject = subjects.events(agentUid, session);
+      const over = AbortSignal.any([signal, connection.closed]);
+      let last = after;
+      // What is there comes in pages: a burst of it would be more than the server lets wait for one client.
+      for await (const line of stored(subject, after)) {
+        if (over.aborted) return;
+        yield line;
+        last = line.seq;
+      }
+      while (!over.aborted) {
+        try {
+          for await (const line of live(connection, subject, last + 1, over)) {
+            yield line;
+            last = line.seq;
+          }
+        } catch (error) {
+          if (!over.aborted && connection.state().connected) throw error;
+        }
+        await connection.clock.sleep(PAUSE, over).catch(() => undefined);
+      }
+    },
+    remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
+  };
+}
+
+/** Ends when the signal is aborted or the server ends it. */
+async function* live(
+  { jetstream }: BusConnection,
+  subject: string,
+  from: number,
+  signal: AbortSignal,
+): AsyncGenerator<StoredLine> {
+  const consumer = await jetstream.consumers.get(STREAMS.events, {
+    filter_subjects: subject,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: from,
+    inactive_threshold: FORGOTTEN_AFTER,
+  });
+  const messages: ConsumerMessages = await consumer.consume({ max_bytes: IN_FLIGHT_BYTES });
+  const stop = (): void => messages.stop();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    if (signal.aborted) return;
+    for await (const { data, seq } of messages) {
+      const line = lineFrom(jsonOf(data));
+      if (line !== undefined) yield { ...line, seq };
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+    messages.stop();
+    // At the latest the server forgets it by itself.
+    await consumer.delete().catch(() => false);
+  }
+}
+
+/** A line as it lay in the stream. */
+function lineFrom(value: Json | undefined): EventLine | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return value.kind === 'event' ? eventFrom(value.event) : endFrom(value);
+}
+
+/** Events are what pods claimed: only their outer form is known. */
+function eventFrom(event: Json | undefined): EventLine | undefined {
+  if (!isJsonObject(event) || typeof event.type !== 'string' || typeof event.time !== 'string') return undefined;
+  return { kind: 'event', event: event as unknown as StampedEvent };
+}
+
+function endFrom({ kind, message, text, ending, code }: JsonObject): EventLine | undefined {
+  if (typeof message !== 'string' || typeof text !== 'string') return undefined;
+  if (kind === 'reply' && (ending === 'complete' || ending === 'cut' || ending === 'refusal')) {
+    return { kind, message, text, ending };
+  }
+  if (kind === 'failed' && typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)) {
+    return { kind, message, code: code as ErrorCode, text };
+  }
+  return undefined;
 }

@@ -1,7 +1,18 @@
 import type { Envelope, Receipt } from '../bus/port.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
-import { TemperError } from '../lib/errors.ts';
+import { sha256 } from '../lib/canonical.ts';
+import type { Json } from '../lib/json.ts';
+import { bury } from './burial.ts';
 import type { BusConnection } from './connection.ts';
+import { type DeliveryCoordinates, settle } from './delivery.ts';
+import { envelopeFrom } from './envelope.ts';
+import { createConsumers, type DeliveryRules, type InboxConsumers } from './inbox-consumers.ts';
+import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from './names.ts';
+import { publish } from './publish.ts';
+import { pullOne } from './pull.ts';
+import { firstMessage, jsonOf, lastMessage, purge } from './stored.ts';
+
+const NANOS = 1_000_000;
 
 /** Who sends, and the key under which sending twice is sending once. */
 export interface Sender {
@@ -13,17 +24,6 @@ export interface Sender {
 
 /** A message before it has an id. Without `root` it begins a chain and is its own root. */
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
-
-/** Everything another process needs to settle a delivery. Plain JSON; holds no secret and is no authority: sign it. */
-export interface DeliveryCoordinates {
-  agentUid: string;
-  /** Id of the message. */
-  message: string;
-  streamSequence: number;
-  consumerSequence: number;
-  /** 1 for the first. */
-  deliveries: number;
-}
 
 export interface InboxDelivery {
   message: Envelope;
@@ -62,11 +62,128 @@ export interface Inbox {
   agents(): Promise<string[]>;
 }
 
-/** The id a message gets: the same sender and key give the same one. */
-export function messageId(_sender: Sender): string {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+/** The id a message gets: the same sender and key give the same one, so a repeated call needs no record of the first. */
+export function messageId({ uid, key }: Sender): string {
+  return `msg-${sha256(`${token(uid)}\n${key}`).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
-export function createInbox(_connection: BusConnection): Inbox {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+/**
+ * One durable consumer an agent, one message in flight. A message is delivered at most five times, then it is a dead letter
+ * (`createDeadLetters(…).run` buries it). What was acknowledged is noted in a bucket as well: the server forgets the ids of
+ * messages that are gone when it restarts, so a message sent again just then would be stored, and worked on, a second time.
+ */
+export function createInbox(connection: BusConnection, rules: Partial<DeliveryRules> = {}): Inbox {
+  return new StreamInbox(connection, createConsumers(connection, rules));
+}
+
+class StreamInbox implements Inbox {
+  readonly #connection: BusConnection;
+  readonly #consumers: InboxConsumers;
+
+  constructor(connection: BusConnection, consumers: InboxConsumers) {
+    this.#connection = connection;
+    this.#consumers = consumers;
+  }
+
+  async publish(agentUid: string, sender: Sender, message: NewMessage): Promise<Receipt> {
+    const id = messageId(sender);
+    const { from, to, session, text, root = id, depth, deadline, time } = message;
+    const envelope: Envelope = { id, from, to, session, text, root, depth, deadline, time };
+    const subject = subjects.inbox(agentUid);
+    const options = { id: `${sender.uid}:${id}` };
+    const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
+    return { id, duplicate: stored?.duplicate === true };
+  }
+
+  async fetchNext(agentUid: string, waitMilliseconds: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {
+    const { clock } = this.#connection;
+    const until = clock.monotonic() + waitMilliseconds;
+    const ensure = (): Promise<void> => this.#consumers.ensure(agentUid);
+    for (;;) {
+      const left = Math.max(1, until - clock.monotonic());
+      const pulled = await pullOne(this.#connection, STREAMS.inbox, token(agentUid), { ensure, left, signal });
+      if (pulled === undefined) return undefined;
+      const { streamSequence, consumerSequence, deliveries } = pulled;
+      const message = envelopeFrom(jsonOf(pulled.data));
+      const coordinates = { agentUid, message: message?.id ?? '', streamSequence, consumerSequence, deliveries };
+      if (message !== undefined && (await this.#isWorth(message, coordinates))) {
+        return { message, coordinates, leaseMilliseconds: this.#consumers.leaseMilliseconds(deliveries) };
+      }
+      if (message === undefined) {
+        await this.reject(coordinates, 'TEMPER_MESSAGE_INVALID', 'what lay in the inbox is no message');
+      }
+    }
+  }
+
+  async ack(at: DeliveryCoordinates): Promise<void> {
+    if (at.message !== '') await publish(this.#connection, settledSubject(at), at.streamSequence);
+    await this.#settle(at, '+ACK');
+  }
+
+  async retry(at: DeliveryCoordinates, afterMilliseconds: number): Promise<void> {
+    const delay = Math.round(Math.max(0, afterMilliseconds) * NANOS);
+    await this.#settle(at, `-NAK ${JSON.stringify({ delay })}`);
+  }
+
+  async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
+    const { agentUid, streamSequence, deliveries } = at;
+    // Copied first: ending it removes it.
+    await bury(this.#connection, { agentUid, streamSequence, deliveries, code, reason });
+    await this.#settle(at, '+TERM');
+  }
+
+  working(at: DeliveryCoordinates): Promise<void> {
+    return this.#settle(at, '+WPI');
+  }
+
+  async release(agentUid: string): Promise<boolean> {
+    const info = await this.#consumers.info(agentUid);
+    if (info === undefined || info.num_ack_pending === 0) return false;
+    // The one in flight is the first message above all that was ended.
+    const above = info.ack_floor.stream_seq + 1;
+    const held = await firstMessage(this.#connection, STREAMS.inbox, subjects.inbox(agentUid), above);
+    if (held === undefined) return false;
+    const consumerSequence = info.delivered.consumer_seq;
+    await this.#settle({ agentUid, message: '', streamSequence: held.seq, consumerSequence, deliveries: 1 }, '-NAK');
+    return true;
+  }
+
+  async waiting(agentUid: string): Promise<Waiting> {
+    const info = await this.#consumers.info(agentUid);
+    if (info !== undefined) return { waiting: info.num_pending, inFlight: info.num_ack_pending };
+    return { waiting: await this.#consumers.unclaimed(agentUid), inFlight: 0 };
+  }
+
+  async remove(agentUid: string): Promise<void> {
+    await this.#consumers.remove(agentUid);
+    await purge(this.#connection, STREAMS.inbox, subjects.inbox(agentUid));
+  }
+
+  agents(): Promise<string[]> {
+    return this.#consumers.list();
+  }
+
+  /** Ends what was worked on before, and what comes too late. */
+  async #isWorth(message: Envelope, at: DeliveryCoordinates): Promise<boolean> {
+    const settled = await lastMessage(this.#connection, bucketStream(BUCKETS.settled), settledSubject(at));
+    if (settled !== undefined) {
+      await this.#settle(at, '+ACK');
+      return false;
+    }
+    if (Date.parse(message.deadline) > this.#connection.clock.now().getTime()) return true;
+    await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${message.deadline}, was over`);
+    return false;
+  }
+
+  #settle(
+    { agentUid, streamSequence, consumerSequence, deliveries }: DeliveryCoordinates,
+    verb: string,
+  ): Promise<void> {
+    const place = { stream: STREAMS.inbox, consumer: agentUid, streamSequence, consumerSequence, deliveries };
+    return settle(this.#connection, place, verb);
+  }
+}
+
+function settledSubject({ agentUid, message }: DeliveryCoordinates): string {
+  return bucketSubject(BUCKETS.settled, `${token(agentUid)}.${token(message)}`);
 }

@@ -1,8 +1,40 @@
+import { type MemoryRecords, recordMemory } from '../agent/memory.ts';
 import type { Memory } from '../agent/ports.ts';
-import { TemperError } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import type { StoredRecord } from '../lib/records.ts';
 import type { BusConnection } from './connection.ts';
+import { BUCKETS, bucketStream, bucketSubject, token } from './names.ts';
+import { publish } from './publish.ts';
+import { countsOf, jsonOf, lastMessage, storedMessages } from './stored.ts';
 
-/** The memory of one agent. */
-export function createMemory(_connection: BusConnection, _agentUid: string): Memory {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+const STREAM = bucketStream(BUCKETS.memory);
+
+/** The memory of one agent, with the limits and the search of every memory. Of two writers of one key the last one stands. */
+export function createMemory(connection: BusConnection, agentUid: string): Memory {
+  return recordMemory(memoryRecords(connection), token(agentUid));
+}
+
+/** Collections are agents, names digests of keys. */
+function memoryRecords(connection: BusConnection): MemoryRecords {
+  const subject = (collection: string, name: string): string => bucketSubject(BUCKETS.memory, `${collection}.${name}`);
+  return {
+    async get(collection, name): Promise<Json | undefined> {
+      const found = await lastMessage(connection, STREAM, subject(collection, name));
+      return found === undefined ? undefined : jsonOf(found.data);
+    },
+    async put(collection, name, value) {
+      await publish(connection, subject(collection, name), value);
+    },
+    async list(collection) {
+      const records: StoredRecord[] = [];
+      for await (const found of storedMessages(connection, STREAM, subject(collection, '*'))) {
+        const value = jsonOf(found.data);
+        if (value !== undefined) records.push({ name: found.subject.split('.').at(-1) ?? '', value });
+      }
+      return records;
+    },
+    async count(collection) {
+      return Object.keys(await countsOf(connection, STREAM, subject(collection, '*'))).length;
+    },
+  };
 }

@@ -1,8 +1,11 @@
 import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import { gatewayPermissions, operatorPermissions } from './permissions.ts';
 
 export interface BusPermissions {
   /** Subjects, wildcards allowed. */
   publish: readonly string[];
+  /** Its private inbox is always among them. */
   subscribe: readonly string[];
 }
 
@@ -11,13 +14,13 @@ export interface BusUser {
   name: string;
   /** Public nkey, `U…`. */
   publicKey: string;
-  /** Not for `operator` and `gateway`, whose rights are fixed. */
+  /** Not for `operator` and `gateway`, whose rights are fixed; required for any other. */
   permissions?: BusPermissions;
 }
 
 export interface ServerConfigOptions {
   users: readonly BusUser[];
-  /** Paths as the server sees them. */
+  /** Absolute paths as the server sees them. */
   certificateFile: string;
   keyFile: string;
   storeFolder: string;
@@ -32,7 +35,105 @@ export interface ServerConfigOptions {
   monitoringPort?: number;
 }
 
-/** The text of a `nats-server.conf`. Throws TEMPER_USAGE for a name, key or path that is none. */
-export function serverConfig(_options: ServerConfigOptions): string {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const PUBLIC_KEY = /^U[A-Z2-7]{55}$/;
+const PATH = /^\/[A-Za-z0-9._/-]{0,400}$/;
+const HOST = /^[0-9a-fA-F.:]{2,45}$/;
+const SUBJECT = /^[A-Za-z0-9_$*>=.-]{1,200}$/;
+const FIXED = { operator: operatorPermissions, gateway: gatewayPermissions } as const;
+
+/**
+ * The text of a `nats-server.conf`: users by nkey with what each may do, TLS, storage that is synced before a message is
+ * acknowledged; no anonymous user, no websocket, MQTT or leaf nodes. Throws TEMPER_USAGE for a name, key or path that is none.
+ */
+export function serverConfig(options: ServerConfigOptions): string {
+  const { port = 4_222, host = '0.0.0.0', monitoringPort = 8_222 } = options;
+  return `server_name: ${quoted('the server name', options.serverName, NAME)}
+listen: ${quoted('the address', `${checked('the host', host, HOST)}:${integer('the port', port)}`, /./)}
+http: "127.0.0.1:${integer('the monitoring port', monitoringPort)}"
+
+tls {
+  cert_file: ${quoted('the certificate', options.certificateFile, PATH)}
+  key_file: ${quoted('the key', options.keyFile, PATH)}
+  min_version: "1.3"
+  timeout: 5
+}
+
+max_payload: 256KB
+max_control_line: 4KB
+max_pending: 2MB
+max_connections: 1024
+max_subscriptions: 65536
+write_deadline: "2s"
+no_fast_producer_stall: true
+ping_interval: "20s"
+ping_max: 2
+lame_duck_grace_period: "2s"
+lame_duck_duration: "30s"
+
+jetstream {
+  store_dir: ${quoted('the store', options.storeFolder, PATH)}
+  max_memory_store: 0
+  max_file_store: ${integer('the size of the store', options.storeBytes)}
+  # By default a message is acknowledged up to two minutes before it is on the disk.
+  sync_interval: always
+}
+
+system_account: SYSTEM
+accounts {
+  SYSTEM {}
+  TEMPER {
+    jetstream: enabled
+    users: [
+${options.users.map(userText).join('\n')}
+    ]
+  }
+}
+`;
+}
+
+function userText(user: BusUser): string {
+  const name = checked('the name of a user', user.name, NAME);
+  const fixed = Object.hasOwn(FIXED, name) ? FIXED[name as keyof typeof FIXED] : undefined;
+  if ((fixed === undefined) === (user.permissions === undefined)) {
+    throw new TemperError(
+      'TEMPER_USAGE',
+      fixed === undefined
+        ? `the user "${name}" has no permissions; name the subjects it may publish and subscribe`
+        : `the permissions of "${name}" are fixed; leave them out`,
+    );
+  }
+  const { publish, subscribe } = fixed ?? user.permissions ?? { publish: [], subscribe: [] };
+  return `      # ${name}
+      {
+        nkey: ${quoted(`the key of "${name}"`, user.publicKey, PUBLIC_KEY)}
+        permissions: {
+          publish: { allow: ${list(publish)} }
+          subscribe: { allow: ${list([`_INBOX_${name}.>`, ...subscribe])} }
+        }
+      }`;
+}
+
+function list(subjects: readonly string[]): string {
+  // An empty list would allow everything.
+  if (subjects.length === 0) return '["_NOTHING"]';
+  return `[${subjects.map((subject) => quoted('a subject', subject, SUBJECT)).join(', ')}]`;
+}
+
+/** Only characters that need no escape in the server's format pass. */
+function quoted(what: string, text: string, form: RegExp): string {
+  return `"${checked(what, text, form)}"`;
+}
+
+function checked(what: string, text: string, form: RegExp): string {
+  if (form.test(text)) return text;
+  throw new TemperError(
+    'TEMPER_USAGE',
+    `${what}, "${printable(text, 100)}", cannot stand in the bus's configuration; it must match ${form.source}`,
+  );
+}
+
+function integer(what: string, value: number): string {
+  if (Number.isSafeInteger(value) && value > 0) return String(value);
+  throw new TemperError('TEMPER_USAGE', `${what} must be a positive whole number, not ${value}`);
 }

@@ -1,6 +1,12 @@
-import type { SessionStore } from '../agent/ports.ts';
+import type { AppendMarks, History, SessionStore } from '../agent/ports.ts';
 import { TemperError } from '../lib/errors.ts';
+import type { ModelMessage } from '../models/port.ts';
 import type { BusConnection } from './connection.ts';
+import { BUCKETS, bucketStream, bucketSubject, sessionOf, sessionToken, token } from './names.ts';
+import { publish } from './publish.ts';
+import { headFrom, type SessionHead } from './session-head.ts';
+import { historyFrom, type SessionEntry, sessionEntry, type StoredParts } from './session-history.ts';
+import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
 export interface StoredSession {
   session: string;
@@ -18,7 +24,136 @@ export interface BusSessionStore extends SessionStore {
   idle(milliseconds: number): Promise<string[]>;
 }
 
-/** The sessions of one agent. */
-export function createSessionStore(_connection: BusConnection, _agentUid: string): BusSessionStore {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+const STREAM = bucketStream(BUCKETS.sessions);
+const NO_SESSION: SessionHead = {
+  openedAt: '',
+  usedAt: '',
+  items: 0,
+  before: -1,
+  entry: '',
+  previous: '',
+  tainted: false,
+};
+const MOST_PARTS = 64;
+const READS = 5;
+const REREAD_AFTER = 100;
+
+/**
+ * The sessions of one agent. An append is written under keys of its own first and becomes part of the session when the head,
+ * `<agent>.<session>.head`, is moved to it; the head only moves from the revision it was read at, so of two writers one wins.
+ * Each append names the one before it. What was written and never became part of the session goes when the session is closed.
+ * The same append again, after an answer that was lost, is one. At most 11 MiB at once: TEMPER_BUS_TOO_LARGE.
+ */
+export function createSessionStore(connection: BusConnection, agentUid: string): BusSessionStore {
+  return new BucketSessionStore(connection, token(agentUid));
+}
+
+class BucketSessionStore implements BusSessionStore {
+  readonly #connection: BusConnection;
+  readonly #owner: string;
+
+  constructor(connection: BusConnection, owner: string) {
+    this.#connection = connection;
+    this.#owner = owner;
+  }
+
+  async load(session: string): Promise<History> {
+    for (let read = 1; ; read += 1) {
+      const found = await this.#readHead(session);
+      if (found === undefined) return { seq: 0, items: [], tainted: false };
+      const items = historyFrom(found.head, await this.#readParts(session));
+      if (items !== undefined) return { seq: items.length, items, tainted: found.head.tainted };
+      if (read === READS) throw corrupt(session, 'parts of its history are missing');
+      // It was closed or added to in between, or another replica of the bus answers a moment late.
+      await this.#connection.clock.sleep(REREAD_AFTER, this.#connection.closed);
+    }
+  }
+
+  async append(session: string, afterSeq: number, items: ModelMessage[], marks: AppendMarks = {}): Promise<number> {
+    const { head, revision } = (await this.#readHead(session)) ?? { head: NO_SESSION, revision: 0 };
+    const tainted = marks.tainted === true;
+    const entry = (previous: string): SessionEntry => sessionEntry({ after: afterSeq, items, tainted }, previous);
+    if (head.before === afterSeq && entry(head.previous).name === head.entry) return head.items;
+    if (head.items !== afterSeq) {
+      throw corrupt(session, `it holds ${head.items} items, not ${afterSeq}: a second writer was there`);
+    }
+    const next = entry(head.entry);
+    await this.#write(session, next);
+    const usedAt = this.#connection.clock.now().toISOString();
+    const moved: SessionHead = {
+      openedAt: head.openedAt || usedAt,
+      usedAt,
+      items: afterSeq + items.length,
+      before: afterSeq,
+      entry: next.name,
+      previous: head.entry,
+      tainted: head.tainted || tainted,
+    };
+    const stored = await publish(this.#connection, this.#key(session, 'head'), { ...moved }, { after: revision });
+    if (stored === undefined) throw corrupt(session, 'a second writer was quicker');
+    return moved.items;
+  }
+
+  async close(session: string): Promise<void> {
+    // The head first: a session without one is none, whatever else is left of it.
+    await purge(this.#connection, STREAM, this.#key(session, 'head'));
+    await purge(this.#connection, STREAM, this.#key(session, '>'));
+  }
+
+  async list(): Promise<StoredSession[]> {
+    const found: StoredSession[] = [];
+    const heads = bucketSubject(BUCKETS.sessions, `${this.#owner}.*.head`);
+    for await (const { subject, data } of storedMessages(this.#connection, STREAM, heads)) {
+      const head = headFrom(jsonOf(data));
+      if (head === undefined) continue;
+      const { openedAt, usedAt: lastUsedAt, items, tainted } = head;
+      found.push({ session: sessionOf(subject.split('.').at(-2) ?? ''), openedAt, lastUsedAt, items, tainted });
+    }
+    return found.sort((a, b) => (a.lastUsedAt < b.lastUsedAt ? 1 : -1));
+  }
+
+  async idle(milliseconds: number): Promise<string[]> {
+    const before = this.#connection.clock.now().getTime() - milliseconds;
+    const sessions = await this.list();
+    return sessions.filter(({ lastUsedAt }) => Date.parse(lastUsedAt) < before).map(({ session }) => session);
+  }
+
+  #key(session: string, rest: string): string {
+    return bucketSubject(BUCKETS.sessions, `${this.#owner}.${sessionToken(session)}.${rest}`);
+  }
+
+  async #readHead(session: string): Promise<{ head: SessionHead; revision: number } | undefined> {
+    const found = await lastMessage(this.#connection, STREAM, this.#key(session, 'head'));
+    if (found === undefined) return undefined;
+    const head = headFrom(jsonOf(found.data));
+    if (head === undefined) throw corrupt(session, 'its head cannot be read');
+    return { head, revision: found.seq };
+  }
+
+  async #readParts(session: string): Promise<StoredParts> {
+    const stored: StoredParts = new Map();
+    const all = this.#key(session, 'history.*.*');
+    for await (const { subject, data } of storedMessages(this.#connection, STREAM, all)) {
+      const [name = '', part = ''] = subject.split('.').slice(-2);
+      const parts = stored.get(name) ?? new Map<number, Uint8Array>();
+      stored.set(name, parts.set(Number(part), data));
+    }
+    return stored;
+  }
+
+  async #write(session: string, { name, parts }: SessionEntry): Promise<void> {
+    if (parts.length > MOST_PARTS) {
+      throw new TemperError(
+        'TEMPER_BUS_TOO_LARGE',
+        `session "${session}": the items of one append are ${parts.length} parts, more than ${MOST_PARTS}; append less at once`,
+      );
+    }
+    for (const [part, bytes] of parts.entries()) {
+      await publish(this.#connection, this.#key(session, `history.${name}.${part}`), bytes);
+    }
+  }
+}
+
+function corrupt(session: string, what: string): TemperError {
+  return new TemperError('TEMPER_STATE_CORRUPT', `session "${session}": ${what}; close it and start a new one`);
 }

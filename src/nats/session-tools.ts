@@ -1,11 +1,15 @@
 import type { Digest } from '../lib/canonical.ts';
-import { TemperError } from '../lib/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { artifactDigest } from '../tempering/documents.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { BusConnection } from './connection.ts';
+import { BUCKETS, bucketStream, bucketSubject, sessionToken, token } from './names.ts';
+import { publish } from './publish.ts';
+import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
-/** Tools at tier Session: kept for 7 days after they were put. */
+/** Tools at tier Session: kept for 7 days after they were put, each under the digest of its artifact. */
 export interface SessionTools {
-  /** False when the session holds this digest already; the first stays. */
+  /** False when the session holds this digest already; the first stays. TEMPER_BUS_TOO_LARGE beyond 200 KiB. */
   put(agentUid: string, tool: RegisteredTool): Promise<boolean>;
   get(agentUid: string, session: string, digest: Digest): Promise<RegisteredTool | undefined>;
   /** Of one session, or of all sessions of the agent; oldest first. */
@@ -14,6 +18,47 @@ export interface SessionTools {
   removeSession(agentUid: string, session: string): Promise<void>;
 }
 
-export function createSessionTools(_connection: BusConnection): SessionTools {
-  throw new TemperError('TEMPER_INTERNAL', 'not built yet');
+const STREAM = bucketStream(BUCKETS.sessionTools);
+
+export function createSessionTools(connection: BusConnection): SessionTools {
+  const place = (agentUid: string, session: string, rest: string): string =>
+    bucketSubject(BUCKETS.sessionTools, `${token(agentUid)}.${session}.${rest}`);
+  const keyOf = (agentUid: string, session: string, digest: Digest): string =>
+    place(agentUid, sessionToken(session), token(digest.slice('sha256:'.length)));
+  return {
+    async put(agentUid, tool) {
+      const key = keyOf(agentUid, tool.owner.session, tool.digest);
+      return (await publish(connection, key, tool as unknown as Json, { after: 0 })) !== undefined;
+    },
+    async get(agentUid, session, digest) {
+      const found = await lastMessage(connection, STREAM, keyOf(agentUid, session, digest));
+      return found === undefined ? undefined : toolFrom(jsonOf(found.data), found.subject);
+    },
+    async list(agentUid, session) {
+      const tools: RegisteredTool[] = [];
+      const filter = place(agentUid, session === undefined ? '*' : sessionToken(session), '*');
+      for await (const { data, subject } of storedMessages(connection, STREAM, filter)) {
+        const tool = toolFrom(jsonOf(data), subject);
+        if (tool !== undefined) tools.push(tool);
+      }
+      return tools;
+    },
+    remove: (agentUid, session, digest) => purge(connection, STREAM, keyOf(agentUid, session, digest)),
+    removeSession: (agentUid, session) => purge(connection, STREAM, place(agentUid, sessionToken(session), '*')),
+  };
+}
+
+/** Nothing for what is no tool, or another one than its key says: a tool is its digest, wherever it comes from. */
+function toolFrom(value: Json | undefined, subject: string): RegisteredTool | undefined {
+  if (!isJsonObject(value) || !hasFormOfTool(value)) return undefined;
+  const tool = value as unknown as RegisteredTool;
+  const [session = '', digest = ''] = subject.split('.').slice(-2);
+  if (sessionToken(tool.owner.session) !== session) return undefined;
+  return tool.digest === `sha256:${digest}` && artifactDigest(tool.artifact) === tool.digest ? tool : undefined;
+}
+
+function hasFormOfTool({ artifact, owner, contributors, verdicts, object, acceptedAt, tier }: JsonObject): boolean {
+  if (!isJsonObject(artifact) || !isJsonObject(owner) || tier !== 'Session') return false;
+  const texts = [object, acceptedAt, owner.session, owner.agent, owner.namespace];
+  return texts.every((text) => typeof text === 'string') && [contributors, verdicts].every(Array.isArray);
 }

@@ -1,0 +1,78 @@
+import { AckPolicy, type ConsumerConfig, type ConsumerInfo, DeliverPolicy } from '@nats-io/jetstream';
+import type { BusConnection } from './connection.ts';
+import { busFailure, isConsumerMissing, isStreamMissing } from './failures.ts';
+import { STREAMS, subjects, token } from './names.ts';
+import { countsOf } from './stored.ts';
+
+export interface DeliveryRules {
+  /** How long each delivery may take without a sign, in order; the number of entries is how often a message is delivered. */
+  leasesMilliseconds: readonly number[];
+}
+
+const DEFAULT_LEASES = [60_000, 60_000, 90_000, 120_000, 120_000];
+const NANOS = 1_000_000;
+
+export interface InboxConsumers {
+  /** Makes the consumer of an inbox, or gives it the rules of today. */
+  ensure(agentUid: string): Promise<void>;
+  info(agentUid: string): Promise<ConsumerInfo | undefined>;
+  /** Messages in an inbox that has no consumer yet. */
+  unclaimed(agentUid: string): Promise<number>;
+  remove(agentUid: string): Promise<void>;
+  list(): Promise<string[]>;
+  leaseMilliseconds(deliveries: number): number;
+}
+
+export function createConsumers(
+  connection: BusConnection,
+  { leasesMilliseconds = DEFAULT_LEASES }: Partial<DeliveryRules>,
+): InboxConsumers {
+  const lease = (deliveries: number): number =>
+    leasesMilliseconds[Math.min(deliveries, leasesMilliseconds.length) - 1] ?? DEFAULT_LEASES[0] ?? 0;
+  const config = (agentUid: string): Partial<ConsumerConfig> => ({
+    durable_name: token(agentUid),
+    filter_subject: subjects.inbox(agentUid),
+    deliver_policy: DeliverPolicy.All,
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: lease(1) * NANOS,
+    backoff: leasesMilliseconds.map((milliseconds) => milliseconds * NANOS),
+    max_deliver: leasesMilliseconds.length,
+    max_ack_pending: 1,
+  });
+  const asked = async <T>(doing: string, work: () => Promise<T>): Promise<T | undefined> => {
+    await connection.ready();
+    try {
+      return await work();
+    } catch (error) {
+      if (isConsumerMissing(error) || isStreamMissing(error)) return undefined;
+      throw busFailure(error, doing);
+    }
+  };
+  return {
+    async ensure(agentUid) {
+      await connection.ready();
+      try {
+        await connection.manager.consumers.add(STREAMS.inbox, config(agentUid));
+      } catch (error) {
+        throw busFailure(error, 'opening an inbox');
+      }
+    },
+    info: (agentUid) =>
+      asked('reading the state of an inbox', () => connection.manager.consumers.info(STREAMS.inbox, token(agentUid))),
+    async unclaimed(agentUid) {
+      const subject = subjects.inbox(agentUid);
+      return (await countsOf(connection, STREAMS.inbox, subject))[subject] ?? 0;
+    },
+    async remove(agentUid) {
+      await asked('closing an inbox', () => connection.manager.consumers.delete(STREAMS.inbox, token(agentUid)));
+    },
+    async list() {
+      const names: string[] = [];
+      await asked('listing inboxes', async () => {
+        for await (const { name } of connection.manager.consumers.list(STREAMS.inbox)) names.push(name);
+      });
+      return names;
+    },
+    leaseMilliseconds: lease,
+  };
+}

@@ -1,0 +1,113 @@
+import type { StoredMsg } from '@nats-io/jetstream';
+import { type Json, parseUntrustedJson } from '../lib/json.ts';
+import type { BusConnection } from './connection.ts';
+import { busFailure, isMessageMissing, isStreamMissing } from './failures.ts';
+
+/** One page stays well below what the server lets wait for a slow client. */
+const PAGE = { batch: 256, max_bytes: 512 * 1_024 };
+
+/** Messages of a subject (wildcards allowed) from a sequence on, oldest first, read in pages. */
+export async function* storedMessages(
+  connection: BusConnection,
+  stream: string,
+  subject: string,
+  from = 1,
+): AsyncGenerator<StoredMsg> {
+  let seq = Math.max(1, from);
+  for (;;) {
+    const page = await pageOf(connection, stream, subject, seq);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || last.pending === 0) return;
+    seq = last.seq + 1;
+  }
+}
+
+async function pageOf(connection: BusConnection, stream: string, subject: string, seq: number): Promise<StoredMsg[]> {
+  return connection.bulk(async () => {
+    const page: StoredMsg[] = [];
+    try {
+      const found = await connection.manager.direct.getBatch(stream, { seq, next_by_subj: subject, ...PAGE });
+      for await (const message of found) page.push(message);
+    } catch (error) {
+      if (isMessageMissing(error)) return page;
+      throw busFailure(error, `reading ${stream}`);
+    }
+    return page;
+  });
+}
+
+/** The last message of a subject, from the server that decides about writes; never a stale one. */
+export async function lastMessage(
+  connection: BusConnection,
+  stream: string,
+  subject: string,
+): Promise<StoredMsg | undefined> {
+  return one(connection, stream, { last_by_subj: subject });
+}
+
+export async function messageAt(
+  connection: BusConnection,
+  stream: string,
+  seq: number,
+): Promise<StoredMsg | undefined> {
+  return one(connection, stream, { seq });
+}
+
+/** The first of a subject (wildcards allowed) from a sequence on. */
+export async function firstMessage(
+  connection: BusConnection,
+  stream: string,
+  subject: string,
+  from = 1,
+): Promise<StoredMsg | undefined> {
+  return one(connection, stream, { seq: Math.max(1, from), next_by_subj: subject });
+}
+
+type Query = { seq: number } | { last_by_subj: string } | { seq: number; next_by_subj: string };
+
+async function one(connection: BusConnection, stream: string, query: Query): Promise<StoredMsg | undefined> {
+  await connection.ready();
+  try {
+    return (await connection.manager.streams.getMessage(stream, query)) ?? undefined;
+  } catch (error) {
+    if (isMessageMissing(error)) return undefined;
+    throw busFailure(error, `reading ${stream}`);
+  }
+}
+
+/** Removes every message of a subject, markers and all. */
+export async function purge(connection: BusConnection, stream: string, subject: string): Promise<void> {
+  await connection.ready();
+  try {
+    await connection.manager.streams.purge(stream, { filter: subject });
+  } catch (error) {
+    throw busFailure(error, `clearing ${subject}`);
+  }
+}
+
+/** How many messages each subject that fits holds. */
+export async function countsOf(
+  connection: BusConnection,
+  stream: string,
+  subject: string,
+): Promise<Record<string, number>> {
+  await connection.ready();
+  try {
+    const info = await connection.manager.streams.info(stream, { subjects_filter: subject });
+    return info.state.subjects ?? {};
+  } catch (error) {
+    if (isStreamMissing(error)) return {};
+    throw busFailure(error, `counting ${subject}`);
+  }
+}
+
+/** The JSON of a message; nothing when it is none. */
+export function jsonOf(data: Uint8Array): Json | undefined {
+  try {
+    return parseUntrustedJson(new TextDecoder('utf-8', { fatal: true }).decode(data));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
