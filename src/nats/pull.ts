@@ -44,17 +44,21 @@ export async function pullOne(
   const interrupt = (): void => wait.interrupt();
   const forget = connection.onChange(interrupt);
   ended.addEventListener('abort', interrupt, { once: true });
-  let madeBefore = false;
+  let attempts = 0;
   try {
     for (;;) {
       const left = until - clock.monotonic();
       if (left <= 0 || ended.aborted) return undefined;
-      const answer = connection.state().connected ? await asked(wait, stream, consumer, left) : undefined;
+      const answer = await asked(connection, wait, `${stream}.${consumer}`, left);
       if (answer !== undefined && isDelivery(answer)) return pulledFrom(answer);
-      const isMissing = answer?.headers?.code === NO_RESPONDERS;
-      if (isMissing) await options.ensure();
-      if (answer?.headers?.code === TIMED_OUT || (isMissing && !madeBefore)) madeBefore ||= isMissing;
-      else await clock.sleep(PAUSE, ended).catch(() => undefined);
+      const status = statusOf(answer);
+      if (status === TIMED_OUT) continue;
+      if (status === NO_RESPONDERS) {
+        await options.ensure();
+        attempts += 1;
+        if (attempts === 1) continue;
+      }
+      await clock.sleep(PAUSE, ended).catch(() => undefined);
     }
   } finally {
     forget();
@@ -63,10 +67,16 @@ export async function pullOne(
   }
 }
 
-async function asked(wait: Wait, stream: string, consumer: string, left: number): Promise<Msg | undefined> {
+async function asked(connection: BusConnection, wait: Wait, consumer: string, left: number): Promise<Msg | undefined> {
+  if (!connection.state().connected) return undefined;
   const expires = Math.ceil(Math.min(left, LONGEST_REQUEST));
-  wait.request(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, expires);
+  wait.request(`$JS.API.CONSUMER.MSG.NEXT.${consumer}`, expires);
   return wait.answer(expires + GRACE);
+}
+
+/** 0 for none. */
+function statusOf(message: Msg | undefined): number {
+  return message?.headers?.code ?? 0;
 }
 
 /** A private subject and whoever waits at it. */
