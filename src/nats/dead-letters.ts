@@ -6,7 +6,8 @@ import { isJsonObject, type Json } from '../lib/json.ts';
 import { type BuriedMessage, bury, buryLost, deadLetterSubject, removeFromInbox } from './burial.ts';
 import type { BusConnection } from './connection.ts';
 import { envelopeFrom } from './envelope.ts';
-import { busFailure, isConsumerMissing } from './failures.ts';
+import { busFailure } from './failures.ts';
+import { createConsumers, deliveredAndThere } from './inbox-consumers.ts';
 import { CONSUMERS, STREAMS, subjects, token } from './names.ts';
 import { publish } from './publish.ts';
 import { countsOf, firstMessage, jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
@@ -121,31 +122,19 @@ async function giveUp(
   return true;
 }
 
-/** A message below everything its consumer has ended, and still there, was given up. */
 async function buryForgotten(connection: BusConnection): Promise<number> {
-  let buried = 0;
+  const consumers = createConsumers(connection);
   const counts = await countsOf(connection, STREAMS.inbox, 'temper.inbox.*');
-  for (const subject of Object.keys(counts)) {
-    const agentUid = subject.slice('temper.inbox.'.length);
-    const consumer = await consumerOf(connection, agentUid);
-    if (consumer === undefined) continue;
-    for (;;) {
-      const oldest = await firstMessage(connection, STREAMS.inbox, subject);
-      if (oldest === undefined || oldest.seq > consumer.ack_floor.stream_seq) break;
-      const deliveries = consumer.config.max_deliver ?? 0;
-      if (await giveUp(connection, agentUid, oldest.seq, deliveries)) buried += 1;
+  let buried = 0;
+  for (const agentUid of Object.keys(counts).map((subject) => subject.slice('temper.inbox.'.length))) {
+    const info = await consumers.info(agentUid);
+    if (info === undefined) continue;
+    const { givenUp } = await deliveredAndThere(connection, agentUid, info);
+    for (const place of givenUp) {
+      if (await giveUp(connection, agentUid, place, info.config.max_deliver ?? 0)) buried += 1;
     }
   }
   return buried;
-}
-
-async function consumerOf(connection: BusConnection, agentUid: string) {
-  try {
-    return await connection.manager.consumers.info(STREAMS.inbox, token(agentUid));
-  } catch (error) {
-    if (isConsumerMissing(error)) return undefined;
-    throw busFailure(error, 'reading the state of an inbox');
-  }
 }
 
 function buriedFrom(value: Json | undefined): BuriedMessage | undefined {

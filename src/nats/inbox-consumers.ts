@@ -2,7 +2,7 @@ import { AckPolicy, type ConsumerConfig, type ConsumerInfo, DeliverPolicy } from
 import type { BusConnection } from './connection.ts';
 import { busFailure, isConsumerMissing, isStreamMissing } from './failures.ts';
 import { STREAMS, subjects, token } from './names.ts';
-import { countsOf } from './stored.ts';
+import { countsOf, firstMessage } from './stored.ts';
 
 export interface DeliveryRules {
   /** How long each delivery may take without a sign, in order; the number of entries is how often a message is delivered. */
@@ -25,7 +25,7 @@ export interface InboxConsumers {
 
 export function createConsumers(
   connection: BusConnection,
-  { leasesMilliseconds = DEFAULT_LEASES }: Partial<DeliveryRules>,
+  { leasesMilliseconds = DEFAULT_LEASES }: Partial<DeliveryRules> = {},
 ): InboxConsumers {
   const lease = (deliveries: number): number =>
     leasesMilliseconds[Math.min(deliveries, leasesMilliseconds.length) - 1] ?? DEFAULT_LEASES[0] ?? 0;
@@ -75,4 +75,24 @@ export function createConsumers(
     },
     leaseMilliseconds: lease,
   };
+}
+
+/**
+ * Where the messages lie that were delivered and are still there: the one in flight, which is the last, and before it those the
+ * server gave up.
+ */
+export async function deliveredAndThere(
+  connection: BusConnection,
+  agentUid: string,
+  info: ConsumerInfo,
+): Promise<{ inFlight: number | undefined; givenUp: number[] }> {
+  const places: number[] = [];
+  for (let from = 1; ; ) {
+    const found = await firstMessage(connection, STREAMS.inbox, subjects.inbox(agentUid), from);
+    if (found === undefined || found.seq > info.delivered.stream_seq) break;
+    places.push(found.seq);
+    from = found.seq + 1;
+  }
+  const inFlight = info.num_ack_pending > 0 ? places.pop() : undefined;
+  return { inFlight, givenUp: places };
 }

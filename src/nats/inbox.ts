@@ -6,11 +6,11 @@ import { bury } from './burial.ts';
 import type { BusConnection } from './connection.ts';
 import { type DeliveryCoordinates, settle } from './delivery.ts';
 import { envelopeFrom } from './envelope.ts';
-import { createConsumers, type DeliveryRules, type InboxConsumers } from './inbox-consumers.ts';
+import { createConsumers, deliveredAndThere, type DeliveryRules, type InboxConsumers } from './inbox-consumers.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from './names.ts';
 import { publish } from './publish.ts';
 import { pullOne } from './pull.ts';
-import { firstMessage, jsonOf, lastMessage, purge } from './stored.ts';
+import { jsonOf, lastMessage, purge } from './stored.ts';
 
 const NANOS = 1_000_000;
 
@@ -139,12 +139,10 @@ class StreamInbox implements Inbox {
   async release(agentUid: string): Promise<boolean> {
     const info = await this.#consumers.info(agentUid);
     if (info === undefined || info.num_ack_pending === 0) return false;
-    // The one in flight is the first message above all that was ended.
-    const above = info.ack_floor.stream_seq + 1;
-    const held = await firstMessage(this.#connection, STREAMS.inbox, subjects.inbox(agentUid), above);
-    if (held === undefined) return false;
+    const { inFlight } = await deliveredAndThere(this.#connection, agentUid, info);
+    if (inFlight === undefined) return false;
     const consumerSequence = info.delivered.consumer_seq;
-    await this.#settle({ agentUid, message: '', streamSequence: held.seq, consumerSequence, deliveries: 1 }, '-NAK');
+    await this.#settle({ agentUid, message: '', streamSequence: inFlight, consumerSequence, deliveries: 1 }, '-NAK');
     return true;
   }
 
