@@ -5,7 +5,9 @@ export class HeldClock implements Clock {
   #now = 0;
   readonly #sleepers = new Set<{ at: number; asked: number; wake: () => void }>();
 
-  now = (): Date => new Date(this.#now);
+  #slept = 0;
+
+  now = (): Date => new Date(this.#now + this.#slept);
   monotonic = (): number => this.#now;
 
   sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
@@ -20,6 +22,16 @@ export class HeldClock implements Clock {
         if (this.#sleepers.delete(sleeper)) reject(signal.reason as Error);
       });
     });
+  }
+
+  /** Time goes on and nothing runs meanwhile, as when the event loop stands still. */
+  stall(milliseconds: number): void {
+    this.#now += milliseconds;
+  }
+
+  /** The machine sleeps: the wall clock goes on, the other one does not. */
+  suspend(milliseconds: number): void {
+    this.#slept += milliseconds;
   }
 
   /** The waits asked for and not over, in milliseconds, as they were asked for. */

@@ -34,6 +34,8 @@ export interface ManagerOptions {
 const GRACE = 30_000;
 /** Kept of the grace for what comes after the queues: resources and the lease. */
 const LAST_STEPS = 5_000;
+/** Kept for the lease alone. */
+const LAST_STEP = 2_000;
 
 /** Informers, then the election, then controllers; and all of it down again in an order in which nothing writes after the lease is gone. */
 export class Manager {
@@ -112,7 +114,8 @@ export class Manager {
     const drained = await Promise.all(controllers.map((controller) => controller.stop(left(LAST_STEPS))));
     if (drained.includes(false)) log.warn({}, 'not everything queued was done within the grace');
     await this.#within(left(LAST_STEPS), Promise.all(this.#tasks));
-    for (const resource of [...resources].reverse()) await this.#within(left(0), resource[Symbol.asyncDispose]());
+    for (const resource of [...resources].reverse())
+      await this.#within(left(LAST_STEP), resource[Symbol.asyncDispose]());
     if (election !== undefined) await this.#within(left(0), election[Symbol.asyncDispose]());
   }
 

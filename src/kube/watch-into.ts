@@ -36,7 +36,7 @@ export function ownerKeys({ group, kind }: { group: string; kind: string }): (ob
     const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
     if (owner === undefined || owner.kind !== kind || groupOf(owner.apiVersion) !== group) return [];
     const { namespace } = metadata;
-    return [namespace === undefined ? owner.name : `${namespace}/${owner.name}`];
+    return [namespace === undefined || namespace === '' ? owner.name : `${namespace}/${owner.name}`];
   };
 }
 

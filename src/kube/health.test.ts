@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { describe, it } from 'node:test';
+import { Registry } from 'prom-client';
+import { type HealthOptions, startHealthServer } from './health.ts';
+import { HeldClock } from './held-clock.testing.ts';
+import { prometheusMetrics } from './prometheus.ts';
+
+async function aServer(more: Partial<HealthOptions> = {}) {
+  const clock = new HeldClock();
+  const registry = new Registry();
+  prometheusMetrics(registry).gauge('leader_election_master_status', { name: 'x' }, 1);
+  const server = await startHealthServer({
+    host: '127.0.0.1',
+    port: 0,
+    clock,
+    registry,
+    waitingFor: () => [],
+    ...more,
+  });
+  const ask = async (path: string, method = 'GET'): Promise<[number, string]> => {
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method });
+    return [response.status, await response.text()];
+  };
+  return { clock, ask, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+describe('the health server', () => {
+  it('says whether the event loop runs, and forgets a stall after a while', async () => {
+    await using scene = await aServer();
+    const { clock, ask } = scene;
+    await clock.advance(10_000);
+    assert.deepEqual(await ask('/healthz'), [200, 'ok\n']);
+    clock.stall(6_001);
+    assert.deepEqual(await ask('/healthz'), [500, 'the event loop stood still for 5001 ms\n']);
+    await clock.advance(0);
+    assert.equal((await ask('/healthz'))[0], 500);
+    await clock.advance(16_000);
+    assert.equal((await ask('/healthz'))[0], 200);
+  });
+
+  it('names what it waits for', async () => {
+    let waiting: string[] = ['agents', 'pods'];
+    await using scene = await aServer({ waitingFor: () => waiting });
+    assert.deepEqual(await scene.ask('/readyz'), [503, 'waiting for agents, pods\n']);
+    waiting = [];
+    assert.deepEqual(await scene.ask('/readyz?verbose'), [200, 'ok\n']);
+  });
+
+  it('shows the metrics, and nothing to who asks for something else', async () => {
+    await using scene = await aServer();
+    const [status, text] = await scene.ask('/metrics');
+    assert.equal(status, 200);
+    assert.match(text, /^leader_election_master_status\{name="x"\} 1$/m);
+    assert.equal((await scene.ask('/'))[0], 404);
+    assert.equal((await scene.ask('/metrics', 'POST'))[0], 405);
+  });
+
+  it('says why when it cannot listen', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as { port: number };
+    await assert.rejects(aServer({ port }), { code: 'EADDRINUSE' });
+    await new Promise((resolve) => other.close(resolve));
+  });
+});

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { HeldClock } from './held-clock.testing.ts';
+import { KeptMetrics } from './metrics.testing.ts';
+import { generationChanged } from './predicates.ts';
+import { createRateLimiter } from './rate-limiter.ts';
+import { PRIORITY } from './ready-keys.ts';
+import type { ChangeListener } from './reflector.ts';
+import { type KubeObject, Store } from './store.ts';
+import { ownerKeys, ownerUids, watchInto, type WatchIntoOptions } from './watch-into.ts';
+import { WorkQueue } from './work-queue.ts';
+
+function aWatch(options?: WatchIntoOptions<KubeObject>) {
+  const clock = new HeldClock();
+  const queue = new WorkQueue({ name: 'q', clock, limiter: createRateLimiter(clock), metrics: new KeptMetrics() });
+  let tell: ChangeListener<KubeObject> = () => assert.fail('nobody listens');
+  watchInto({ subscribe: (listener) => (tell = listener) }, queue, options);
+  const store = new Store<KubeObject>();
+  return {
+    set: (object: KubeObject, origin: Parameters<typeof tell>[1] = 'change') => {
+      for (const change of store.set(object)) tell(change, origin);
+    },
+    taken: async (): Promise<unknown[]> => {
+      const all: unknown[] = [];
+      while (queue.length > 0) {
+        const work = await queue.get();
+        all.push([work?.key, work?.priority]);
+        queue.done(work?.key ?? '');
+      }
+      return all;
+    },
+  };
+}
+
+function aChild(version: string, owner?: string, more: object = {}): KubeObject {
+  const reference = {
+    apiVersion: 'example.dev/v1',
+    kind: 'Owner',
+    name: owner ?? '',
+    uid: `uid-${owner}`,
+    controller: true,
+  };
+  const ownerReferences = owner === undefined ? [] : [{ ...reference, ...more }];
+  return {
+    metadata: { name: 'pod', namespace: 'team', uid: 'u', resourceVersion: version, generation: 1, ownerReferences },
+  };
+}
+
+describe('what watches put into a queue', () => {
+  it('is the key of what changed, before all that was only listed or looked at', async () => {
+    const { set, taken } = aWatch();
+    set({ metadata: { name: 'listed', resourceVersion: '1' } }, 'initial');
+    set({ metadata: { name: 'seen', resourceVersion: '1' } }, 'resync');
+    set({ metadata: { name: 'changed', namespace: 'team', resourceVersion: '1' } });
+    assert.deepEqual(await taken(), [
+      ['team/changed', PRIORITY.change],
+      ['listed', PRIORITY.resync],
+      ['seen', PRIORITY.resync],
+    ]);
+  });
+
+  it('is what the predicate lets pass, and every resync', async () => {
+    const { set, taken } = aWatch({ predicate: generationChanged });
+    set(aChild('1'));
+    await taken();
+    set(aChild('2'));
+    assert.deepEqual(await taken(), []);
+    set(aChild('3'), 'resync');
+    assert.equal((await taken()).length, 1);
+  });
+
+  it('is the controlling owner of a child, the old one too when it changed hands', async () => {
+    const { set, taken } = aWatch({ keys: ownerKeys({ group: 'example.dev', kind: 'Owner' }) });
+    set(aChild('1', 'a'));
+    assert.deepEqual(await taken(), [['team/a', PRIORITY.change]]);
+    set(aChild('2', 'b'));
+    assert.deepEqual(await taken(), [
+      ['team/a', PRIORITY.change],
+      ['team/b', PRIORITY.change],
+    ]);
+  });
+
+  it('is nothing for a child of nobody, of another kind, of another group or of one that does not control it', () => {
+    const keys = ownerKeys({ group: 'example.dev', kind: 'Owner' });
+    assert.deepEqual(keys(aChild('1')), []);
+    assert.deepEqual(keys(aChild('1', 'a', { kind: 'Other' })), []);
+    assert.deepEqual(keys(aChild('1', 'a', { apiVersion: 'v1' })), []);
+    assert.deepEqual(keys(aChild('1', 'a', { apiVersion: 'example.dev.evil/v1' })), []);
+    assert.deepEqual(keys(aChild('1', 'a', { controller: false })), []);
+    assert.deepEqual(ownerUids(aChild('1', 'a')), ['uid-a']);
+    assert.deepEqual(ownerUids(aChild('1')), []);
+    assert.deepEqual(keys({ metadata: { ...aChild('1', 'a').metadata, namespace: '' } }), ['a']);
+  });
+});
