@@ -22,6 +22,10 @@ export interface ControlPlane extends AsyncDisposable {
   readonly admin: ApiClient;
   /** The calls so far that named a resource, this client's own too. Only with `audit`. */
   audit(): Promise<AuditEntry[]>;
+  /** `http://127.0.0.1:<port>` of etcd, for what only etcd can be told, e.g. to forget its history. */
+  readonly etcd: string;
+  /** Kills the API server and starts it again over the same data; resolves when it is ready. */
+  restartApiServer(): Promise<void>;
 }
 
 export interface ControlPlaneOptions {
@@ -101,12 +105,13 @@ async function startIn(
   };
   const gates = featureGateFlags(featureGates);
   await start('etcd', etcdFlags(join(folder, 'etcd'), { client: ports.etcd, peer: ports.peer }));
-  await start('kube-apiserver', [
+  const flags = [
     ...apiServerFlags(pki, { etcd: ports.etcd, address: '127.0.0.1', port: ports.secure }),
     '--endpoint-reconciler-type=none',
     ...gates,
     ...(audit ? await auditFlags(folder) : []),
-  ]);
+  ];
+  await start('kube-apiserver', flags);
   const kubeconfig = await writeKubeconfig(folder, url, 'admin');
   const admin = await clientAs(folder, url, 'admin');
   try {
@@ -119,12 +124,20 @@ async function startIn(
     const own = await writeKubeconfig(folder, url, 'controller-manager');
     await start('kube-controller-manager', [...controllerManagerFlags(pki, own), ...gates]);
   }
+  const restartApiServer = async () => {
+    const at = servers.findIndex(({ name }) => name === 'kube-apiserver');
+    await Promise.all(servers.splice(at, 1).map(endServer));
+    await start('kube-apiserver', flags);
+    await ready(admin, servers);
+  };
   return {
     url,
     ca: await readFile(join(pki, 'ca.crt'), 'utf8'),
     kubeconfig,
     admin,
     audit: () => readAudit(folder),
+    etcd: `http://127.0.0.1:${ports.etcd}`,
+    restartApiServer,
     [Symbol.asyncDispose]: async () => {
       admin[Symbol.dispose]();
       await stop();
