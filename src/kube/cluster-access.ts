@@ -36,6 +36,8 @@ export interface ClusterAccess {
 
 /** How long what was read of files is taken for true, in milliseconds. */
 const FRESH = 10_000;
+/** What the package makes up when it finds nothing. */
+const NOWHERE = 'http://localhost:8080';
 
 /** Throws `TEMPER_KUBE_CONFIG` when no cluster can be read from the source. */
 export async function loadClusterAccess(source: ClusterSource, clock: Clock): Promise<ClusterAccess> {
@@ -89,6 +91,9 @@ function setContext(config: KubeConfig, context: string): void {
 
 function serverOf(config: KubeConfig): URL {
   const cluster = config.getCurrentCluster();
+  if (cluster?.server === NOWHERE) {
+    throw new TemperError('TEMPER_KUBE_CONFIG', 'no kubeconfig was found and this is no pod; set KUBECONFIG');
+  }
   if (cluster === null) throw new TemperError('TEMPER_KUBE_CONFIG', 'the current context names no cluster');
   if (cluster.proxyUrl !== undefined && cluster.proxyUrl !== '') {
     throw new TemperError('TEMPER_KUBE_CONFIG', `cluster ${cluster.name}: proxy-url is not supported; remove it`);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Agent } from 'undici';
+import { TemperError } from '../lib/errors.ts';
 import type { TlsFacts } from './cluster-access.ts';
 
 /** Calls share few connections; streams that stay open for minutes have their own, so that no call waits behind one. */
@@ -7,6 +8,8 @@ export type Purpose = 'calls' | 'watches';
 
 const PING_INTERVAL = 15_000;
 const CONNECT_TIMEOUT = 10_000;
+/** How long a connection nobody uses is kept: shorter than the server keeps it, longer than a role is quiet. */
+const KEEP_ALIVE = 60_000;
 
 /**
  * Over HTTP/2 a hundred calls share a connection. Watches get as many connections as they need: a server without HTTP/2 needs one for
@@ -26,8 +29,11 @@ interface Pool {
 export class Connections implements AsyncDisposable {
   readonly #pools = new Map<Purpose, Pool>();
   readonly #retired = new Set<Agent>();
+  #ended = false;
 
+  /** Throws `TEMPER_KUBE_UNREACHABLE` after the end: whoever calls then must not open anything any more. */
   agent(purpose: Purpose, tls: TlsFacts): Agent {
+    if (this.#ended) throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'the connections to the API server were closed');
     const key = digestOf(tls);
     const pool = this.#pools.get(purpose);
     if (pool?.key === key) return pool.agent;
@@ -35,6 +41,7 @@ export class Connections implements AsyncDisposable {
     const connect = { ...tls, timeout: CONNECT_TIMEOUT, keepAlive: true, keepAliveInitialDelay: 30_000 };
     const agent = new Agent({
       ...SETTINGS[purpose],
+      keepAliveTimeout: KEEP_ALIVE,
       connect,
       allowH2: true,
       h2Options: { pingInterval: PING_INTERVAL },
@@ -54,6 +61,7 @@ export class Connections implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true;
     const all = [...this.#retired, ...[...this.#pools.values()].map(({ agent }) => agent)];
     this.#pools.clear();
     await Promise.all(all.map((agent) => agent.destroy()));

@@ -70,6 +70,17 @@ describe('the client of the API', () => {
     assert.equal(sent.length, 2 + Object.keys(MUTATIONS).length);
   });
 
+  it('asks again before a write is sent again', async () => {
+    let leads = true;
+    const { client, sent } = aClient(undefined, () => leads);
+    await client.create(PODS, POD, SIGNAL);
+    leads = false;
+    assert.throws(
+      () => sent[0]?.before?.(),
+      (error) => isTemperError(error, 'TEMPER_NOT_LEADER'),
+    );
+  });
+
   it('applies what one owns under the name of its manager', async () => {
     const { client, sent } = aClient();
     await client.apply(APPS, { ...POD, spec: {} }, { manager: 'op', force: true, dryRun: true }, SIGNAL);

@@ -20,18 +20,9 @@ const SERVICE_ACCOUNTS: ResourceType = {
 };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
-interface Guard {
-  /** Throws `TEMPER_NOT_LEADER` when the process may not write at this moment. */
-  (what: string): void;
-}
-
-/** `isLeader` is asked at every mutation; without it every process may write. */
+/** `isLeader` is asked right before every mutation is sent, again each time it is; without it every process may write. */
 export function createKubeClient(transport: Transport, options: { isLeader?: () => boolean } = {}): KubeClient {
-  const mayWrite = guardBy(options.isLeader);
-  const write = (request: KubeRequest, signal: AbortSignal): Promise<Json> => {
-    mayWrite(`${request.method} ${request.path}`);
-    return transport.send(request, signal);
-  };
+  const write = writerOf(transport, options.isLeader);
   return {
     ...readers(transport),
     async create(type, object, signal, { dryRun, manager } = {}) {
@@ -111,11 +102,18 @@ function readers(transport: Transport): Pick<KubeClient, 'get' | 'list' | 'mayI'
   };
 }
 
-function guardBy(isLeader: (() => boolean) | undefined): Guard {
-  return (what) => {
-    if (isLeader !== undefined && !isLeader()) {
+type Send = Transport['send'];
+
+function writerOf(transport: Transport, isLeader: (() => boolean) | undefined): Send {
+  if (isLeader === undefined) return (request, signal) => transport.send(request, signal);
+  return async (request, signal) => {
+    const before = (): void => {
+      if (isLeader()) return;
+      const what = `${request.method} ${request.path}`;
       throw new TemperError('TEMPER_NOT_LEADER', `${what}: this process does not lead; nothing was sent`);
-    }
+    };
+    before();
+    return transport.send({ ...request, before }, signal);
   };
 }
 

@@ -4,7 +4,7 @@ import type { Controller } from './controller.ts';
 import type { LeaderElection } from './leader-election.ts';
 
 /** What of a reflector the manager needs; so reflectors of many kinds stand in one list. */
-export interface Informer extends AsyncDisposable {
+interface Informer extends AsyncDisposable {
   readonly hasSynced: boolean;
   start(): void;
   synced(signal: AbortSignal): Promise<void>;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Registry } from 'prom-client';
 import { HeldClock } from './held-clock.testing.ts';
 import { METRICS } from './metrics.ts';
-import { prometheusMetrics } from './prometheus.ts';
+import { createRegistry, prometheusMetrics, registerMetrics } from './prometheus.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 import { WorkQueue } from './work-queue.ts';
 
@@ -47,6 +47,21 @@ describe('the metrics for Prometheus', () => {
     assert.ok(text.includes(`workqueue_unfinished_work_seconds${labels} 4\n`));
     assert.ok(text.includes(`workqueue_longest_running_processor_seconds${labels} 3\n`));
     assert.ok(text.includes(`workqueue_adds_total${labels} 2\n`));
+  });
+
+  it('take what a role counts besides, and show the process', async () => {
+    const registry = createRegistry();
+    const table = {
+      example_turns_total: { type: 'counter', labels: ['result'], help: 'Turns.' },
+      example_turn_seconds: { type: 'histogram', labels: [], help: 'Time of a turn.', buckets: [1, 10] },
+    } as const;
+    const metrics = registerMetrics(registry, table);
+    metrics.count('example_turns_total', { result: 'ok' }, 2);
+    metrics.observe('example_turn_seconds', {}, 5);
+    const text = await registry.metrics();
+    assert.match(text, /^example_turns_total\{result="ok"\} 2$/m);
+    assert.match(text, /^example_turn_seconds_bucket\{le="10"\} 1$/m);
+    assert.match(text, /^process_resident_memory_bytes \d+$/m);
   });
 
   it('refuse labels the table does not name, and a registry that has them', () => {

@@ -1,24 +1,37 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { type CounterName, type GaugeName, type HistogramName, type Labels, METRICS, type Metrics } from './metrics.ts';
-
-type Entry = (typeof METRICS)[keyof typeof METRICS];
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { type Labels, METRICS, type MetricEntry, type Metrics, type MetricsOf, type MetricTable } from './metrics.ts';
 
 interface Watched {
   readonly labels: Labels;
   readonly read: () => number;
 }
 
-/** The metrics of the runtime, in a registry that takes metrics of a role too. Throws when the registry has them already. */
+/** A registry with the metrics of the process: CPU, memory, event loop, garbage collection. */
+export function createRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** The metrics of the runtime. Throws when the registry has them already. */
 export function prometheusMetrics(registry: Registry): Metrics {
-  const counters = new Map<string, Counter>();
-  const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
-  const watched = new Map<string, Watched[]>();
-  for (const [name, entry] of Object.entries(METRICS) as [string, Entry][]) {
+  return registerMetrics(registry, METRICS);
+}
+
+/** The metrics of a table, for what a role counts besides. Throws when the registry has one of the names already. */
+export function registerMetrics<const Table extends MetricTable>(registry: Registry, table: Table): MetricsOf<Table> {
+  const counters = new Map<PropertyKey, Counter>();
+  const gauges = new Map<PropertyKey, Gauge>();
+  const histograms = new Map<PropertyKey, Histogram>();
+  const watched = new Map<PropertyKey, Watched[]>();
+  for (const [name, entry] of Object.entries<MetricEntry>(table)) {
     const options = { name, help: entry.help, labelNames: [...entry.labels], registers: [registry] };
     if (entry.type === 'counter') counters.set(name, new Counter(options));
     else if (entry.type === 'histogram') {
-      histograms.set(name, new Histogram({ ...options, buckets: [...entry.buckets] }));
+      histograms.set(
+        name,
+        new Histogram(entry.buckets === undefined ? options : { ...options, buckets: [...entry.buckets] }),
+      );
     } else {
       const collect = function (this: Gauge): void {
         for (const { labels, read } of watched.get(name) ?? []) this.set(labels, read());
@@ -27,10 +40,10 @@ export function prometheusMetrics(registry: Registry): Metrics {
     }
   }
   return {
-    count: (name: CounterName, labels: Labels, by = 1) => counters.get(name)?.inc(labels, by),
-    gauge: (name: GaugeName, labels: Labels, value: number) => gauges.get(name)?.set(labels, value),
-    observe: (name: HistogramName, labels: Labels, seconds: number) => histograms.get(name)?.observe(labels, seconds),
-    watch(name: GaugeName, labels: Labels, read: () => number) {
+    count: (name, labels, by = 1) => counters.get(name)?.inc(labels, by),
+    gauge: (name, labels, value) => gauges.get(name)?.set(labels, value),
+    observe: (name, labels, seconds) => histograms.get(name)?.observe(labels, seconds),
+    watch(name, labels, read) {
       const all = watched.get(name) ?? [];
       all.push({ labels, read });
       watched.set(name, all);

@@ -9,7 +9,7 @@ import { Reflector, type ReflectorOptions } from './reflector.ts';
 import { Store } from './store.ts';
 import { createTransport } from './transport.ts';
 
-export const THINGS: ResourceType = {
+const THINGS: ResourceType = {
   group: 'example.dev',
   version: 'v1',
   plural: 'things',

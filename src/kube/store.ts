@@ -15,7 +15,7 @@ export interface KubeObject {
   };
 }
 
-export interface OwnerReference {
+interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;

@@ -6,7 +6,7 @@ import type { AddressInfo, Server as NetServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
-import { hasErrno, isTemperError } from '../lib/errors.ts';
+import { hasErrno, isTemperError, TemperError } from '../lib/errors.ts';
 import { ApiError } from './client.ts';
 import type { ClusterAccess, Credentials } from './cluster-access.ts';
 import { HeldClock } from './held-clock.testing.ts';
@@ -194,6 +194,19 @@ describe('the transport', () => {
     assert.equal(asked(), 4);
   });
 
+  it('asks whether it still may before each attempt', async () => {
+    const { listener, asked } = inTurn({ status: 429, retryAfter: '0' });
+    await using scene = await anHttpScene(listener, { clock: systemClock });
+    let left = 2;
+    const before = (): void => {
+      left -= 1;
+      if (left < 0) throw new TemperError('TEMPER_NOT_LEADER', 'no longer');
+    };
+    const call = scene.transport.send({ ...POST, before }, signal());
+    await assert.rejects(call, (error) => isTemperError(error, 'TEMPER_NOT_LEADER'));
+    assert.equal(asked(), 2);
+  });
+
   it('sends a reading again when the server failed at it, and a writing never', async () => {
     const reading = inTurn({ status: 503, retryAfter: '0' }, { status: 200 });
     const writing = inTurn({ status: 503, retryAfter: '0' });
@@ -275,5 +288,16 @@ describe('the transport', () => {
     await new Promise((resolve) => server.close(resolve));
     await assert.rejects(scene.transport.send(GET, signal()), unreadable);
     await scene.transport[Symbol.asyncDispose]();
+  });
+
+  it('opens nothing any more after its end', async () => {
+    const { listener, asked } = inTurn({ status: 200 });
+    await using scene = await anHttpScene(listener);
+    await scene.transport.send(GET, signal());
+    await scene.transport[Symbol.asyncDispose]();
+    await assert.rejects(scene.transport.send(GET, signal()), (error) =>
+      isTemperError(error, 'TEMPER_KUBE_UNREACHABLE'),
+    );
+    assert.equal(asked(), 1);
   });
 });

@@ -16,6 +16,8 @@ export interface KubeRequest {
   /** Of the body; `application/json` when not given. */
   contentType?: string;
   accept?: string;
+  /** Asked right before each attempt, since a busy server may make the call wait long; what it throws ends the call unsent. */
+  before?: () => void;
 }
 
 /** HTTP to one API server over one pool of connections. */
@@ -129,6 +131,7 @@ class Caller {
     const { headers, tls } = await access.credentials();
     const { method, path, body, contentType = 'application/json', accept = 'application/json' } = request;
     const host = access.server.host;
+    request.before?.();
     const started = clock.monotonic();
     let code = '<error>';
     try {

@@ -31,7 +31,7 @@ const LONGEST_LINE = 8 * 1024 * 1024;
 const LONGEST_SILENCE = 90_000;
 
 /** The server has not said anything for longer than it ever is silent. */
-export class StalledWatch extends Error {
+class StalledWatch extends Error {
   override readonly name = 'StalledWatch';
 }
 
