@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeClient, ResourceType } from '../../src/kube/client.ts';
+import { loadClusterAccess } from '../../src/kube/cluster-access.ts';
+import { createEventRecorder } from '../../src/kube/event-recorder.ts';
+import { createKubeClient } from '../../src/kube/kube-client.ts';
+import { LeaderElection, type LeaderElectionOptions } from '../../src/kube/leader-election.ts';
+import { LEASES } from '../../src/kube/lease.ts';
+import type { KubeObject } from '../../src/kube/store.ts';
+import { createTransport } from '../../src/kube/transport.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { isTemperError } from '../../src/lib/errors.ts';
+import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { aKubeScene, CONFIG_MAPS, type KubeScene, until } from './kube-scene.ts';
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Record<string, string>;
+}
+
+interface Event extends KubeObject {
+  readonly count: number;
+  readonly message: string;
+  readonly reason: string;
+}
+
+interface Lease extends KubeObject {
+  readonly spec: { readonly holderIdentity: string; readonly leaseTransitions: number };
+}
+
+const kind = (group: string, plural: string, kind: string, namespaced = true): ResourceType => {
+  return { group, version: 'v1', plural, kind, namespaced };
+};
+const DEPLOYMENTS = kind('apps', 'deployments', 'Deployment');
+const EVENTS = kind('', 'events', 'Event');
+const NAMESPACES = kind('', 'namespaces', 'Namespace', false);
+const SERVICE_ACCOUNTS = kind('', 'serviceaccounts', 'ServiceAccount');
+const TEAM = 'team-a';
+const { signal } = new AbortController();
+
+const named = (name: string): { metadata: { namespace: string; name: string } } => {
+  return { metadata: { namespace: TEAM, name } };
+};
+const ref = (name: string): { namespace: string; name: string } => ({ namespace: TEAM, name });
+
+describe('the client on a real API server', () => {
+  let plane: ControlPlane;
+  let scene: KubeScene;
+  let client: KubeClient;
+
+  before(async () => {
+    plane = await startControlPlane();
+    scene = await aKubeScene(plane.kubeconfig);
+    client = createKubeClient(scene.transport);
+    await client.create(NAMESPACES, { metadata: { name: TEAM } }, signal);
+  });
+
+  after(async () => {
+    await scene?.[Symbol.asyncDispose]();
+    await plane?.[Symbol.asyncDispose]();
+  });
+
+  it('creates, reads, lists, patches and deletes', async () => {
+    const created = await client.create<ConfigMap>(CONFIG_MAPS, { ...named('one'), data: { a: '1' } }, signal);
+    assert.ok(created.metadata.uid);
+    const dry = await client.create(CONFIG_MAPS, named('dry'), signal, { dryRun: true });
+    assert.ok(dry.metadata.uid);
+    assert.equal(await client.get(CONFIG_MAPS, ref('dry'), signal), undefined);
+    const patched = await client.patch<ConfigMap>(CONFIG_MAPS, ref('one'), { data: { a: null, b: '2' } }, signal);
+    assert.deepEqual(patched.data, { b: '2' });
+    const listed = await client.list<ConfigMap>(
+      CONFIG_MAPS,
+      { namespace: TEAM, fieldSelector: 'metadata.name=one' },
+      signal,
+    );
+    assert.deepEqual(
+      listed.map(({ metadata, data, ...says }) => [metadata.name, data, says]),
+      [['one', { b: '2' }, { apiVersion: 'v1', kind: 'ConfigMap' }]],
+    );
+    assert.equal(await client.delete(CONFIG_MAPS, ref('one'), { uid: 'another' }, signal), false);
+    assert.equal(await client.delete(CONFIG_MAPS, ref('one'), { uid: created.metadata.uid }, signal), true);
+    assert.equal(await client.delete(CONFIG_MAPS, ref('one'), {}, signal), true);
+    assert.equal(await client.get(CONFIG_MAPS, ref('one'), signal), undefined);
+  });
+
+  it('tells a name that is taken, a conflict and an object that is wrong apart by status and reason', async () => {
+    const { metadata } = await client.create(CONFIG_MAPS, named('taken'), signal);
+    await assert.rejects(client.create(CONFIG_MAPS, named('taken'), signal), { status: 409, reason: 'AlreadyExists' });
+    const { resourceVersion } = metadata;
+    await client.patch(CONFIG_MAPS, ref('taken'), { metadata: { resourceVersion }, data: { a: '1' } }, signal);
+    const late = client.patch(CONFIG_MAPS, ref('taken'), { metadata: { resourceVersion }, data: { a: '2' } }, signal);
+    await assert.rejects(late, { status: 409, reason: 'Conflict' });
+    await assert.rejects(client.create(CONFIG_MAPS, named('Not A Name'), signal), { status: 422, reason: 'Invalid' });
+    const nowhere = { metadata: { namespace: 'nowhere', name: 'x' } };
+    await assert.rejects(client.create(CONFIG_MAPS, nowhere, signal), { status: 404, reason: 'NotFound' });
+  });
+
+  it('applies what each manager owns, writes nothing when nothing changes, and minds who owns what', async () => {
+    const apply = (manager: string, data: object, force = false): Promise<ConfigMap> =>
+      client.apply<ConfigMap>(CONFIG_MAPS, { ...named('shared'), data }, { manager, force }, signal);
+    const first = await apply('one', { a: '1' });
+    assert.equal((await apply('one', { a: '1' })).metadata.resourceVersion, first.metadata.resourceVersion);
+    assert.deepEqual((await apply('two', { b: '2' })).data, { a: '1', b: '2' });
+    await assert.rejects(apply('two', { a: '9' }), { status: 409, reason: 'Conflict' });
+    assert.deepEqual((await apply('two', { a: '9' }, true)).data, { a: '9' });
+    assert.deepEqual((await apply('one', {})).data, { a: '9' });
+  });
+
+  it('applies a status apart from the rest', async () => {
+    const selector = { matchLabels: { app: 'x' } };
+    const template = { metadata: { labels: { app: 'x' } }, spec: { containers: [{ name: 'x', image: 'x' }] } };
+    await client.apply(DEPLOYMENTS, { ...named('d'), spec: { selector, template } }, { manager: 'op' }, signal);
+    const status = { ...named('d'), spec: { replicas: 7 }, status: { observedGeneration: 1 } };
+    const applied = await client.applyStatus<KubeObject & { spec: { replicas: number }; status: object }>(
+      DEPLOYMENTS,
+      status,
+      { manager: 'op-status' },
+      signal,
+    );
+    assert.deepEqual(applied.status, { observedGeneration: 1 });
+    assert.equal(applied.spec.replicas, 1);
+  });
+
+  it('makes tokens, and says what the caller may do', async () => {
+    await client.create(SERVICE_ACCOUNTS, named('robot'), signal);
+    const request = { audiences: ['gate'], expirationSeconds: 600 };
+    const { token, expirationTimestamp } = await client.createToken(ref('robot'), request, signal);
+    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as {
+      aud: string[];
+      sub: string;
+    };
+    assert.deepEqual([claims.aud, claims.sub], [['gate'], `system:serviceaccount:${TEAM}:robot`]);
+    assert.ok(Date.parse(expirationTimestamp) > Date.now());
+    assert.equal(await client.mayI({ verb: 'delete', group: '', resource: 'pods', namespace: TEAM }, signal), true);
+  });
+
+  it('reads its credentials again when the server refuses them', async () => {
+    await client.create(SERVICE_ACCOUNTS, named('visitor'), signal);
+    const { token } = await client.createToken(ref('visitor'), { audiences: [], expirationSeconds: 600 }, signal);
+    const folder = await mkdtemp(join(tmpdir(), 'temper-kubeconfig-'));
+    const path = join(folder, 'config');
+    const write = async (bearer: string): Promise<void> => {
+      const config = JSON.parse(await readFile(plane.kubeconfig, 'utf8')) as {
+        users: object[];
+        contexts: { name: string }[];
+      };
+      config.users = [{ name: 'admin', user: { token: bearer } }];
+      await writeFile(path, JSON.stringify(config));
+    };
+    await write('not.a.token');
+    const access = await loadClusterAccess({ kind: 'file', path, context: 'test' }, systemClock);
+    await using transport = createTransport({ access, clock: systemClock, metrics: scene.metrics });
+    const visitor = createKubeClient(transport);
+    const ask = { verb: 'get', group: '', resource: 'secrets', namespace: TEAM };
+    await assert.rejects(visitor.mayI(ask, signal), { status: 401 });
+    await write(token);
+    assert.equal(await visitor.mayI(ask, signal), false);
+    const unknown = loadClusterAccess({ kind: 'file', path, context: 'nowhere' }, systemClock);
+    await assert.rejects(
+      unknown,
+      (error) => isTemperError(error, 'TEMPER_KUBE_CONFIG') && error.message.includes('test'),
+    );
+    await rm(folder, { recursive: true });
+    const missing = loadClusterAccess({ kind: 'file', path }, systemClock);
+    await assert.rejects(missing, (error) => isTemperError(error, 'TEMPER_KUBE_CONFIG'));
+  });
+
+  it('records events that anybody can read, the same one as a count', async () => {
+    const { metrics, log } = scene;
+    const about = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...ref('about'), uid: 'u-about' } };
+    const names = { component: 'tester', instance: 'tester-1' };
+    {
+      await using recorder = createEventRecorder({ client, clock: systemClock, log, metrics, ...names });
+      for (let index = 0; index < 3; index += 1)
+        recorder.record(about, { type: 'Warning', reason: 'Tried', message: 'no' });
+      for (let index = 0; index < 12; index += 1) {
+        recorder.record(about, { type: 'Normal', reason: 'Seen', message: `number ${index}` });
+      }
+    }
+    const options = { namespace: TEAM, fieldSelector: 'involvedObject.uid=u-about,reason=Tried' };
+    const tried = await client.list<Event>(EVENTS, options, signal);
+    assert.deepEqual(
+      tried.map(({ message, count }) => [message, count]),
+      [['no', 3]],
+    );
+    const seen = await client.list<Event>(EVENTS, { ...options, fieldSelector: 'reason=Seen' }, signal);
+    const combined = seen.filter(({ message }) => message.startsWith('(combined from similar events): '));
+    assert.deepEqual([seen.length, combined.map(({ count }) => count)], [11, [2]]);
+    assert.equal(metrics.counts['events_dropped_total{failed}'], 0);
+  });
+
+  const anElection = (identity: string, more: Partial<LeaderElectionOptions> = {}): LeaderElection => {
+    const { metrics, log } = scene;
+    const where = { namespace: TEAM, name: 'leader' };
+    const clock = systemClock;
+    return new LeaderElection({ client, clock, log, metrics, random: Math.random, ...where, identity, ...more });
+  };
+
+  it('lets one process lead, and the next one at once when that one goes', async (context) => {
+    await using one = anElection('one');
+    await using two = anElection('two');
+    one.start();
+    await one.elected(signal);
+    two.start();
+    const guarded = createKubeClient(scene.transport, { isLeader: () => two.isLeader() });
+    await assert.rejects(guarded.create(CONFIG_MAPS, named('early'), signal), (error) =>
+      isTemperError(error, 'TEMPER_NOT_LEADER'),
+    );
+    // It looked, and waits.
+    await sleep(200);
+    const gone = performance.now();
+    await one[Symbol.asyncDispose]();
+    await two.elected(AbortSignal.timeout(12_000));
+    context.diagnostic(`clean handover in ${Math.round(performance.now() - gone)} ms`);
+    await guarded.create(CONFIG_MAPS, named('leading'), signal);
+    const lease = await client.get<Lease>(LEASES, { namespace: TEAM, name: 'leader' }, signal);
+    assert.deepEqual([lease?.spec.holderIdentity, lease?.spec.leaseTransitions], ['two', 1]);
+  });
+
+  it('lets another process lead when the leader died, not before its lease is over', async (context) => {
+    const times = { leaseDuration: 4_000, renewDeadline: 3_000, retryPeriod: 1_000 };
+    const mortal = await aKubeScene(plane.kubeconfig);
+    await using one = anElection('mortal', { ...times, client: createKubeClient(mortal.transport) });
+    await using two = anElection('heir', times);
+    one.start();
+    await one.elected(signal);
+    two.start();
+    await mortal.transport[Symbol.asyncDispose]();
+    const died = performance.now();
+    await two.elected(AbortSignal.timeout(60_000));
+    const took = performance.now() - died;
+    assert.equal(one.isLeader(), false);
+    assert.ok(isTemperError(one.lost.reason, 'TEMPER_LEASE_LOST'));
+    assert.ok(took > times.leaseDuration - times.retryPeriod * 2, `taken over after ${took} ms`);
+    context.diagnostic(`handover of a dead leader's lease of ${times.leaseDuration} ms in ${Math.round(took)} ms`);
+    await two[Symbol.asyncDispose]();
+    await until(
+      async () => (await client.get<Lease>(LEASES, ref('leader'), signal))?.spec.holderIdentity === '',
+      'the release',
+    );
+  });
+});

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { KubeClient, ResourceType } from '../../src/kube/client.ts';
+import { Controller } from '../../src/kube/controller.ts';
+import { createKubeClient } from '../../src/kube/kube-client.ts';
+import { LeaderElection } from '../../src/kube/leader-election.ts';
+import { Manager } from '../../src/kube/manager.ts';
+import { createRateLimiter } from '../../src/kube/rate-limiter.ts';
+import { Reflector, type ReflectorOptions } from '../../src/kube/reflector.ts';
+import { type KubeObject, Store } from '../../src/kube/store.ts';
+import { ownerKeys, watchInto } from '../../src/kube/watch-into.ts';
+import { WorkQueue } from '../../src/kube/work-queue.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { TemperError } from '../../src/lib/errors.ts';
+import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { aKubeScene, CONFIG_MAPS, type KubeScene, until } from './kube-scene.ts';
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Record<string, string>;
+}
+
+const SECRETS: ResourceType = { ...CONFIG_MAPS, plural: 'secrets', kind: 'Secret' };
+const NAMESPACES: ResourceType = { ...CONFIG_MAPS, plural: 'namespaces', kind: 'Namespace', namespaced: false };
+const TEAM = 'team-a';
+const { signal } = new AbortController();
+
+describe('the reflector on a real API server', () => {
+  let plane: ControlPlane;
+  let scene: KubeScene;
+  let client: KubeClient;
+
+  before(async () => {
+    plane = await startControlPlane();
+    scene = await aKubeScene(plane.kubeconfig);
+    client = createKubeClient(scene.transport);
+    await client.create(NAMESPACES, { metadata: { name: TEAM } }, signal);
+  });
+
+  after(async () => {
+    await scene?.[Symbol.asyncDispose]();
+    await plane?.[Symbol.asyncDispose]();
+  });
+
+  const aReflector = (more: Partial<ReflectorOptions<ConfigMap>> = {}): Reflector<ConfigMap> => {
+    const { transport, log, metrics } = scene;
+    const store = new Store<ConfigMap>({ freeze: true });
+    const [clock, random] = [systemClock, Math.random];
+    return new Reflector({
+      type: CONFIG_MAPS,
+      transport,
+      store,
+      clock,
+      log,
+      metrics,
+      random,
+      namespace: TEAM,
+      ...more,
+    });
+  };
+
+  const create = (name: string, data: Record<string, string> = {}, more: object = {}): Promise<ConfigMap> =>
+    client.create<ConfigMap>(CONFIG_MAPS, { metadata: { namespace: TEAM, name, ...more }, data }, signal);
+
+  it('holds what the server holds: listed, made, changed, deleted', async () => {
+    await create('before');
+    await using reflector = aReflector();
+    reflector.start();
+    await reflector.synced(signal);
+    assert.ok(reflector.store.get(`${TEAM}/before`) !== undefined);
+    await create('after', { a: '1' });
+    await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '1', 'the new one');
+    await client.patch(CONFIG_MAPS, { namespace: TEAM, name: 'after' }, { data: { a: '2' } }, signal);
+    await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '2', 'the change');
+    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'before' }, {}, signal);
+    await until(() => reflector.store.get(`${TEAM}/before`) === undefined, 'the deletion');
+    assert.equal(reflector.store.get(`${TEAM}/after`)?.metadata.managedFields, undefined);
+  });
+
+  it('fetches more than a page, and only metadata when told so', async () => {
+    const secret = (index: number): object => {
+      return {
+        metadata: { namespace: TEAM, name: `s${index}`, labels: { many: 'yes' } },
+        stringData: { key: 'hidden' },
+      };
+    };
+    await Promise.all(Array.from({ length: 620 }, (_, index) => client.create(SECRETS, secret(index), signal)));
+    await using reflector = aReflector({ type: SECRETS, metadataOnly: true, labelSelector: 'many=yes' });
+    reflector.start();
+    await reflector.synced(signal);
+    assert.equal(reflector.store.size, 620);
+    await client.create(SECRETS, secret(620), signal);
+    await until(() => reflector.store.size === 621, 'the one that came');
+    assert.doesNotMatch(JSON.stringify(reflector.store.list()), /"data"|hidden|aGlkZGVu/);
+  });
+
+  it('goes on over a restart of the API server, and misses nothing', async () => {
+    await using reflector = aReflector();
+    const deleted: string[] = [];
+    reflector.subscribe((change) => {
+      if (change.type === 'deleted') deleted.push(change.key);
+    });
+    await create('doomed');
+    reflector.start();
+    await reflector.synced(signal);
+    const lists = scene.metrics.counts['reflector_lists_total'];
+    await plane.restartApiServer();
+    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'doomed' }, {}, signal);
+    await create('born');
+    await until(() => reflector.store.get(`${TEAM}/born`) !== undefined, 'the one that came after the restart');
+    await until(() => deleted.includes(`${TEAM}/doomed`), 'the deletion');
+    assert.ok((scene.metrics.counts['reflector_lists_total'] ?? 0) - (lists ?? 0) <= 1);
+  });
+
+  it('lists anew after its version was compacted away, and tells of what was deleted meanwhile', async () => {
+    const { transport, metrics } = scene;
+    let away = false;
+    const cut = new AbortController();
+    await using reflector = aReflector({
+      transport: {
+        ...transport,
+        open: async (request, outer) => {
+          if (away) throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'held back by the test');
+          return transport.open(request, cut.signal.aborted ? outer : AbortSignal.any([outer, cut.signal]));
+        },
+      },
+    });
+    const told: string[] = [];
+    reflector.subscribe((change) => {
+      if (change.type === 'deleted') told.push(`${change.key} ${change.tombstone}`);
+    });
+    await create('unseen');
+    reflector.start();
+    await reflector.synced(signal);
+    const lists = metrics.counts['reflector_lists_total'] ?? 0;
+    away = true;
+    cut.abort();
+    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'unseen' }, {}, signal);
+    const { metadata } = await create('last');
+    const compaction = await fetch(`${plane.etcd}/v3/kv/compaction`, {
+      method: 'POST',
+      body: JSON.stringify({ revision: metadata.resourceVersion, physical: true }),
+    });
+    assert.equal(compaction.status, 200, await compaction.text());
+    // What the server remembers besides etcd is gone too.
+    await plane.restartApiServer();
+    away = false;
+    await until(() => told.length > 0, 'the deletion');
+    assert.deepEqual(told, [`${TEAM}/unseen true`]);
+    assert.ok(reflector.store.get(`${TEAM}/last`) !== undefined);
+    assert.equal(metrics.counts['reflector_lists_total'], lists + 1);
+    assert.match(scene.lines.join(''), /the watch fell behind/);
+  });
+
+  it('drives controllers from first list to clean stop', async () => {
+    const { transport, log, metrics } = scene;
+    const owner = await create('owner');
+    const election = new LeaderElection({
+      client,
+      clock: systemClock,
+      log,
+      metrics,
+      random: Math.random,
+      namespace: TEAM,
+      name: 'leader',
+      identity: 'only',
+    });
+    const guarded = createKubeClient(transport, { isLeader: () => election.isLeader() });
+    const queue = new WorkQueue({
+      name: 'owners',
+      clock: systemClock,
+      limiter: createRateLimiter(systemClock),
+      metrics,
+    });
+    const reflector = aReflector({ labelSelector: 'child=yes' });
+    watchInto(reflector, queue, { keys: ownerKeys({ group: '', kind: 'ConfigMap' }) });
+    const seen: string[] = [];
+    const controller = new Controller({
+      name: 'owners',
+      queue,
+      clock: systemClock,
+      log,
+      metrics,
+      newId: () => 'r',
+      async reconcile(key, context) {
+        seen.push(key);
+        const data = { children: String(reflector.store.size) };
+        const object = { metadata: { namespace: TEAM, name: 'owner' }, data };
+        await guarded.apply(CONFIG_MAPS, object, { manager: 'owners', force: true }, context.signal);
+        return { kind: 'done' };
+      },
+    });
+    const manager = new Manager({
+      clock: systemClock,
+      log,
+      informers: { children: reflector },
+      controllers: [controller],
+      election,
+    });
+    const stop = new AbortController();
+    const running = manager.run(stop.signal);
+    const ownerReferences = [
+      { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid, controller: true },
+    ];
+    await create('child-1', {}, { labels: { child: 'yes' }, ownerReferences });
+    await create('child-2', {}, { labels: { child: 'yes' }, ownerReferences });
+    const children = async (): Promise<string | undefined> =>
+      (await client.get<ConfigMap>(CONFIG_MAPS, { namespace: TEAM, name: 'owner' }, signal))?.data?.['children'];
+    await until(async () => (await children()) === '2', 'the count of children');
+    assert.deepEqual(manager.waitingFor(), []);
+    stop.abort();
+    await running;
+    assert.deepEqual([...new Set(seen)], [`${TEAM}/owner`]);
+    const lease = await plane.admin.call('GET', `/apis/coordination.k8s.io/v1/namespaces/${TEAM}/leases/leader`);
+    assert.equal((lease.body['spec'] as { holderIdentity: string }).holderIdentity, '');
+    assert.equal(metrics.counts['controller_runtime_reconcile_errors_total'], 0);
+  });
+});
