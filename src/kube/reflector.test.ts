@@ -83,6 +83,7 @@ describe('the reflector', () => {
     const { api, reflector, until, clock } = scene;
     const told = toldBy(scene);
     told.length = 0;
+    await clock.advance(2_000);
     api.dropWatches();
     await until(() => api.watching === 0, 'the end');
     api.remove('c');
@@ -96,6 +97,19 @@ describe('the reflector', () => {
       ['deleted', 'team/c', 'change'],
       ['updated', 'team/a', 'change'],
     ]);
+  });
+
+  it('waits when the server forgets at once what it just listed', async () => {
+    await using scene = await aScene();
+    const { api, reflector, until, lines } = scene;
+    api.fail('none', 'gone', 'none', 'gone');
+    reflector.start();
+    await until(() => lines.length === 1, 'the first failure', 0);
+    assert.equal(api.lists, 1);
+    await until(() => lines.length === 2, 'the second failure');
+    assert.equal(api.lists, 2);
+    await until(() => api.watching === 1, 'the watch');
+    assert.equal(api.lists, 3);
   });
 
   it('lists anew when the watch itself says that it fell behind', async () => {

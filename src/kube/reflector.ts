@@ -57,6 +57,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   /** As far as the store has come; undefined when only a list can tell. */
   #version: string | undefined;
   #synced = false;
+  #listedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -133,6 +134,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const { items, resourceVersion } = await listAll<T>(transport, type, this.#selection(), signal, metadataOnly);
     const changes = this.store.replace(items.map((item) => this.#kept(item)));
     this.#version = resourceVersion;
+    this.#listedAt = this.#options.clock.monotonic();
     const origin = this.#synced ? 'change' : 'initial';
     this.#synced = true;
     this.#tellAll(changes, origin);
@@ -165,12 +167,14 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     this.#version = news.version;
   }
 
-  /** Waits, but for a version that is too old: a list is tried at once then, since nothing failed. */
+  /** Waits, but for a version that became too old: a list is tried at once then, since nothing failed. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
     const wasListing = this.#version === undefined;
+    // A server that forgets at once what it just said would be listed without end.
+    const becameOld = isExpired(error) && !wasListing && clock.monotonic() - this.#listedAt >= SHORT;
     if (needsList(error)) this.#version = undefined;
-    if (isExpired(error) && !wasListing) {
+    if (becameOld) {
       log.info({ resource: this.#name }, 'the watch fell behind; everything is listed again');
       return;
     }
