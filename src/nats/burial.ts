@@ -69,7 +69,7 @@ async function store(connection: BusConnection, buried: BuriedMessage): Promise<
 /** Out of the inbox, after it was buried. Gone already is no failure. */
 export async function removeFromInbox(connection: BusConnection, streamSequence: number): Promise<void> {
   try {
-    await connection.manager.streams.deleteMessage(STREAMS.inbox, streamSequence, false);
+    await connection.ask(() => connection.manager.streams.deleteMessage(STREAMS.inbox, streamSequence, false));
   } catch (error) {
     if ((await messageAt(connection, STREAMS.inbox, streamSequence)) === undefined) return;
     throw busFailure(error, 'removing a dead letter from its inbox');

@@ -56,6 +56,11 @@ export interface BusConnection extends AsyncDisposable {
   onChange(listener: (state: BusState) => void): () => void;
   /** Resolves when connected; TEMPER_BUS_UNAVAILABLE when that takes longer than the milliseconds given, 5,000 by default. */
   ready(milliseconds?: number): Promise<void>;
+  /**
+   * Asks the server something, once connected. Throws TEMPER_BUS_UNAVAILABLE as soon as the connection is lost: an answer to what was
+   * asked before cannot come any more, and the client alone would wait for it until its time is over.
+   */
+  ask<T>(work: () => Promise<T>): Promise<T>;
   /** Runs work that brings much data at once; few such works run at a time, or the server would drop a client that cannot keep up. */
   bulk<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -196,10 +201,16 @@ class Connection implements BusConnection {
     } finally {
       over.abort();
     }
-    if (this.#state.connected) return;
-    const { since, reason = 'no connection' } = this.#state;
-    throw new TemperError('TEMPER_BUS_UNAVAILABLE', `the bus is away since ${since.toISOString()}: ${reason}`, {
-      retry: 'backoff',
+    if (!this.#state.connected) throw this.#away();
+  }
+
+  async ask<T>(work: () => Promise<T>): Promise<T> {
+    await this.ready();
+    return new Promise<T>((resolve, reject) => {
+      const stop = this.onChange(({ connected }) => {
+        if (!connected) reject(this.#away());
+      });
+      work().then(resolve, reject).finally(stop);
     });
   }
 
@@ -208,6 +219,13 @@ class Connection implements BusConnection {
     // Draining waits for a server that may not be there.
     if (this.#state.connected) await Promise.race([this.nats.drain(), this.nats.closed()]);
     await this.nats.close();
+  }
+
+  #away(): TemperError {
+    const { since, reason = 'the connection was lost' } = this.#state;
+    return new TemperError('TEMPER_BUS_UNAVAILABLE', `the bus is away since ${since.toISOString()}: ${reason}`, {
+      retry: 'backoff',
+    });
   }
 
   async #watch(): Promise<void> {

@@ -45,7 +45,7 @@ export function createDeadLetters(connection: BusConnection): DeadLetters {
   };
   const dropAt = async (seq: number): Promise<void> => {
     try {
-      await connection.manager.streams.deleteMessage(STREAMS.deadLetters, seq, false);
+      await connection.ask(() => connection.manager.streams.deleteMessage(STREAMS.deadLetters, seq, false));
     } catch (error) {
       throw busFailure(error, 'dropping a dead letter');
     }

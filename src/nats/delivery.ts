@@ -33,9 +33,8 @@ export async function settle(connection: BusConnection, at: Place, verb: string)
   const { stream, consumer, streamSequence, consumerSequence, deliveries } = at;
   const numbers = [deliveries, streamSequence, consumerSequence].map(whole);
   const subject = ['$JS.ACK', stream, token(consumer), ...numbers, 0, 0].join('.');
-  await connection.ready();
   try {
-    await connection.nats.request(subject, verb, { timeout: TIMEOUT });
+    await connection.ask(() => connection.nats.request(subject, verb, { timeout: TIMEOUT }));
   } catch (error) {
     if (isUnanswered(error)) await assertConsumer(connection, at);
     throw busFailure(error, 'settling a delivery');
@@ -44,7 +43,7 @@ export async function settle(connection: BusConnection, at: Place, verb: string)
 
 async function assertConsumer(connection: BusConnection, { stream, consumer }: Place): Promise<void> {
   try {
-    await connection.manager.consumers.info(stream, consumer);
+    await connection.ask(() => connection.manager.consumers.info(stream, consumer));
   } catch (error) {
     if (!isConsumerMissing(error) && !isStreamMissing(error)) throw busFailure(error, 'settling a delivery');
     throw new TemperError(

@@ -90,17 +90,18 @@ export function createEvents(connection: BusConnection): Events {
 
 /** Ends when the signal is aborted or the server ends it. */
 async function* live(
-  { jetstream }: BusConnection,
+  connection: BusConnection,
   subject: string,
   from: number,
   signal: AbortSignal,
 ): AsyncGenerator<StoredLine> {
-  const consumer = await jetstream.consumers.get(STREAMS.events, {
+  const options = {
     filter_subjects: subject,
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: from,
     inactive_threshold: FORGOTTEN_AFTER,
-  });
+  };
+  const consumer = await connection.ask(() => connection.jetstream.consumers.get(STREAMS.events, options));
   const messages: ConsumerMessages = await consumer.consume({ max_bytes: IN_FLIGHT_BYTES });
   const stop = (): void => messages.stop();
   signal.addEventListener('abort', stop, { once: true });

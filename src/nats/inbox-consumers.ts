@@ -40,9 +40,8 @@ export function createConsumers(
     max_ack_pending: 1,
   });
   const asked = async <T>(doing: string, work: () => Promise<T>): Promise<T | undefined> => {
-    await connection.ready();
     try {
-      return await work();
+      return await connection.ask(work);
     } catch (error) {
       if (isConsumerMissing(error) || isStreamMissing(error)) return undefined;
       throw busFailure(error, doing);
@@ -50,9 +49,8 @@ export function createConsumers(
   };
   return {
     async ensure(agentUid) {
-      await connection.ready();
       try {
-        await connection.manager.consumers.add(STREAMS.inbox, config(agentUid));
+        await connection.ask(() => connection.manager.consumers.add(STREAMS.inbox, config(agentUid)));
       } catch (error) {
         throw busFailure(error, 'opening an inbox');
       }

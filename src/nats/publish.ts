@@ -5,7 +5,7 @@ import type { BusConnection } from './connection.ts';
 import { busFailure, isConflict } from './failures.ts';
 
 /** Bytes of a payload given by a caller. The server takes 256 KiB with headers and what we wrap around. */
-export const MAXIMUM_PAYLOAD = 200 * 1_024;
+const MAXIMUM_PAYLOAD = 200 * 1_024;
 /** Bytes of a payload that wraps one of those. */
 export const MAXIMUM_WRAPPED = 240 * 1_024;
 const TIMEOUT = 5_000;
@@ -41,11 +41,12 @@ export async function publish(
       `${subject}: ${payload.byteLength} bytes are more than the ${maximum} that a message may have; send less at once`,
     );
   }
-  await connection.ready(TIMEOUT);
   try {
     const expect = after === undefined ? {} : { expect: { lastSubjectSequence: after } };
     const msgID = id === undefined ? {} : { msgID: id };
-    return await connection.jetstream.publish(subject, payload, { timeout: TIMEOUT, ...msgID, ...expect });
+    return await connection.ask(() =>
+      connection.jetstream.publish(subject, payload, { timeout: TIMEOUT, ...msgID, ...expect }),
+    );
   } catch (error) {
     if (after !== undefined && isConflict(error)) return undefined;
     throw busFailure(error, `publishing to ${subject}`);

@@ -25,15 +25,17 @@ export async function* storedMessages(
 
 async function pageOf(connection: BusConnection, stream: string, subject: string, seq: number): Promise<StoredMsg[]> {
   return connection.bulk(async () => {
-    const page: StoredMsg[] = [];
     try {
-      const found = await connection.manager.direct.getBatch(stream, { seq, next_by_subj: subject, ...PAGE });
-      for await (const message of found) page.push(message);
+      return await connection.ask(async () => {
+        const page: StoredMsg[] = [];
+        const query = { seq, next_by_subj: subject, ...PAGE };
+        for await (const message of await connection.manager.direct.getBatch(stream, query)) page.push(message);
+        return page;
+      });
     } catch (error) {
-      if (isMessageMissing(error)) return page;
+      if (isMessageMissing(error)) return [];
       throw busFailure(error, `reading ${stream}`);
     }
-    return page;
   });
 }
 
@@ -67,9 +69,8 @@ export async function firstMessage(
 type Query = { seq: number } | { last_by_subj: string } | { seq: number; next_by_subj: string };
 
 async function one(connection: BusConnection, stream: string, query: Query): Promise<StoredMsg | undefined> {
-  await connection.ready();
   try {
-    return (await connection.manager.streams.getMessage(stream, query)) ?? undefined;
+    return (await connection.ask(() => connection.manager.streams.getMessage(stream, query))) ?? undefined;
   } catch (error) {
     if (isMessageMissing(error)) return undefined;
     throw busFailure(error, `reading ${stream}`);
@@ -78,9 +79,8 @@ async function one(connection: BusConnection, stream: string, query: Query): Pro
 
 /** Removes every message of a subject, markers and all. */
 export async function purge(connection: BusConnection, stream: string, subject: string): Promise<void> {
-  await connection.ready();
   try {
-    await connection.manager.streams.purge(stream, { filter: subject });
+    await connection.ask(() => connection.manager.streams.purge(stream, { filter: subject }));
   } catch (error) {
     throw busFailure(error, `clearing ${subject}`);
   }
@@ -92,9 +92,8 @@ export async function countsOf(
   stream: string,
   subject: string,
 ): Promise<Record<string, number>> {
-  await connection.ready();
   try {
-    const info = await connection.manager.streams.info(stream, { subjects_filter: subject });
+    const info = await connection.ask(() => connection.manager.streams.info(stream, { subjects_filter: subject }));
     return info.state.subjects ?? {};
   } catch (error) {
     if (isStreamMissing(error)) return {};

@@ -79,27 +79,27 @@ const DECLARED_STREAMS: readonly Declared[] = [
   },
 ];
 
-const DECLARED_BUCKETS: readonly { name: BucketName; share: number; days: number }[] = [
+const DECLARED_BUCKETS: readonly { name: BucketName; share: number; days: number; discard?: DiscardPolicy }[] = [
   { name: BUCKETS.sessions, share: 16, days: 180 },
   { name: BUCKETS.sessionTools, share: 8, days: 7 },
   // No age: it is what an agent keeps.
   { name: BUCKETS.memory, share: 5, days: 0 },
   { name: BUCKETS.ledger, share: 2, days: 62 },
-  // Longer than a duplicate can still be stored and a message still be delivered again.
-  { name: BUCKETS.settled, share: 2, days: 1 },
+  // Longer than a duplicate can be stored and a message be delivered again. Full, it must not keep a message from ending.
+  { name: BUCKETS.settled, share: 2, days: 1, discard: DiscardPolicy.Old },
 ];
 
 /** The whole declaration, as the server takes it. */
 export function desiredStreams(options: TopologyOptions = {}): DesiredStream[] {
   const streams = DECLARED_STREAMS.map((declared) => streamConfig(declared, options));
-  const buckets = DECLARED_BUCKETS.map(({ name, share, days }) => ({
+  const buckets = DECLARED_BUCKETS.map(({ name, share, days, discard = DiscardPolicy.New }) => ({
     ...streamConfig(
       {
         name: bucketStream(name),
         subjects: [bucketSubject(name, '>')],
         share,
         days,
-        discard: DiscardPolicy.New,
+        discard,
         perSubject: 1,
       },
       options,

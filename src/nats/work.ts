@@ -58,16 +58,17 @@ async function failureOf(work: () => Promise<void>): Promise<{ error: unknown } 
   }
 }
 
-async function ensureConsumer({ manager }: BusConnection, stream: string, consumer: string): Promise<void> {
+async function ensureConsumer(connection: BusConnection, stream: string, consumer: string): Promise<void> {
   try {
-    await manager.consumers.add(stream, {
+    const config = {
       durable_name: consumer,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
       ack_wait: LEASE * NANOS,
       max_deliver: -1,
       max_ack_pending: 64,
-    });
+    };
+    await connection.ask(() => connection.manager.consumers.add(stream, config));
   } catch (error) {
     throw busFailure(error, `opening ${stream}`);
   }

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import { createUser } from '@nats-io/nkeys';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { type BusConnection, connectBus } from '../../src/nats/connection.ts';
-import { type BusPermissions, serverConfig } from '../../src/nats/server-config.ts';
+import { type BusPermissions, type BusUser, serverConfig } from '../../src/nats/server-config.ts';
+import type { NewMessage } from '../../src/nats/inbox.ts';
 import { reconcileTopology } from '../../src/nats/topology.ts';
 import { type NatsServer, startNats } from '../cluster/nats-server.ts';
 
@@ -38,7 +39,7 @@ export async function startBus({ users = {}, bare }: TestBusOptions = {}): Promi
   const storeFolder = join(folder, 'store');
   await mkdir(storeFolder);
   const named = await Promise.all(
-    ['operator', 'gateway', ...Object.keys(users)].map(async (name) => {
+    ['operator', 'gateway', ...Object.keys(users)].map(async (name): Promise<BusUser> => {
       const pair = createUser();
       await writeFile(join(folder, `${name}.nk`), `${Buffer.from(pair.getSeed()).toString()}\n`, { mode: 0o600 });
       const permissions = users[name];
@@ -118,7 +119,7 @@ export function newUid(): string {
   return `00000000-0000-4000-8000-${String(uids).padStart(12, '0')}`;
 }
 
-export function newMessage(text: string, session = 's-1') {
+export function newMessage(text: string, session = 's-1'): NewMessage {
   const deadline = new Date(Date.now() + 3_600_000).toISOString();
   return { from: 'person/a', to: 'agent', session, text, depth: 0, deadline, time: new Date().toISOString() };
 }

@@ -5,7 +5,7 @@ import { headers } from '@nats-io/transport-node';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { BusConnection } from '../../src/nats/connection.ts';
 import { createDeadLetters } from '../../src/nats/dead-letters.ts';
-import { createInbox, type Inbox, type InboxDelivery, messageId } from '../../src/nats/inbox.ts';
+import { createInbox, type Inbox, type InboxDelivery, messageId, type Waiting } from '../../src/nats/inbox.ts';
 import { newMessage, newUid, startBus, type TestBus } from './nats-bus.ts';
 
 const PATIENCE = 20_000;
@@ -51,7 +51,8 @@ describe('the inbox of an agent', () => {
     const uid = newUid();
     for (const key of ['a', 'b', 'c'])
       await inbox.publish(uid, { uid: 'person', key: `order ${key}` }, newMessage(key));
-    assert.deepEqual(await inbox.waiting(uid), { waiting: 3, inFlight: 0 });
+    const three: Waiting = { waiting: 3, inFlight: 0 };
+    assert.deepEqual(await inbox.waiting(uid), three);
     for (const key of ['a', 'b', 'c']) {
       const { message, coordinates } = await next(inbox, uid);
       assert.equal(message.text, key);

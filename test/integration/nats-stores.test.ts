@@ -6,7 +6,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { BusConnection } from '../../src/nats/connection.ts';
 import { createMemory } from '../../src/nats/memory.ts';
-import { createSessionStore } from '../../src/nats/session-store.ts';
+import { createSessionStore, type StoredSession } from '../../src/nats/session-store.ts';
 import { createSessionTools } from '../../src/nats/session-tools.ts';
 import { storesContract, user } from '../contracts/stores.ts';
 import { newUid, startBus, type TestBus } from './nats-bus.ts';
@@ -85,7 +85,7 @@ describe('sessions in NATS', () => {
     await store.append('two.x', 0, [user('a'), user('b')]);
     await store.append('one', 1, [user('b')]);
     await createSessionStore(connection, newUid()).append('other', 0, [user('a')]);
-    const listed = await store.list();
+    const listed: StoredSession[] = await store.list();
     assert.deepEqual(
       listed.map(({ session, items, tainted }) => [session, items, tainted]),
       [

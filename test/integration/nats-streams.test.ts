@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isTemperError } from '../../src/lib/errors.ts';
+import type { FollowLine } from '../../src/remote/people.ts';
+import { createAudit, type StoredAuditRecord } from '../../src/nats/audit.ts';
+import type { BusConnection } from '../../src/nats/connection.ts';
+import { createEvents, type EventLine, type FollowOptions, type StoredLine } from '../../src/nats/events.ts';
+import { createInbox } from '../../src/nats/inbox.ts';
+import { createMemory } from '../../src/nats/memory.ts';
+import { createPromotions, type PromotionMessage } from '../../src/nats/promotions.ts';
+import { createSessionStore } from '../../src/nats/session-store.ts';
+import { agentsWithLeftovers, sweepAgent } from '../../src/nats/sweep.ts';
+import { createWakes } from '../../src/nats/wakes.ts';
+import { user } from '../contracts/stores.ts';
+import { newMessage, newUid, startBus, type TestBus } from './nats-bus.ts';
+
+const PATIENCE = 20_000;
+let bus: TestBus;
+let operator: BusConnection;
+let gateway: BusConnection;
+before(async () => {
+  bus = await startBus();
+  operator = await bus.connect('operator');
+  gateway = await bus.connect('gateway');
+});
+after(async () => {
+  await bus[Symbol.asyncDispose]();
+});
+
+const said = (text: string, session: string): EventLine => ({
+  kind: 'event',
+  event: { type: 'message', text, delta: false, time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' },
+});
+
+async function until(holds: () => boolean): Promise<void> {
+  const end = performance.now() + PATIENCE;
+  while (!holds()) {
+    assert.ok(performance.now() < end, 'it did not come to hold');
+    await sleep(20);
+  }
+}
+
+describe('the events of a session', () => {
+  it('are read from a place on, and followed as they come, apart from other sessions', async () => {
+    const events = createEvents(gateway);
+    const uid = newUid();
+    const first = await events.append(uid, 's.1', said('one', 's.1'));
+    await events.append(uid, 's.1x', said('another session', 's.1x'));
+    await events.append(uid, 's.1', said('two', 's.1'));
+    const stop = new AbortController();
+    const seen: StoredLine[] = [];
+    const following = (async () => {
+      const options: FollowOptions = { after: first, signal: stop.signal };
+      for await (const line of events.follow(uid, 's.1', options)) seen.push(line);
+    })();
+    await until(() => seen.length === 1);
+    const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
+    await createEvents(await bus.connect('gateway')).append(uid, 's.1', end);
+    await until(() => seen.length === 2);
+    stop.abort();
+    await following;
+    // The people's API sends these lines as they are.
+    const lines: FollowLine[] = seen;
+    assert.deepEqual(
+      lines.map(({ kind }) => kind),
+      ['event', 'reply'],
+    );
+    assert.deepEqual((await events.read(uid, 's.1', 0, 10)).length, 3);
+    assert.deepEqual(
+      (await events.read(uid, 's.1', 0, 1)).map(({ seq }) => seq),
+      [first],
+    );
+    assert.deepEqual(await events.read(uid, 's.1', 0, 0), []);
+  });
+  it('hold the reply to a message once, whoever repeats it', async () => {
+    const events = createEvents(gateway);
+    const uid = newUid();
+    const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
+    const places = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
+    assert.equal(places[0], places[1]);
+    assert.deepEqual(
+      (await events.read(uid, 's', 0, 10)).map((line) => line.kind === 'reply' && line.text),
+      ['done'],
+    );
+  });
+  it('leave no reader behind at the server when a follower leaves', async () => {
+    const events = createEvents(gateway);
+    const uid = newUid();
+    await events.append(uid, 's', said('one', 's'));
+    for (let round = 0; round < 5; round += 1) {
+      const stop = new AbortController();
+      for await (const _ of events.follow(uid, 's', { after: 0, signal: stop.signal })) stop.abort();
+    }
+    for await (const _ of events.follow(uid, 's', { after: 0, signal: AbortSignal.timeout(PATIENCE) })) break;
+    await sleep(100);
+    const info = await gateway.manager.streams.info('temper-events');
+    assert.equal(info.state.consumer_count, 0);
+  });
+  it('come to many followers with much to read, and cost none its connection', { timeout: 120_000 }, async () => {
+    const events = createEvents(gateway);
+    const uid = newUid();
+    const lines = 60;
+    const big = 'x'.repeat(100_000);
+    for (let line = 0; line < lines; line += 1) await events.append(uid, 's', said(`${line} ${big}`, 's'));
+    const since = gateway.state().since;
+    const counts = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const stop = new AbortController();
+        let count = 0;
+        for await (const _ of events.follow(uid, 's', { after: 0, signal: stop.signal })) {
+          count += 1;
+          if (count === lines) stop.abort();
+        }
+        return count;
+      }),
+    );
+    assert.deepEqual(new Set(counts), new Set([lines]));
+    assert.deepEqual([gateway.state().connected, gateway.state().since], [true, since]);
+    await createEvents(operator).remove(uid);
+    assert.deepEqual(await events.read(uid, 's', 0, 10), []);
+  });
+});
+
+describe('wakes', () => {
+  it('for one agent are one until they are taken, and come again when taking failed', async () => {
+    const wakes = createWakes(gateway);
+    const [one, two] = [newUid(), newUid()];
+    for (let wake = 0; wake < 5; wake += 1) await wakes.publish(one);
+    await wakes.publish(two);
+    const stop = new AbortController();
+    const taken: string[] = [];
+    const failures: unknown[] = [];
+    const wake = async (uid: string): Promise<void> => {
+      taken.push(uid);
+      if (uid === two && failures.length === 0) throw new Error('not now');
+    };
+    const consuming = createWakes(operator).consume(wake, stop.signal, (error) => failures.push(error));
+    await until(() => taken.length >= 3);
+    await wakes.publish(one);
+    await until(() => taken.length >= 4);
+    await sleep(300);
+    stop.abort();
+    await consuming;
+    assert.deepEqual(taken, [one, two, two, one]);
+    assert.equal(failures.length, 1);
+  });
+});
+
+describe('promotion requests', () => {
+  it('are taken once each, by one of two operators, in what form they were given', async () => {
+    const promotions = createPromotions(gateway);
+    const uid = newUid();
+    await promotions.publish(uid, 'digest one', { tool: 'one' });
+    await promotions.publish(uid, 'digest one', { tool: 'one' });
+    await promotions.publish(uid, 'digest two', { tool: 'two' });
+    const stop = new AbortController();
+    const taken: unknown[] = [];
+    const consuming = [operator, await bus.connect('operator')].map((connection) =>
+      createPromotions(connection).consume(async ({ agentUid, request }: PromotionMessage) => {
+        assert.equal(agentUid, uid);
+        taken.push(request);
+      }, stop.signal),
+    );
+    await until(() => taken.length >= 2);
+    await sleep(200);
+    stop.abort();
+    await Promise.all(consuming);
+    assert.deepEqual(
+      new Set(taken.map((request) => JSON.stringify(request))),
+      new Set(['{"tool":"one"}', '{"tool":"two"}']),
+    );
+    assert.equal(taken.length, 2);
+  });
+  it('are refused when an agent has too many waiting', async () => {
+    const promotions = createPromotions(gateway);
+    const uid = newUid();
+    await Promise.all(Array.from({ length: 100 }, (_, index) => promotions.publish(uid, String(index), {})));
+    await assert.rejects(promotions.publish(uid, 'more', {}), (error) => isTemperError(error, 'TEMPER_BUS_FULL'));
+  });
+});
+
+describe('the audit', () => {
+  it('is read in order, by namespace, with evidence, time and place', async () => {
+    const audit = createAudit(gateway);
+    const record = {
+      action: 'tool.called',
+      actor: 'agent/a',
+      evidence: 'claimed',
+      subject: 'sha256:x',
+      facts: { n: 1 },
+    } as const;
+    const places = [
+      await audit.append('team-a', record),
+      await audit.append('team-b', record),
+      await audit.append('team-a', record),
+    ];
+    const read: StoredAuditRecord[] = await createAudit(operator).read('team-a', 0, 10);
+    assert.deepEqual(
+      read.map(({ seq }) => seq),
+      [places[0], places[2]],
+    );
+    const { seq, time, ...rest } = read[0] ?? assert.fail('nothing was read');
+    assert.deepEqual(rest, record);
+    assert.ok(seq > 0 && !Number.isNaN(Date.parse(time)));
+    assert.equal((await audit.read('team-a', seq, 1))[0]?.seq, places[2]);
+  });
+});
+
+describe('what an agent leaves behind', () => {
+  it('is found and swept, its neighbour untouched', async () => {
+    const [gone, neighbour] = [newUid(), newUid()];
+    for (const uid of [gone, neighbour]) {
+      const inbox = createInbox(gateway);
+      await inbox.publish(uid, { uid, key: 'rejected' }, newMessage('x'));
+      const delivery = await inbox.fetchNext(uid, PATIENCE, AbortSignal.timeout(PATIENCE));
+      await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
+      await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
+      await createEvents(gateway).append(uid, 's', said('x', 's'));
+      await createSessionStore(gateway, uid).append('s', 0, [user('x')]);
+      await createMemory(gateway, uid).set('k', 1);
+      await createWakes(gateway).publish(uid);
+      await createPromotions(gateway).publish(uid, 'k', {});
+    }
+    const before = await agentsWithLeftovers(operator);
+    assert.ok(before.includes(gone) && before.includes(neighbour));
+    await sweepAgent(operator, gone);
+    await sweepAgent(operator, gone);
+    assert.deepEqual(
+      await agentsWithLeftovers(operator),
+      before.filter((uid) => uid !== gone),
+    );
+    assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
+    assert.deepEqual(await createInbox(gateway).waiting(neighbour), { waiting: 1, inFlight: 0 });
+  });
+});
