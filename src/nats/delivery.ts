@@ -1,6 +1,6 @@
 import { TemperError } from '../lib/errors.ts';
 import type { BusConnection } from './connection.ts';
-import { busFailure, isConsumerMissing, isStreamMissing, isUnanswered } from './failures.ts';
+import { busFailure, isConsumerMissing, isStreamMissing } from './failures.ts';
 import { token } from './names.ts';
 
 /** Everything another process needs to settle a delivery. Plain JSON; holds no secret and is no authority: sign it. */
@@ -23,11 +23,12 @@ export interface Place {
   deliveries: number;
 }
 
-const TIMEOUT = 5_000;
+const TIMEOUT = 2_000;
 
 /**
  * Ends or extends a delivery and waits until the server has confirmed. The subject is made of our own numbers, never taken from
- * a message. TEMPER_NOT_FOUND when the consumer is gone.
+ * a message. TEMPER_NOT_FOUND when the server knows no such delivery: its consumer is gone, or it was killed and has forgotten
+ * that it delivered; the message then comes again.
  */
 export async function settle(connection: BusConnection, at: Place, verb: string): Promise<void> {
   const { stream, consumer, streamSequence, consumerSequence, deliveries } = at;
@@ -36,21 +37,23 @@ export async function settle(connection: BusConnection, at: Place, verb: string)
   try {
     await connection.ask(() => connection.nats.request(subject, verb, { timeout: TIMEOUT }));
   } catch (error) {
-    if (isUnanswered(error)) await assertConsumer(connection, at);
+    // The server does not answer to what it does not know.
+    if (connection.state().connected) await assertKnown(connection, at);
     throw busFailure(error, 'settling a delivery');
   }
 }
 
-async function assertConsumer(connection: BusConnection, { stream, consumer }: Place): Promise<void> {
+async function assertKnown(connection: BusConnection, { stream, consumer, streamSequence }: Place): Promise<void> {
   try {
-    await connection.ask(() => connection.manager.consumers.info(stream, consumer));
+    const info = await connection.ask(() => connection.manager.consumers.info(stream, consumer));
+    if (info.delivered.stream_seq >= streamSequence) return;
   } catch (error) {
     if (!isConsumerMissing(error) && !isStreamMissing(error)) throw busFailure(error, 'settling a delivery');
-    throw new TemperError(
-      'TEMPER_NOT_FOUND',
-      'the inbox of this delivery is gone: the agent was removed, or the store of the bus was lost',
-    );
   }
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    'the server knows no such delivery: the agent was removed, or the server lost what it knew of it and will deliver it again',
+  );
 }
 
 function whole(value: number): number {

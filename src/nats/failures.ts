@@ -36,11 +36,6 @@ export function isMessageMissing(error: unknown): boolean {
   return error instanceof JetStreamError && 'code' in error && error.code === 404;
 }
 
-/** Nobody answered a request: what it names does not exist, or its server is still starting. */
-export function isUnanswered(error: unknown): boolean {
-  return error instanceof errors.NoRespondersError || (error instanceof errors.RequestError && error.isNoResponders());
-}
-
 /** Any failure of the client or the server as one of ours. */
 export function busFailure(error: unknown, doing: string): TemperError {
   if (error instanceof TemperError) return error;

@@ -2,6 +2,7 @@ import type { Envelope, Receipt } from '../bus/port.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { sha256 } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
+import { isTemperError } from '../lib/errors.ts';
 import { bury } from './burial.ts';
 import type { BusConnection } from './connection.ts';
 import { type DeliveryCoordinates, settle } from './delivery.ts';
@@ -116,8 +117,13 @@ class StreamInbox implements Inbox {
   }
 
   async ack(at: DeliveryCoordinates): Promise<void> {
-    if (at.message !== '') await publish(this.#connection, settledSubject(at), at.streamSequence);
-    await this.#settle(at, '+ACK');
+    await publish(this.#connection, settledSubject(at), at.streamSequence);
+    try {
+      await this.#settle(at, '+ACK');
+    } catch (error) {
+      // A server that forgot it delivered this will do so again, and then the note ends it.
+      if (!isTemperError(error, 'TEMPER_NOT_FOUND')) throw error;
+    }
   }
 
   async retry(at: DeliveryCoordinates, afterMilliseconds: number): Promise<void> {
