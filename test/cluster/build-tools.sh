@@ -2,7 +2,7 @@
 # build-tools.sh [TOOL…]: builds the servers and commands that the tests run against, each once for each version of its
 # sources, and prints the folder of each on a line of its own. Without a name: control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
-#   nats-server, helm, coredns, kwok
+#   nats-server, helm, coredns, kwok, pause
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
 
@@ -22,8 +22,9 @@ key_of() {
     helm) echo "helm-$helm" ;;
     coredns) echo "coredns-$coredns" ;;
     kwok) echo "kwok-$kwok" ;;
+    pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: no tool is called $1; there are control-plane, nats-server, helm, coredns and kwok" >&2
+      echo "build-tools: no tool is called $1; there are control-plane, nats-server, helm, coredns, kwok and pause" >&2
       return 1
       ;;
   esac
@@ -57,6 +58,7 @@ build() {
       ;;
     coredns) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/coredns/coredns@v$coredns" ;;
     kwok) GOBIN=$2 go_ install -ldflags "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v$kwok" "sigs.k8s.io/kwok/cmd/kwok@v$kwok" ;;
+    pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
   esac
 }
 

@@ -16,6 +16,7 @@ const BUILDS = {
   helm: 'helm',
   coredns: 'coredns',
   kwok: 'kwok',
+  pause: 'pause',
 } as const;
 
 export type ToolName = keyof typeof BUILDS;

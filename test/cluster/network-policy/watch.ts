@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Metadata } from './types.ts';
+
+interface Item {
+  readonly metadata: Metadata & { readonly resourceVersion?: string };
+}
+
+export interface Server {
+  /** `https://<address>:<port>` */
+  readonly url: string;
+  /** PEM. */
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * Keeps all objects of a collection in a map by uid, and says so after each change. Runs until the signal: a watch that ends for any
+ * reason is followed by another list, so nothing is missed for longer than that takes.
+ */
+export async function watch<T extends Item>(
+  server: Server,
+  path: string,
+  objects: Map<string, T>,
+  changed: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const agent = new Agent({ ca: server.ca, cert: server.cert, key: server.key, keepAlive: true });
+  signal.addEventListener('abort', () => agent.destroy());
+  while (!signal.aborted) {
+    try {
+      const version = await list(agent, server, path, objects);
+      changed();
+      await follow(agent, server, `${path}?watch=true&resourceVersion=${version}`, objects, changed);
+    } catch (error) {
+      if (signal.aborted) return;
+      process.stderr.write(`${path}: ${String(error)}\n`);
+      await sleep(200);
+    }
+  }
+}
+
+async function list<T extends Item>(agent: Agent, server: Server, path: string, objects: Map<string, T>) {
+  let text = '';
+  for await (const chunk of await get(agent, server, path)) text += chunk;
+  const { items, metadata } = JSON.parse(text) as { items: T[]; metadata: { resourceVersion: string } };
+  objects.clear();
+  for (const item of items) objects.set(item.metadata.uid, item);
+  return metadata.resourceVersion;
+}
+
+async function follow<T extends Item>(
+  agent: Agent,
+  server: Server,
+  path: string,
+  objects: Map<string, T>,
+  changed: () => void,
+): Promise<void> {
+  let rest = '';
+  for await (const chunk of await get(agent, server, path)) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const { type, object } = JSON.parse(line) as { type: string; object: T };
+      // The versions after which one could go on watching are gone.
+      if (type === 'ERROR') return;
+      if (type === 'DELETED') objects.delete(object.metadata.uid);
+      else objects.set(object.metadata.uid, object);
+    }
+    changed();
+  }
+}
+
+/** A body as text. Not by lines of `readline`: what has come by the time they are asked for is lost. */
+function get(agent: Agent, { url }: Server, path: string): Promise<AsyncIterable<string>> {
+  return new Promise((resolve, reject) => {
+    const answered = (response: IncomingMessage) => {
+      if (response.statusCode === 200) resolve(response.setEncoding('utf8') as AsyncIterable<string>);
+      else {
+        response.resume();
+        reject(new Error(`HTTP ${response.statusCode}`));
+      }
+    };
+    const call = request(new URL(path, url), { agent, headers: { accept: 'application/json' } }, answered);
+    call.on('error', reject);
+    call.end();
+  });
+}

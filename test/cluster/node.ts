@@ -1,0 +1,78 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { ApiClient } from './api-client.ts';
+import { clientAs } from './kubeconfig.ts';
+import { down } from './node/down.ts';
+import { importImage, up } from './node/up.ts';
+import { tool } from './tools.ts';
+
+const run = promisify(execFile);
+
+/** A cluster of one node with real pods. Disposing ends it and leaves nothing of it on the machine. */
+export interface NodeCluster extends AsyncDisposable {
+  /** `https://<address>:6443`, from the machine and from pods. */
+  readonly url: string;
+  /** The path of a kubeconfig of a cluster administrator. */
+  readonly kubeconfig: string;
+  /** Speaks as a cluster administrator. */
+  readonly admin: ApiClient;
+  /** Runs kubectl as an administrator and returns what it wrote. Throws with its error output. */
+  kubectl(...args: string[]): Promise<string>;
+  /** Makes the images of a docker archive known to the node. */
+  importImage(archive: string): Promise<void>;
+  /** Builds a Containerfile over the project's base image and makes it known under the name, e.g. `localhost/temper:test`. */
+  buildImage(containerfile: string, name: string): Promise<void>;
+  /** Runs a program in the node's namespaces, e.g. `ip` or `nft`. */
+  onNode(program: string, ...args: string[]): Promise<string>;
+  /** What a component has logged: `kubelet`, `containerd`, `kube-apiserver`, `network-policy`, … */
+  log(component: string): Promise<string>;
+}
+
+/** Needs root on Linux. Throws when a part does not start; nothing is left behind then. */
+export async function startNode(): Promise<NodeCluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'temper-node-'));
+  // A test that ends early must not leave a cluster.
+  const clear = () => {
+    const script = fileURLToPath(new URL('node/main.ts', import.meta.url));
+    spawnSync(process.execPath, [script, 'down', folder], { stdio: 'inherit' });
+  };
+  process.once('exit', clear);
+  const stop = async () => {
+    await down(folder);
+    process.removeListener('exit', clear);
+  };
+  try {
+    const { space, url, kubeconfig } = await up(folder, { parentBound: true });
+    const admin = await clientAs(folder, url, 'admin');
+    const kubectl = await tool('kubectl');
+    return {
+      url,
+      kubeconfig,
+      admin,
+      kubectl: async (...args) => {
+        const options = { env: { KUBECONFIG: kubeconfig, HOME: folder }, maxBuffer: 64 * 1024 * 1024 };
+        return (await run(kubectl, args, options)).stdout;
+      },
+      importImage: (archive) => importImage(space, archive),
+      buildImage: async (containerfile, name) => {
+        const archive = join(folder, 'images', 'built.tar');
+        await run(fileURLToPath(new URL('node/images.sh', import.meta.url)), ['build', containerfile, name, archive]);
+        await importImage(space, archive);
+        await rm(archive);
+      },
+      onNode: (program, ...args) => space.run(program, ...args),
+      log: (component) => readFile(join(folder, 'log', `${component}.log`), 'utf8'),
+      [Symbol.asyncDispose]: async () => {
+        admin[Symbol.dispose]();
+        await stop();
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

@@ -1,0 +1,42 @@
+import { mkdir, readdir, rmdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { until } from './namespaces.ts';
+
+const ROOT = '/sys/fs/cgroup';
+
+/** The roots of all hierarchies: one in version 2, one for each controller in version 1. */
+async function hierarchies(): Promise<string[]> {
+  if (await exists(join(ROOT, 'cgroup.controllers'))) return [ROOT];
+  const names = (await readdir(ROOT, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+  return names.map(({ name }) => join(ROOT, name));
+}
+
+/** Makes a cgroup of that name in every hierarchy: the kubelet wants the parent of its pods to be there. */
+export async function makeCgroups(name: string): Promise<void> {
+  for (const root of await hierarchies()) await mkdir(join(root, name), { recursive: true });
+}
+
+/** Removes them with all below. Their processes have been killed; the kernel may need a moment for the last of them. */
+export async function removeCgroups(name: string): Promise<void> {
+  for (const root of await hierarchies()) {
+    await until(() => removeTree(join(root, name)), `the cgroup ${join(root, name)} could not be removed`);
+  }
+}
+
+async function removeTree(path: string): Promise<void> {
+  if (!(await exists(path))) return;
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    if (entry.isDirectory()) await removeTree(join(path, entry.name));
+  }
+  await rmdir(path);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false;
+      throw error;
+    },
+  );
+}

@@ -1,0 +1,18 @@
+import { rm } from 'node:fs/promises';
+import { removeCgroups } from './cgroups.ts';
+import { until } from './namespaces.ts';
+import { isRunning, readState } from './state.ts';
+
+/** Ends the cluster of a folder and removes all it left: processes, mounts and networks end with one process. Nothing there is fine. */
+export async function down(folder: string): Promise<void> {
+  const state = await readState(folder);
+  if (state !== undefined) {
+    if (await isRunning(state)) process.kill(state.pid, 'SIGKILL');
+    const gone = async () => {
+      if (await isRunning(state)) throw new Error(`process ${state.pid} still runs`);
+    };
+    await until(gone, 'the cluster did not end');
+    await removeCgroups(state.cgroup);
+  }
+  await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Images without a registry, by buildah in a store of its own. Needs root and buildah.
+#   images.sh base                        builds the base image (this project's Node and the libraries it needs) and prints its name
+#   images.sh build FILE NAME ARCHIVE     builds a Containerfile over the base image (build argument BASE, context: the repository) into an archive
+#   images.sh program PATH NAME ARCHIVE   puts one static program into an image of its own, as its entry point
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+cache=${TEMPER_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/temper/tools}
+store=$cache/buildah
+mkdir -p "$store"
+# Two at once would wait for each other in the middle; this way one comes after the other.
+exec 9>"$store/.lock"
+flock 9
+
+buildah_() { buildah --root "$store/root" --runroot "$store/run" --storage-driver overlay "$@"; }
+has() { buildah_ inspect --type image "$1" >/dev/null 2>&1; }
+
+base() {
+  local node name container mount library
+  node=$("$root/bin/node" -p 'process.execPath')
+  name=localhost/temper-base:$(sha256sum <"$node" | cut -c1-12)
+  if ! has "$name"; then
+    container=$(buildah_ from scratch)
+    mount=$(buildah_ mount "$container")
+    mkdir -p "$mount"/{usr/local/bin,tmp,etc,lib,usr/lib}
+    chmod 1777 "$mount/tmp"
+    cp "$node" "$mount/usr/local/bin/node"
+    for library in $(ldd "$node" | grep -o '/[^ )]*'); do
+      cp -L --parents "$library" "$mount"
+    done
+    echo 'nobody:x:65534:65534:nobody:/:/bin/false' >"$mount/etc/passwd"
+    echo 'hosts: files dns' >"$mount/etc/nsswitch.conf"
+    # Programs of the image may link against them: the loader finds them under the names it knows.
+    buildah_ umount "$container" >/dev/null
+    buildah_ config --env PATH=/usr/local/bin:/usr/bin:/bin --user 65534:65534 --entrypoint '["/usr/local/bin/node"]' "$container"
+    buildah_ commit -q --rm "$container" "$name" >/dev/null
+  fi
+  echo "$name"
+}
+
+# export IMAGE NAME ARCHIVE
+export_() {
+  rm -f "$3"
+  buildah_ push -q "$1" "docker-archive:$3:$2"
+}
+
+case ${1:-} in
+  base) base ;;
+  build)
+    image=$(base)
+    buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$image" -t "$3" -f "$2" "$root" >/dev/null
+    export_ "$3" "$3" "$4"
+    ;;
+  program)
+    container=$(buildah_ from scratch)
+    buildah_ copy -q "$container" "$2" "/$(basename "$2")" >/dev/null
+    buildah_ config --user 65534:65534 --entrypoint "[\"/$(basename "$2")\"]" "$container"
+    buildah_ commit -q --rm "$container" "$3" >/dev/null
+    export_ "$3" "$3" "$4"
+    ;;
+  *)
+    sed -n '2,5p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,84 @@
+import { execFile, spawn } from 'node:child_process';
+import { access, mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const PATIENCE_MS = 30_000;
+/** Debian keeps nft and ip where an ordinary PATH does not look. */
+const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
+
+/** Network, mount and process namespaces of their own. All that runs in them ends with the one process that is recorded. */
+export interface Namespaces {
+  /** Of the process that holds them, as the machine counts. */
+  readonly pid: number;
+  /** Runs a program in them to its end and returns what it wrote. Throws when it fails. */
+  run(program: string, ...args: string[]): Promise<string>;
+  /** Starts a program in them; it writes `log/<name>.log` in the folder. */
+  start(name: string, program: string, ...args: string[]): Promise<void>;
+}
+
+/**
+ * Makes the namespaces. They end when their process is killed and, with `parentBound`, when this process ends, however it does.
+ */
+export async function makeNamespaces(folder: string, parentBound: boolean): Promise<Namespaces> {
+  await Promise.all(['kubelet', 'log'].map((name) => mkdir(join(folder, name), { recursive: true })));
+  const init = fileURLToPath(new URL('init.sh', import.meta.url));
+  const isolate = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
+  const hold = ['unshare', ...isolate, init, folder];
+  const [program = '', ...args] = parentBound ? ['setpriv', '--pdeathsig', 'KILL', ...hold] : hold;
+  const pid = await detached(folder, 'init', program, args);
+  const space = namespacesOf(folder, pid);
+  await until(
+    () => access(join(folder, 'init.ready')),
+    `${join(folder, 'log/init.log')} says why there are no namespaces`,
+  );
+  return space;
+}
+
+/** Those that a process holds. */
+export function namespacesOf(folder: string, pid: number): Namespaces {
+  const spaces = [`--net=/proc/${pid}/ns/net`, `--mount=/proc/${pid}/ns/mnt`, `--pid=/proc/${pid}/ns/pid_for_children`];
+  return {
+    pid,
+    run: async (program, ...args) => {
+      const options = { maxBuffer: 64 * 1024 * 1024, env: { PATH } };
+      return (await run('nsenter', [...spaces, program, ...args], options)).stdout;
+    },
+    start: async (name, program, ...args) => {
+      await detached(folder, name, 'nsenter', [...spaces, program, ...args]);
+    },
+  };
+}
+
+async function detached(folder: string, name: string, program: string, args: readonly string[]): Promise<number> {
+  const log = await open(join(folder, 'log', `${name}.log`), 'a');
+  try {
+    const child = spawn(program, args, {
+      cwd: folder,
+      stdio: ['ignore', log.fd, log.fd],
+      detached: true,
+      env: { PATH },
+    });
+    await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+    child.unref();
+    return child.pid ?? 0;
+  } finally {
+    await log.close();
+  }
+}
+
+/** Tries every 50 ms until it does not throw; throws the last error when that takes too long. */
+export async function until<T>(attempt: () => Promise<T>, otherwise: string, patience = PATIENCE_MS): Promise<T> {
+  const deadline = performance.now() + patience;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (performance.now() > deadline) throw new Error(`${otherwise}: ${String(error)}`, { cause: error });
+    }
+    await sleep(50);
+  }
+}

@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { ApiClient } from '../api-client.ts';
+import { ready } from '../control-plane.ts';
+import { controllerManagerFlags, etcdFlags } from '../flags.ts';
+import { clientAs, writeKubeconfig } from '../kubeconfig.ts';
+import { writePki } from '../pki.ts';
+import { type ToolName, tool } from '../tools.ts';
+import { makeCgroups } from './cgroups.ts';
+import {
+  API_PORT,
+  CONTAINERD,
+  cniConfig,
+  containerdConfig,
+  identitiesOf,
+  kubeletConfig,
+  kubeletFlags,
+  NODE_NAME,
+  nodeApiServerFlags,
+  PAUSE_IMAGE,
+  proxyFlags,
+} from './config.ts';
+import { DNS_IMAGE, DNS_OBJECTS } from './dns.ts';
+import { makeNamespaces, type Namespaces, until } from './namespaces.ts';
+import { makeNetwork } from './network.ts';
+import { writeState } from './state.ts';
+
+const run = promisify(execFile);
+const PATIENCE_MS = 120_000;
+const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+
+/** A node that is Ready, and its cluster DNS too. */
+export interface Up {
+  readonly space: Namespaces;
+  /** `https://<address>:6443` */
+  readonly url: string;
+  /** The path of a cluster administrator's kubeconfig. */
+  readonly kubeconfig: string;
+}
+
+/**
+ * Starts a cluster of one node in the folder, which must hold nothing. It ends with `down(folder)`; with `parentBound` its processes end
+ * with this one too. When this throws, `down` removes what there is.
+ */
+export async function up(folder: string, { parentBound }: { parentBound: boolean }): Promise<Up> {
+  await run(script('../install-packages.sh'), [], { maxBuffer: 16 * 1024 * 1024 });
+  const programs = await programPaths();
+  await Promise.all(['pki', 'cni', 'images'].map((name) => mkdir(join(folder, name), { recursive: true })));
+  const space = await makeNamespaces(folder, parentBound);
+  const cgroup = basename(resolve(folder)).replace(/[^A-Za-z0-9-]/g, '-');
+  const unique = `temper-${cgroup}-${space.pid}`;
+  await writeState(folder, space.pid, unique);
+  await makeCgroups(unique);
+  const node = await makeNetwork(space);
+  const url = `https://${node}:${API_PORT}`;
+  const kubeconfig = await writeFiles(folder, url, node, unique);
+  using admin = await clientAs(folder, url, 'admin');
+  await Promise.all([startControl(space, folder, programs, node, admin), startRuntime(space, folder, programs)]);
+  await startNode(space, folder, programs, node);
+  for (const { path, body } of DNS_OBJECTS) await create(admin, path, body);
+  await until(() => readyNode(admin), 'the node is not Ready', PATIENCE_MS);
+  return { space, url, kubeconfig };
+}
+
+type Programs = Readonly<Record<ToolName, string>>;
+
+async function programPaths(): Promise<Programs> {
+  const names = [
+    'etcd',
+    'kube-apiserver',
+    'kube-controller-manager',
+    'kube-scheduler',
+    'kubelet',
+    'kube-proxy',
+  ] as const;
+  const others = ['coredns', 'pause'] as const;
+  const found: [string, string][] = [];
+  for (const name of [...names, ...others]) found.push([name, await tool(name)]);
+  return Object.fromEntries(found) as Programs;
+}
+
+async function writeFiles(folder: string, url: string, node: string, cgroup: string): Promise<string> {
+  const pki = join(folder, 'pki');
+  await Promise.all([
+    writePki(pki, identitiesOf(node)),
+    writeFile(join(folder, 'kubelet.json'), kubeletConfig(pki, cgroup)),
+    writeFile(join(folder, 'containerd.toml'), containerdConfig(folder)),
+    writeFile(join(folder, 'cni', '10-pods.conflist'), cniConfig()),
+    ...['controller-manager', 'scheduler', 'kubelet', 'proxy', 'network-policy'].map((name) =>
+      writeKubeconfig(folder, url, name),
+    ),
+  ]);
+  return writeKubeconfig(folder, url, 'admin');
+}
+
+async function startControl(space: Namespaces, folder: string, programs: Programs, node: string, admin: ApiClient) {
+  const pki = join(folder, 'pki');
+  await space.start('etcd', programs.etcd, ...etcdFlags(join(folder, 'etcd'), { client: 2379, peer: 2380 }));
+  await space.start('kube-apiserver', programs['kube-apiserver'], ...nodeApiServerFlags(pki, node));
+  await ready(admin, []);
+  const controllers = controllerManagerFlags(pki, join(folder, 'controller-manager.kubeconfig'));
+  await space.start('kube-controller-manager', programs['kube-controller-manager'], ...controllers);
+  const scheduler = [`--kubeconfig=${join(folder, 'scheduler.kubeconfig')}`, '--leader-elect=false', '--secure-port=0'];
+  await space.start('kube-scheduler', programs['kube-scheduler'], ...scheduler);
+}
+
+async function startRuntime(space: Namespaces, folder: string, programs: Programs): Promise<void> {
+  await space.start('containerd', 'containerd', '-c', join(folder, 'containerd.toml'));
+  const archives = [
+    { path: programs.pause, image: PAUSE_IMAGE },
+    { path: programs.coredns, image: DNS_IMAGE },
+  ].map(({ path, image }) => ({ path, image, archive: join(folder, 'images', `${basename(path)}.tar`) }));
+  for (const { path, image, archive } of archives) await run(script('images.sh'), ['program', path, image, archive]);
+  // The kubelet ends when it finds no socket.
+  await until(() => space.run('ctr', '-a', CONTAINERD, 'version'), 'containerd does not answer');
+  for (const { archive } of archives) await importImage(space, archive);
+}
+
+export async function importImage(space: Namespaces, archive: string): Promise<void> {
+  await space.run('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'import', resolve(archive));
+}
+
+async function startNode(space: Namespaces, folder: string, programs: Programs, node: string): Promise<void> {
+  const policy = [script('../network-policy/main.ts'), join(folder, 'network-policy.kubeconfig')];
+  await space.start('network-policy', process.execPath, ...policy);
+  await space.start('kubelet', programs.kubelet, ...kubeletFlags(folder, node));
+  await space.start('kube-proxy', programs['kube-proxy'], ...proxyFlags(folder));
+}
+
+async function create(admin: ApiClient, path: string, body: object): Promise<void> {
+  const answer = await admin.call('POST', path, { body });
+  if (answer.status !== 201) throw new Error(`POST ${path}: ${JSON.stringify(answer.body)}`);
+}
+
+async function readyNode(admin: ApiClient): Promise<void> {
+  const node = await admin.call('GET', `/api/v1/nodes/${NODE_NAME}`);
+  const { conditions = [] } = (node.body['status'] ?? {}) as { conditions?: { type: string; status: string }[] };
+  const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+  if (!isReady) throw new Error(JSON.stringify(conditions));
+  const dns = await admin.call('GET', '/apis/apps/v1/namespaces/kube-system/deployments/coredns');
+  const { readyReplicas = 0 } = (dns.body['status'] ?? {}) as { readyReplicas?: number };
+  if (readyReplicas === 0) throw new Error(`coredns: ${JSON.stringify(dns.body['status'])}`);
+}
