@@ -3,11 +3,13 @@
 SHELL := /bin/bash
 NODE := bin/node
 TEMPER := bin/temper
-UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts'
+UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts' 'test/cluster/**/*.test.ts'
 SYSTEM_TESTS := 'test/system/*.test.ts'
 INTEGRATION_TESTS := 'test/integration/*.test.ts'
+E2E_TESTS := 'test/e2e/*.test.ts'
+CLUSTER := .temper/cluster
 
-.PHONY: help setup demo test test-unit test-system test-integration generate format lint typecheck unused verify bench clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-down generate format lint typecheck unused verify bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +28,7 @@ demo: setup ## Run the main job: an agent forges its tools and answers a questio
 test: setup ## Run every tier of tests
 	@$(MAKE) --no-print-directory verify
 	$(NODE) --test --test-concurrency=2 $(UNIT_TESTS) $(SYSTEM_TESTS)
+	@$(MAKE) --no-print-directory test-integration test-e2e
 
 test-unit: setup ## Run the tests that stand beside the code
 	$(NODE) --test --test-concurrency=2 $(UNIT_TESTS)
@@ -33,9 +36,17 @@ test-unit: setup ## Run the tests that stand beside the code
 test-system: setup ## Run the tests of whole commands
 	$(NODE) --test --test-concurrency=2 $(SYSTEM_TESTS)
 
-test-integration: setup ## Run the tests against a real API server (builds it once; needs Go and openssl)
-	@test/cluster/build-tools.sh >/dev/null
-	$(NODE) --test --test-concurrency=1 $(INTEGRATION_TESTS)
+test-integration: setup ## Run the tests against a real API server and NATS (builds them once; needs Go and openssl)
+	@test/tier.sh integration $(NODE) --test --test-concurrency=1 $(INTEGRATION_TESTS)
+
+test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
+	@test/tier.sh e2e $(NODE) --test --test-concurrency=1 $(E2E_TESTS)
+
+cluster-up: setup ## Start a cluster of one node on this machine and print the path of its kubeconfig (Linux and root)
+	@$(NODE) test/cluster/node/main.ts up $(CLUSTER)
+
+cluster-down: setup ## End it; nothing of it is left
+	@$(NODE) test/cluster/node/main.ts down $(CLUSTER)
 
 generate: setup ## Write the CRDs and the reference pages from their sources
 	@$(NODE) src/api/generate/main.ts
