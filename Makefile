@@ -9,7 +9,7 @@ INTEGRATION_TESTS := 'test/integration/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
 CLUSTER := .temper/cluster
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-down generate format lint typecheck unused verify bench clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-image cluster-down generate format lint typecheck unused verify bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUB
 
 cluster-up: setup ## Start a cluster of one node on this machine and print the path of its kubeconfig (Linux and root)
 	@$(NODE) test/cluster/node/main.ts up $(CLUSTER)
+
+cluster-image: setup ## Build FILE (a Containerfile) as IMAGE and give it to the cluster's node
+	@$(NODE) test/cluster/node/main.ts image $(CLUSTER) $(FILE) $(IMAGE)
 
 cluster-down: setup ## End it; nothing of it is left
 	@$(NODE) test/cluster/node/main.ts down $(CLUSTER)

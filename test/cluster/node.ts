@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import type { ApiClient } from './api-client.ts';
 import { clientAs } from './kubeconfig.ts';
 import { down } from './node/down.ts';
-import { importImage, up } from './node/up.ts';
+import { buildImage, importImage } from './node/images.ts';
+import { up } from './node/up.ts';
 import { tool } from './tools.ts';
 
 const run = promisify(execFile);
@@ -58,12 +59,7 @@ export async function startNode(): Promise<NodeCluster> {
         return (await run(kubectl, args, options)).stdout;
       },
       importImage: (archive) => importImage(space, archive),
-      buildImage: async (containerfile, name) => {
-        const archive = join(folder, 'images', 'built.tar');
-        await run(fileURLToPath(new URL('node/images.sh', import.meta.url)), ['build', containerfile, name, archive]);
-        await importImage(space, archive);
-        await rm(archive);
-      },
+      buildImage: (containerfile, name) => buildImage(space, folder, containerfile, name),
       onNode: (program, ...args) => space.run(program, ...args),
       log: (component) => readFile(join(folder, 'log', `${component}.log`), 'utf8'),
       [Symbol.asyncDispose]: async () => {

@@ -1,18 +1,28 @@
-// up FOLDER: starts a cluster of one node that outlives this process; says how to use it.
-// down FOLDER: ends it and removes the folder. Both write the path of the kubeconfig to standard output.
+// up FOLDER                          starts a cluster of one node that outlives this process and prints the path of its kubeconfig
+// image FOLDER CONTAINERFILE NAME    builds an image over the base image, from the repository, and makes it known to the node
+// down FOLDER                        ends the cluster and removes the folder
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { down } from './down.ts';
+import { buildImage } from './images.ts';
+import { namespacesOf } from './namespaces.ts';
 import { isRunning, readState } from './state.ts';
 import { up } from './up.ts';
 
-async function main([verb = '', path = '']: string[]): Promise<void> {
+async function main([verb = '', path = '', containerfile = '', name = '']: string[]): Promise<void> {
   const folder = resolve(path);
   const kubeconfig = join(folder, 'admin.kubeconfig');
   if (verb === 'down') await down(folder);
-  else if (verb === 'up') await upOnce(folder);
-  else throw new Error('usage: main.ts up|down FOLDER');
-  process.stdout.write(`${kubeconfig}\n`);
+  else if (verb === 'image') await buildImage(namespacesOf(folder, await pidOf(folder)), folder, containerfile, name);
+  else if (verb === 'up') await upOnce(folder).then(() => process.stdout.write(`${kubeconfig}\n`));
+  else throw new Error('usage: main.ts up|down FOLDER, or main.ts image FOLDER CONTAINERFILE NAME');
+}
+
+async function pidOf(folder: string): Promise<number> {
+  const state = await readState(folder);
+  if (state === undefined || !(await isRunning(state)))
+    throw new Error(`no cluster runs in ${folder}; start one first`);
+  return state.pid;
 }
 
 async function upOnce(folder: string): Promise<void> {

@@ -24,6 +24,7 @@ import {
   proxyFlags,
 } from './config.ts';
 import { DNS_IMAGE, DNS_OBJECTS } from './dns.ts';
+import { archiveProgram, importImage } from './images.ts';
 import { makeNamespaces, type Namespaces, until } from './namespaces.ts';
 import { makeNetwork } from './network.ts';
 import { writeState } from './state.ts';
@@ -46,6 +47,9 @@ export interface Up {
  * with this one too. When this throws, `down` removes what there is.
  */
 export async function up(folder: string, { parentBound }: { parentBound: boolean }): Promise<Up> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) {
+    throw new Error('a node needs Linux and root: namespaces, mounts and packet filters are made for it');
+  }
   await run(script('../install-packages.sh'), [], { maxBuffer: 16 * 1024 * 1024 });
   const programs = await programPaths();
   await Promise.all(['pki', 'cni', 'images'].map((name) => mkdir(join(folder, name), { recursive: true })));
@@ -113,14 +117,10 @@ async function startRuntime(space: Namespaces, folder: string, programs: Program
     { path: programs.pause, image: PAUSE_IMAGE },
     { path: programs.coredns, image: DNS_IMAGE },
   ].map(({ path, image }) => ({ path, image, archive: join(folder, 'images', `${basename(path)}.tar`) }));
-  for (const { path, image, archive } of archives) await run(script('images.sh'), ['program', path, image, archive]);
+  for (const { path, image, archive } of archives) await archiveProgram(path, image, archive);
   // The kubelet ends when it finds no socket.
   await until(() => space.run('ctr', '-a', CONTAINERD, 'version'), 'containerd does not answer');
   for (const { archive } of archives) await importImage(space, archive);
-}
-
-export async function importImage(space: Namespaces, archive: string): Promise<void> {
-  await space.run('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'import', resolve(archive));
 }
 
 async function startNode(space: Namespaces, folder: string, programs: Programs, node: string): Promise<void> {

@@ -1,0 +1,33 @@
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { CONTAINERD } from './config.ts';
+import type { Namespaces } from './namespaces.ts';
+
+const run = promisify(execFile);
+const SCRIPT = fileURLToPath(new URL('images.sh', import.meta.url));
+
+/** Makes the images of a docker archive known to the node. */
+export async function importImage(space: Namespaces, archive: string): Promise<void> {
+  await space.run('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'import', resolve(archive));
+}
+
+/** Writes an archive of an image that holds one static program, as its entry point. */
+export async function archiveProgram(program: string, image: string, archive: string): Promise<void> {
+  await run(SCRIPT, ['program', program, image, archive]);
+}
+
+/** Builds a Containerfile over the project's base image, with the repository as its context, and makes it known under the name. */
+export async function buildImage(
+  space: Namespaces,
+  folder: string,
+  containerfile: string,
+  name: string,
+): Promise<void> {
+  const archive = join(folder, 'images', `${name.replace(/[^A-Za-z0-9.-]/g, '-')}.tar`);
+  await run(SCRIPT, ['build', containerfile, name, archive], { maxBuffer: 64 * 1024 * 1024 });
+  await importImage(space, archive);
+  await rm(archive);
+}
