@@ -101,6 +101,28 @@ describe('the node of the tests', { skip }, () => {
     assert.equal(await ask(node, 'b/client', 'held', target), true);
   });
 
+  it('enforces network policies: from the first packet of a pod', async () => {
+    const target = `${ip['a/server']}:8080`;
+    const start = async (name: string, labels: object) => {
+      const pod = podOf('b/client');
+      const [container] = pod.spec.containers;
+      const body = {
+        metadata: { name, labels },
+        spec: { ...pod.spec, containers: [{ ...container, args: [target] }] },
+      };
+      const { status } = await node.admin.call('POST', '/api/v1/namespaces/b/pods', { body });
+      assert.equal(status, 201);
+      let reached: unknown;
+      await eventually(async () => {
+        reached = await ask(node, `b/${name}` as PodName, 'first');
+      });
+      return reached;
+    };
+    const podSelector = { matchLabels: { closed: 'yes' } };
+    await setPolicies(node, [{ namespace: 'b', spec: { podSelector, policyTypes: ['Egress'] } }]);
+    assert.deepEqual(await Promise.all([start('free', {}), start('closed', { closed: 'yes' })]), [true, false]);
+  });
+
   it('leaves nothing behind', async () => {
     const folder = dirname(node.kubeconfig);
     const state = await readState(folder);

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listen } from './announcements.ts';
 import { ruleset } from './ruleset.ts';
 import type { Namespace, NetworkPolicy, Pod } from './types.ts';
 import { type Server, watch } from './watch.ts';
@@ -15,28 +16,49 @@ async function main([kubeconfig = '']: string[]): Promise<void> {
   const pods = new Map<string, Pod>();
   const namespaces = new Map<string, Namespace>();
   const policies = new Map<string, NetworkPolicy>();
+  const addresses = new Map<string, string>();
   const { signal } = new AbortController();
-  let wake = () => {};
-  let change = new Promise<void>((resolve) => (wake = resolve));
-  const changed = () => wake();
+  let change = Promise.withResolvers<void>();
+  let turn = Promise.withResolvers<void>();
+  const changed = () => change.resolve();
   void watch(server, '/api/v1/pods', pods, changed, signal);
   void watch(server, '/api/v1/namespaces', namespaces, changed, signal);
   void watch(server, '/apis/networking.k8s.io/v1/networkpolicies', policies, changed, signal);
+  await listen(async ({ uid, ip }) => {
+    addresses.set(uid, ip);
+    // The watch may be behind: without the pod's labels nobody knows its policies.
+    do {
+      const next = turn.promise;
+      changed();
+      await next;
+    } while (!pods.has(uid));
+  });
   let applied = '';
   for (;;) {
-    await change;
+    await change.promise;
     await sleep(GATHER_MS);
-    change = new Promise((resolve) => (wake = resolve));
+    change = Promise.withResolvers();
+    const { resolve: over } = turn;
+    turn = Promise.withResolvers();
     const rules = ruleset({
-      pods: [...pods.values()],
+      pods: [...pods.values()].map((pod) => withAddress(pod, addresses)),
       namespaces: [...namespaces.values()],
       policies: [...policies.values()],
     });
-    if (rules === applied) continue;
-    // What cannot be applied ends the process, and with it the cluster's tests: rules that are older than the policies must not pass for them.
-    await apply(rules);
+    // What cannot be applied ends the process: no pod starts then, and no older rules pass for the policies' own.
+    if (rules !== applied) await apply(rules);
     applied = rules;
+    over();
   }
+}
+
+/** The announced address counts until the API server has one. */
+function withAddress(pod: Pod, addresses: Map<string, string>): Pod {
+  const podIP = addresses.get(pod.metadata.uid);
+  if (podIP === undefined) return pod;
+  if (pod.status?.podIP === undefined) return { ...pod, status: { ...pod.status, podIP } };
+  addresses.delete(pod.metadata.uid);
+  return pod;
 }
 
 async function apply(rules: string): Promise<void> {

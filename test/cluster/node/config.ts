@@ -10,6 +10,8 @@ const POD_RANGE = '10.244.0.0/16';
 export const DNS_ADDRESS = '10.96.0.10';
 export const PAUSE_IMAGE = 'localhost/pause:1';
 export const NODE_NAME = 'node1';
+/** The name of the program by which pods wait for their policies. */
+export const POLICY_PLUGIN = 'network-policy';
 
 export function identitiesOf(node: string): Identity[] {
   return [
@@ -84,7 +86,7 @@ state = "/run/containerd/state"
   # As later releases have it: any user in a pod may listen on port 53 or 80 of the pod.
   enable_unprivileged_ports = true
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = "${join(folder, 'cni-bin')}"
     conf_dir = "${join(folder, 'cni')}"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -98,6 +100,7 @@ export function cniConfig(): string {
   const plugins = [
     { type: 'ptp', ipMasq: false, ipam },
     { type: 'portmap', capabilities: { portMappings: true } },
+    { type: POLICY_PLUGIN },
   ];
   return JSON.stringify({ cniVersion: '0.4.0', name: 'pods', plugins });
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -21,6 +21,7 @@ import {
   NODE_NAME,
   nodeApiServerFlags,
   PAUSE_IMAGE,
+  POLICY_PLUGIN,
   proxyFlags,
 } from './config.ts';
 import { DNS_IMAGE, DNS_OBJECTS } from './dns.ts';
@@ -31,6 +32,8 @@ import { writeState } from './state.ts';
 
 const run = promisify(execFile);
 const PATIENCE_MS = 120_000;
+/** Where Debian puts them. */
+const CNI_PLUGINS = '/usr/lib/cni';
 const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /** A node that is Ready, and its cluster DNS too. */
@@ -52,7 +55,7 @@ export async function up(folder: string, { parentBound }: { parentBound: boolean
   }
   await run(script('../install-packages.sh'), [], { maxBuffer: 16 * 1024 * 1024 });
   const programs = await programPaths();
-  await Promise.all(['pki', 'cni', 'images'].map((name) => mkdir(join(folder, name), { recursive: true })));
+  await Promise.all(['pki', 'cni', 'cni-bin', 'images'].map((name) => mkdir(join(folder, name), { recursive: true })));
   const space = await makeNamespaces(folder, parentBound);
   const cgroup = basename(resolve(folder)).replace(/[^A-Za-z0-9-]/g, '-');
   const unique = `temper-${cgroup}-${space.pid}`;
@@ -93,11 +96,20 @@ async function writeFiles(folder: string, url: string, node: string, cgroup: str
     writeFile(join(folder, 'kubelet.json'), kubeletConfig(pki, cgroup)),
     writeFile(join(folder, 'containerd.toml'), containerdConfig(folder)),
     writeFile(join(folder, 'cni', '10-pods.conflist'), cniConfig()),
+    writePlugins(join(folder, 'cni-bin')),
     ...['controller-manager', 'scheduler', 'kubelet', 'proxy', 'network-policy'].map((name) =>
       writeKubeconfig(folder, url, name),
     ),
   ]);
   return writeKubeconfig(folder, url, 'admin');
+}
+
+/** The network plugins of the distribution and our own. */
+async function writePlugins(folder: string): Promise<void> {
+  const names = await readdir(CNI_PLUGINS);
+  await Promise.all(names.map((name) => symlink(join(CNI_PLUGINS, name), join(folder, name))));
+  const own = `#!/bin/sh\nexec '${process.execPath}' '${script('../network-policy/cni.ts')}'\n`;
+  await writeFile(join(folder, POLICY_PLUGIN), own, { mode: 0o755 });
 }
 
 async function startControl(space: Namespaces, folder: string, programs: Programs, node: string, admin: ApiClient) {
