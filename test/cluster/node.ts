@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,10 +8,12 @@ import type { ApiClient } from './api-client.ts';
 import { clientAs } from './kubeconfig.ts';
 import { down } from './node/down.ts';
 import { buildImage, importImage } from './node/images.ts';
+import { isRunning, readState } from './node/state.ts';
 import { up } from './node/up.ts';
 import { tool } from './tools.ts';
 
 const run = promisify(execFile);
+const PREFIX = 'temper-node-';
 
 /** A cluster of one node with real pods. Disposing ends it and leaves nothing of it on the machine. */
 export interface NodeCluster extends AsyncDisposable {
@@ -35,7 +37,8 @@ export interface NodeCluster extends AsyncDisposable {
 
 /** Needs root on Linux. Throws when a part does not start; nothing is left behind then. */
 export async function startNode(): Promise<NodeCluster> {
-  const folder = await mkdtemp(join(tmpdir(), 'temper-node-'));
+  await sweep();
+  const folder = await mkdtemp(join(tmpdir(), PREFIX));
   // A test that ends early must not leave a cluster.
   const clear = () => {
     const script = fileURLToPath(new URL('node/main.ts', import.meta.url));
@@ -70,5 +73,14 @@ export async function startNode(): Promise<NodeCluster> {
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+/** A test that was killed could not remove the files and the empty cgroups of its cluster; its processes ended with it. */
+async function sweep(): Promise<void> {
+  const names = await readdir(tmpdir());
+  for (const folder of names.filter((name) => name.startsWith(PREFIX)).map((name) => join(tmpdir(), name))) {
+    const state = await readState(folder);
+    if (state !== undefined && !(await isRunning(state))) await down(folder);
   }
 }

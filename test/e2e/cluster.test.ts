@@ -120,7 +120,13 @@ describe('the node of the tests', { skip }, () => {
     };
     const podSelector = { matchLabels: { closed: 'yes' } };
     await setPolicies(node, [{ namespace: 'b', spec: { podSelector, policyTypes: ['Egress'] } }]);
-    assert.deepEqual(await Promise.all([start('free', {}), start('closed', { closed: 'yes' })]), [true, false]);
+    // Held up, the enforcer learns of nothing: the pod must wait for it, not run without it.
+    const enforcer = (await node.onNode('pgrep', '-f', 'network-policy/main.ts')).trim();
+    await node.onNode('kill', '-STOP', enforcer);
+    const closed = start('closed', { closed: 'yes' });
+    await sleep(2000);
+    await node.onNode('kill', '-CONT', enforcer);
+    assert.deepEqual(await Promise.all([closed, start('free', {})]), [false, true]);
   });
 
   it('leaves nothing behind', async () => {
