@@ -1,6 +1,7 @@
 import { GENERATE_TEXT } from '../agent/generate-text.ts';
 import { createMemoryTools } from '../agent/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
+import { SEND_TOOL } from '../agent/send-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -15,7 +16,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: NO_MEMORY, decide }),
   ];
-  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, FORGE_TOOL];
+  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, FORGE_TOOL];
 }
 
 /** Names no forged tool may take. */

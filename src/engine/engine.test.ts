@@ -104,10 +104,6 @@ describe('the engine', () => {
         ids: randomIds,
         models: { model, resolve: (name) => name, costOf: () => 0, contextTokens: () => 100_000 },
         sandbox,
-        openFreshSandbox: async () => {
-          const fresh = await createSupervisor({ clock, maxRunners: 1 });
-          return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
-        },
         ledger: book.ledger([{ name: 'agent', quotas: {}, prefix: 'spec.quotas.' }]),
         sessions: recordSessionStore(records, clock),
         memory: recordMemory(records, 'memory'),
@@ -119,8 +115,16 @@ describe('the engine', () => {
           },
           decided: async () => ({ decision: 'Deny', by: 'person/kim', reason: 'no' }),
         },
-        registry,
-        records,
+        tools: registry,
+        tempering: {
+          registry,
+          audit,
+          records,
+          openFreshSandbox: async () => {
+            const fresh = await createSupervisor({ clock, maxRunners: 1 });
+            return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
+          },
+        },
         fetch: createSafeFetch({ clock }),
         workspace,
         closed: [join(workspace, '.temper')],

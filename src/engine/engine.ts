@@ -13,11 +13,10 @@ import { createSchemaCompiler } from '../tools/schemas.ts';
 import { createAgentModel, withRealModels } from './agent-model.ts';
 import { Background } from './background.ts';
 import { createDeciders } from './deciders.ts';
+import { keepElsewhere, keepHere } from './keeping.ts';
 import { LoopGuards } from './loop-guards.ts';
 import { meteredModel } from './metered-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
-import { Rise } from './rise.ts';
-import { createTempering } from './tempering.ts';
 import { builtInTools, forging, type Workshop } from './workshop.ts';
 import { createToolViews } from './tool-views.ts';
 
@@ -25,14 +24,21 @@ import { createToolViews } from './tool-views.ts';
 const FORGE_MILLISECONDS = 5 * 60_000;
 const DEFAULT_TOOL_TIMEOUT = '60s';
 
+export interface EngineMessage {
+  session: string;
+  text: string;
+  /** The message that began it all, where it is known; a new one when absent. */
+  rootMessage?: string;
+}
+
 export interface Engine {
   /** Answers one message of a session. Throws what the agent loop throws. */
-  handle(message: { session: string; text: string }, op: Op): Promise<Handled>;
+  handle(message: EngineMessage, op: Op): Promise<Handled>;
   /** Calls one tool as the agent would, through every check. */
   invoke(tool: string, input: Json, session: string, op: Op): Promise<ToolResult>;
-  /** Takes a tool out of every view at once. */
+  /** Takes a tool out of every view at once. Throws TEMPER_POLICY_DENIED where others keep the tools. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
-  /** Puts tools that wait in packages for this agent through the forge of a session. Call it when a session begins. */
+  /** Puts tools that wait in packages for this agent through the forge of a session. Call it when a session begins. None wait where others keep the tools. */
   admitImports(session: string, op: Op): Promise<void>;
   closeSession(session: string): Promise<void>;
   /** Takes up what waited for a person when the last process ended. */
@@ -47,7 +53,7 @@ export interface Engine {
  * the agent's model.
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
-  const { forge, tempering, rise, invoker, loop, background, guards, speaker } = wire(ports, agent, events);
+  const { forge, keeping, invoker, loop, background, guards, speaker } = wire(ports, agent, events);
   const { name, namespace } = agent;
   const newMessage = (): string => ports.ids.next('message');
   const callerIn = (session: string, rootMessage: string): CallerContext => ({
@@ -59,23 +65,26 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
   });
   return {
     handle: (message, op) =>
-      guards.during(newMessage(), (rootMessage) => loop.handle({ ...message, rootMessage }, speaker, events, op)),
+      guards.during(message.rootMessage ?? newMessage(), (rootMessage) =>
+        loop.handle({ ...message, rootMessage }, speaker, events, op),
+      ),
     invoke: (tool, input, session, op) =>
       guards.during(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
-    demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
+    demote: (digest, reason, actor) => keeping.demote(digest, reason, actor),
     async admitImports(session, op) {
+      if (!('registry' in ports.tempering)) return;
       const caller = callerIn(session, newMessage());
       const invoke: NestedCall = (tool, input, inner) =>
         invoker.invoke(tool, input, { ...caller, stack: ['forge_tool'] }, inner);
-      await admitImports(ports.records, { agent: name, namespace }, (request) =>
+      await admitImports(ports.tempering.records, { agent: name, namespace }, (request) =>
         forge.admit(request, caller, invoke, op),
       );
     },
     async closeSession(session) {
-      await ports.registry.closeSession(session);
+      await ports.tools.closeSession(session);
       await loop.closeSession(session);
     },
-    resume: () => rise.resume(),
+    resume: () => keeping.resume(),
     settled: () => background.settled(),
     stop: () => background.stop(),
   };
@@ -100,16 +109,12 @@ function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
   };
   const forge = forging(workshop);
   const builtIn = [...builtInTools(workshop), forge.tool];
-  const views = createToolViews({ registry: ports.registry, builtIn, forged: forge.forgedDeps });
-  const tempering = createTempering(workshop, builtIn);
-  const rise = new Rise({
-    agent,
-    decider: workshop.decider,
-    registry: ports.registry,
-    ...tempering,
-    background,
-    clock: ports.clock,
-  });
+  const views = createToolViews({ tools: ports.tools, builtIn, forged: forge.forgedDeps });
+  const { tempering } = ports;
+  const keeping =
+    'registry' in tempering
+      ? keepHere(workshop, tempering, builtIn, background)
+      : keepElsewhere(tempering, ports.clock);
   const invoker = createInvoker({
     ...ports,
     ...workshop,
@@ -118,13 +123,13 @@ function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
     observe(call) {
       // What a chain let in taints its session as what the agent called itself.
       if (bringsUntrustedContent(call.tool)) taint.mark(call.caller.session);
-      rise.observe(call);
+      keeping.observe(call);
     },
   });
   const { costOf, contextTokens } = ports.models;
   const loop = createAgentLoop({ ...ports, model: agentModel.model, costOf, contextTokens, invoker, taint });
   const speaker = { ...agent, policyName: agent.policy.name, level: deciders(false).level };
-  return { forge, tempering, rise, invoker, loop, background, guards, speaker };
+  return { forge, keeping, invoker, loop, background, guards, speaker };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

@@ -9,6 +9,7 @@ import type { PromotionState, ToolUse } from '../tempering/types.ts';
 import type { CompletedCall } from '../tools/invoker.ts';
 import type { Background } from './background.ts';
 import type { EngineAgent } from './ports.ts';
+import { useOf } from './tool-use.ts';
 import { UseBatches } from './use-batches.ts';
 import type { Workshop } from './workshop.ts';
 
@@ -45,25 +46,9 @@ export class Rise {
   }
 
   /** Nobody waits for the record of a use, nor for what follows from it; `settled` of the engine does. */
-  observe({ tool, input, result, caller }: CompletedCall): void {
-    // What a forge calls to test a chain is no use: or an agent could forge its way to a record.
-    if (tool.forged === undefined || caller.stack.includes('forge_tool')) return;
-    const { clock } = this.#deps;
-    const { digest } = tool.forged;
-    const { agent, namespace, session, rootMessage } = caller;
-    const use: ToolUse = {
-      digest,
-      evidence: 'observed',
-      agent,
-      namespace,
-      session,
-      rootMessage,
-      input,
-      succeeded: result.ok,
-      milliseconds: result.milliseconds,
-      time: clock.now().toISOString(),
-    };
-    this.#batches.add(use);
+  observe(call: CompletedCall): void {
+    const use = useOf(call, 'observed', this.#deps.clock);
+    if (use !== undefined) this.#batches.add(use);
   }
 
   /** Takes up again what waited for a person when the last process ended. */

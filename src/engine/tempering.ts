@@ -9,6 +9,7 @@ import { deniedHostCalls } from '../tools/host-calls.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createLoopGuard } from '../tools/loop-guard.ts';
 import { createToolView } from '../tools/view.ts';
+import type { TemperingHere } from './ports.ts';
 import type { Workshop } from './workshop.ts';
 
 /** A verification makes many calls of few tools on purpose. */
@@ -22,16 +23,20 @@ const TOOL_MILLISECONDS = 60_000;
 /** How tools rise and fall for one agent. */
 export function createTempering(
   workshop: Workshop,
+  here: TemperingHere,
   builtIn: readonly Tool[],
 ): { promotion: Promotion; demotion: Demotion } {
   const { ports, agent, agentModel, events, schemas } = workshop;
-  const { registry, clock, ids } = ports;
+  const { registry, records } = here;
+  const { clock, ids } = ports;
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
-  const verifier = verifierOf(workshop, builtIn);
+  const verifier = verifierOf(workshop, here, builtIn);
   const panel = createPanel({ model: workshop.examiner, reviewers: agentModel.reviewers, clock, nonce });
   const promotion = createPromotion({
     ...ports,
+    registry,
+    records,
     verifier,
     panel,
     schemas,
@@ -45,7 +50,7 @@ export function createTempering(
 }
 
 /** Verification calls built-in tools without side effects only, with the agent's rights, and reaches nothing else. */
-function verifierOf(workshop: Workshop, builtIn: readonly Tool[]) {
+function verifierOf(workshop: Workshop, here: TemperingHere, builtIn: readonly Tool[]) {
   const { ports, agent, schemas } = workshop;
   const view = createToolView(builtIn.filter((tool) => !tool.descriptor.sideEffects));
   const invoker = createInvoker({
@@ -64,9 +69,9 @@ function verifierOf(workshop: Workshop, builtIn: readonly Tool[]) {
     stack: [],
   };
   return createVerifier({
-    open: () => ports.openFreshSandbox(),
+    open: () => here.openFreshSandbox(),
     dependency: (digest) => {
-      const tool = ports.registry.get(digest as Digest);
+      const tool = here.registry.get(digest as Digest);
       return tool?.active === true ? tool.artifact : undefined;
     },
     view,

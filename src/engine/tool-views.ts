@@ -1,26 +1,26 @@
 import type { Digest } from '../lib/canonical.ts';
 import { createForgedTool, type ForgedToolDeps } from '../forge/forged-tool.ts';
-import type { Registry } from '../tempering/registry.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
+import type { ToolStore } from './ports.ts';
 
 export interface ToolViewDeps {
-  registry: Registry;
+  tools: ToolStore;
   builtIn: readonly Tool[];
   forged: Omit<ForgedToolDeps, 'describe'>;
 }
 
-/** The tools of one agent by session, made anew after each change of the registry. */
+/** The tools of one agent by session, made anew after each change of the store. */
 export function createToolViews(
   deps: ToolViewDeps,
 ): (caller: Pick<CallerContext, 'agent' | 'namespace' | 'session'>) => ToolView {
   const views = new Map<string, ToolView>();
-  deps.registry.changes(() => views.clear());
+  deps.tools.changes(() => views.clear());
   return ({ agent, namespace, session }) => {
     const known = views.get(session);
     if (known !== undefined) return known;
-    const view = createToolView(deps.builtIn, forgedTools(deps, deps.registry.resolve(agent, namespace, session)));
+    const view = createToolView(deps.builtIn, forgedTools(deps, deps.tools.resolve(agent, namespace, session)));
     views.set(session, view);
     return view;
   };

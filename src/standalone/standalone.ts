@@ -59,13 +59,15 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   opening.defer(() => trace.flush());
   const events = trace.sink;
   const parts = await openParts(options, agent, records, opening);
+  const { registry, audit, openFreshSandbox } = parts;
   const engine = createEngine(
     {
       ...parts,
       models: options.models,
       clock: systemClock,
       ids: randomIds,
-      records,
+      tools: registry,
+      tempering: { registry, audit, records, openFreshSandbox },
       workspace: options.workspace,
       closed: [options.state, ...options.closed],
     },

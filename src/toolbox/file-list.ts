@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import type { Json } from '../lib/json.ts';
 import { compilePattern, matches } from '../policy/patterns.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
-import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import type { ToolboxDeps } from './deps.ts';
+import { assertFileAllowed } from './file-access.ts';
 import { optionalText } from './input.ts';
 import { realFolder } from './places.ts';
 import { countLines, readText } from './text-files.ts';
@@ -70,7 +71,7 @@ export function fileListTool(deps: ToolboxDeps): Tool {
       const path = optionalText(input, 'path') ?? '.';
       const glob = optionalText(input, 'glob');
       const roots = deps.roots ?? [deps.workspace];
-      if (path !== '.') assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
+      assertFileAllowed(deps, context, 'file_list', input);
       const { found, complete } = await walk(
         await realFolder(path, deps.workspace, roots, deps.closed),
         glob?.includes('/') ?? false,

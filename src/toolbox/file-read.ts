@@ -3,7 +3,8 @@ import { printable } from '../lib/escape.ts';
 import type { Json } from '../lib/json.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import { readBelow } from '../tools/host-files.ts';
-import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import type { ToolboxDeps } from './deps.ts';
+import { assertFileAllowed } from './file-access.ts';
 import { optionalNumber, requiredText } from './input.ts';
 import { afterLine, countLines } from './text-files.ts';
 
@@ -44,7 +45,7 @@ export function fileReadTool(deps: ToolboxDeps): Tool {
     descriptor: DESCRIPTOR,
     async call(input, context) {
       const path = requiredText(input, 'path');
-      assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
+      assertFileAllowed(deps, context, 'file_read', input);
       const roots = deps.roots ?? [deps.workspace];
       const whole = await readBelow(path, deps.workspace, roots, () => undefined, deps.closed);
       if (whole.includes('\0'))

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { Tool } from '../tools/contract.ts';
-import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import type { ToolboxDeps } from './deps.ts';
+import { assertFileAllowed } from './file-access.ts';
 import { requiredText } from './input.ts';
 import { placeToWrite } from './places.ts';
 
@@ -39,7 +40,7 @@ export function fileWriteTool(deps: ToolboxDeps): Tool {
     },
     async call(input, context) {
       const path = requiredText(input, 'path');
-      assertAllowed(deps, context, { kind: 'File', path, access: 'write' });
+      assertFileAllowed(deps, context, 'file_write', input);
       const { folder, name } = await placeToWrite(path, deps.workspace, deps.closed);
       const content = requiredText(input, 'text');
       const created = !(await existsAsFile(join(folder, name), path));

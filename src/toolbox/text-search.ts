@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import type { Json } from '../lib/json.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
-import { assertAllowed, type ToolboxDeps } from './deps.ts';
+import type { ToolboxDeps } from './deps.ts';
+import { assertFileAllowed } from './file-access.ts';
 import { onlyMatching } from './file-list.ts';
 import { optionalText, requiredText } from './input.ts';
 import { realFolder } from './places.ts';
@@ -62,7 +63,7 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
       const path = optionalText(input, 'path') ?? '.';
       const glob = optionalText(input, 'glob') ?? '**';
       const roots = deps.roots ?? [deps.workspace];
-      if (path !== '.') assertAllowed(deps, context, { kind: 'File', path, access: 'read' });
+      assertFileAllowed(deps, context, 'text_search', input);
       const { found, complete } = await walk(
         await realFolder(path, deps.workspace, roots, deps.closed),
         true,

@@ -1,5 +1,6 @@
 import type { Tool } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
+import { assertFileAllowed, type FileToolName } from './file-access.ts';
 import { fileListTool } from './file-list.ts';
 import { fileReadTool } from './file-read.ts';
 import { fileWriteTool } from './file-write.ts';
@@ -8,5 +9,30 @@ import { timeNowTool } from './time-now.ts';
 
 /** The built-in tools for files and time. Which of them an agent sees is its policy's decision. */
 export function createToolbox(deps: ToolboxDeps): Tool[] {
-  return [fileReadTool(deps), fileListTool(deps), fileWriteTool(deps), textSearchTool(deps), timeNowTool(deps.clock)];
+  return [...Object.values(createFileTools(deps)), timeNowTool(deps.clock)];
+}
+
+/** The tools for files by name. */
+export function createFileTools(deps: ToolboxDeps): Record<FileToolName, Tool> {
+  const tools = {
+    file_read: fileReadTool(deps),
+    file_list: fileListTool(deps),
+    file_write: fileWriteTool(deps),
+    text_search: textSearchTool(deps),
+  };
+  const { remote } = deps;
+  if (remote === undefined) return tools;
+  const elsewhere = (name: FileToolName): Tool => ({
+    descriptor: tools[name].descriptor,
+    async call(input, context) {
+      assertFileAllowed(deps, context, name, input);
+      return remote.callTool(name, input, context.op);
+    },
+  });
+  return {
+    file_read: elsewhere('file_read'),
+    file_list: elsewhere('file_list'),
+    file_write: elsewhere('file_write'),
+    text_search: elsewhere('text_search'),
+  };
 }

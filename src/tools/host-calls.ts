@@ -11,7 +11,7 @@ import type { FetchRequest, SafeFetch } from '../net/fetch.ts';
 import { compilePattern, matches, type Pattern } from '../policy/patterns.ts';
 import type { Decision, PolicyRequest } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
-import { type FoundFile, readBelow } from './host-files.ts';
+import { type FileReader, type FoundFile, readBelow } from './host-files.ts';
 
 /** What a tool declared it needs of the host. */
 interface Requirements {
@@ -42,6 +42,8 @@ export interface HostCallsOptions {
   roots?: readonly string[];
   /** Absolute folders that no tool opens. */
   closed?: readonly string[];
+  /** Reads files where they lie, when that is not this machine. */
+  readFile?: FileReader;
   onCall?: (fact: HostCallFact) => void;
 }
 
@@ -83,7 +85,7 @@ function dispatch(
     throw new TemperError('TEMPER_HOST_CALL_DENIED', `the tool did not declare ${printable(api, 32)}`);
   }
   if (api === 'fetch') return fetchFor(options, domains, input, op);
-  if (api === 'fs.readFile') return readFor(options, paths, input);
+  if (api === 'fs.readFile') return readFor(options, paths, input, op);
   throw new TemperError('TEMPER_HOST_CALL_DENIED', `${printable(api, 32)} is not answered by the host`);
 }
 
@@ -139,17 +141,13 @@ function portOf(pattern: string): number[] {
   return digits === undefined ? [] : [Number(digits)];
 }
 
-async function readFor(options: HostCallsOptions, paths: readonly Pattern[], input: Json): Promise<Json> {
+async function readFor(options: HostCallsOptions, paths: readonly Pattern[], input: Json, op: Op): Promise<Json> {
   const path = member(input, 'path');
   if (typeof path !== 'string') throw new TemperError('TEMPER_FILE_DENIED', 'fs.readFile needs a path as text');
-  const { workspace } = options;
-  return readBelow(
-    path,
-    workspace,
-    options.roots ?? [workspace],
-    (found) => refuseFile(options, paths, found),
-    options.closed,
-  );
+  const { workspace, readFile } = options;
+  const refuse = (found: FoundFile): string | undefined => refuseFile(options, paths, found);
+  if (readFile !== undefined) return readFile(path, refuse, op);
+  return readBelow(path, workspace, options.roots ?? [workspace], refuse, options.closed);
 }
 
 function refuseFile(options: HostCallsOptions, paths: readonly Pattern[], found: FoundFile): string | undefined {

@@ -4,6 +4,7 @@ import { open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
+import type { Op } from '../lib/operation.ts';
 
 /** Largest file, in bytes. */
 const MAX_FILE = 1_048_576;
@@ -15,6 +16,9 @@ export interface FoundFile {
   /** Below the workspace; undefined when it lies elsewhere. */
   relative: string | undefined;
 }
+
+/** Reads a file as UTF-8, or throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED. `refuse` is told where the file really is, and says why it may not be read. */
+export type FileReader = (path: string, refuse: (found: FoundFile) => string | undefined, op: Op) => Promise<string>;
 
 /**
  * Reads the file as UTF-8. `refuse` gives the reason why a file may not be read; it sees where the file really is, so a
