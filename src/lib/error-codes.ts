@@ -272,6 +272,36 @@ export const ERROR_CODES = {
     meaning: 'A message names no session, or one whose id is malformed.',
     fix: 'Send the message in a session; the message says what an id looks like.',
   },
+  TEMPER_GATEWAY_UNAVAILABLE: {
+    meaning: 'The gateway cannot be reached, or cannot serve now.',
+    fix: 'Nothing for a while: the call is tried again by itself. Then look at the pods of the gateway and at the NetworkPolicies.',
+  },
+  TEMPER_GATEWAY_UNTRUSTED: {
+    meaning:
+      'What answers at the address of the gateway has no certificate of the installation. No token was sent to it.',
+    fix: 'Find out who answers there; the files of /etc/temper/doors say what is expected.',
+  },
+  TEMPER_GATEWAY_REFUSED: {
+    meaning: 'The gateway does not take this pod for the one that is bound to the agent, or does not let it do this.',
+    fix: 'A pod that was replaced ends by itself; otherwise compare Agent.status.pod with the pod.',
+  },
+  TEMPER_GATEWAY_ANSWER: {
+    meaning: 'An answer of the gateway is malformed or larger than allowed.',
+    fix: 'Let pod and gateway be of the same version.',
+  },
+  TEMPER_EGRESS_UNAVAILABLE: {
+    meaning: 'The tool wants to reach another host, and pods have no way out of the cluster.',
+    fix: 'Forge a tool that needs no network.',
+  },
+  TEMPER_LEASE_LOST: {
+    meaning: 'The delivery is over: it was settled before, or its time ran out and the message went to another pod.',
+    fix: 'Nothing; the message is answered once.',
+  },
+  TEMPER_POD_INVALID: {
+    meaning: 'The pod is not made as its containers need it: a folder, a file or its owner is wrong.',
+    fix: 'The message names it; see the reference page of the pod.',
+  },
+
   TEMPER_TURN_LIMIT: {
     meaning: 'The agent used all its model turns for one message.',
     fix: 'Ask for less at once, or raise the limit.',
