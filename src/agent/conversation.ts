@@ -3,6 +3,7 @@ import type { Op } from '../lib/operation.ts';
 import type { ModelMessage, ModelRequest, TokenUsage } from '../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
+import { type BegunWork, begunWork } from './begun-work.ts';
 import { charactersOf, charactersOfTools, type ContextBudget, fitContext, shrinkContext } from './context.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from './message.ts';
@@ -41,6 +42,8 @@ export interface Conversation {
   /** Parts of an answer that was cut and is being continued. */
   parts: string[];
   emptyAnswers: number;
+  /** What was done for this very message before the process that did it was lost. */
+  readonly begun: BegunWork | undefined;
 }
 
 /** Loads and repairs the history and makes the new message part of it. */
@@ -51,8 +54,9 @@ export async function openConversation(
   limits: LoopLimits,
   events: EventSink,
 ): Promise<Conversation> {
-  const { session, rootMessage, text } = message;
+  const { session, rootMessage, text, message: id } = message;
   const history = await deps.sessions.load(session);
+  const begun = begunWork(history.items, history.seq, id);
   if (history.tainted) deps.taint.mark(session);
   const conversation: Conversation = {
     agent,
@@ -63,15 +67,17 @@ export async function openConversation(
     system: systemPrompt(agent.spec.prompt.system),
     recorder: createRecorder(deps.sessions, session, history.seq),
     order: createToolOrder(),
-    base: history.seq,
-    messages: repairHistory(history.items),
-    turns: 0,
-    toolCalls: 0,
+    base: begun?.base ?? history.seq,
+    messages: (begun?.messages ?? repairHistory(history.items)).map(asSent),
+    turns: begun?.turns ?? 0,
+    toolCalls: (begun?.toolCalls ?? 0) - (begun?.pending.length ?? 0),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
     emptyAnswers: 0,
+    begun,
   };
-  await say(deps, conversation, [{ role: 'user', text }]);
+  const words: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
+  if (begun === undefined) await say(deps, conversation, [words]);
   events({ type: 'message-received', text });
   return conversation;
 }
@@ -139,7 +145,12 @@ function addUsage(sum: TokenUsage, more: TokenUsage): void {
 export async function say(deps: ConversationDeps, conversation: Conversation, items: ModelMessage[]): Promise<void> {
   const tainted = deps.taint.has(conversation.caller.session);
   await conversation.recorder.write(items, { tainted });
-  conversation.messages.push(...items);
+  conversation.messages.push(...items.map(asSent));
   // A user message closes what came before: neighbours are merged. Calls are still waiting for their results otherwise.
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
+}
+
+/** Without what is for us alone. */
+function asSent(item: ModelMessage): ModelMessage {
+  return item.role === 'user' ? { role: 'user', text: item.text } : item;
 }

@@ -18,7 +18,13 @@ interface Finish {
  * a persistent agent.
  */
 export async function converse(deps: ConversationDeps, conversation: Conversation, op: Op): Promise<Finish> {
-  const { limits, events } = conversation;
+  const { limits, events, begun } = conversation;
+  if (begun?.reply !== undefined) return { reply: begun.reply, ending: 'complete' };
+  if (begun !== undefined && begun.pending.length > 0) {
+    const calls = { toolCalls: begun.pending };
+    const finish = await callTools(deps, conversation, calls, deps.invoker.visible(conversation.caller), op);
+    if (finish !== undefined) return finish;
+  }
   while (conversation.turns < limits.turns) {
     const turn = conversation.turns + 1;
     events({ type: 'turn-start', turn });
@@ -86,7 +92,7 @@ async function continueCut(
 async function callTools(
   deps: ConversationDeps,
   conversation: Conversation,
-  answer: ModelAnswer,
+  answer: Pick<ModelAnswer, 'toolCalls'>,
   visible: readonly ToolDescriptor[],
   op: Op,
 ): Promise<Finish | undefined> {

@@ -129,6 +129,7 @@ export interface Bench {
       signal?: AbortSignal;
       milliseconds?: number;
       agent?: RunningAgent;
+      message?: string;
       onEvent?: (event: AgentEvent) => void;
     },
   ) => ReturnType<AgentLoop['handle']>;
@@ -166,7 +167,12 @@ export function scriptedLoop(
         deadline: systemClock.monotonic() + (options.milliseconds ?? 10_000),
         key: randomIds.next('message'),
       };
-      const message = { session: options.session ?? 's-1', rootMessage: 'root-1', text };
+      const message = {
+        session: options.session ?? 's-1',
+        rootMessage: 'root-1',
+        text,
+        ...(options.message === undefined ? {} : { message: options.message }),
+      };
       return loop.handle(
         message,
         options.agent ?? anAgent(),

@@ -29,6 +29,8 @@ export interface EngineMessage {
   text: string;
   /** The message that began it all, where it is known; a new one when absent. */
   rootMessage?: string;
+  /** Id of the delivery. A message that is delivered again goes on where the work on it was lost. */
+  message?: string;
 }
 
 export interface Engine {

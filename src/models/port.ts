@@ -17,7 +17,8 @@ export interface ToolCall {
 }
 
 export type ModelMessage =
-  | { role: 'user'; text: string }
+  /** `message`: id of the delivered message these words came with. Kept with the session, never sent to a provider. */
+  | { role: 'user'; text: string; message?: string }
   | { role: 'assistant'; text: string; toolCalls: ToolCall[] }
   | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean };
 
