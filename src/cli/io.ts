@@ -16,8 +16,8 @@ export interface CliIo {
   readonly signal: AbortSignal;
 }
 
-/** Exit codes every verb keeps to. */
-export const EXIT = { ok: 0, refused: 1, usage: 2 } as const;
+/** Exit codes every verb keeps to; `defect` is of the roles of a cluster alone. */
+export const EXIT = { ok: 0, refused: 1, usage: 2, defect: 70 } as const;
 
 export function writeJsonLine(io: CliIo, value: object | Json): void {
   io.out(`${JSON.stringify(value)}\n`);

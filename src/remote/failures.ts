@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
+import { isErrorCode, type ErrorCode } from '../lib/error-codes.ts';
 import { TemperError, type Retry } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { type Json, member } from '../lib/json.ts';
@@ -26,10 +26,6 @@ function codeOf(status: number, code: Json | undefined): ErrorCode {
   if (isErrorCode(code)) return code;
   if (BUSY.has(status) || status === 429) return 'TEMPER_GATEWAY_UNAVAILABLE';
   return status === 401 || status === 403 ? 'TEMPER_GATEWAY_REFUSED' : 'TEMPER_GATEWAY_ANSWER';
-}
-
-export function isErrorCode(code: Json | undefined): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
 }
 
 function retryOf(status: number, milliseconds: Json | undefined, retryAfter: string | undefined): Retry {

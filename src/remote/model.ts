@@ -1,8 +1,8 @@
+import { isErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
 import type { Model, ModelEvent, StopReason, ToolCall } from '../models/port.ts';
-import { isErrorCode } from './failures.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { listIn, malformed, numberIn, objectIn, textIn } from './reading.ts';
 import { PATHS, type StreamRequest } from './wire.ts';

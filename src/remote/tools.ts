@@ -19,6 +19,8 @@ export interface RemoteToolsOptions {
   lease: () => string;
   /** Names no forged tool may have. */
   builtIn: ReadonlySet<string>;
+  /** Sends what was claimed so far: a review is told of after the gates that came before it. */
+  flush: (op: Op) => Promise<void>;
   /** Told of a tool of the gateway that cannot be used here. */
   onUnusable: (name: string, problem: string) => void;
 }
@@ -64,6 +66,7 @@ export class RemoteTools implements ToolStore {
   readonly review: ForgeReview = {
     submit: async (candidate, caller, op) => {
       const body: ReviewRequest = { lease: this.#options.lease(), candidate, authorModel: caller.authorModel };
+      await this.#options.flush(op);
       const answer = await this.#options.client.call({
         method: 'POST',
         path: PATHS.forgeReview,

@@ -163,6 +163,11 @@ export class FrameReader {
     this.#limit = bytes;
   }
 
+  /** A frame has begun and is not whole yet. */
+  get pending(): boolean {
+    return this.#buffered > 0;
+  }
+
   /** The frames that `chunk` completes; undefined when one announces more than the limit. */
   push(chunk: Buffer): string[] | undefined {
     this.#chunks.push(chunk);

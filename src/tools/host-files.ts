@@ -28,7 +28,7 @@ export async function readBelow(
   path: string,
   workspace: string,
   roots: readonly string[],
-  refuse: (found: FoundFile) => string | undefined,
+  refuse: (found: FoundFile) => string | undefined | Promise<string | undefined>,
   closed: readonly string[] = [],
 ): Promise<string> {
   const shown = `"${printable(path, 200)}"`;
@@ -41,7 +41,7 @@ export async function readBelow(
   const real = await orFailed(shown, () => realpath(written));
   const found = await locate(real, workspace, roots);
   if (found === undefined || (await closedFolders(closed))(real)) throw outside(shown);
-  const reason = refuse(found);
+  const reason = await refuse(found);
   if (reason !== undefined) throw new TemperError('TEMPER_FILE_DENIED', `${shown} may not be read: ${reason}`);
   return orFailed(shown, () => readPlainFile(real, shown));
 }

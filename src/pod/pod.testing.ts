@@ -1,0 +1,148 @@
+/** A pod for tests: the two roles as real processes over a temporary folder, against a gateway of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { loadManifests } from '../api/manifests.ts';
+import type { Agent } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
+import { systemClock } from '../lib/clock.ts';
+import { createModels } from '../models/providers.ts';
+import { type ReplayServer, startReplay } from '../models/replay/server.ts';
+import { PATTERN_RULES } from '../policy/pattern-rules.ts';
+import { type Identity, issueIdentity, writeDoors } from '../remote/certificates.testing.ts';
+import { GatewayDouble } from '../remote/gateway.testing.ts';
+import type { Assignment } from '../remote/wire.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const QUICKSTART = join(ROOT, 'manifests/quickstart');
+export const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
+
+/** One role as a process. Its log is kept. */
+export class RoleProcess {
+  readonly child: ChildProcess;
+  readonly exited: Promise<number | null>;
+  log = '';
+  readonly #waiting = new Set<() => void>();
+
+  constructor(role: string, options: readonly string[]) {
+    this.child = spawn(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', 'src/cli/main.ts', 'serve', role, ...options],
+      {
+        cwd: ROOT,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => {
+        this.log += chunk.toString();
+        for (const look of this.#waiting) look();
+      });
+    }
+    this.exited = new Promise((resolve) => this.child.once('exit', (code) => resolve(code)));
+  }
+
+  /** Resolves when the log holds the text so many times; rejects when the process ends first. */
+  async said(text: string, times = 1): Promise<void> {
+    const found = Promise.withResolvers<void>();
+    const look = (): void => {
+      if (this.log.split(text).length > times) found.resolve();
+    };
+    this.#waiting.add(look);
+    look();
+    const ended = this.exited.then((code) => {
+      throw new Error(`the process ended with ${code} before it said "${text}":\n${this.log}`);
+    });
+    await Promise.race([found.promise, ended]);
+    ended.catch(() => undefined);
+    this.#waiting.delete(look);
+  }
+
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);
+    return this.exited;
+  }
+}
+
+/** What the processes of a test share. Disposing ends them all. */
+export class PodBench implements AsyncDisposable {
+  readonly folder: string;
+  readonly identity: Identity;
+  readonly gateway: GatewayDouble;
+  readonly replay: ReplayServer;
+  readonly #roles: RoleProcess[] = [];
+
+  private constructor(folder: string, identity: Identity, gateway: GatewayDouble, replay: ReplayServer) {
+    this.folder = folder;
+    this.identity = identity;
+    this.gateway = gateway;
+    this.replay = replay;
+  }
+
+  static async open(): Promise<PodBench> {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-pod-'));
+    await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(join(folder, name))));
+    for (const name of ['data', 'samples']) {
+      await cp(join(QUICKSTART, name), join(folder, 'workspace', name), { recursive: true });
+    }
+    const identity = await issueIdentity(join(folder, 'keys'), 'first', GATEWAY_NAME);
+    const replay = await startReplay({ script: join(QUICKSTART, 'replay.yaml'), clock: systemClock });
+    const providers = [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` }] as const;
+    const model = createModels({ providers }, { clock: systemClock, random: Math.random, environment: {} });
+    const gateway = await GatewayDouble.start(identity, model);
+    const { authority } = identity;
+    await writeDoors(join(folder, 'doors'), { url: gateway.url, name: GATEWAY_NAME, authority, token: 'token-1' });
+    return new PodBench(folder, identity, gateway, replay);
+  }
+
+  at(...parts: string[]): string {
+    return join(this.folder, ...parts);
+  }
+
+  agent(...options: string[]): RoleProcess {
+    return this.#start('agent', ['--doors', this.at('doors'), '--token', this.at('doors/token'), ...options]);
+  }
+
+  sandbox(...options: string[]): RoleProcess {
+    return this.#start('sandbox', ['--agent-uid', String(process.getuid?.() ?? 0), ...options]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#roles.map((role) => role.end('SIGKILL')));
+    await this.gateway[Symbol.asyncDispose]();
+    await this.replay[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  #start(role: string, options: readonly string[]): RoleProcess {
+    const process = new RoleProcess(role, ['--run', this.at('run'), '--workspace', this.at('workspace'), ...options]);
+    this.#roles.push(process);
+    return process;
+  }
+}
+
+/** The quick start's agent, as a gateway tells a pod of it. */
+export async function quickstartAssignment(changes: Partial<Assignment> = {}): Promise<Assignment> {
+  const files = ['agent.yaml', 'policy.yaml'].map((file) => join(QUICKSTART, file));
+  const { objects } = await loadManifests(files, { patterns: PATTERN_RULES });
+  const kinds = objects.map(({ object }) => object);
+  const agent = kinds.find((object): object is Agent => object.kind === 'Agent');
+  const policy = kinds.find((object): object is TrustPolicy => object.kind === 'TrustPolicy');
+  if (agent === undefined || policy === undefined) throw new Error('the quick start has an agent and a policy');
+  const model = (name: string) => ({ resolved: `replay/${name}`, contextTokens: 128_000 });
+  return {
+    version: '1',
+    agent: { name: agent.metadata.name, namespace: 'team-a', uid: 'agent-uid', spec: agent.spec },
+    policy: { name: policy.metadata.name, spec: policy.spec },
+    level: 'restricted',
+    models: {
+      'default/default': model('scripted'),
+      'default/judge': model('judge'),
+      'default/safety': model('safety'),
+      'default/correctness': model('correctness'),
+    },
+    suspended: false,
+    ...changes,
+  };
+}

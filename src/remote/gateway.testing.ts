@@ -1,0 +1,220 @@
+/** A small gateway for the tests of pods: the wire of wire.ts over real HTTPS, everything in memory, one agent. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { json as readJson } from 'node:stream/consumers';
+import { recordSessionStore } from '../agent/session-store.ts';
+import type { ModelMessage } from '../models/port.ts';
+import type { SessionStore } from '../agent/ports.ts';
+import type { AuditRecord } from '../audit/port.ts';
+import type { Draft } from '../bus/port.ts';
+import { systemClock } from '../lib/clock.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Json } from '../lib/json.ts';
+import type { Op } from '../lib/operation.ts';
+import { memoryRecords } from '../lib/records.ts';
+import type { Model } from '../models/port.ts';
+import type { ToolUse } from '../tempering/types.ts';
+import type { StampedEvent } from '../tools/events.ts';
+import type { Identity } from './certificates.testing.ts';
+import { InboxDouble, refused } from './inbox.testing.ts';
+import { ReviewDouble } from './review.testing.ts';
+import type {
+  AppendRequest,
+  Assignment,
+  Claims,
+  LeaseAnswer,
+  MemoryPut,
+  NextRequest,
+  RejectedRequest,
+  ReviewRequest,
+  SendRequest,
+  StreamRequest,
+} from './wire.ts';
+
+interface Call {
+  parts: string[];
+  query: URLSearchParams;
+  body: unknown;
+  op: Op;
+  response: ServerResponse;
+}
+
+/** What a request meets instead of its answer. */
+export type Fault = { status: number; headers?: Record<string, string> } | 'reset' | undefined;
+
+export class GatewayDouble implements AsyncDisposable {
+  readonly inbox = new InboxDouble();
+  readonly events: StampedEvent[] = [];
+  readonly audit: AuditRecord[] = [];
+  readonly uses: ToolUse[] = [];
+  readonly sent: Draft[] = [];
+  /** Tokens the gateway takes. */
+  readonly tokens = new Set(['token-1']);
+  /** Method and path of each request, with the token it came with. */
+  readonly requests: { what: string; token: string; key: string }[] = [];
+  readonly sessions: SessionStore = recordSessionStore(memoryRecords(), systemClock);
+  fault: (what: string) => Fault = () => undefined;
+  readonly #memory = new Map<string, Json>();
+  readonly #server: Server;
+  readonly #model: Model;
+  #assignment: Assignment | undefined;
+  #review: ReviewDouble | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  private constructor(identity: Identity, model: Model) {
+    this.#model = model;
+    this.#server = createServer({ key: identity.key, cert: identity.certificate }, (request, response) => {
+      void this.#serve(request, response);
+    });
+  }
+
+  static async start(identity: Identity, model: Model, port = 0): Promise<GatewayDouble> {
+    const double = new GatewayDouble(identity, model);
+    await new Promise<void>((resolve) => double.#server.listen(port, '127.0.0.1', resolve));
+    return double;
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Binds the pod, or changes what it is bound to. */
+  async assign(assignment: Assignment): Promise<void> {
+    this.#review ??= await ReviewDouble.open(this.#model, (event) => this.events.push(event));
+    this.#review.assignment = assignment;
+    this.#assignment = assignment;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  /** Another certificate from now on. */
+  present(identity: Identity): void {
+    this.#server.setSecureContext({ key: identity.key, cert: identity.certificate });
+    this.#server.closeAllConnections();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.inbox.close();
+    this.#server.closeAllConnections();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'https://gateway');
+    const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
+    const what = `${request.method} ${url.pathname}`;
+    this.requests.push({ what, token, key: String(request.headers['idempotency-key'] ?? '') });
+    const withdrawn = new AbortController();
+    response.on('close', () => withdrawn.abort());
+    try {
+      const fault = this.fault(what);
+      if (fault === 'reset') return void request.socket.destroy();
+      if (fault !== undefined) return void response.writeHead(fault.status, fault.headers).end();
+      if (!this.tokens.has(token)) throw refused(401, 'TEMPER_GATEWAY_REFUSED', 'this token is not known');
+      const body = request.method === 'POST' || request.method === 'PUT' ? await readJson(request) : undefined;
+      const parts = url.pathname.split('/').slice(2).map(decodeURIComponent);
+      const op: Op = { signal: withdrawn.signal, deadline: systemClock.monotonic() + 600_000, key: what };
+      const answer = await this.#answer(what, { parts, query: url.searchParams, body, op, response });
+      if (response.headersSent) return;
+      if (answer === undefined) response.writeHead(204).end();
+      else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    } catch (error) {
+      answerError(response, error);
+    }
+  }
+
+  async #answer(what: string, call: Call): Promise<unknown> {
+    const [area, name] = call.parts;
+    if (area === 'assignment') return this.#whoAmI(call);
+    if (area === 'messages') return name === 'next' ? this.#next(call) : this.#send(call.body as SendRequest);
+    if (area === 'leases') return this.inbox.settle(call.body as LeaseAnswer);
+    if (area === 'models') return this.#stream(call);
+    if (area === 'forge') return this.#forge(name ?? '', call);
+    if (area === 'sessions') return this.#session(what, call);
+    if (area === 'memory') return this.#remember(what, call);
+    if (area === 'claims') return this.#claim(call.body as Claims);
+    throw refused(404, 'TEMPER_NOT_FOUND', 'no such path');
+  }
+
+  async #whoAmI({ query, op }: Call): Promise<Assignment | undefined> {
+    const known = query.get('version');
+    const over = AbortSignal.any([op.signal, AbortSignal.timeout(Number(query.get('wait')) * 1_000)]);
+    const stopped = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve(), { once: true }));
+    while (!over.aborted && (this.#assignment === undefined || this.#assignment.version === known)) {
+      await Promise.race([this.#changed.promise, stopped]);
+    }
+    return this.#assignment?.version === known ? undefined : this.#assignment;
+  }
+
+  async #next({ body, op }: Call): Promise<unknown> {
+    return this.inbox.next((body as NextRequest).waitSeconds, op.signal);
+  }
+
+  #send({ lease, draft }: SendRequest): unknown {
+    this.inbox.held(lease);
+    this.sent.push(draft);
+    return { id: randomIds.next('msg'), duplicate: false };
+  }
+
+  async #stream({ body, op, response }: Call): Promise<void> {
+    const { lease, request } = body as StreamRequest;
+    this.inbox.held(lease);
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    response.write('\n');
+    try {
+      for await (const event of this.#model.stream(request, op)) response.write(`${JSON.stringify(event)}\n`);
+    } catch (error) {
+      const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+      response.write(`${JSON.stringify({ type: 'error', code, message: String(error) })}\n`);
+    }
+    response.end();
+  }
+
+  async #forge(name: string, { body, op }: Call): Promise<unknown> {
+    const request = body as ReviewRequest & RejectedRequest;
+    const { session, root } = this.inbox.held(request.lease);
+    const caller = { session, rootMessage: root, authorModel: request.authorModel };
+    if (name === 'review') return this.#review?.submit(request.candidate, caller, op);
+    return this.#review?.reject(request.refused, caller);
+  }
+
+  async #session(what: string, { parts, body }: Call): Promise<unknown> {
+    const [, id = '', part] = parts;
+    if (part === 'tools') return this.#review?.tools(id);
+    if (what.startsWith('DELETE')) return this.sessions.close(id);
+    if (part !== 'items') return this.sessions.load(id);
+    const { lease, afterSeq, items, tainted } = body as AppendRequest;
+    this.inbox.held(lease);
+    const marks = tainted === undefined ? {} : { tainted };
+    return { seq: await this.sessions.append(id, afterSeq, items as ModelMessage[], marks) };
+  }
+
+  #remember(what: string, { parts, query, body }: Call): unknown {
+    const key = parts[1];
+    if (key === undefined) {
+      const hits = [...this.#memory].filter(([name]) => name.includes(query.get('query') ?? ''));
+      return hits.map(([name, value]) => ({ key: name, value }));
+    }
+    if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryPut).value);
+    const value = this.#memory.get(key);
+    if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'nothing is kept under this key');
+    return { value };
+  }
+
+  #claim({ events = [], audit = [], uses = [] }: Claims): undefined {
+    this.events.push(...events);
+    this.audit.push(...audit);
+    this.uses.push(...uses);
+    return undefined;
+  }
+}
+
+function answerError(response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const [code, status] = isTemperError(error)
+    ? [error.code, Number(error.details['status'] ?? 422)]
+    : ['TEMPER_INTERNAL', 500];
+  response.writeHead(status).end(JSON.stringify({ error: { code, message: String(error) } }));
+}

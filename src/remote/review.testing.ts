@@ -1,0 +1,90 @@
+import { openAudit } from '../audit/recorded.ts';
+import { builtInDescriptors, builtInNames } from '../engine/built-in.ts';
+import { createToolViews } from '../engine/tool-views.ts';
+import { createForgeReview } from '../forge/review.ts';
+import type { Candidate, ForgeCaller, ForgeResult, Refused } from '../forge/types.ts';
+import { systemClock } from '../lib/clock.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Op } from '../lib/operation.ts';
+import { memoryRecords } from '../lib/records.ts';
+import type { Model } from '../models/port.ts';
+import { createDecider } from '../policy/decider.ts';
+import { createJudge } from '../tempering/judge.ts';
+import { openRegistry, type Registry } from '../tempering/registry.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
+import type { Tool } from '../tools/contract.ts';
+import type { EventSink, StampedEvent } from '../tools/events.ts';
+import { deniedHostCalls } from '../tools/host-calls.ts';
+import { createSchemaCompiler } from '../tools/schemas.ts';
+import type { Assignment } from './wire.ts';
+
+type Caller = Pick<ForgeCaller, 'session' | 'rootMessage' | 'authorModel'>;
+
+const nothingRuns = (): Promise<never> => Promise.reject(new Error('nothing runs in a gateway'));
+
+/** The reviewing half of a forge, for one agent, with a registry in memory. */
+export class ReviewDouble {
+  assignment: Assignment | undefined;
+  readonly #model: Model;
+  readonly #registry: Registry;
+  readonly #onEvent: (event: StampedEvent) => void;
+
+  private constructor(model: Model, registry: Registry, onEvent: (event: StampedEvent) => void) {
+    this.#model = model;
+    this.#registry = registry;
+    this.#onEvent = onEvent;
+  }
+
+  static async open(model: Model, onEvent: (event: StampedEvent) => void): Promise<ReviewDouble> {
+    const records = memoryRecords();
+    const audit = await openAudit({ records, clock: systemClock });
+    const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: builtInNames() });
+    return new ReviewDouble(model, registry, onEvent);
+  }
+
+  tools(session: string): RegisteredTool[] {
+    const { name, namespace } = this.#assigned().agent;
+    return this.#registry.resolve(name, namespace, session);
+  }
+
+  submit(candidate: Candidate, caller: Caller, op: Op): Promise<ForgeResult> {
+    const { policy, models, agent } = this.#assigned();
+    const { judge: alias } = policy.spec.models ?? {};
+    const judgeModel = alias === undefined ? undefined : (models[alias]?.resolved ?? alias);
+    const judge = createJudge({
+      model: this.#model,
+      judgeModel,
+      clock: systemClock,
+      nonce: () => randomIds.next('nonce'),
+    });
+    const review = createForgeReview({ judge, sessionTools: this.#registry, world: () => this.#world(caller) });
+    return review.submit(candidate, { ...caller, agent: agent.name, namespace: agent.namespace }, op);
+  }
+
+  async reject(refused: Refused, caller: Caller): Promise<void> {
+    const { name: agent, namespace } = this.#assigned().agent;
+    await this.#registry.keepRejected(refused, { ...caller, agent, namespace });
+  }
+
+  #world(caller: Caller) {
+    const { agent, policy, level } = this.#assigned();
+    const decider = createDecider({ agent, policy, level, tainted: false, workspace: '/workspace' });
+    const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: nothingRuns }));
+    const forged = {
+      sandbox: { run: nothingRuns },
+      clock: systemClock,
+      schemas: createSchemaCompiler(),
+      hostCalls: () => deniedHostCalls,
+    };
+    const views = createToolViews({ tools: this.#registry, builtIn, forged });
+    const { session, rootMessage } = caller;
+    const events: EventSink = (event) =>
+      this.#onEvent({ ...event, time: new Date().toISOString(), agent: agent.name, session, rootMessage });
+    return { decider, view: views({ agent: agent.name, namespace: agent.namespace, session }), events };
+  }
+
+  #assigned(): Assignment {
+    if (this.assignment === undefined) throw new Error('no agent is assigned');
+    return this.assignment;
+  }
+}
