@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { access } from 'node:fs/promises';
+import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
+import { writeDoors } from '../remote/certificates.testing.ts';
 import { aMessage } from '../remote/inbox.testing.ts';
 import { PodBench, quickstartAssignment } from './pod.testing.ts';
 
 const APRIL =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
-const LIMIT = { timeout: 120_000 };
 
 async function isThere(file: string): Promise<boolean> {
   return access(file).then(
@@ -15,7 +15,7 @@ async function isThere(file: string): Promise<boolean> {
   );
 }
 
-describe('a pod', LIMIT, () => {
+describe('a pod', { timeout: 240_000 }, () => {
   it('waits until it is bound, then forges, is judged, uses the tool in the same turn and answers', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
@@ -31,15 +31,140 @@ describe('a pod', LIMIT, () => {
     assert.match(answer.reply, /paid/i);
     assert.equal(answer.ending, 'complete');
     assert.ok(await isThere(bench.at('run/agent/ready')));
-    const types = gateway.events.map(({ type }) => type);
+    const types: string[] = gateway.events.map(({ type }) => type);
     for (const type of ['message-received', 'tool-call', 'forge-gate', 'forge-accepted', 'session-end']) {
-      assert.ok(types.includes(type as never), `${type} in ${types.join(' ')}`);
+      assert.ok(types.includes(type), `${type} in ${types.join(' ')}`);
     }
+    const gates = gateway.events.flatMap((event) =>
+      event.type === 'forge-gate' && event.tool === 'csv_rows' ? [event.result.gate] : [],
+    );
+    assert.deepEqual(gates.slice(-4), ['measured', 'policy', 'judge', 'register'], 'told in the order they came');
     assert.ok(gateway.uses.some(({ evidence, succeeded }) => evidence === 'claimed' && succeeded));
     assert.ok(gateway.audit.every(({ evidence }) => evidence === 'claimed'));
     assert.ok(gateway.audit.some(({ action }) => action === 'tool.called'));
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
     assert.equal(await sandbox.end('SIGTERM'), 0, sandbox.log);
     assert.equal(await isThere(bench.at('run/agent/ready')), false);
+  });
+
+  it('killed in the middle of a message, is replaced by one that goes on and answers once', async () => {
+    await using bench = await PodBench.open();
+    const { gateway } = bench;
+    gateway.inbox.leaseMilliseconds = 2_000;
+    bench.sandbox();
+    const first = bench.agent();
+    let reviews = 0;
+    gateway.fault = (what) => {
+      if (!what.endsWith('/forge/review')) return undefined;
+      reviews += 1;
+      if (reviews !== 2) return undefined;
+      first.child.kill('SIGKILL');
+      return 'reset';
+    };
+    await gateway.assign(await quickstartAssignment());
+    const end = gateway.inbox.add(aMessage({ text: APRIL }));
+    assert.equal(await first.exited, null);
+    bench.agent();
+    const answer = await end;
+    assert.ok(answer.action === 'ack', JSON.stringify(answer));
+    assert.match(answer.reply, /paid/i);
+    assert.equal(gateway.inbox.deliveries, 2);
+    const { items } = await gateway.sessions.load('s-1');
+    assert.equal(items.filter((item) => item.role === 'user').length, 1);
+    const asked = items.flatMap((item) => (item.role === 'assistant' ? item.toolCalls.map(({ id }) => id) : []));
+    assert.deepEqual(asked, [...new Set(asked)], 'the model was asked for nothing twice');
+  });
+
+  it('told to stop, gives the message back at once, and nothing is lost', async () => {
+    await using bench = await PodBench.open();
+    const { gateway } = bench;
+    bench.sandbox();
+    const first = bench.agent('--grace', '0');
+    let stopped = false;
+    gateway.fault = (what) => {
+      if (stopped || !what.endsWith('/models/stream')) return undefined;
+      stopped = true;
+      first.child.kill('SIGTERM');
+      return { status: 503, headers: { 'retry-after': '5' } };
+    };
+    await gateway.assign(await quickstartAssignment());
+    const end = gateway.inbox.add(aMessage({ text: APRIL }));
+    assert.equal(await first.exited, 0, first.log);
+    bench.agent();
+    const answer = await end;
+    assert.ok(answer.action === 'ack' && /paid/i.test(answer.reply), JSON.stringify(answer));
+    assert.equal(gateway.inbox.deliveries, 2);
+  });
+
+  it('extends its lease while it works, and drops the work when the message is another’s', async () => {
+    await using bench = await PodBench.open();
+    const { gateway } = bench;
+    gateway.inbox.leaseMilliseconds = 2_000;
+    bench.sandbox();
+    const agent = bench.agent();
+    let held = true;
+    gateway.fault = (what) => (held && what.endsWith('/models/stream') ? { status: 503 } : undefined);
+    await gateway.assign(await quickstartAssignment());
+    const end = gateway.inbox.add(aMessage({ text: APRIL }));
+    while (gateway.inbox.extensions < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(gateway.inbox.deliveries, 1);
+    gateway.inbox.lose();
+    held = false;
+    await agent.said('went to another pod');
+
+    const answer = await end;
+    assert.equal(answer.action, 'ack');
+    assert.equal(gateway.inbox.deliveries, 2);
+  });
+
+  it('takes a new assignment from the next message on, and none while it is suspended', async () => {
+    await using bench = await PodBench.open();
+    const { gateway } = bench;
+    bench.sandbox();
+    const agent = bench.agent();
+    const assignment = await quickstartAssignment();
+    await gateway.assign({ ...assignment, suspended: true });
+    await agent.said('"readiness"');
+    const end = gateway.inbox.add(aMessage({ text: 'hello' }));
+    assert.equal(gateway.inbox.deliveries, 0);
+    const { spec } = assignment.policy;
+    const closed = { ...assignment.policy, spec: { ...spec, models: { ...spec.models, allow: ['none/at-all'] } } };
+    await gateway.assign({ ...assignment, version: '2', policy: closed });
+    const answer = await end;
+    assert.ok(answer.action === 'ack' && answer.ending === 'refusal', JSON.stringify(answer));
+    assert.match(answer.reply, /^\[TEMPER_POLICY_DENIED: /, 'a failure that would be the same again is told');
+    await gateway.assign({ ...assignment, version: '3' });
+    await agent.said('"version":"3"');
+    const after = await gateway.inbox.add(aMessage({ text: APRIL, session: 's-2' }));
+    assert.ok(after.action === 'ack' && after.ending === 'complete', JSON.stringify(after));
+    assert.equal(agent.child.exitCode, null, 'all in one process');
+  });
+
+  it('goes on under a new token, and sends a message that is none to the dead letters', async () => {
+    await using bench = await PodBench.open();
+    const { gateway } = bench;
+    bench.sandbox();
+    bench.agent();
+    await gateway.assign(await quickstartAssignment());
+    const poison = await gateway.inbox.add(aMessage({ session: '../../etc' }));
+    assert.ok(poison.action === 'reject' && poison.code === 'TEMPER_SESSION_INVALID', JSON.stringify(poison));
+    gateway.tokens.add('token-2');
+    await writeDoors(bench.at('doors'), { token: 'token-2' });
+    gateway.tokens.delete('token-1');
+    const answer = await gateway.inbox.add(aMessage({ text: APRIL }));
+    assert.equal(answer.action, 'ack', JSON.stringify(answer));
+    assert.equal(gateway.requests.at(-1)?.token, 'token-2');
+  });
+
+  it('does not start where somebody else was first', async () => {
+    await using bench = await PodBench.open();
+    await writeFile(bench.at('run/agent'), '');
+    const agent = bench.agent();
+    assert.equal(await agent.exited, 1);
+    assert.match(agent.log, /"code":"TEMPER_POD_INVALID".*is not a folder/);
+    await rm(bench.at('run/agent'));
+    await mkdir(bench.at('run/agent'), { mode: 0o777 });
+    const sandbox = bench.sandbox('--agent-uid', '4711');
+    await sandbox.said('and not to 4711');
   });
 });

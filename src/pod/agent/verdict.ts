@@ -7,7 +7,9 @@ import { printable } from '../../lib/escape.ts';
 export type Verdict =
   | { end: 'answer'; reply: string; ending: 'complete' | 'cut' | 'refusal' }
   | { end: 'retry'; afterMilliseconds: number; code: ErrorCode }
-  | { end: 'reject'; code: ErrorCode; message: string };
+  | { end: 'reject'; code: ErrorCode; message: string }
+  /** The message is another pod's: there is nothing to say of it. */
+  | { end: 'lost' };
 
 /** Nothing can be done with such a message, now or later. */
 const POISON: ReadonlySet<ErrorCode> = new Set(['TEMPER_SESSION_INVALID', 'TEMPER_GATEWAY_ANSWER']);
@@ -20,7 +22,6 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_GATEWAY_UNTRUSTED',
   'TEMPER_GATEWAY_REFUSED',
   'TEMPER_INTERNAL',
-  'TEMPER_LEASE_LOST',
   'TEMPER_MODEL_OVERLOADED',
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_TIMEOUT',
@@ -41,6 +42,7 @@ export function verdictOf({ reply, ending }: Pick<Handled, 'reply' | 'ending'>):
 export function verdictOfFailure(error: unknown): Verdict {
   const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
   const message = printable(messageOf(error, 1_000), 1_000);
+  if (code === 'TEMPER_LEASE_LOST') return { end: 'lost' };
   if (POISON.has(code)) return { end: 'reject', code, message };
   if (PASSING.has(code)) return { end: 'retry', afterMilliseconds: retryAfter(error), code };
   const said = isTemperError(error) ? error.details['reply'] : undefined;

@@ -48,7 +48,7 @@ export class Worker {
       const verdict = await work.during({ lease: delivery.lease, session, rootMessage: root, signal }, () =>
         this.#verdict(delivery, assignment, signal),
       );
-      if (over.signal.aborted) log.warn(facts, 'the message went to another pod');
+      if (over.signal.aborted || verdict.end === 'lost') log.warn(facts, 'the message went to another pod');
       else await this.#settle(delivery, verdict);
     } finally {
       extending.stop();
@@ -105,7 +105,7 @@ export class Worker {
   }
 
   /** Tells the end of a message. When that does not arrive, the lease runs out and the message is delivered again. */
-  async #settle(delivery: RemoteDelivery, verdict: Verdict): Promise<void> {
+  async #settle(delivery: RemoteDelivery, verdict: Exclude<Verdict, { end: 'lost' }>): Promise<void> {
     const { givingUp, log } = this.#parts;
     const op = this.#op(givingUp.aborted ? HURRY_MILLISECONDS : SETTLE_MILLISECONDS);
     try {
