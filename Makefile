@@ -9,7 +9,11 @@ INTEGRATION_TESTS := 'test/integration/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
 CLUSTER := .temper/cluster
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-image cluster-down generate format lint typecheck unused verify bench clean
+BASE ?=
+CC ?= cc
+TAG ?= dev
+
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +78,22 @@ verify: setup ## generate, format, lint, typecheck, unused code, clean tree
 
 bench: setup ## Print the table of speeds, as ratios side by side
 	@$(NODE) bench/main.ts
+
+stage: setup ## Lay out what goes into the images (on Linux; needs a C compiler with a static C library)
+	@mkdir -p dist/images
+	$(CC) -static -Os -Wall -Wextra -Werror -o dist/images/launcher sandbox-image/launcher/launcher.c
+	@$(NODE) sandbox-image/stage.ts dist/images
+
+images: stage ## Build the images temper and temper-sandbox (buildah or docker; BASE=… for another base, TAG=…)
+	@set -e; if command -v buildah >/dev/null; then build="buildah build --format oci"; else build="docker build"; fi; \
+	base="$(if $(BASE),--build-arg BASE=$(BASE))"; \
+	$$build $$base --tag temper:$(TAG) --file Containerfile .; \
+	$$build $$base --tag temper-sandbox:$(TAG) --file sandbox-image/Containerfile .
+
+sbom: setup ## Write the bill of materials of what is shipped, CycloneDX JSON
+	@mkdir -p dist
+	@npm sbom --sbom-format cyclonedx --package-lock-only --omit dev > dist/sbom.cdx.json
+	@echo dist/sbom.cdx.json
 
 clean: ## Remove what was installed and built
 	rm -rf node_modules dist .temper

@@ -1,0 +1,162 @@
+/*
+ * Runs a program that cannot open network sockets, look into other processes, or reach parts of the kernel it has no use for.
+ *
+ *   launcher run PROGRAM [ARGUMENT...]   everything the program starts is bound the same way
+ *   launcher ready FILE UID              exit code 0 when FILE is there and belongs to UID; for a readiness probe
+ *
+ * The container shares its network namespace with one that holds a token, so "no sockets" must hold for every child, a shell's
+ * too: a seccomp filter is inherited and cannot be taken off. Works without privileges, since no_new_privs comes first.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE AUDIT_ARCH_AARCH64
+#else
+#error "only x86_64 and aarch64 are known"
+#endif
+
+/* Exit codes of our own; the program's are its own. */
+enum { NOT_READY = 1, USAGE = 2, CANNOT_BIND = 125, CANNOT_RUN = 126 };
+
+#define REFUSE(code) (SECCOMP_RET_ERRNO | ((code) & SECCOMP_RET_DATA))
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, (value))
+/* Skips one instruction unless the loaded value is the one given. */
+#define WHEN(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1)
+#define DENY(name) WHEN(__NR_##name), RETURN(REFUSE(EPERM))
+
+/* The low half of an argument: both machines are little-endian, and the kernel reads these as 32 bits. */
+#define ARGUMENT(index) (offsetof(struct seccomp_data, args) + 8 * (index))
+
+#define NAMESPACES \
+  (CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+
+static struct sock_filter rules[] = {
+    /* Another machine's calls have other numbers: what speaks them is ended. */
+    LOAD(arch),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0),
+    RETURN(SECCOMP_RET_KILL_PROCESS),
+    LOAD(nr),
+#if defined(__x86_64__)
+    /* The 32-bit-pointer variants of all calls. */
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),
+    RETURN(REFUSE(EPERM)),
+#endif
+
+    /* Other processes. */
+    DENY(ptrace),
+    DENY(process_vm_readv),
+    DENY(process_vm_writev),
+    DENY(kcmp),
+    DENY(pidfd_getfd),
+    DENY(process_madvise),
+
+    /* Parts of the kernel with a history, and no use here. */
+    DENY(userfaultfd),
+    DENY(io_uring_setup),
+    DENY(io_uring_enter),
+    DENY(io_uring_register),
+    DENY(bpf),
+    DENY(perf_event_open),
+    DENY(keyctl),
+    DENY(add_key),
+    DENY(request_key),
+    DENY(init_module),
+    DENY(finit_module),
+    DENY(delete_module),
+    DENY(kexec_load),
+    DENY(open_by_handle_at),
+    DENY(name_to_handle_at),
+    DENY(acct),
+    DENY(swapon),
+    DENY(swapoff),
+    DENY(reboot),
+    DENY(syslog),
+    DENY(quotactl),
+    DENY(vhangup),
+
+    /* Mounts and namespaces. */
+    DENY(mount),
+    DENY(umount2),
+    DENY(pivot_root),
+    DENY(chroot),
+    DENY(setns),
+    DENY(unshare),
+    DENY(fsopen),
+    DENY(fsconfig),
+    DENY(fsmount),
+    DENY(fspick),
+    DENY(open_tree),
+    DENY(move_mount),
+#ifdef __NR_mount_setattr
+    DENY(mount_setattr),
+#endif
+
+    /* clone3 hides its flags from a filter; told that there is none, the C library falls back to clone. */
+    WHEN(__NR_clone3),
+    RETURN(REFUSE(ENOSYS)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 0, 4),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(0)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1),
+    RETURN(REFUSE(EPERM)),
+    RETURN(SECCOMP_RET_ALLOW),
+
+    /* Sockets between processes of this pod only. */
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socketpair, 1, 0),
+    RETURN(SECCOMP_RET_ALLOW),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(0)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1),
+    RETURN(SECCOMP_RET_ALLOW),
+    RETURN(REFUSE(EPERM)),
+};
+
+static int fail(int code, const char *what) {
+  fprintf(stderr, "launcher: %s: %s\n", what, strerror(errno));
+  return code;
+}
+
+static int run(char **program) {
+  const struct rlimit none = {0, 0};
+  const struct sock_fprog filter = {sizeof(rules) / sizeof(rules[0]), rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail(CANNOT_BIND, "no_new_privs");
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return fail(CANNOT_BIND, "dumpable");
+  if (setrlimit(RLIMIT_CORE, &none) != 0) return fail(CANNOT_BIND, "core files");
+  if (syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0)
+    return fail(CANNOT_BIND, "seccomp filter");
+  execv(program[0], program);
+  return fail(CANNOT_RUN, program[0]);
+}
+
+static int ready(const char *file, const char *owner) {
+  struct stat found;
+  char *end = NULL;
+  const unsigned long uid = strtoul(owner, &end, 10);
+  if (*owner == '\0' || *end != '\0') return USAGE;
+  if (lstat(file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_uid != uid) return NOT_READY;
+  return 0;
+}
+
+int main(int count, char **arguments) {
+  if (count >= 3 && strcmp(arguments[1], "run") == 0) return run(arguments + 2);
+  if (count == 4 && strcmp(arguments[1], "ready") == 0) return ready(arguments[2], arguments[3]);
+  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher ready FILE UID\n");
+  return USAGE;
+}
