@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { Channel, FRAME_BYTES } from './channel.ts';
+
+describe('a channel', () => {
+  it('ends when a frame that has begun is not finished in time, and lets a quiet one live', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
+    const path = join(folder, 's');
+    const gone = Promise.withResolvers<string>();
+    const frames: unknown[] = [];
+    const server = createServer((socket) => {
+      const channel: Channel = new Channel(
+        socket,
+        {
+          frame(frame) {
+            frames.push(frame);
+            return channel.send({ echo: frame });
+          },
+          gone: gone.resolve,
+        },
+        100,
+      );
+    });
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    const socket = connect(path);
+    socket.on('error', () => undefined);
+    socket.write(Buffer.from([0, 0, 0, 2, 0x5b, 0x5d]));
+    await new Promise((resolve) => socket.once('data', resolve));
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    assert.deepEqual(frames, [[]], 'it was quiet and lived');
+    socket.write(Buffer.from([0, 0, 0, 9, 0x5b]));
+    assert.match(await gone.promise, /did not finish/);
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it('sends nothing that is larger than a frame', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
+    const server = createServer((socket) => socket.on('error', () => undefined));
+    await new Promise<void>((resolve) => server.listen(join(folder, 's'), resolve));
+    const channel = new Channel(connect(join(folder, 's')), { frame: () => true, gone: () => undefined });
+    assert.equal(channel.send({ text: 'x'.repeat(FRAME_BYTES) }), false);
+    assert.ok(channel.open);
+    channel.close('done');
+    assert.equal(channel.open, false);
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+});
