@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Op } from '../lib/operation.ts';
+import type { Model, ModelEvent } from '../models/port.ts';
+import { type Identity, issueIdentity, writeDoors } from './certificates.testing.ts';
+import { Claims } from './claims.ts';
+import { DoorFiles } from './door-files.ts';
+import { GatewayClient } from './gateway-client.ts';
+import { GatewayDouble } from './gateway.testing.ts';
+import { aMessage } from './inbox.testing.ts';
+import { readLines } from './line-reader.ts';
+import { remoteModel } from './model.ts';
+import { remoteMemory } from './stores.ts';
+
+const NAME = 'temper-gateway.temper-system.svc';
+const END: ModelEvent = {
+  type: 'end',
+  stopReason: 'stop',
+  usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 },
+  model: 'm',
+};
+
+function anOp(milliseconds = 10_000): Op {
+  return {
+    signal: new AbortController().signal,
+    deadline: systemClock.monotonic() + milliseconds,
+    key: randomIds.next('op'),
+  };
+}
+
+const hasCode = (code: ErrorCode) => (error: unknown) => isTemperError(error, code);
+
+describe('the client of the gateway', { timeout: 60_000 }, () => {
+  let folder: string;
+  let first: Identity;
+  let second: Identity;
+  let gateway: GatewayDouble;
+  let client: GatewayClient;
+  let answer: ModelEvent[] | Error;
+  const model: Model = {
+    async *stream() {
+      if (answer instanceof Error) throw answer;
+      yield* answer;
+    },
+    embed: async (texts) => texts.map(() => new Float32Array([1, 2])),
+  };
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-remote-'));
+    first = await issueIdentity(folder, 'first', NAME);
+    second = await issueIdentity(folder, 'second', NAME);
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+  beforeEach(async () => {
+    answer = [END];
+    gateway = await GatewayDouble.start(first, model);
+    await writeDoors(folder, { url: gateway.url, name: NAME, authority: first.authority, token: 'token-1' });
+    const doors = new DoorFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
+    client = new GatewayClient({ doors, clock: systemClock, random: () => 0 });
+  });
+  afterEach(async () => {
+    await client[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+
+  const ask = (op = anOp()) => client.call({ method: 'POST', path: '/v1/claims', body: {}, op });
+
+  it('sends no token to whom it cannot verify: another authority, another name', async () => {
+    await writeDoors(folder, { authority: second.authority });
+    await assert.rejects(ask(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
+    await writeDoors(folder, { authority: first.authority, name: 'somebody.else.svc' });
+    await assert.rejects(ask(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
+    assert.deepEqual(gateway.requests, []);
+  });
+
+  it('follows a new authority and a new token without a restart', async () => {
+    await ask();
+    gateway.present(second);
+    const waiting = ask();
+    await writeDoors(folder, { authority: second.authority });
+    await waiting;
+    gateway.tokens.add('token-2');
+    gateway.tokens.delete('token-1');
+    await writeDoors(folder, { token: 'token-2' });
+    await ask();
+    assert.equal(gateway.requests.at(-1)?.token, 'token-2');
+  });
+
+  it('tries again what was not answered, under the same key', async () => {
+    const faults = ['reset', { status: 503 }, { status: 429, headers: { 'retry-after': '0' } }] as const;
+    let met = 0;
+    gateway.fault = () => {
+      met += 1;
+      return faults[met - 1];
+    };
+    await ask();
+    assert.equal(gateway.requests.length, 4);
+    assert.equal(new Set(gateway.requests.map(({ key }) => key)).size, 1);
+  });
+
+  it('waits for nobody who is not there for longer than the operation lasts', async () => {
+    gateway.fault = () => ({ status: 503 });
+    await assert.rejects(ask(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
+    await gateway[Symbol.asyncDispose]();
+    await assert.rejects(ask(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
+    gateway = await GatewayDouble.start(first, model);
+  });
+
+  it('asks once where trying again is no use', async () => {
+    for (const [status, code] of [
+      [403, 'TEMPER_GATEWAY_REFUSED'],
+      [429, 'TEMPER_GATEWAY_UNAVAILABLE'],
+      [400, 'TEMPER_GATEWAY_ANSWER'],
+    ] as const) {
+      gateway.requests.length = 0;
+      gateway.fault = () => ({ status });
+      await assert.rejects(
+        ask(),
+        (error) => isTemperError(error, code) && error.details['status'] === status,
+        String(status),
+      );
+      assert.equal(gateway.requests.length, 1);
+    }
+    gateway.fault = () => undefined;
+    gateway.tokens.clear();
+    await assert.rejects(ask(), hasCode('TEMPER_GATEWAY_REFUSED'));
+  });
+
+  it('says what is wrong with the files of the doors', async () => {
+    await writeDoors(folder, { url: 'http://10.0.0.1:80' });
+    await assert.rejects(
+      ask(anOp(300)),
+      (error) => isTemperError(error) && /https:\/\/address:port/.test(error.message),
+    );
+  });
+
+  it('streams a model’s answer under the lease, and tells how it failed', async () => {
+    const message = aMessage();
+    void gateway.inbox.add(message);
+    await gateway.inbox.next(1, new AbortController().signal);
+    const remote = remoteModel({ client, lease: () => 'lease-1' });
+    const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
+    const events = async () => {
+      const all: ModelEvent[] = [];
+      for await (const event of remote.stream(request, anOp())) all.push(event);
+      return all;
+    };
+    answer = [{ type: 'text', text: 'a\nb' }, { type: 'tool-call', call: { id: '1', name: 'x', arguments: '{' } }, END];
+    assert.deepEqual(await events(), answer);
+    answer = [{ type: 'text', text: 'a' }];
+    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_UNAVAILABLE'), 'an answer without an end');
+    answer = new Error('boom');
+    await assert.rejects(events(), hasCode('TEMPER_INTERNAL'));
+    answer = [{ type: 'text', text: 7 } as unknown as ModelEvent];
+    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_ANSWER'));
+  });
+
+  it('keeps claims in order until they are taken, and leaves out what is too large', async () => {
+    const troubles: string[] = [];
+    const onTrouble = (problem: string) => void troubles.push(problem);
+    const claims = new Claims({ client, clock: systemClock, ids: randomIds, onTrouble });
+    const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
+    gateway.fault = () => ({ status: 400 });
+    claims.event({ type: 'message', text: 'first', delta: true, ...stamp });
+    await assert.rejects(claims.flush(anOp()));
+    gateway.fault = () => undefined;
+    claims.event({ type: 'message', text: 'x'.repeat(60_000), delta: true, ...stamp });
+    claims.event({ type: 'tool-call', id: '1', tool: 't', input: 'y'.repeat(40_000), ...stamp });
+    await claims.audit.append({ action: 'a', actor: 'b', evidence: 'observed', subject: 'c', facts: {} });
+    await claims.flush(anOp());
+    assert.deepEqual(
+      gateway.events.map((event) => (event.type === 'message' ? event.text : event.type)),
+      ['first', 'tool-call'],
+    );
+    assert.deepEqual(
+      gateway.audit.map(({ evidence }) => evidence),
+      ['claimed'],
+    );
+    assert.equal(troubles.length, 1);
+    await claims[Symbol.asyncDispose]();
+  });
+
+  it('remembers for the agent', async () => {
+    const signal = new AbortController().signal;
+    const memory = remoteMemory({
+      client,
+      clock: systemClock,
+      ids: randomIds,
+      lease: () => 'none',
+      signal: () => signal,
+    });
+    assert.equal(await memory.get('self.a/b'), undefined);
+    await memory.set('self.a/b', { n: 1 });
+    assert.deepEqual(await memory.get('self.a/b'), { n: 1 });
+    assert.deepEqual(await memory.search('a/b', 5), [{ key: 'self.a/b', value: { n: 1 } }]);
+  });
+
+  it('reads lines however they are cut, and none beyond the limits', async () => {
+    async function* chunks(...texts: string[]) {
+      for (const text of texts) yield Buffer.from(text);
+    }
+    const lines: string[] = [];
+    for await (const line of readLines(chunks('a', 'b\n\nc', '\n', 'd'), { lineBytes: 9, totalBytes: 99 }))
+      lines.push(line);
+    assert.deepEqual(lines, ['ab', 'c', 'd']);
+    for (const limits of [
+      { lineBytes: 2, totalBytes: 99 },
+      { lineBytes: 99, totalBytes: 3 },
+    ]) {
+      await assert.rejects(async () => {
+        for await (const line of readLines(chunks('abc', 'd\n'), limits)) lines.push(line);
+      }, hasCode('TEMPER_GATEWAY_ANSWER'));
+    }
+  });
+});

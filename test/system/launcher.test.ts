@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, '../..');
+const CAN = process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64');
+
+/** What a program tells of itself under the launcher. */
+const PROBE = `
+const net = require('node:net'), dgram = require('node:dgram'), { execFileSync } = require('node:child_process');
+const code = (emitter, event) => new Promise((done) => emitter.on('error', (e) => done(e.code)).on(event, () => done('open')));
+(async () => {
+  const told = {
+    tcp: await code(net.connect(1, '127.0.0.1'), 'connect'),
+    listen: await code(net.createServer().listen(0, '127.0.0.1'), 'listening'),
+    udp: await code(dgram.createSocket('udp4').bind(0), 'listening'),
+    unix: await code(net.createServer().listen(process.argv[1] + '/socket'), 'listening'),
+  };
+  if (process.argv[2] !== 'child') told.child = JSON.parse(execFileSync(process.execPath, ['-e', process.env.PROBE, process.argv[1] + '/', 'child']));
+  console.log(JSON.stringify(told));
+  process.exit(0);
+})();
+`;
+
+describe('the launcher', { skip: CAN ? false : 'it is for Linux on x86_64 and aarch64', timeout: 60_000 }, () => {
+  let folder: string;
+  let launcher: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-launcher-'));
+    launcher = join(folder, 'launcher');
+    const source = join(ROOT, 'sandbox-image/launcher/launcher.c');
+    await run('cc', ['-static', '-Os', '-Wall', '-Wextra', '-Werror', '-o', launcher, source]);
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const exitCode = async (...args: string[]): Promise<number> =>
+    run(launcher, args).then(
+      () => 0,
+      (error: { code: number }) => error.code,
+    );
+
+  it('takes network sockets from a program and its children, and leaves it Unix ones', async () => {
+    const { stdout } = await run(launcher, ['run', process.execPath, '-e', PROBE, folder], { env: { PROBE } });
+    const refused = { tcp: 'EPERM', listen: 'EPERM', udp: 'EPERM' };
+    const { child, ...own } = JSON.parse(stdout) as Record<string, unknown>;
+    assert.deepEqual(own, { ...refused, unix: 'open' });
+    assert.deepEqual({ ...(child as object), unix: '' }, { ...refused, unix: '' });
+    const without = await run(process.execPath, ['-e', PROBE, folder, 'child'], { env: {} });
+    assert.match(without.stdout, /"listen":"open"/, 'without it they open: the test sees what it is for');
+  });
+
+  it('refuses the calls that look into other processes or change the kernel, in every form of them', async () => {
+    const program = join(folder, 'calls');
+    await writeFile(
+      `${program}.c`,
+      `#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define TRY(name, ...) do { errno = 0; long r = syscall(__VA_ARGS__); printf("%s %d\\n", name, r < 0 ? errno : 0); } while (0)
+int main(void) {
+  char b[8] = {0};
+  struct rlimit core;
+  TRY("ptrace", __NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
+  TRY("vm_read", __NR_process_vm_readv, getpid(), b, 0, b, 0, 0);
+  TRY("vm_write", __NR_process_vm_writev, getpid(), b, 0, b, 0, 0);
+  TRY("userfaultfd", __NR_userfaultfd, 0);
+  TRY("io_uring", __NR_io_uring_setup, 1, b);
+  TRY("bpf", __NR_bpf, 0, b, 0);
+  TRY("keyctl", __NR_keyctl, 0, 0, 0, 0, 0);
+  TRY("perf", __NR_perf_event_open, b, 0, -1, -1, 0);
+  TRY("mount", __NR_mount, "a", "b", "c", 0, 0);
+  TRY("unshare", __NR_unshare, CLONE_NEWUSER);
+  TRY("clone", __NR_clone, CLONE_NEWUSER, 0, 0, 0, 0);
+  TRY("inet", __NR_socket, AF_INET, SOCK_STREAM, 0);
+  TRY("inet6", __NR_socket, AF_INET6, SOCK_STREAM, 0);
+  TRY("packet", __NR_socket, AF_PACKET, SOCK_RAW, 0);
+  TRY("netlink", __NR_socket, AF_NETLINK, SOCK_RAW, 0);
+  TRY("vsock", __NR_socket, 40, SOCK_STREAM, 0);
+#if defined(__x86_64__)
+  TRY("x32", 0x40000000 + __NR_socket, AF_INET, SOCK_STREAM, 0);
+#endif
+  getrlimit(RLIMIT_CORE, &core);
+  printf("core %d\\n", core.rlim_max != 0);
+  printf("privileges %d\\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 1);
+  return 0;
+}`,
+    );
+    await run('cc', ['-o', program, `${program}.c`]);
+    const { stdout } = await run(launcher, ['run', program]);
+    const told = new Map(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.split(' ') as [string, string]),
+    );
+    for (const name of ['core', 'privileges']) {
+      assert.equal(told.get(name), '0', name);
+      told.delete(name);
+    }
+    assert.ok(told.size >= 16);
+    assert.deepEqual(
+      [...told].filter(([, errno]) => errno !== '1'),
+      [],
+      'every one is EPERM',
+    );
+  });
+
+  it('runs the sandbox: engine, runners and jobs', async () => {
+    const program = `
+      import { createSupervisor } from ${JSON.stringify(join(ROOT, 'src/sandbox/supervisor.ts'))};
+      import { systemClock } from ${JSON.stringify(join(ROOT, 'src/lib/clock.ts'))};
+      import { aJob, anOp, echoHost } from ${JSON.stringify(join(ROOT, 'src/sandbox/testing.ts'))};
+      const sandbox = await createSupervisor({ clock: systemClock });
+      const { output } = await sandbox.run(aJob('function execute(i) { return i.n * 2 }', { input: { n: 21 } }), echoHost, anOp());
+      const stuck = await sandbox.run(aJob('function execute() { for (;;); }', { limits: { durationMilliseconds: 100 } }), echoHost, anOp());
+      console.log(output, stuck.code);
+      await sandbox[Symbol.asyncDispose]();`;
+    // A program nobody may read cannot be looked into either: the image installs Node like this.
+    const node = join(folder, 'node');
+    await copyFile(process.execPath, node);
+    await chmod(node, 0o711);
+    const { stdout } = await run(launcher, ['run', node, '--input-type=module', '--eval', program]);
+    assert.equal(stdout.trim(), '42 TEMPER_SANDBOX_TIMEOUT');
+  });
+
+  it('tells whether a file is there and whose it is', async () => {
+    const file = join(folder, 'ready');
+    const uid = String(process.getuid?.());
+    assert.equal(await exitCode('ready', file, uid), 1);
+    await writeFile(file, '');
+    assert.equal(await exitCode('ready', file, uid), 0);
+    assert.equal(await exitCode('ready', file, '4711'), 1);
+    assert.equal(await exitCode('ready', folder, uid), 1);
+    assert.equal(await exitCode('ready', file, 'me'), 2);
+    assert.equal(await exitCode('run', join(folder, 'nothing')), 126);
+    assert.equal(await exitCode(), 2);
+  });
+});
