@@ -2,7 +2,7 @@
  * Lays out what goes into the two images, as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
  * Production packages only, for this platform only; of the sources, what the roles of the image run. Usage: stage.ts <out>
  */
-import { cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -92,7 +92,8 @@ async function copyPackages(places: Iterable<string>, app: string): Promise<void
     const source = join(ROOT, place);
     // Packages inside it are places of their own.
     const wanted = (path: string): boolean =>
-      !path.slice(source.length).includes('/node_modules') && [BUILD_PARTS, OTHER_PREBUILDS, UNUSED].every((unwanted) => !unwanted.test(path));
+      !path.slice(source.length).includes('/node_modules') &&
+      [BUILD_PARTS, OTHER_PREBUILDS, UNUSED].every((unwanted) => !unwanted.test(path));
     await cp(source, join(app, place), { recursive: true, filter: wanted });
   }
 }
@@ -122,6 +123,8 @@ async function stageBoth(out: string): Promise<void> {
     await cp(join(node, 'bin/node'), join(image, 'usr/local/bin/node'));
     await cp(join(out, 'launcher'), join(image, 'usr/local/bin/launcher'));
   }
+  // Who may not read a program may not look into the process that runs it either, children of the same user included.
+  await chmod(join(sandbox, 'usr/local/bin/node'), 0o711);
 }
 
 const out = resolve(process.argv[2] ?? 'dist/images');

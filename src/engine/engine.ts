@@ -24,7 +24,7 @@ import { createToolViews } from './tool-views.ts';
 const FORGE_MILLISECONDS = 5 * 60_000;
 const DEFAULT_TOOL_TIMEOUT = '60s';
 
-export interface EngineMessage {
+interface EngineMessage {
   session: string;
   text: string;
   /** The message that began it all, where it is known; a new one when absent. */

@@ -16,7 +16,7 @@ import type { Assignment } from '../remote/wire.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const QUICKSTART = join(ROOT, 'manifests/quickstart');
-export const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
+const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 
 /** One role as a process. Its log is kept. */
 export class RoleProcess {
