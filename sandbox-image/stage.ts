@@ -2,7 +2,7 @@
  * Lays out what goes into the two images, as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
  * Production packages only, for this platform only; of the sources, what the roles of the image run. Usage: stage.ts <out>
  */
-import { chmod, cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -123,8 +123,6 @@ async function stageBoth(out: string): Promise<void> {
     await cp(join(node, 'bin/node'), join(image, 'usr/local/bin/node'));
     await cp(join(out, 'launcher'), join(image, 'usr/local/bin/launcher'));
   }
-  // Who may not read a program may not look into the process that runs it either, children of the same user included.
-  await chmod(join(sandbox, 'usr/local/bin/node'), 0o711);
 }
 
 const out = resolve(process.argv[2] ?? 'dist/images');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -127,11 +127,7 @@ int main(void) {
       const stuck = await sandbox.run(aJob('function execute() { for (;;); }', { limits: { durationMilliseconds: 100 } }), echoHost, anOp());
       console.log(output, stuck.code);
       await sandbox[Symbol.asyncDispose]();`;
-    // A program nobody may read cannot be looked into either: the image installs Node like this.
-    const node = join(folder, 'node');
-    await copyFile(process.execPath, node);
-    await chmod(node, 0o711);
-    const { stdout } = await run(launcher, ['run', node, '--input-type=module', '--eval', program]);
+    const { stdout } = await run(launcher, ['run', process.execPath, '--input-type=module', '--eval', program]);
     assert.equal(stdout.trim(), '42 TEMPER_SANDBOX_TIMEOUT');
   });
 

@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import fc from 'fast-check';
+import { assert as check, jsonValue, property } from 'fast-check';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -215,8 +215,8 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
   });
 
   it('reads no frame out of what is none', () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
+    check(
+      property(jsonValue(), (value) => {
         for (const frame of [agentFrame(value as Json), sandboxFrame(value as Json)]) {
           if (frame !== undefined) assert.equal(typeof frame.type, 'string');
         }
