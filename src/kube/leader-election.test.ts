@@ -156,7 +156,7 @@ describe('the election', () => {
     }
     assert.ok(took >= 0 && took <= 17_000, `taken over after ${took} ms`);
     assert.equal(one.election.isLeader(), false);
-    assert.ok(isTemperError(one.election.lost.reason, 'TEMPER_LEASE_LOST'));
+    assert.ok(isTemperError(one.election.lost.reason, 'TEMPER_LEADERSHIP_LOST'));
     assert.equal(one.metrics.gauges['leader_election_master_status'], 0);
     leases.reachable = true;
     await clock.advance(60_000);

@@ -74,7 +74,7 @@ export class LeaderElection implements AsyncDisposable {
     return false;
   }
 
-  /** Aborted with `TEMPER_LEASE_LOST` when the lease was held and is lost. The process then has to end. */
+  /** Aborted with `TEMPER_LEADERSHIP_LOST` when the lease was held and is lost. The process then has to end. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -239,7 +239,7 @@ export class LeaderElection implements AsyncDisposable {
     this.#show(0);
     const { name, log } = this.#options;
     log.error({ lease: name }, `the lease is lost: ${why}`);
-    this.#lost.abort(new TemperError('TEMPER_LEASE_LOST', `lease ${name}: ${why}; another process may lead now`));
+    this.#lost.abort(new TemperError('TEMPER_LEADERSHIP_LOST', `lease ${name}: ${why}; another process may lead now`));
   }
 
   async #release(): Promise<void> {

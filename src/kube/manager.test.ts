@@ -94,8 +94,8 @@ describe('the manager', () => {
     elected.resolve();
     await settle();
     story.length = 0;
-    lost.abort(new TemperError('TEMPER_LEASE_LOST', 'gone'));
-    await assert.rejects(run, { code: 'TEMPER_LEASE_LOST' });
+    lost.abort(new TemperError('TEMPER_LEADERSHIP_LOST', 'gone'));
+    await assert.rejects(run, { code: 'TEMPER_LEADERSHIP_LOST' });
     assert.ok(story.includes('controller stops in 0'));
     assert.ok(story.includes('task ends'));
   });

@@ -54,7 +54,7 @@ export class Manager {
   }
 
   /**
-   * Runs until the signal aborts, then stops everything and resolves. Rejects with `TEMPER_LEASE_LOST` when another process may lead, and
+   * Runs until the signal aborts, then stops everything and resolves. Rejects with `TEMPER_LEADERSHIP_LOST` when another process may lead, and
    * with what a task threw: the process has to end with exit code 1, at once.
    */
   async run(signal: AbortSignal): Promise<void> {

@@ -323,7 +323,7 @@ export const ERROR_CODES = {
     meaning: 'A process that does not lead tried to write. Nothing was written.',
     fix: 'Nothing; the process that leads does the work.',
   },
-  TEMPER_LEASE_LOST: {
+  TEMPER_LEADERSHIP_LOST: {
     meaning: 'The process led and could not renew its Lease in time; another one may lead now.',
     fix: 'The process ends and is started again. If it happens often, look at the load of the API server and the CPU limit.',
   },

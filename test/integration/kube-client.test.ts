@@ -233,7 +233,7 @@ describe('the client on a real API server', () => {
     await two.elected(AbortSignal.timeout(60_000));
     const took = performance.now() - died;
     assert.equal(one.isLeader(), false);
-    assert.ok(isTemperError(one.lost.reason, 'TEMPER_LEASE_LOST'));
+    assert.ok(isTemperError(one.lost.reason, 'TEMPER_LEADERSHIP_LOST'));
     assert.ok(took > times.leaseDuration - times.retryPeriod * 2, `taken over after ${took} ms`);
     context.diagnostic(`handover of a dead leader's lease of ${times.leaseDuration} ms in ${Math.round(took)} ms`);
     await two[Symbol.asyncDispose]();
