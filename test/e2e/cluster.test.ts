@@ -141,7 +141,9 @@ describe('the node of the tests', { skip }, () => {
     assert.equal(existsSync(`/proc/${state.pid}`), false);
     assert.ok(!cgroups().includes(state.cgroup));
     assert.ok(!readFileSync('/proc/self/mountinfo', 'utf8').includes(folder));
-    assert.ok(!execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(folder));
+    await eventually(async () =>
+      assert.ok(!execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(folder)),
+    );
     // The kernel takes a namespace apart a moment after its last process.
     await eventually(async () => assert.ok(!links().includes(link)));
   });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { noteProcess } from './state.ts';
 
 const run = promisify(execFile);
 const PATIENCE_MS = 30_000;
@@ -64,7 +65,9 @@ async function detached(folder: string, name: string, program: string, args: rea
     });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
     child.unref();
-    return child.pid ?? 0;
+    const pid = child.pid ?? 0;
+    await noteProcess(folder, pid);
+    return pid;
   } finally {
     await log.close();
   }

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** What is needed to end a cluster that another process started. */
@@ -14,6 +14,21 @@ export interface State {
 export async function writeState(folder: string, pid: number, cgroup: string): Promise<void> {
   const state: State = { pid, started: (await startedAt(pid)) ?? '', cgroup };
   await writeFile(join(folder, 'state.json'), JSON.stringify(state));
+}
+
+/** Notes a process that was started outside the namespaces: it waits for one inside and need not end with it when it is stopped. */
+export async function noteProcess(folder: string, pid: number): Promise<void> {
+  const started = await startedAt(pid);
+  if (started !== undefined) await appendFile(join(folder, 'processes'), `${pid} ${started}\n`);
+}
+
+/** Ends by SIGKILL what was noted and still runs. */
+export async function killNoted(folder: string): Promise<void> {
+  const text = await readFile(join(folder, 'processes'), 'utf8');
+  for (const line of text.split('\n').filter((entry) => entry !== '')) {
+    const [pid, started] = line.split(' ') as [string, string];
+    if ((await startedAt(Number(pid))) === started) process.kill(Number(pid), 'SIGKILL');
+  }
 }
 
 /** Undefined when the folder holds no cluster. */
