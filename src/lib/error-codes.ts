@@ -326,6 +326,61 @@ export const ERROR_CODES = {
   TEMPER_LEADERSHIP_LOST: {
     meaning: 'The process led and could not renew its Lease in time; another one may lead now.',
     fix: 'The process ends and is started again. If it happens often, look at the load of the API server and the CPU limit.',
+  TEMPER_TOKEN_INVALID: {
+    meaning: 'The token is none that this gateway takes: not signed by the cluster, over, or not of the right account.',
+    fix: 'A pod reads its token again from the mounted file; people get a new one with every command.',
+  },
+  TEMPER_TOKEN_AUDIENCE: {
+    meaning: 'The token was made for another door.',
+    fix: 'Ask for a token with the one audience of this door.',
+  },
+  TEMPER_POD_UNKNOWN: {
+    meaning: 'The API server knows no such agent pod any more, or not yet.',
+    fix: 'A new pod asks again after a moment; a replaced one ends.',
+  },
+  TEMPER_POD_ADDRESS: {
+    meaning: 'The request does not come from the address of the pod whose token it carries.',
+    fix: 'Nothing between pod and gateway may translate addresses; tokens do not leave their pod.',
+  },
+  TEMPER_POD_NOT_BOUND: {
+    meaning: 'No agent is bound to the pod: it is still warm, or was replaced.',
+    fix: 'A warm pod asks for its assignment; a replaced one ends.',
+  },
+  TEMPER_POD_BOUND_TWICE: {
+    meaning: 'Two agents claim the same pod, so neither is believed.',
+    fix: 'Look at status.pod of the agents the log names; only the operator may write it.',
+  },
+  TEMPER_LEASE_INVALID: {
+    meaning: 'The lease was not given to this pod by a gateway of this installation.',
+    fix: 'Use the lease of the delivery as it was received.',
+  },
+  TEMPER_LEASE_EXPIRED: {
+    meaning: 'The time of the chain of messages is over, or the message was settled or given to another pod.',
+    fix: 'Stop working on the message and ask for the next one.',
+  },
+  TEMPER_AGENT_SUSPENDED: {
+    meaning: 'The agent, or its policy for all its agents, was told to stop.',
+    fix: 'Wait; messages are kept. `kubectl temper resume` lets it go on.',
+  },
+  TEMPER_REQUEST_INVALID: {
+    meaning: 'The request breaks the schema of its route.',
+    fix: 'Correct the field the message names; see `/v1/openapi.json`.',
+  },
+  TEMPER_REQUEST_TOO_LARGE: {
+    meaning: 'The body of the request is larger than its route takes.',
+    fix: 'Send less in one call.',
+  },
+  TEMPER_RATE_LIMITED: {
+    meaning: 'The caller has used its share of the gateway for the moment.',
+    fix: 'Wait as long as the answer says.',
+  },
+  TEMPER_OVERLOADED: {
+    meaning: 'The gateway has more to do than it can, or is about to end.',
+    fix: 'Try again after the time the answer says; another replica may answer.',
+  },
+  TEMPER_CONFIGURATION_INVALID: {
+    meaning: 'The configuration file of a role breaks a rule.',
+    fix: 'Correct the field the message names.',
   },
 
   TEMPER_STATE_LOCKED: {

@@ -1,0 +1,101 @@
+import fastifySwagger from '@fastify/swagger';
+import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
+import { isTemperError } from '../lib/errors.ts';
+import { authenticate, readIdempotencyKey, requireAccess } from './access.ts';
+import { Calls } from './calls.ts';
+import type { GatewayDeps } from './deps.ts';
+import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
+import { type Refusal, refusal, refusalOf } from './refusals.ts';
+import type { GatewayServer, RouteModule } from './routes.ts';
+import { type ShareLimits, Shares } from './shares.ts';
+
+const BODY_LIMIT = 1024 * 1024;
+const CORRELATION_HEADER = 'correlation-id';
+const CORRELATION_FORM = /^[A-Za-z0-9_.-]{8,64}$/;
+
+export interface ServerOptions {
+  /** PEM texts; absent, no handshake succeeds until a context is set. */
+  tls: { cert: string; key: string } | undefined;
+  routes: readonly RouteModule[];
+  shares?: Partial<ShareLimits>;
+}
+
+/** The server with its routes, not listening yet. Who adds a route says who may call it, or this throws. */
+export async function createGatewayServer(deps: GatewayDeps, options: ServerOptions): Promise<GatewayServer> {
+  const server: GatewayServer = fastify({
+    https: { ...options.tls, minVersion: 'TLSv1.3' },
+    bodyLimit: BODY_LIMIT,
+    exposeHeadRoutes: false,
+    trustProxy: false,
+    requestIdHeader: false,
+    genReqId: (request) => correlationId(request.headers[CORRELATION_HEADER], deps),
+    routerOptions: { maxParamLength: 256 },
+    requestTimeout: 60_000,
+    keepAliveTimeout: 75_000,
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  server.setValidatorCompiler(TypeBoxValidatorCompiler);
+  const calls = new Calls();
+  calls.decorate(server);
+  addHooks(server, deps, calls, new Shares(deps.clock, options.shares));
+  server.setErrorHandler((error, request, reply) => {
+    const found = refusalOf(error);
+    if (found.status >= 500 && !isTemperError(error, 'TEMPER_OVERLOADED')) {
+      deps.log.error({ correlation: request.id, error }, 'a call failed');
+    }
+    return refuse(reply, found);
+  });
+  server.setNotFoundHandler((_request, reply) =>
+    refuse(reply, refusal('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json')),
+  );
+  await server.register(fastifySwagger, openApiOptions());
+  server.get(OPENAPI_PATH, { config: { access: 'anyone' }, schema: { hide: true } }, () => server.swagger());
+  for (const add of options.routes) add(server, deps);
+  return server;
+}
+
+function correlationId(given: string | string[] | undefined, deps: GatewayDeps): string {
+  return typeof given === 'string' && CORRELATION_FORM.test(given) ? given : deps.ids.next('call');
+}
+
+function addHooks(server: GatewayServer, deps: GatewayDeps, calls: Calls, shares: Shares): void {
+  server.addHook('onRoute', ({ method, url, config }) => requireAccess(method, url, config?.access));
+  server.addHook('onRequest', async (request, reply) => {
+    void reply.header(CORRELATION_HEADER, request.id);
+    calls.begin(request, reply);
+    const call = calls.of(request);
+    // The handler of unknown routes has no access to ask about.
+    if (request.is404) return;
+    await authenticate(request, call, deps.identity);
+    shares.take(call, request.routeOptions.config.longPoll === true, reply);
+    readIdempotencyKey(request, call);
+  });
+  server.addHook('onResponse', async (request, reply) => logCall(request, reply, deps, calls));
+}
+
+/** Facts about a call: the pattern of its route and who called, never what was said. */
+function logCall(request: FastifyRequest, reply: FastifyReply, deps: GatewayDeps, calls: Calls): void {
+  const { pod, podToken, person } = calls.of(request);
+  const caller = pod ?? podToken ?? person;
+  deps.log.info(
+    {
+      correlation: request.id,
+      method: request.method,
+      route: request.routeOptions.url ?? 'unknown',
+      status: reply.statusCode,
+      milliseconds: Math.round(reply.elapsedTime),
+      ...(caller === undefined ? {} : { namespace: caller.namespace }),
+      ...(pod === undefined ? {} : { agent: pod.agent }),
+      ...(person === undefined ? {} : { token: person.tokenId }),
+    },
+    'call',
+  );
+}
+
+function refuse(reply: FastifyReply, { status, body }: Refusal): FastifyReply {
+  const { retryAfterMilliseconds } = body.error;
+  if (retryAfterMilliseconds !== undefined) {
+    void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMilliseconds / 1_000)));
+  }
+  return reply.code(status).type('application/json').send(body);
+}
