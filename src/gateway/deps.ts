@@ -1,13 +1,15 @@
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
-import type { AuditRecord } from '../audit/port.ts';
-import type { Envelope } from '../bus/port.ts';
 import type { Identity } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Ids } from '../lib/ids.ts';
+import type { BusAudit } from '../nats/audit.ts';
+import type { DeadLetters } from '../nats/dead-letters.ts';
+import type { Events } from '../nats/events.ts';
+import type { Inbox } from '../nats/inbox.ts';
+import type { Wakes } from '../nats/wakes.ts';
 import type { PolicySnapshot } from '../policy/types.ts';
-import type { DeadLetter, FollowLine, SessionSummary, SessionToolSummary, UsageReport } from '../remote/people.ts';
+import type { SessionSummary, SessionToolSummary, UsageReport } from '../remote/people.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { Leases } from './lease.ts';
@@ -41,82 +43,9 @@ export interface Directory {
   readonly synced: boolean;
 }
 
-export interface ReceivedMessage {
-  message: Envelope;
-  /** How any gateway settles this delivery. Opaque, at most 512 characters; holds nothing of the message. */
-  receipt: string;
-  deliveries: number;
-}
-
-/** The inboxes of agents, by the agent's uid. */
-export interface Inboxes {
-  /** Duplicate: a message with this key was kept before; `id` is then that message's. */
-  send(
-    agentUid: string,
-    message: Envelope,
-    key: string,
-    signal: AbortSignal,
-  ): Promise<{ id: string; duplicate: boolean }>;
-  /** The next message, or undefined when none came in time. */
-  next(agentUid: string, waitMilliseconds: number, signal: AbortSignal): Promise<ReceivedMessage | undefined>;
-  acknowledge(receipt: string, signal: AbortSignal): Promise<void>;
-  retry(receipt: string, afterMilliseconds: number, signal: AbortSignal): Promise<void>;
-  /** Not delivered again. */
-  terminate(receipt: string, signal: AbortSignal): Promise<void>;
-  extend(receipt: string, signal: AbortSignal): Promise<void>;
-  /** Messages that wait, and that are being worked on. */
-  counts(agentUid: string, signal: AbortSignal): Promise<{ waiting: number; inFlight: number }>;
-  /** After so long without an answer or an extension a message is delivered again. */
-  readonly leaseMilliseconds: number;
-}
-
-type Unnumbered<L> = L extends unknown ? Omit<L, 'seq'> : never;
-export type EventEntry = Unnumbered<FollowLine>;
-
-/** What followers of a session read: claimed events, and replies that gateways wrote. */
-export interface Events {
-  /** The same key twice is one entry. */
-  append(agentUid: string, session: string, entry: EventEntry, key: string, signal: AbortSignal): Promise<void>;
-  /** From after `seq`, oldest first. Without `live` it ends with what there is. */
-  follow(
-    agentUid: string,
-    session: string,
-    options: { after: number; live: boolean },
-    signal: AbortSignal,
-  ): AsyncIterable<FollowLine>;
-}
-
-/** A dead letter and the message itself, with which it can be sent again. */
-export interface KeptDeadLetter {
-  summary: DeadLetter;
-  original: Envelope;
-}
-
-export interface DeadLetters {
-  /** The same message twice is one. */
-  bury(
-    agentUid: string,
-    letter: { message: Envelope; code: ErrorCode; text: string; deliveries: number },
-    signal: AbortSignal,
-  ): Promise<void>;
-  /** Newest first, at most 1,000. */
-  list(agentUid: string, signal: AbortSignal): Promise<KeptDeadLetter[]>;
-  find(agentUid: string, id: string, signal: AbortSignal): Promise<KeptDeadLetter | undefined>;
-  drop(agentUid: string, id: string, signal: AbortSignal): Promise<void>;
-}
-
-export interface Wakes {
-  wake(agentUid: string, signal: AbortSignal): Promise<void>;
-}
-
-/** Provenance; the namespace is the gateway's word, never the pod's. The same key twice is one record. */
-export interface AuditStream {
-  append(namespace: string, record: AuditRecord, key: string, signal: AbortSignal): Promise<void>;
-}
-
 /** Uses that pods claim: they may open a promotion, never satisfy it. */
 export interface ClaimedUses {
-  record(agentUid: string, use: ToolUse, key: string, signal: AbortSignal): Promise<void>;
+  record(agentUid: string, use: ToolUse): Promise<void>;
 }
 
 /** What the gateway's own configuration makes of the names of models. */
@@ -140,11 +69,11 @@ export interface GatewayDeps {
   identity: Identity;
   directory: Directory;
   leases: Leases;
-  inboxes: Inboxes;
+  inbox: Inbox;
   events: Events;
   deadLetters: DeadLetters;
   wakes: Wakes;
-  audit: AuditStream;
+  audit: BusAudit;
   uses: ClaimedUses;
   models: ModelCatalog;
   reports: Reports;

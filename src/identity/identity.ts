@@ -1,0 +1,81 @@
+import { TemperError } from '../lib/errors.ts';
+import { addressesOf, type Bindings, type BoundAgent, normalAddress } from './bindings.ts';
+import { invalidToken } from './token-claims.ts';
+import type { TokenVerifier } from './token-verifier.ts';
+import type { Identity, PersonIdentity, PodIdentity, PodToken } from './types.ts';
+
+/** How soon it is worth asking again while watches catch up. */
+const SOON_MILLISECONDS = 200;
+
+export interface IdentityOptions<A extends BoundAgent> {
+  verifier: Pick<TokenVerifier, 'verify'>;
+  bindings: Bindings<A>;
+  /** Told when more than one Agent names a pod as its own. */
+  onBoundTwice: (podUid: string, agents: readonly A[]) => void;
+}
+
+/** Tokens verified offline, pods and agents as watched: a pod that was replaced is refused as soon as the watch says so. */
+export function createIdentity<A extends BoundAgent>(options: IdentityOptions<A>): Identity {
+  return new WatchedIdentity(options);
+}
+
+class WatchedIdentity<A extends BoundAgent> implements Identity {
+  readonly #options: IdentityOptions<A>;
+
+  constructor(options: IdentityOptions<A>) {
+    this.#options = options;
+  }
+
+  async pod(token: string, address: string): Promise<PodIdentity> {
+    const found = await this.podOrWarm(token, address);
+    if (!('agentUid' in found)) {
+      const retry = SOON_MILLISECONDS;
+      throw new TemperError('TEMPER_POD_NOT_BOUND', 'no agent is bound to this pod', { retry });
+    }
+    return found;
+  }
+
+  async podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'pod') throw invalidToken();
+    this.#checkPod(subject, address);
+    const agent = this.#agentOf(subject);
+    if (agent === undefined) return subject;
+    return { ...subject, agent: agent.metadata.name, agentUid: agent.metadata.uid ?? '' };
+  }
+
+  stillBound(podUid: string, agentUid: string): boolean {
+    const [agent, ...others] = this.#options.bindings.agentsOf(podUid);
+    return others.length === 0 && agent?.metadata.uid === agentUid && this.#options.bindings.pod(podUid) !== undefined;
+  }
+
+  async person(token: string): Promise<PersonIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'person') throw invalidToken();
+    return subject;
+  }
+
+  #checkPod({ podUid, podName, namespace }: PodToken, address: string): void {
+    const pod = this.#options.bindings.pod(podUid);
+    const addresses = pod === undefined ? [] : addressesOf(pod);
+    // A container may run before the kubelet has told the address of its pod.
+    if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace || addresses.length === 0) {
+      throw new TemperError('TEMPER_POD_UNKNOWN', 'the pod is not known', { retry: SOON_MILLISECONDS });
+    }
+    if (!addresses.includes(normalAddress(address))) {
+      throw new TemperError('TEMPER_POD_ADDRESS', 'the request does not come from the address of its pod');
+    }
+  }
+
+  /** Undefined for a warm pod. A binding in another namespace binds nothing. */
+  #agentOf({ podUid, podName, namespace }: PodToken): A | undefined {
+    const agents = this.#options.bindings.agentsOf(podUid);
+    if (agents.length > 1) {
+      this.#options.onBoundTwice(podUid, agents);
+      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent claims this pod');
+    }
+    const [agent] = agents;
+    if (agent?.metadata.namespace !== namespace || agent.status?.pod?.name !== podName) return undefined;
+    return agent.metadata.uid === undefined ? undefined : agent;
+  }
+}
