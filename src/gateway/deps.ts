@@ -37,10 +37,11 @@ export interface Directory {
   policy(namespace: string, name: string): TrustPolicy | undefined;
   /** What `decide()` is asked with. Throws TEMPER_POLICY_DENIED when the policy of the agent does not exist. */
   snapshot(state: AgentState, tainted: boolean): PolicySnapshot;
-  /** Resolves at the next change of any of them, or when the signal aborts. */
-  changed(signal: AbortSignal): Promise<void>;
-  /** Have the first lists arrived? Until then nobody is known. */
-  readonly synced: boolean;
+  /**
+   * Resolves when who is bound to the pod changes, or the agent, or its policy; or when the signal aborts. Look at the state
+   * before waiting, without an await in between.
+   */
+  changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void>;
 }
 
 /** Uses that pods claim: they may open a promotion, never satisfy it. */
@@ -54,12 +55,19 @@ export interface ModelCatalog {
   resolve(name: string): { resolved: string; contextTokens: number } | undefined;
 }
 
-/** Read by people; kept by sessions, ledger and session tools. */
-export interface Reports {
-  sessions(agentUid: string, signal: AbortSignal): Promise<SessionSummary[]>;
-  sessionTools(agentUid: string, session: string | undefined, signal: AbortSignal): Promise<SessionToolSummary[]>;
-  agentUsage(state: AgentState, signal: AbortSignal): Promise<UsageReport>;
-  policyUsage(policy: TrustPolicy, signal: AbortSignal): Promise<UsageReport>;
+/** What is kept of sessions, as far as routes here read it. */
+export interface SessionReports {
+  /** Newest use first. */
+  sessions(agentUid: string): Promise<SessionSummary[]>;
+  tools(agentUid: string, session: string | undefined): Promise<SessionToolSummary[]>;
+  /** Has untrusted content entered the session? */
+  tainted(agentUid: string, session: string): Promise<boolean>;
+}
+
+/** What was spent. */
+export interface UsageReports {
+  agent(state: AgentState): Promise<UsageReport>;
+  policy(policy: TrustPolicy): Promise<UsageReport>;
 }
 
 export interface GatewayDeps {
@@ -76,7 +84,8 @@ export interface GatewayDeps {
   audit: BusAudit;
   uses: ClaimedUses;
   models: ModelCatalog;
-  reports: Reports;
+  sessions: SessionReports;
+  usage: UsageReports;
   /** Aborts when the gateway begins to drain: long polls answer at once then. */
   draining: AbortSignal;
 }

@@ -8,7 +8,7 @@ import type { GatewayDeps } from './deps.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
 import { type Refusal, refusal, refusalOf } from './refusals.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
-import { type ShareLimits, Shares } from './shares.ts';
+import { type ShareOptions, Shares } from './shares.ts';
 
 const BODY_LIMIT = 1024 * 1024;
 const CORRELATION_HEADER = 'correlation-id';
@@ -18,7 +18,7 @@ export interface ServerOptions {
   /** PEM texts; absent, no handshake succeeds until a context is set. */
   tls: { cert: string; key: string } | undefined;
   routes: readonly RouteModule[];
-  shares?: Partial<ShareLimits>;
+  shares?: ShareOptions;
 }
 
 /** The server with its routes, not listening yet. Who adds a route says who may call it, or this throws. */

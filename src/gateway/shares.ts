@@ -15,7 +15,17 @@ export interface ShareLimits {
   longPolls: number;
 }
 
-const STANDARD: ShareLimits = { perSecond: 50, burst: 200, inFlight: 16, longPolls: 4 };
+export interface ShareOptions {
+  /** Of each agent, and of each warm pod. */
+  pod: ShareLimits;
+  /** Of all people of one namespace together. */
+  people: ShareLimits;
+}
+
+const STANDARD: ShareOptions = {
+  pod: { perSecond: 50, burst: 200, inFlight: 16, longPolls: 4 },
+  people: { perSecond: 100, burst: 400, inFlight: 64, longPolls: 256 },
+};
 /** People of a namespace share its bucket; most are idle, so forgetting the oldest costs a bucket of tokens at most. */
 const REMEMBERED = 20_000;
 
@@ -29,22 +39,23 @@ interface Share {
 /** How much of this process each agent, and the people of each namespace, may use. */
 export class Shares {
   readonly #clock: Clock;
-  readonly #limits: ShareLimits;
+  readonly #options: ShareOptions;
   readonly #shares = new LRUCache<string, Share>({ max: REMEMBERED });
 
-  constructor(clock: Clock, limits: Partial<ShareLimits> = {}) {
+  constructor(clock: Clock, options: ShareOptions = STANDARD) {
     this.#clock = clock;
-    this.#limits = { ...STANDARD, ...limits };
+    this.#options = options;
   }
 
   /** Counts the call until its answer is over. Throws TEMPER_RATE_LIMITED when the caller has no share left. */
   take(call: Call, longPoll: boolean, reply: FastifyReply): void {
     const caller = callerOf(call);
     if (caller === undefined) return;
-    const share = this.#refilled(caller);
-    if (share.tokens < 1) throw tooMany('calls in a short time', Math.ceil(1_000 / this.#limits.perSecond));
+    const limits = this.#options[call.person === undefined ? 'pod' : 'people'];
+    const share = this.#refilled(caller, limits);
+    if (share.tokens < 1) throw tooMany('calls in a short time', Math.ceil(1_000 / limits.perSecond));
     const kind = longPoll ? 'longPolls' : 'inFlight';
-    if (share[kind] >= this.#limits[kind]) throw tooMany(longPoll ? 'long polls at once' : 'calls at once', 1_000);
+    if (share[kind] >= limits[kind]) throw tooMany(longPoll ? 'long polls at once' : 'calls at once', 1_000);
     share.tokens -= 1;
     share[kind] += 1;
     reply.raw.once('close', () => {
@@ -52,8 +63,7 @@ export class Shares {
     });
   }
 
-  #refilled(caller: string): Share {
-    const { burst, perSecond } = this.#limits;
+  #refilled(caller: string, { burst, perSecond }: ShareLimits): Share {
     const now = this.#clock.monotonic();
     const share = this.#shares.get(caller) ?? { tokens: burst, filledAt: now, inFlight: 0, longPolls: 0 };
     share.tokens = Math.min(burst, share.tokens + ((now - share.filledAt) / 1_000) * perSecond);

@@ -39,9 +39,20 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
     const subject = await this.#options.verifier.verify(token);
     if (subject.kind !== 'pod') throw invalidToken();
     this.#checkPod(subject, address);
-    const agent = this.#agentOf(subject);
-    if (agent === undefined) return subject;
-    return { ...subject, agent: agent.metadata.name, agentUid: agent.metadata.uid ?? '' };
+    return this.bound(subject) ?? subject;
+  }
+
+  bound({ kind, namespace, podName, podUid }: PodToken): PodIdentity | undefined {
+    const agents = this.#options.bindings.agentsOf(podUid);
+    if (agents.length > 1) {
+      this.#options.onBoundTwice(podUid, agents);
+      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent claims this pod');
+    }
+    const [agent] = agents;
+    // A binding in another namespace binds nothing.
+    if (agent?.metadata.namespace !== namespace || agent.status?.pod?.name !== podName) return undefined;
+    const { name, uid } = agent.metadata;
+    return uid === undefined ? undefined : { kind, namespace, podName, podUid, agent: name, agentUid: uid };
   }
 
   stillBound(podUid: string, agentUid: string): boolean {
@@ -65,17 +76,5 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
     if (!addresses.includes(normalAddress(address))) {
       throw new TemperError('TEMPER_POD_ADDRESS', 'the request does not come from the address of its pod');
     }
-  }
-
-  /** Undefined for a warm pod. A binding in another namespace binds nothing. */
-  #agentOf({ podUid, podName, namespace }: PodToken): A | undefined {
-    const agents = this.#options.bindings.agentsOf(podUid);
-    if (agents.length > 1) {
-      this.#options.onBoundTwice(podUid, agents);
-      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent claims this pod');
-    }
-    const [agent] = agents;
-    if (agent?.metadata.namespace !== namespace || agent.status?.pod?.name !== podName) return undefined;
-    return agent.metadata.uid === undefined ? undefined : agent;
   }
 }

@@ -33,6 +33,8 @@ export interface Identity {
   pod(token: string, address: string): Promise<PodIdentity>;
   /** The same for a pod that may still be warm: the agent is absent then. */
   podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity>;
+  /** Who a pod that was verified is now; undefined while it is warm. Throws TEMPER_POD_BOUND_TWICE. */
+  bound(pod: PodToken): PodIdentity | undefined;
   /** Is the pod still that agent? Looked up at what the API server last said, without the token. */
   stillBound(podUid: string, agentUid: string): boolean;
   /** Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */

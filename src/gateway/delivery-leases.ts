@@ -1,0 +1,87 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import { type LeaseAnswer, PATHS } from '../remote/wire.ts';
+import type { GatewayDeps } from './deps.ts';
+import { coordinatesOf, endMessage } from './failed-messages.ts';
+import { leaseOf, settlingLeaseOf } from './lease-check.ts';
+import type { GatewayServer } from './routes.ts';
+import { Code, closed, Done, Lease, POD, REFUSALS, TEXT_CHARACTERS, text } from './schemas.ts';
+
+const REASON_CHARACTERS = 1_000;
+
+const Answer = Type.Union(
+  [
+    Type.Object(
+      {
+        lease: Lease,
+        action: Type.Literal('ack'),
+        reply: text(TEXT_CHARACTERS, 'What the agent answers.', 0),
+        ending: Type.Enum(['complete', 'cut', 'refusal']),
+      },
+      closed,
+    ),
+    Type.Object(
+      {
+        lease: Lease,
+        action: Type.Literal('retry'),
+        afterMilliseconds: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
+      },
+      closed,
+    ),
+    Type.Object(
+      { lease: Lease, action: Type.Literal('reject'), code: Code, message: text(10_000, 'For people.', 0) },
+      closed,
+    ),
+    Type.Object({ lease: Lease, action: Type.Literal('extend') }, closed),
+  ],
+  { description: '`LeaseAnswer`: what becomes of a delivery.' },
+);
+
+/** Ends deliveries, or makes them last longer. Any replica may be asked, and the same answer twice is one. */
+export function deliveryLeaseRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    PATHS.leases,
+    {
+      config: { access: 'pod' },
+      schema: {
+        ...POD,
+        summary: 'Ends a delivery, or extends its lease',
+        body: Answer,
+        response: { 204: Done, ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      await settle(request, request.body, deps);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: GatewayDeps): Promise<void> {
+  if (answer.action === 'extend') {
+    const { claims } = leaseOf(request, answer.lease, deps);
+    await deps.inbox.working(coordinatesOf(claims));
+    return;
+  }
+  const { claims } = settlingLeaseOf(request, answer.lease, deps);
+  switch (answer.action) {
+    case 'ack': {
+      const { reply, ending } = answer;
+      // In this order: a gateway that ends in between leaves a message that is delivered again, and its reply is there already.
+      const line = { kind: 'reply', message: claims.message, text: reply, ending } as const;
+      await deps.events.append(claims.agentUid, claims.session, line);
+      await deps.inbox.ack(coordinatesOf(claims));
+      return;
+    }
+    case 'retry':
+      await deps.inbox.retry(coordinatesOf(claims), answer.afterMilliseconds);
+      return;
+    case 'reject':
+      await endMessage(claims, answer.code, printable(answer.message, REASON_CHARACTERS), deps);
+      return;
+    default:
+      throw new TemperError('TEMPER_INTERNAL', `an action nobody knows: ${String(answer satisfies never)}`);
+  }
+}

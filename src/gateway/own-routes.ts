@@ -1,0 +1,23 @@
+import { assignmentRoutes } from './assignment.ts';
+import { claimRoutes } from './claims.ts';
+import { deliveryLeaseRoutes } from './delivery-leases.ts';
+import { deliveryRoutes } from './delivery.ts';
+import { messageRoutes } from './messages.ts';
+import { peopleDeadLetterRoutes } from './people-dead-letters.ts';
+import { peopleFollowRoutes } from './people-follow.ts';
+import { peopleReportRoutes } from './people-reports.ts';
+import { peopleMessageRoutes } from './people.ts';
+import type { RouteModule } from './routes.ts';
+
+/** Identity, delivery and the door for people. What needs models, a ledger or a judge is added beside these. */
+export const DOOR_ROUTES: readonly RouteModule[] = [
+  assignmentRoutes,
+  deliveryRoutes,
+  deliveryLeaseRoutes,
+  messageRoutes,
+  claimRoutes,
+  peopleMessageRoutes,
+  peopleFollowRoutes,
+  peopleReportRoutes,
+  peopleDeadLetterRoutes,
+];

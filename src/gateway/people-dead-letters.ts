@@ -1,0 +1,91 @@
+import { Type } from 'typebox';
+import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/escape.ts';
+import type { BuriedMessage } from '../nats/dead-letters.ts';
+import type { DeadLetter } from '../remote/people.ts';
+import { inBatches } from './batches.ts';
+import type { AgentState, GatewayDeps } from './deps.ts';
+import { wakeIfAsleep } from './messages.ts';
+import { Namespace, NAMESPACE_PATH } from './people.ts';
+import type { GatewayServer } from './routes.ts';
+import { Done, PERSON, REFUSALS } from './schemas.ts';
+
+const EXCERPT_CHARACTERS = 200;
+
+const PATH = `${NAMESPACE_PATH}/deadletters`;
+const LetterParams = Type.Object({ namespace: Namespace, id: Type.String({ pattern: '^[a-z0-9-]{1,128}$' }) });
+
+/** Messages that were given up: shown, sent again, dropped. */
+export function peopleDeadLetterRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  const config = { access: 'person' } as const;
+  server.get(
+    PATH,
+    {
+      config,
+      schema: {
+        ...PERSON,
+        params: Type.Object({ namespace: Namespace }),
+        response: { 200: Type.Unknown({ description: '`DeadLetter[]`, newest first.' }), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const found = await lettersOf(request.params.namespace, deps);
+      return found.map(({ letter, state }) => summaryOf(letter, state));
+    },
+  );
+  server.post(
+    `${PATH}/:id/retry`,
+    { config, schema: { ...PERSON, params: LetterParams, response: { 204: Done, ...REFUSALS } } },
+    async (request, reply) => {
+      const { state, letter } = await letterOf(request.params, deps);
+      await deps.deadLetters.retry(letter.agentUid, letter.id);
+      await wakeIfAsleep(state, deps);
+      return reply.code(204).send(null);
+    },
+  );
+  server.delete(
+    `${PATH}/:id`,
+    { config, schema: { ...PERSON, params: LetterParams, response: { 204: Done, ...REFUSALS } } },
+    async (request, reply) => {
+      const { letter } = await letterOf(request.params, deps);
+      await deps.deadLetters.drop(letter.agentUid, letter.id);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+interface Found {
+  letter: BuriedMessage;
+  state: AgentState;
+}
+
+/** Of agents of the namespace alone: others' letters are not seen, whatever id is asked for, and do not crowd these out. */
+async function lettersOf(namespace: string, { directory, deadLetters }: GatewayDeps): Promise<Found[]> {
+  const found = await inBatches(directory.agents(namespace), async (state) =>
+    (await deadLetters.list(state.uid)).map((letter) => ({ letter, state })),
+  );
+  return found.flat().sort((one, other) => (one.letter.time < other.letter.time ? 1 : -1));
+}
+
+async function letterOf({ namespace, id }: { namespace: string; id: string }, deps: GatewayDeps): Promise<Found> {
+  const found = await inBatches(deps.directory.agents(namespace), async (state) => {
+    const letter = await deps.deadLetters.get(state.uid, id);
+    return letter === undefined ? [] : [{ letter, state }];
+  });
+  const [only] = found.flat();
+  if (only === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'there is no such dead letter');
+  return only;
+}
+
+function summaryOf({ id, time, deliveries, code, reason, message }: BuriedMessage, { agent }: AgentState): DeadLetter {
+  return {
+    id,
+    agent: agent.metadata.name,
+    session: message?.session ?? '',
+    time,
+    deliveries,
+    code,
+    message: printable(reason, 1_000),
+    excerpt: printable(message?.text ?? '', EXCERPT_CHARACTERS),
+  };
+}

@@ -1,0 +1,117 @@
+import { PassThrough } from 'node:stream';
+import { Type } from 'typebox';
+import type { FollowLine } from '../remote/people.ts';
+import type { GatewayDeps } from './deps.ts';
+import { AGENT_PATH, AgentParams, namedAgent } from './people.ts';
+import type { GatewayServer } from './routes.ts';
+import { closed, PERSON, REFUSALS, SessionId, text } from './schemas.ts';
+
+/** An empty line this often, so that no proxy takes a quiet stream for a dead one. */
+const KEEP_ALIVE_MILLISECONDS = 15_000;
+const BATCH = 500;
+
+const Query = Type.Object(
+  {
+    after: Type.Optional(Type.Integer({ minimum: 0, description: 'Lines after this one.' })),
+    message: Type.Optional(text(128, 'End with the answer to this message.')),
+    follow: Type.Optional(Type.Boolean({ description: 'Wait for what comes.' })),
+  },
+  closed,
+);
+
+const Lines = Type.Unsafe<PassThrough>({
+  type: 'string',
+  description: 'Lines of `FollowLine`; empty ones keep it alive.',
+});
+
+interface Following {
+  agentUid: string;
+  session: string;
+  after: number;
+  message: string | undefined;
+}
+
+/** What happens in a session, a line each, as it happens. */
+export function peopleFollowRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.get(
+    `${AGENT_PATH}/sessions/:session/events`,
+    {
+      config: { access: 'person', longPoll: true },
+      schema: {
+        ...PERSON,
+        summary: 'The events of a session, one JSON line each',
+        params: Type.Intersect([AgentParams, Type.Object({ session: SessionId })]),
+        querystring: Query,
+        produces: ['application/x-ndjson'],
+        response: { 200: Lines, ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { uid } = namedAgent(request.params, deps);
+      const { after = 0, message, follow = false } = request.query;
+      const signal = AbortSignal.any([request.gone, deps.draining]);
+      const following = { agentUid: uid, session: request.params.session, after, message };
+      const lines = follow ? live(following, signal, deps) : stored(following, deps);
+      return reply
+        .type('application/x-ndjson')
+        .header('cache-control', 'no-store')
+        .send(asStream(lines, signal, deps));
+    },
+  );
+}
+
+async function* live(
+  { agentUid, session, after, message }: Following,
+  signal: AbortSignal,
+  { events }: GatewayDeps,
+): AsyncGenerator<FollowLine> {
+  for await (const line of events.follow(agentUid, session, { after, signal })) {
+    yield line;
+    if (answers(line, message)) return;
+  }
+}
+
+async function* stored(
+  { agentUid, session, after, message }: Following,
+  { events }: GatewayDeps,
+): AsyncGenerator<FollowLine> {
+  let from = after;
+  for (;;) {
+    const lines = await events.read(agentUid, session, from, BATCH);
+    for (const line of lines) {
+      yield line;
+      if (answers(line, message)) return;
+    }
+    const last = lines.at(-1);
+    if (last === undefined || lines.length < BATCH) return;
+    from = last.seq;
+  }
+}
+
+function answers(line: FollowLine, message: string | undefined): boolean {
+  return line.kind !== 'event' && message !== undefined && line.message === message;
+}
+
+/** Written as fast as the reader takes it and no faster; ends with the lines, or when the signal aborts. */
+function asStream(lines: AsyncGenerator<FollowLine>, signal: AbortSignal, { log }: GatewayDeps): PassThrough {
+  const stream = new PassThrough();
+  const timer = setInterval(() => stream.write('\n'), KEEP_ALIVE_MILLISECONDS);
+  const write = async (): Promise<void> => {
+    for await (const line of lines) {
+      if (stream.destroyed || signal.aborted) return;
+      if (!stream.write(`${JSON.stringify(line)}\n`)) {
+        await new Promise((resolve) => stream.once('drain', resolve).once('close', resolve));
+      }
+    }
+  };
+  void write()
+    .then(
+      () => stream.end(),
+      (error: unknown) => {
+        log.warn({ error }, 'a stream of events ended early');
+        stream.destroy();
+      },
+    )
+    .finally(() => clearInterval(timer));
+  return stream;
+}

@@ -1,0 +1,87 @@
+import { Type } from 'typebox';
+import { sha256 } from '../lib/canonical.ts';
+import { TemperError } from '../lib/errors.ts';
+import { PEOPLE_PATH, type PersonReceipt } from '../remote/people.ts';
+import type { AgentState, GatewayDeps } from './deps.ts';
+import { wakeIfAsleep } from './messages.ts';
+import type { GatewayServer } from './routes.ts';
+import { AgentName, closed, PERSON, REFUSALS, SessionId, TEXT_CHARACTERS, text } from './schemas.ts';
+
+export const NAMESPACE_PATH = `${PEOPLE_PATH}/:namespace`;
+export const AGENT_PATH = `${NAMESPACE_PATH}/agents/:agent`;
+const CHAIN_MILLISECONDS = 3_600_000;
+
+export const Namespace = Type.String({ pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 63 });
+export const AgentParams = Type.Object({ namespace: Namespace, agent: AgentName });
+
+const Body = Type.Object(
+  { text: text(TEXT_CHARACTERS, 'What to say.'), session: Type.Optional(SessionId) },
+  { ...closed, description: '`PersonMessage`.' },
+);
+
+const ReceiptBody = Type.Object(
+  { id: Type.String(), session: Type.String(), duplicate: Type.Boolean(), awake: Type.Boolean() },
+  closed,
+);
+
+/** The agent the path names. Throws TEMPER_NOT_FOUND. */
+export function namedAgent(params: { namespace: string; agent: string }, { directory }: GatewayDeps): AgentState {
+  const state = directory.agent(params.namespace, params.agent);
+  if (state === undefined) {
+    throw new TemperError('TEMPER_NOT_FOUND', `namespace ${params.namespace} has no agent "${params.agent}"`);
+  }
+  return state;
+}
+
+/** People's messages: each begins a chain of its own. */
+export function peopleMessageRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    `${AGENT_PATH}/messages`,
+    {
+      config: { access: 'person', idempotent: true },
+      schema: {
+        ...PERSON,
+        summary: 'Says something to an agent',
+        params: AgentParams,
+        body: Body,
+        response: { 200: ReceiptBody, ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const state = namedAgent(request.params, deps);
+      return send(state, request.params.namespace, request.body, request.idempotencyKey, deps);
+    },
+  );
+}
+
+async function send(
+  state: AgentState,
+  namespace: string,
+  { text, session }: { text: string; session?: string },
+  idempotencyKey: string,
+  deps: GatewayDeps,
+): Promise<PersonReceipt> {
+  const key = `${state.uid}/${idempotencyKey}`;
+  const chosen = session ?? newSession(key);
+  const now = deps.clock.now();
+  const receipt = await deps.inbox.publish(
+    state.uid,
+    { uid: `people-${namespace}`, key },
+    {
+      to: state.agent.metadata.name,
+      from: 'person',
+      session: chosen,
+      text,
+      depth: 0,
+      deadline: new Date(now.getTime() + CHAIN_MILLISECONDS).toISOString(),
+      time: now.toISOString(),
+    },
+  );
+  await wakeIfAsleep(state, deps);
+  return { ...receipt, session: chosen, awake: state.podUid !== undefined };
+}
+
+/** The same for the same key, so that a message that is sent again lands in the session it opened. */
+function newSession(key: string): string {
+  return `s-${sha256(`session ${key}`).slice('sha256:'.length, 'sha256:'.length + 24)}`;
+}

@@ -1,0 +1,50 @@
+import { Type } from 'typebox';
+import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
+
+export const closed = { additionalProperties: false } as const;
+
+/** Characters of a message's text; the bus has its own limit in bytes. */
+export const TEXT_CHARACTERS = 100_000;
+
+export function text(maxLength: number, description: string, minLength = 1) {
+  return Type.String({ minLength, maxLength, description });
+}
+
+export const SessionId = Type.String({
+  pattern: '^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$',
+  description: 'Names a session of an agent.',
+});
+
+export const AgentName = Type.String({
+  pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+  maxLength: 63,
+  description: 'Name of an Agent.',
+});
+
+export const Lease = Type.String({ minLength: 1, maxLength: 4_096, description: 'As it came with the delivery.' });
+
+const CODES = Object.keys(ERROR_CODES) as ErrorCode[];
+export const Code = Type.Enum(CODES, { description: 'An error code; see the error reference.' });
+
+/** What every refusal looks like. */
+export const Refused = Type.Object(
+  {
+    error: Type.Object(
+      {
+        code: Type.String({ description: 'An error code; see the error reference.' }),
+        message: Type.String({ description: 'For people; decide by the code.' }),
+        retryAfterMilliseconds: Type.Optional(Type.Integer()),
+      },
+      closed,
+    ),
+  },
+  { ...closed, description: 'Refused.' },
+);
+
+export const POD = { security: [{ pod: [] }] };
+export const PERSON = { security: [{ person: [] }] };
+
+/** Statuses every route has. */
+export const REFUSALS = { '4xx': Refused, '5xx': Refused };
+export const Nothing = Type.Null({ description: 'Nothing came in the time asked for.' });
+export const Done = Type.Null({ description: 'Done.' });

@@ -1,0 +1,35 @@
+/** Who waits for what to change. Nothing is kept of a topic nobody waits for. */
+export class Topics {
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  /** Wakes whoever waits for any of them. */
+  notify(topics: readonly string[]): void {
+    for (const topic of topics) for (const wake of this.#waiting.get(topic) ?? []) wake();
+  }
+
+  /** Resolves when one of the topics is notified or the signal aborts. Look at the state before waiting, without an await in between. */
+  wait(topics: readonly string[], signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        for (const topic of topics) this.#leave(topic, wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      for (const topic of topics) this.#enter(topic, wake);
+      signal.addEventListener('abort', wake, { once: true });
+    });
+  }
+
+  #enter(topic: string, wake: () => void): void {
+    const waiting = this.#waiting.get(topic);
+    if (waiting === undefined) this.#waiting.set(topic, new Set([wake]));
+    else waiting.add(wake);
+  }
+
+  #leave(topic: string, wake: () => void): void {
+    const waiting = this.#waiting.get(topic);
+    waiting?.delete(wake);
+    if (waiting?.size === 0) this.#waiting.delete(topic);
+  }
+}
