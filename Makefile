@@ -57,6 +57,7 @@ cluster-down: setup ## End it; nothing of it is left
 
 generate: setup ## Write the CRDs and the reference pages from their sources
 	@$(NODE) src/api/generate/main.ts
+	@$(NODE) src/gateway/generate.ts
 
 format: setup ## Format the code
 	@node_modules/.bin/biome format --write .

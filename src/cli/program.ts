@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { CliIo } from './io.ts';
-import { addPodRoles } from './serve-program.ts';
+import { addServe } from './serve-program.ts';
 
 /** A verb's module, imported only when the verb is used: `--help` must not pay for the engine. */
 type Finish = (exitCode: number) => void;
@@ -33,7 +33,11 @@ export function createProgram(io: CliIo, finish: Finish): Command {
   addTool(tool, io, finish);
   addPackages(tool, io, finish);
   addModel(program.command('model').description('speak to models'), io, finish);
-  addPodRoles(program.command('serve').description('run one role of a cluster'), io, finish);
+  addServe(
+    program.command('serve').description('be one part of an installation on a cluster, until told to end'),
+    io,
+    finish,
+  );
   program
     .command('version')
     .description('print the version')

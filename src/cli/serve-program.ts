@@ -17,8 +17,30 @@ function number(text: string): number {
   return value;
 }
 
+export function addServe(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
+  addPodRoles(serve, io, finish);
+  addConfiguredRole(serve, 'gateway', 'the door of pods and people', io, finish);
+}
+
+function addConfiguredRole(
+  serve: Command,
+  role: string,
+  description: string,
+  io: CliIo,
+  finish: (exitCode: number) => void,
+): void {
+  serve
+    .command(role)
+    .description(description)
+    .requiredOption('--config <file>', 'configuration of the role, YAML or JSON')
+    .action(async (options: { config: string }) => {
+      const { serve: run } = await import('./verbs/serve.ts');
+      finish(await run({ ...options, role }, io));
+    });
+}
+
 /** The roles of a pod. Each is loaded only when it is served: the sandbox image does not hold the other. */
-export function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
+function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   serve
     .command('agent')
     .description('the agent container of a pod')

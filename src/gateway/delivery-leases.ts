@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { ERROR_CODES } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { type LeaseAnswer, PATHS } from '../remote/wire.ts';
@@ -79,6 +80,9 @@ async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: Gatewa
       await deps.inbox.retry(coordinatesOf(claims), answer.afterMilliseconds);
       return;
     case 'reject':
+      if (!Object.hasOwn(ERROR_CODES, answer.code)) {
+        throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is no error code; see the error reference');
+      }
       await endMessage(claims, answer.code, printable(answer.message, REASON_CHARACTERS), deps);
       return;
     default:

@@ -1,7 +1,8 @@
 import fastifySwagger from '@fastify/swagger';
+import fastifyUnderPressure from '@fastify/under-pressure';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
-import { isTemperError } from '../lib/errors.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
 import { authenticate, readIdempotencyKey, requireAccess } from './access.ts';
 import { Calls } from './calls.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -11,6 +12,8 @@ import type { GatewayServer, RouteModule } from './routes.ts';
 import { type ShareOptions, Shares } from './shares.ts';
 
 const BODY_LIMIT = 1024 * 1024;
+/** An event loop that is this late is not to be given more. */
+const BUSY_MILLISECONDS = 1_500;
 const CORRELATION_HEADER = 'correlation-id';
 const CORRELATION_FORM = /^[A-Za-z0-9_.-]{8,64}$/;
 
@@ -33,10 +36,20 @@ export async function createGatewayServer(deps: GatewayDeps, options: ServerOpti
     routerOptions: { maxParamLength: 256 },
     requestTimeout: 60_000,
     keepAliveTimeout: 75_000,
+    // A draining server answers as every refusal does; see the first hook.
+    return503OnClosing: false,
   }).withTypeProvider<TypeBoxTypeProvider>();
   server.setValidatorCompiler(TypeBoxValidatorCompiler);
   const calls = new Calls();
   calls.decorate(server);
+  addFirstHook(server, deps, calls);
+  await server.register(fastifyUnderPressure, {
+    maxEventLoopDelay: BUSY_MILLISECONDS,
+    exposeStatusRoute: false,
+    pressureHandler: async () => {
+      throw new TemperError('TEMPER_OVERLOADED', 'the gateway has more to do than it can', { retry: 2_000 });
+    },
+  });
   addHooks(server, deps, calls, new Shares(deps.clock, options.shares));
   server.setErrorHandler((error, request, reply) => {
     const found = refusalOf(error);
@@ -58,11 +71,19 @@ function correlationId(given: string | string[] | undefined, deps: GatewayDeps):
   return typeof given === 'string' && CORRELATION_FORM.test(given) ? given : deps.ids.next('call');
 }
 
-function addHooks(server: GatewayServer, deps: GatewayDeps, calls: Calls, shares: Shares): void {
-  server.addHook('onRoute', ({ method, url, config }) => requireAccess(method, url, config?.access));
+function addFirstHook(server: GatewayServer, deps: GatewayDeps, calls: Calls): void {
   server.addHook('onRequest', async (request, reply) => {
     void reply.header(CORRELATION_HEADER, request.id);
     calls.begin(request, reply);
+    if (!deps.draining.aborted) return;
+    void reply.header('connection', 'close');
+    throw new TemperError('TEMPER_OVERLOADED', 'this gateway is about to end; another one answers', { retry: 500 });
+  });
+}
+
+function addHooks(server: GatewayServer, deps: GatewayDeps, calls: Calls, shares: Shares): void {
+  server.addHook('onRoute', ({ method, url, config }) => requireAccess(method, url, config?.access));
+  server.addHook('onRequest', async (request, reply) => {
     const call = calls.of(request);
     // The handler of unknown routes has no access to ask about.
     if (request.is404) return;

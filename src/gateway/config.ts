@@ -1,0 +1,91 @@
+import { readFile } from 'node:fs/promises';
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { parse } from 'yaml';
+import { PORTS } from '../api/cluster.ts';
+import { messageOf, TemperError } from '../lib/errors.ts';
+import { Namespace } from './people.ts';
+import { closed } from './schemas.ts';
+
+const Path = (description: string) => Type.String({ minLength: 1, maxLength: 4_096, description });
+const Port = (description: string) => Type.Integer({ minimum: 0, maximum: 65_535, description });
+const Host = Type.String({ minLength: 1, maxLength: 253, description: 'Address to listen on. Default all.' });
+
+/** The configuration file of `temper serve gateway`. */
+const GatewayConfigFile = Type.Object(
+  {
+    listen: Type.Optional(Type.Object({ host: Type.Optional(Host), port: Type.Optional(Port('HTTPS.')) }, closed)),
+    health: Type.Optional(Type.Object({ host: Type.Optional(Host), port: Type.Optional(Port('HTTP.')) }, closed)),
+    tls: Type.Object({ certificate: Path('PEM file with the chain.'), key: Path('PEM file.') }, closed),
+    nats: Type.Object(
+      {
+        servers: Type.Array(Type.String({ pattern: '^(tls|nats)://[^\\s/]+$', maxLength: 512 }), {
+          minItems: 1,
+          maxItems: 16,
+        }),
+        seedFile: Path('The nkey seed of user `gateway`.'),
+        caFile: Type.Optional(Path("The authority of the servers' certificates. Without it the bus is in the clear.")),
+      },
+      closed,
+    ),
+    kubernetes: Type.Optional(Type.Object({ kubeconfig: Path('Absent: the ServiceAccount of the pod.') }, closed)),
+    namespaces: Type.Optional(
+      Type.Array(Namespace, { minItems: 1, maxItems: 1_000, description: 'Where agents live. Absent: everywhere.' }),
+    ),
+    leaseKeys: Type.Array(Path('At least 32 bytes.'), {
+      minItems: 1,
+      maxItems: 2,
+      description: 'The first signs; leases of either are taken. The second may be missing.',
+    }),
+    logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
+    models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
+  },
+  closed,
+);
+
+export interface GatewayConfig {
+  listen: { host: string; port: number };
+  health: { host: string; port: number };
+  tls: { certificate: string; key: string };
+  nats: { servers: string[]; seedFile: string; caFile?: string };
+  /** Path of a kubeconfig; absent: the ServiceAccount of the pod. */
+  kubeconfig: string | undefined;
+  /** Undefined: all. */
+  namespaces: string[] | undefined;
+  leaseKeys: string[];
+  logLevel: 'debug' | 'info' | 'warn' | 'error';
+  /** Read by what proxies models. */
+  models: unknown;
+}
+
+/** Throws TEMPER_CONFIGURATION_INVALID that names the field and the rule. */
+export function gatewayConfig(value: unknown): GatewayConfig {
+  const check = Compile(GatewayConfigFile);
+  if (!check.Check(value)) {
+    const faults = check.Errors(value).slice(0, 5);
+    const told = faults.map(({ instancePath, message }) => `${instancePath || '/'} ${message}`).join('; ');
+    throw new TemperError('TEMPER_CONFIGURATION_INVALID', `the gateway's configuration: ${told}`);
+  }
+  const file: Static<typeof GatewayConfigFile> = value;
+  return {
+    listen: { host: file.listen?.host ?? '::', port: file.listen?.port ?? PORTS.gateway },
+    health: { host: file.health?.host ?? '::', port: file.health?.port ?? PORTS.health },
+    tls: file.tls,
+    nats: file.nats,
+    kubeconfig: file.kubernetes?.kubeconfig,
+    namespaces: file.namespaces,
+    leaseKeys: file.leaseKeys,
+    logLevel: file.logLevel ?? 'info',
+    models: file.models,
+  };
+}
+
+/** Reads a YAML or JSON file. Throws TEMPER_CONFIGURATION_INVALID naming the file. */
+export async function readGatewayConfig(path: string): Promise<GatewayConfig> {
+  try {
+    return gatewayConfig(parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    const message = `${path}: ${messageOf(error, 1_000)}`;
+    throw new TemperError('TEMPER_CONFIGURATION_INVALID', message, { cause: error });
+  }
+}

@@ -1,0 +1,199 @@
+import { createIdentity } from '../identity/identity.ts';
+import { Bindings } from '../identity/bindings.ts';
+import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
+import { TokenVerifier } from '../identity/token-verifier.ts';
+import { type ClusterSource, loadClusterAccess } from '../kube/cluster-access.ts';
+import { startHealthServer } from '../kube/health.ts';
+import { prometheusMetrics } from '../kube/prometheus.ts';
+import { createTransport, type Transport } from '../kube/transport.ts';
+import { systemClock as clock } from '../lib/clock.ts';
+import { randomIds } from '../lib/ids.ts';
+import { createAudit } from '../nats/audit.ts';
+import { type BusConnection, connectBus } from '../nats/connection.ts';
+import { createDeadLetters } from '../nats/dead-letters.ts';
+import { createEvents } from '../nats/events.ts';
+import { createInbox } from '../nats/inbox.ts';
+import { createWakes } from '../nats/wakes.ts';
+import type { Logger } from '../telemetry/log.ts';
+import { createRegistry } from '../telemetry/registry.ts';
+import { claimedUses } from './claimed-uses.ts';
+import type { GatewayConfig } from './config.ts';
+import type { GatewayDeps } from './deps.ts';
+import { WatchedDirectory } from './directory.ts';
+import { drain } from './drain.ts';
+import { createLeases } from './lease.ts';
+import { DOOR_ROUTES } from './own-routes.ts';
+import type { OpenParts, Parts } from './parts.ts';
+import type { GatewayServer } from './routes.ts';
+import { createGatewayServer } from './server.ts';
+import { createSessionReports } from './session-reports.ts';
+import { WatchedFiles } from './watched-files.ts';
+import { createWatches, type Watches } from './watches.ts';
+
+export interface GatewayRun {
+  log: Logger;
+  /** Begins the drain. */
+  signal: AbortSignal;
+  openParts: OpenParts;
+  /** Told once calls are answered. */
+  listening?: (addresses: { port: number; healthPort: number }) => void;
+}
+
+/** One replica of the gateway, until the signal aborts and its calls have ended. */
+export async function runGateway(config: GatewayConfig, run: GatewayRun): Promise<void> {
+  const { log, signal } = run;
+  const draining = new AbortController();
+  await using stack = new AsyncDisposableStack();
+  const registry = createRegistry();
+  const metrics = prometheusMetrics(registry);
+  const access = await loadClusterAccess(clusterSource(config), clock);
+  const transport = stack.use(createTransport({ access, clock, metrics }));
+  const watches = stack.use(createWatches(config.namespaces, { transport, clock, log, metrics, random: Math.random }));
+  const waiting = new Set(['bus', 'listener']);
+  draining.signal.addEventListener('abort', () => waiting.add('drain'), { once: true });
+  const waitingFor = (): string[] => [...watches.waitingFor(), ...waiting];
+  const health = stack.use(await startHealthServer({ ...config.health, clock, registry, waitingFor }));
+  const directory = startDirectory(watches);
+  const bus = stack.use(await connect(config, run));
+  waiting.delete('bus');
+  const parts = stack.use(await run.openParts({ clock, ids: randomIds, log, bus, directory, models: config.models }));
+  const keys = stack.use(await openLeaseKeys(config, log));
+  const door = { config, log, transport, watches, directory, bus, parts, keys, draining: draining.signal };
+  const server = await openServer(door, stack);
+  stack.defer(startBurying(door));
+  await server.listen(config.listen);
+  waiting.delete('listener');
+  run.listening?.({ port: portOf(server), healthPort: health.port });
+  await aborted(signal);
+  log.info({}, 'draining');
+  await drain(server, draining, clock);
+}
+
+function clusterSource({ kubeconfig }: GatewayConfig): ClusterSource {
+  return kubeconfig === undefined ? { kind: 'cluster' } : { kind: 'file', path: kubeconfig };
+}
+
+function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<BusConnection> {
+  return connectBus({
+    ...nats,
+    name: 'temper-gateway',
+    user: 'gateway',
+    clock,
+    signal,
+    onWaiting: (error) => log.warn({ error }, 'the bus cannot be reached yet'),
+  });
+}
+
+function openLeaseKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<WatchedFiles> {
+  return WatchedFiles.open({
+    paths: leaseKeys.slice(0, 1),
+    optional: leaseKeys.slice(1),
+    clock,
+    log,
+    // Throws for keys that cannot be used, and then the old ones stay.
+    changed: (contents) => void createLeases(() => contents),
+  });
+}
+
+interface DoorDeps {
+  config: GatewayConfig;
+  log: Logger;
+  transport: Transport;
+  watches: Watches;
+  directory: WatchedDirectory;
+  bus: BusConnection;
+  parts: Parts;
+  keys: WatchedFiles;
+  draining: AbortSignal;
+}
+
+function startDirectory(watches: Watches): WatchedDirectory {
+  const directory = new WatchedDirectory(watches.agents.store, watches.policies.store);
+  watches.agents.subscribe((change) => directory.agentChanged(change));
+  watches.policies.subscribe((change) => directory.policyChanged(change));
+  return directory;
+}
+
+async function openServer(door: DoorDeps, stack: AsyncDisposableStack): Promise<GatewayServer> {
+  const { config, log, parts } = door;
+  const paths = [config.tls.certificate, config.tls.key];
+  let server: GatewayServer | undefined;
+  const certificate = stack.use(
+    await WatchedFiles.open({
+      paths,
+      clock,
+      log,
+      changed: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
+    }),
+  );
+  server = await createGatewayServer(depsOf(door), {
+    tls: pairOf(certificate.contents),
+    routes: [...DOOR_ROUTES, ...parts.routes],
+  });
+  door.watches.start();
+  return server;
+}
+
+function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer[]): { cert: string; key: string } {
+  return { cert: cert.toString('utf8'), key: key.toString('utf8') };
+}
+
+function depsOf({ log, transport, watches, directory, bus, parts, keys, draining }: DoorDeps): GatewayDeps {
+  const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
+  const audit = createAudit(bus);
+  return {
+    clock,
+    ids: randomIds,
+    log,
+    identity: createIdentity({
+      verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
+      bindings: new Bindings(watches.agents.store, watches.pods.store),
+      onBoundTwice: (podUid, agents) => {
+        const named = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
+        log.error({ podUid, agents: named }, 'more than one agent claims a pod; none of them is served');
+      },
+    }),
+    directory,
+    leases: createLeases(() => keys.contents),
+    inbox: createInbox(bus),
+    events: createEvents(bus),
+    deadLetters: createDeadLetters(bus),
+    wakes: createWakes(bus),
+    audit,
+    uses: claimedUses(audit),
+    models: parts.catalog,
+    sessions: createSessionReports(bus),
+    usage: parts.usage,
+    draining,
+  };
+}
+
+/** Buries what the bus gives up; the answer ends it. */
+function startBurying({ bus, log }: DoorDeps): () => Promise<void> {
+  const stopping = new AbortController();
+  const letters = createDeadLetters(bus);
+  const running = (async () => {
+    try {
+      await letters.reconcile();
+    } catch (error) {
+      log.warn({ error }, 'inboxes could not be looked through for messages that were given up');
+    }
+    await letters.run(stopping.signal);
+  })().catch((error: unknown) => log.error({ error }, 'dead letters are buried no more'));
+  return async () => {
+    stopping.abort();
+    await running;
+  };
+}
+
+function portOf(server: GatewayServer): number {
+  const address = server.server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,27 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { systemClock } from '../lib/clock.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { GatewayDeps } from './deps.ts';
+import { DOOR_ROUTES } from './own-routes.ts';
+import { createGatewayServer } from './server.ts';
+
+/** Writes the OpenAPI document of the gateway. One that is as it should be is left alone. */
+const path = 'docs/reference/gateway-openapi.json';
+const target = resolve(import.meta.dirname, '../..', path);
+
+// Routes are added and none is called, so what they would be served from is not needed.
+const deps = {
+  clock: systemClock,
+  ids: randomIds,
+  draining: new AbortController().signal,
+} as unknown as GatewayDeps;
+
+const server = await createGatewayServer(deps, { tls: undefined, routes: DOOR_ROUTES });
+await server.ready();
+const text = `${JSON.stringify(server.swagger(), undefined, 2)}\n`;
+await server.close();
+if ((await readFile(target, 'utf8').catch(() => undefined)) !== text) {
+  await writeFile(target, text);
+  process.stdout.write(`${path}\n`);
+}

@@ -1,0 +1,95 @@
+import { LABELS } from '../api/cluster.ts';
+import { GROUP, VERSION } from '../api/names.ts';
+import type { Agent } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
+import { type AgentPod, slimPod } from '../identity/bindings.ts';
+import type { ResourceType } from '../kube/client.ts';
+import { Reflector, type ReflectorOptions } from '../kube/reflector.ts';
+import { type Change, type KubeObject, Store } from '../kube/store.ts';
+
+const temperType = (kind: string, plural: string): ResourceType => ({
+  group: GROUP,
+  version: VERSION,
+  plural,
+  kind,
+  namespaced: true,
+});
+const AGENTS = temperType('Agent', 'agents');
+const POLICIES = temperType('TrustPolicy', 'trustpolicies');
+const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+
+type Common = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
+
+/** One kind in some namespaces, or in all, as one store. */
+class Watch<T extends KubeObject> implements AsyncDisposable {
+  readonly store = new Store<T>();
+  readonly #reflectors: Reflector<T>[];
+
+  constructor(
+    type: ResourceType,
+    namespaces: readonly string[] | undefined,
+    common: Common,
+    more: Pick<ReflectorOptions<T>, 'labelSelector' | 'transform'> = {},
+  ) {
+    // A list is the truth about the namespaces it was asked for, so each reflector has a store of its own behind this one.
+    this.#reflectors = (namespaces ?? [undefined]).map(
+      (namespace) =>
+        new Reflector<T>({
+          ...common,
+          ...more,
+          type,
+          store: new Store<T>(),
+          ...(namespace === undefined ? {} : { namespace }),
+        }),
+    );
+    this.subscribe((change) => {
+      if (change.type === 'deleted') this.store.delete(change.key);
+      else this.store.set(change.object);
+    });
+  }
+
+  subscribe(listener: (change: Change<T>) => void): void {
+    for (const reflector of this.#reflectors) reflector.subscribe(listener);
+  }
+
+  get hasSynced(): boolean {
+    return this.#reflectors.every((reflector) => reflector.hasSynced);
+  }
+
+  start(): void {
+    for (const reflector of this.#reflectors) reflector.start();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#reflectors.map((reflector) => reflector[Symbol.asyncDispose]()));
+  }
+}
+
+/** Everything the gateway reads of the cluster. */
+export interface Watches extends AsyncDisposable {
+  agents: Watch<Agent>;
+  policies: Watch<TrustPolicy>;
+  pods: Watch<AgentPod>;
+  start(): void;
+  /** Kinds whose first list is not there yet. */
+  waitingFor(): string[];
+}
+
+/** Not started: whoever listens subscribes first. */
+export function createWatches(namespaces: readonly string[] | undefined, common: Common): Watches {
+  const agents = new Watch<Agent>(AGENTS, namespaces, common);
+  const policies = new Watch<TrustPolicy>(POLICIES, namespaces, common);
+  const pods = new Watch<AgentPod>(PODS, namespaces, common, {
+    labelSelector: LABELS.agentPod,
+    transform: slimPod,
+  });
+  const all = { agents, policies, pods };
+  return {
+    ...all,
+    start: () => Object.values(all).forEach((watch) => watch.start()),
+    waitingFor: () => Object.entries(all).flatMap(([name, watch]) => (watch.hasSynced ? [] : [name])),
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(Object.values(all).map((watch) => watch[Symbol.asyncDispose]()));
+    },
+  };
+}
