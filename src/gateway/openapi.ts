@@ -5,6 +5,7 @@ export const OPENAPI_PATH = '/v1/openapi.json';
 /** What the document says before any route is added. */
 export function openApiOptions(): FastifyDynamicSwaggerOptions {
   return {
+    refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `schema-${index}`) },
     openapi: {
       openapi: '3.1.0',
       info: {

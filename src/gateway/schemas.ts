@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { ErrorCode } from '../lib/error-codes.ts';
 
 export const closed = { additionalProperties: false } as const;
@@ -42,13 +42,14 @@ export const Refused = Type.Object(
       closed,
     ),
   },
-  { ...closed, description: 'Refused.' },
+  { ...closed, $id: 'Refused', description: 'What every refusal looks like.' },
 );
+const refused = Type.Unsafe<Static<typeof Refused>>({ $ref: 'Refused#', description: 'Refused.' });
 
 export const POD = { security: [{ pod: [] }] };
 export const PERSON = { security: [{ person: [] }] };
 
 /** Statuses every route has. */
-export const REFUSALS = { '4xx': Refused, '5xx': Refused };
+export const REFUSALS = { '4xx': refused, '5xx': refused };
 export const Nothing = Type.Null({ description: 'Nothing came in the time asked for.' });
 export const Done = Type.Null({ description: 'Done.' });

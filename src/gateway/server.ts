@@ -9,6 +9,7 @@ import type { GatewayDeps } from './deps.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
 import { type Refusal, refusal, refusalOf } from './refusals.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
+import { Refused } from './schemas.ts';
 import { type ShareOptions, Shares } from './shares.ts';
 
 const BODY_LIMIT = 1024 * 1024;
@@ -61,6 +62,7 @@ export async function createGatewayServer(deps: GatewayDeps, options: ServerOpti
   server.setNotFoundHandler((_request, reply) =>
     refuse(reply, refusal('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json')),
   );
+  server.addSchema(Refused);
   await server.register(fastifySwagger, openApiOptions());
   server.get(OPENAPI_PATH, { config: { access: 'anyone' }, schema: { hide: true } }, () => server.swagger());
   for (const add of options.routes) add(server, deps);

@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Type } from 'typebox';
+import type { Identity } from '../identity/types.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { TemperError } from '../lib/errors.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { WireError } from '../remote/wire.ts';
+import { createLogger } from '../telemetry/log.ts';
+import { createSecrets } from '../telemetry/secrets.ts';
+import type { GatewayDeps } from './deps.ts';
+import { drain } from './drain.ts';
+import type { GatewayServer, RouteModule } from './routes.ts';
+import { createGatewayServer } from './server.ts';
+
+const POD = {
+  kind: 'pod',
+  namespace: 'team-a',
+  podName: 'p',
+  podUid: 'pod-1',
+  agent: 'scout',
+  agentUid: 'a-1',
+} as const;
+const TLS = new URL('../../test/fixtures/tls/', import.meta.url);
+
+const identity: Identity = {
+  pod: async (token) => {
+    if (token !== 'good') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is none');
+    return POD;
+  },
+  podOrWarm: async () => POD,
+  bound: () => POD,
+  stillBound: () => true,
+  person: async (token) => ({ kind: 'person', namespace: token, tokenId: 't-1' }),
+};
+
+const lines: string[] = [];
+const log = createLogger({
+  level: 'info',
+  destination: { write: (line: string) => lines.push(line) },
+  secrets: createSecrets(),
+});
+
+interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+/** Calls of `/slow` that have begun, and what they wait for. */
+let slowCalls = 0;
+let release = Promise.withResolvers<void>();
+
+async function begun(count: number): Promise<void> {
+  for (let tries = 0; slowCalls < count && tries < 3_000; tries += 1) await sleep(5);
+  assert.ok(slowCalls >= count, `${count} calls did not begin`);
+}
+
+const routes: RouteModule = (server) => {
+  const Body = Type.Object({ name: Type.String() }, { additionalProperties: false });
+  server.post('/echo', { config: { access: 'pod' }, schema: { body: Body } }, async ({ body, pod }) => ({
+    name: body.name,
+    agent: pod.agent,
+  }));
+  server.post('/small', { config: { access: 'pod' }, bodyLimit: 64 }, async () => ({}));
+  server.post('/keyed', { config: { access: 'pod', idempotent: true } }, async ({ idempotencyKey }) => ({
+    idempotencyKey,
+  }));
+  server.get('/defect', { config: { access: 'anyone' } }, async () => {
+    throw new Error('secret-of-the-house');
+  });
+  server.get('/nobody', { config: { access: 'anyone' } }, async ({ pod }) => pod);
+  server.get('/slow', { config: { access: 'pod' } }, async () => {
+    slowCalls += 1;
+    await release.promise;
+    return { ended: true };
+  });
+  server.get('/people/:namespace', { config: { access: 'person' } }, async ({ person }) => person);
+};
+
+describe('the server of the gateway', () => {
+  let certificate: { cert: string; key: string };
+  let server: GatewayServer;
+  let port: number;
+  let draining: AbortController;
+
+  before(async () => {
+    const [cert, key] = await Promise.all(
+      ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
+    );
+    certificate = { cert: cert ?? '', key: key ?? '' };
+  });
+
+  async function start(shares?: Parameters<typeof createGatewayServer>[1]['shares']): Promise<void> {
+    draining = new AbortController();
+    slowCalls = 0;
+    release = Promise.withResolvers<void>();
+    const deps = { clock: systemClock, ids: randomIds, log, identity, draining: draining.signal } as GatewayDeps;
+    server = await createGatewayServer(deps, {
+      tls: certificate,
+      routes: [routes],
+      ...(shares === undefined ? {} : { shares }),
+    });
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    ({ port } = server.server.address() as AddressInfo);
+  }
+
+  afterEach(async () => {
+    server.server.closeAllConnections();
+    await server.close();
+  });
+  after(() => assert.ok(lines.length > 0));
+
+  function call(method: string, path: string, options: { headers?: object; body?: string } = {}): Promise<Answer> {
+    const headers = { authorization: 'Bearer good', 'content-type': 'application/json', ...options.headers };
+    return new Promise((resolve, reject) => {
+      const sent = request(
+        {
+          host: '127.0.0.1',
+          port,
+          path,
+          method,
+          headers,
+          ca: certificate.cert,
+          checkServerIdentity: () => undefined,
+          agent: false,
+        },
+        (response) => {
+          text(response).then(
+            (body) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text: body }),
+            reject,
+          );
+        },
+      );
+      sent.on('error', reject);
+      sent.end(options.body);
+    });
+  }
+
+  function refused({ status, text: body }: Answer, expected: number, code: ErrorCode): WireError['error'] {
+    const { error } = JSON.parse(body) as WireError;
+    assert.deepEqual([status, error.code], [expected, code], body);
+    assert.deepEqual(Object.keys(JSON.parse(body)), ['error']);
+    return error;
+  }
+
+  it('knows who calls, and answers with what the route asked for', async () => {
+    await start();
+    const answer = await call('POST', '/echo', { body: '{"name":"x"}' });
+    assert.deepEqual([answer.status, JSON.parse(answer.text)], [200, { name: 'x', agent: 'scout' }]);
+  });
+
+  it('gives every refusal one form', async () => {
+    await start();
+    refused(await call('GET', '/nowhere'), 404, 'TEMPER_NOT_FOUND');
+    refused(await call('POST', '/echo', { body: '{"name":' }), 400, 'TEMPER_REQUEST_INVALID');
+    const extra = refused(
+      await call('POST', '/echo', { body: '{"name":"x","more":1}' }),
+      400,
+      'TEMPER_REQUEST_INVALID',
+    );
+    assert.match(extra.message, /^body/);
+    const kind = refused(await call('POST', '/echo', { body: '{"name":["sesame"]}' }), 400, 'TEMPER_REQUEST_INVALID');
+    assert.match(kind.message, /^body\.name /);
+    assert.ok(!kind.message.includes('sesame'));
+    refused(await call('POST', '/echo', { body: '{"__proto__":{"a":1},"name":"x"}' }), 400, 'TEMPER_REQUEST_INVALID');
+    refused(
+      await call('POST', '/echo', { headers: { 'content-type': 'text/xml' }, body: '<a/>' }),
+      415,
+      'TEMPER_REQUEST_INVALID',
+    );
+    refused(
+      await call('POST', '/small', { body: JSON.stringify({ a: 'x'.repeat(100) }) }),
+      413,
+      'TEMPER_REQUEST_TOO_LARGE',
+    );
+    refused(
+      await call('POST', '/echo', { body: JSON.stringify({ name: 'x'.repeat(1_100_000) }) }),
+      413,
+      'TEMPER_REQUEST_TOO_LARGE',
+    );
+  });
+
+  it('tells nobody but its log what a defect was', async () => {
+    await start();
+    const answer = await call('GET', '/defect');
+    refused(answer, 500, 'TEMPER_INTERNAL');
+    assert.ok(!answer.text.includes('secret-of-the-house'));
+    assert.ok(
+      lines.some(
+        (line) => line.includes('secret-of-the-house') && line.includes(String(answer.headers['correlation-id'])),
+      ),
+    );
+    refused(await call('GET', '/nobody'), 500, 'TEMPER_INTERNAL');
+  });
+
+  it('refuses callers without a token, with a wrong one, or with one of another namespace', async () => {
+    await start();
+    const body = '{"name":"x"}';
+    refused(await call('POST', '/echo', { headers: { authorization: '' }, body }), 401, 'TEMPER_TOKEN_INVALID');
+    refused(
+      await call('POST', '/echo', { headers: { authorization: 'Basic good' }, body }),
+      401,
+      'TEMPER_TOKEN_INVALID',
+    );
+    refused(
+      await call('POST', '/echo', { headers: { authorization: 'Bearer bad' }, body }),
+      401,
+      'TEMPER_TOKEN_INVALID',
+    );
+    refused(await call('GET', '/people/team-a'), 401, 'TEMPER_TOKEN_INVALID');
+    refused(
+      await call('GET', '/people/team-b', { headers: { 'temper-token': 'team-a' } }),
+      403,
+      'TEMPER_POLICY_DENIED',
+    );
+    assert.equal((await call('GET', '/people/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
+  });
+
+  it('will not be made with a route that does not say who may call it', async () => {
+    await start();
+    const deps = { clock: systemClock, ids: randomIds, log, identity, draining: draining.signal } as GatewayDeps;
+    const open: RouteModule = (unsure) => void unsure.get('/open', async () => ({}));
+    await assert.rejects(createGatewayServer(deps, { tls: certificate, routes: [open] }), RangeError);
+  });
+
+  it('asks for an idempotency key where the route does', async () => {
+    await start();
+    const body = '{}';
+    refused(await call('POST', '/keyed', { body }), 400, 'TEMPER_REQUEST_INVALID');
+    for (const key of ['a b', 'x'.repeat(129)]) {
+      refused(
+        await call('POST', '/keyed', { headers: { 'idempotency-key': key }, body }),
+        400,
+        'TEMPER_REQUEST_INVALID',
+      );
+    }
+    const answer = await call('POST', '/keyed', { headers: { 'idempotency-key': 'k-1' }, body });
+    assert.equal(answer.text, '{"idempotencyKey":"k-1"}');
+  });
+
+  it('gives each agent its share of calls and no more', async () => {
+    const limits = { perSecond: 0.001, burst: 3, inFlight: 2, longPolls: 1 };
+    await start({ pod: limits, people: limits });
+    const slow = [call('GET', '/slow'), call('GET', '/slow')];
+    await begun(2);
+    refused(await call('GET', '/slow'), 429, 'TEMPER_RATE_LIMITED');
+    release.resolve();
+    assert.deepEqual(
+      (await Promise.all(slow)).map(({ status }) => status),
+      [200, 200],
+    );
+    assert.equal((await call('POST', '/echo', { body: '{"name":"x"}' })).status, 200);
+    const over = await call('POST', '/echo', { body: '{"name":"x"}' });
+    const { retryAfterMilliseconds } = refused(over, 429, 'TEMPER_RATE_LIMITED');
+    assert.equal(retryAfterMilliseconds, 1_000_000);
+    assert.equal(over.headers['retry-after'], '1000');
+    assert.equal((await call('GET', '/people/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
+  });
+
+  it('takes a correlation id that is one, and writes it, the route and the agent into the log without what was said', async () => {
+    await start();
+    const headers = { 'correlation-id': 'trace-me-please' };
+    const answer = await call('POST', '/echo?q=sesame', { headers, body: '{"name":"open-sesame"}' });
+    assert.equal(answer.headers['correlation-id'], 'trace-me-please');
+    const line = lines.findLast((one) => one.includes('trace-me-please')) ?? '';
+    const { route, agent, status } = JSON.parse(line) as Record<string, unknown>;
+    assert.deepEqual([route, agent, status], ['/echo', 'scout', 200]);
+    assert.ok(!lines.join('').includes('sesame'));
+    const other = await call('GET', '/nowhere', { headers: { 'correlation-id': 'no good"' } });
+    assert.match(String(other.headers['correlation-id']), /^call-[a-z0-9]{26}$/);
+  });
+
+  it('lets calls under way end when it drains, and sends new ones elsewhere', async () => {
+    await start();
+    const slow = call('GET', '/slow');
+    await begun(1);
+    const drained = drain(server, draining, systemClock);
+    await assert.rejects(call('GET', '/slow'), { code: 'ECONNREFUSED' });
+    release.resolve();
+    await drained;
+    assert.deepEqual([(await slow).status, (await slow).text], [200, '{"ended":true}']);
+  });
+
+  it('cuts off what does not end in time', async () => {
+    await start();
+    const slow = assert.rejects(call('GET', '/slow'));
+    await begun(1);
+    await drain(server, draining, systemClock, 20);
+    await slow;
+  });
+
+  it('describes its routes', async () => {
+    await start();
+    const { paths } = JSON.parse((await call('GET', '/v1/openapi.json')).text) as { paths: object };
+    assert.ok('/echo' in paths);
+  });
+});

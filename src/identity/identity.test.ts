@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { Store } from '../kube/store.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { type AgentPod, Bindings, type BoundAgent, normalAddress, slimPod } from './bindings.ts';
+import { createIdentity } from './identity.ts';
+import type { Identity, PodToken } from './types.ts';
+
+const TOKEN: PodToken = { kind: 'pod', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' };
+
+function pod(change: Partial<AgentPod['metadata']> = {}, podIP: string | undefined = '10.0.0.7'): AgentPod {
+  const metadata = { name: 'scout-1', namespace: 'team-a', uid: 'pod-uid-1', resourceVersion: '1', ...change };
+  return { metadata, ...(podIP === undefined ? {} : { status: { podIP } }) };
+}
+
+function agent(name: string, bound?: { name: string; uid: string }, namespace = 'team-a'): BoundAgent {
+  const metadata = { name, namespace, uid: `uid-of-${name}`, resourceVersion: String(Math.random()) };
+  return { metadata, ...(bound === undefined ? {} : { status: { pod: bound } }) };
+}
+
+const SCOUT_POD = { name: 'scout-1', uid: 'pod-uid-1' };
+
+describe('who a pod is', () => {
+  let agents: Store<BoundAgent>;
+  let pods: Store<AgentPod>;
+  let twice: string[][];
+  let identity: Identity;
+
+  beforeEach(() => {
+    agents = new Store<BoundAgent>({ freeze: true });
+    pods = new Store<AgentPod>({ freeze: true });
+    twice = [];
+    identity = createIdentity({
+      verifier: {
+        verify: async (token) =>
+          token === 'person' ? { kind: 'person', namespace: 'team-a', tokenId: 'token-1' } : TOKEN,
+      },
+      bindings: new Bindings(agents, pods),
+      onBoundTwice: (_podUid, claimed) => twice.push(claimed.map(({ metadata }) => metadata.name)),
+    });
+    pods.set(pod());
+    agents.set(agent('scout', SCOUT_POD));
+  });
+
+  const refused = (address: string, code: ErrorCode) =>
+    assert.rejects(identity.pod('pod', address), (error) => isTemperError(error, code));
+
+  it('is the one agent that is bound to it', async () => {
+    const found = await identity.pod('pod', '10.0.0.7');
+    assert.deepEqual(found, { ...TOKEN, agent: 'scout', agentUid: 'uid-of-scout' });
+    assert.equal(identity.stillBound('pod-uid-1', 'uid-of-scout'), true);
+  });
+
+  it('is nobody from another address, whatever form it is written in', async () => {
+    await refused('10.0.0.8', 'TEMPER_POD_ADDRESS');
+    await refused('::ffff:10.0.0.70', 'TEMPER_POD_ADDRESS');
+    await refused('', 'TEMPER_POD_ADDRESS');
+    await identity.pod('pod', '::ffff:10.0.0.7');
+  });
+
+  it('is nobody while the API server has not told its address, or when its name or namespace is another', async () => {
+    pods.set(pod({ resourceVersion: '2' }, ''));
+    await refused('', 'TEMPER_POD_UNKNOWN');
+    pods.delete('team-a/scout-1');
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+    pods.set(pod({ name: 'scout-2' }));
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+    pods.replace([pod({ namespace: 'team-b' })]);
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+  });
+
+  it('may be warm, which is enough for an assignment alone', async () => {
+    agents.set(agent('scout'));
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    assert.deepEqual(await identity.podOrWarm('pod', '10.0.0.7'), TOKEN);
+  });
+
+  it('is nobody when two agents claim it, of whatever namespace, and somebody is told', async () => {
+    agents.set(agent('double', SCOUT_POD, 'team-b'));
+    await refused('10.0.0.7', 'TEMPER_POD_BOUND_TWICE');
+    assert.equal(identity.stillBound('pod-uid-1', 'uid-of-scout'), false);
+    assert.deepEqual(twice, [['scout', 'double']]);
+  });
+
+  it('is not bound by an agent of another namespace or under another name', async () => {
+    agents.replace([agent('double', SCOUT_POD, 'team-b')]);
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    agents.replace([agent('scout', { name: 'scout-2', uid: 'pod-uid-1' })]);
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+  });
+
+  it('ends the moment the agent is bound to another pod, or the pod or the agent is gone', async () => {
+    const found = await identity.pod('pod', '10.0.0.7');
+    agents.set(agent('scout', { name: 'scout-2', uid: 'pod-uid-2' }));
+    assert.equal(identity.stillBound(found.podUid, found.agentUid), false);
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    agents.set(agent('scout', SCOUT_POD));
+    assert.equal(identity.stillBound(found.podUid, found.agentUid), true);
+    pods.delete('team-a/scout-1');
+    assert.equal(identity.stillBound(found.podUid, found.agentUid), false);
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+  });
+
+  it('is no person, and a person is no pod', async () => {
+    await assert.rejects(identity.pod('person', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+    await assert.rejects(identity.person('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+    assert.deepEqual(await identity.person('person'), { kind: 'person', namespace: 'team-a', tokenId: 'token-1' });
+  });
+
+  it('may have several addresses, of either family', async () => {
+    const status = { podIP: '10.0.0.7', podIPs: [{ ip: '10.0.0.7' }, { ip: 'FD00::7' }] };
+    pods.set({ ...pod({ resourceVersion: '3' }), status });
+    await identity.pod('pod', 'fd00::7');
+    await identity.pod('pod', '10.0.0.7');
+  });
+});
+
+describe('what is kept of a pod', () => {
+  it('is who it is and where, and nothing more', () => {
+    const full = {
+      ...pod({ labels: { a: 'b' } }),
+      spec: { containers: [] },
+      status: { podIP: '10.0.0.7', phase: 'Running' },
+    };
+    assert.deepEqual(slimPod(full), {
+      metadata: { name: 'scout-1', namespace: 'team-a', uid: 'pod-uid-1', resourceVersion: '1' },
+      status: { podIP: '10.0.0.7' },
+    });
+  });
+
+  it('writes one address in one way', () => {
+    assert.equal(normalAddress('::FFFF:10.1.2.3'), '10.1.2.3');
+    assert.equal(normalAddress('FE80::1%eth0'), 'fe80::1');
+  });
+});

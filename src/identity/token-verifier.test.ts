@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { exportSPKI, importSPKI, type JWTPayload, SignJWT } from 'jose';
+import { HeldClock } from '../kube/held-clock.testing.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { createLogger } from '../telemetry/log.ts';
+import { createSecrets } from '../telemetry/secrets.ts';
+import { ClusterKeys, type PublishedKeys } from './cluster-keys.ts';
+import { TokenVerifier } from './token-verifier.ts';
+import { personClaims, podClaims, testSigner } from './tokens.testing.ts';
+
+const log = createLogger({ level: 'silent', destination: { write: () => true }, secrets: createSecrets() });
+const signer = await testSigner();
+
+function verifierOf(clock: HeldClock, read: () => Promise<PublishedKeys> = async () => signer.published) {
+  const keys = new ClusterKeys({ read, clock, log });
+  return new TokenVerifier(keys, clock);
+}
+
+function seconds(clock: HeldClock): number {
+  return Math.floor(clock.now().getTime() / 1_000);
+}
+
+describe('a token', () => {
+  it('of an agent pod says which pod it is, and one of a person which namespace', async () => {
+    const clock = new HeldClock();
+    const verifier = verifierOf(clock);
+    assert.deepEqual(await verifier.verify(await signer.sign(podClaims(seconds(clock)))), {
+      kind: 'pod',
+      namespace: 'team-a',
+      podName: 'scout-1',
+      podUid: 'pod-uid-1',
+    });
+    assert.deepEqual(await verifier.verify(await signer.sign(personClaims(seconds(clock)))), {
+      kind: 'person',
+      namespace: 'team-a',
+      tokenId: 'token-1',
+    });
+  });
+
+  const inCluster = (change: object) => (claims: ReturnType<typeof podClaims>) => ({
+    ...claims,
+    'kubernetes.io': { ...claims['kubernetes.io'], ...change },
+  });
+  const wrong: [string, (claims: ReturnType<typeof podClaims>) => JWTPayload][] = [
+    ['is over', (claims) => ({ ...claims, iat: (claims.iat ?? 0) - 3_700, exp: (claims.iat ?? 0) - 100 })],
+    ['is not valid yet', (claims) => ({ ...claims, nbf: (claims.iat ?? 0) + 60 })],
+    ['lives longer than an hour', (claims) => ({ ...claims, exp: (claims.iat ?? 0) + 3_601 })],
+    ['never ends', ({ exp: _exp, ...claims }) => claims],
+    ['does not say when it was made', ({ iat: _iat, ...claims }) => claims],
+    ['is of another issuer', (claims) => ({ ...claims, iss: 'https://elsewhere' })],
+    ['is of no issuer', ({ iss: _iss, ...claims }) => claims],
+    ['is of another account', (claims) => ({ ...claims, sub: 'system:serviceaccount:team-a:default' })],
+    ['names another account than its subject', inCluster({ serviceaccount: { name: 'temper-people' } })],
+    ['names another namespace than its subject', inCluster({ namespace: 'team-b' })],
+    ['names no namespace', inCluster({ namespace: undefined })],
+    ['is bound to no pod', inCluster({ pod: undefined })],
+    ['is bound to a pod without uid', inCluster({ pod: { name: 'scout-1' } })],
+    ['has no claims of the cluster', ({ 'kubernetes.io': _cluster, ...claims }) => claims],
+    [
+      'is a person’s and was mounted into a pod',
+      (claims) => ({
+        ...personClaims(claims.iat ?? 0),
+        'kubernetes.io': { ...claims['kubernetes.io'], serviceaccount: { name: 'temper-people' } },
+      }),
+    ],
+    [
+      'is of an account nobody knows',
+      (claims) => ({
+        ...claims,
+        sub: 'system:serviceaccount:team-a:default',
+        'kubernetes.io': { ...claims['kubernetes.io'], serviceaccount: { name: 'default' } },
+      }),
+    ],
+  ];
+  for (const [what, change] of wrong) {
+    it(`that ${what} is refused without a word about why`, async () => {
+      const clock = new HeldClock();
+      const token = await signer.sign(change(podClaims(seconds(clock))));
+      await assert.rejects(verifierOf(clock).verify(token), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+        assert.equal(error.message, 'the token is none that this gateway takes');
+        return true;
+      });
+    });
+  }
+
+  for (const [what, audience] of [
+    ['another door', ['temper-egress']],
+    ['two doors', ['temper-gateway', 'temper-egress']],
+    ['ours in a longer name', ['temper-gateway.evil']],
+    ['no door', []],
+  ] as const) {
+    it(`for ${what} is refused by its audience`, async () => {
+      const clock = new HeldClock();
+      const token = await signer.sign({ ...podClaims(seconds(clock)), aud: [...audience] });
+      await assert.rejects(verifierOf(clock).verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_AUDIENCE'));
+    });
+  }
+
+  it('that another key signed, or none, or a symmetric one, is refused', async () => {
+    const clock = new HeldClock();
+    const claims = podClaims(seconds(clock));
+    const other = await testSigner('one');
+    const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`;
+    const [jwk] = signer.published.keys.keys;
+    assert.ok(jwk !== undefined);
+    const { importJWK } = await import('jose');
+    const spki = await exportSPKI(
+      (await importJWK({ ...jwk, ext: true }, 'RS256')) as Awaited<ReturnType<typeof importSPKI>>,
+    );
+    const symmetric = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'HS256', kid: 'one' })
+      .sign(new TextEncoder().encode(spki));
+    const good = await signer.sign(claims);
+    const [header = '', , signature = ''] = good.split('.');
+    const altered = `${header}.${Buffer.from(JSON.stringify({ ...claims, jti: 'other' })).toString('base64url')}.${signature}`;
+    for (const token of [await other.sign(claims), unsigned, symmetric, altered, '', 'a.b.c', 'x'.repeat(9_000)]) {
+      await assert.rejects(verifierOf(clock).verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+    }
+  });
+
+  it('that was verified before is refused once its time is over', async () => {
+    const clock = new HeldClock();
+    const verifier = verifierOf(clock);
+    const token = await signer.sign(podClaims(seconds(clock)));
+    await verifier.verify(token);
+    await clock.advance(3_500_000);
+    await verifier.verify(token);
+    await clock.advance(110_000);
+    await assert.rejects(verifier.verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+  });
+});
+
+describe('the keys of the cluster', () => {
+  it('are read again for a key nobody knows, but not for every one', async () => {
+    const clock = new HeldClock();
+    let reads = 0;
+    let published = signer.published;
+    const verifier = verifierOf(clock, async () => {
+      reads += 1;
+      return published;
+    });
+    await verifier.verify(await signer.sign(podClaims(seconds(clock))));
+    assert.equal(reads, 1);
+    const next = await testSigner('two');
+    const token = await next.sign(podClaims(seconds(clock)));
+    for (let index = 0; index < 20; index += 1) await assert.rejects(verifier.verify(token));
+    assert.equal(reads, 1);
+    published = { ...published, keys: { keys: [...signer.published.keys.keys, ...next.published.keys.keys] } };
+    await clock.advance(10_001);
+    await verifier.verify(token);
+    assert.equal(reads, 2);
+  });
+
+  it('that were taken out stop counting, for remembered tokens too', async () => {
+    const clock = new HeldClock();
+    const next = await testSigner('two');
+    let published = signer.published;
+    const verifier = verifierOf(clock, async () => published);
+    const token = await signer.sign(podClaims(seconds(clock)));
+    await verifier.verify(token);
+    published = next.published;
+    await clock.advance(300_001);
+    await assert.rejects(verifier.verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+  });
+
+  it('go on counting while the API server is away', async () => {
+    const clock = new HeldClock();
+    let away = false;
+    const verifier = verifierOf(clock, async () => {
+      if (away) throw new Error('away');
+      return signer.published;
+    });
+    const token = await signer.sign(podClaims(seconds(clock)));
+    await verifier.verify(token);
+    away = true;
+    await clock.advance(600_000);
+    await verifier.verify(token);
+  });
+
+  it('that were never there refuse everybody, and say that it will pass', async () => {
+    const clock = new HeldClock();
+    const verifier = verifierOf(clock, async () => {
+      throw new Error('away');
+    });
+    const token = await signer.sign(podClaims(seconds(clock)));
+    await assert.rejects(
+      verifier.verify(token),
+      (error) => isTemperError(error, 'TEMPER_OVERLOADED') && error.retry === 1_000,
+    );
+  });
+});
