@@ -11,6 +11,8 @@ import type { GatewayServer } from './routes.ts';
 import { Code, closed, Done, Lease, POD, REFUSALS, TEXT_CHARACTERS, text } from './schemas.ts';
 
 const REASON_CHARACTERS = 1_000;
+/** Of a reply as JSON; what the bus takes, less what is around it. */
+const REPLY_BYTES = 180 * 1_024;
 
 const Answer = Type.Union(
   [
@@ -69,9 +71,10 @@ async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: Gatewa
   const { claims } = settlingLeaseOf(request, answer.lease, deps);
   switch (answer.action) {
     case 'ack': {
-      const { reply, ending } = answer;
+      const text = fitting(answer.reply);
+      const ending = text === answer.reply ? answer.ending : 'cut';
       // In this order: a gateway that ends in between leaves a message that is delivered again, and its reply is there already.
-      const line = { kind: 'reply', message: claims.message, text: reply, ending } as const;
+      const line = { kind: 'reply', message: claims.message, text, ending } as const;
       await deps.events.append(claims.agentUid, claims.session, line);
       await deps.inbox.ack(coordinatesOf(claims));
       return;
@@ -87,5 +90,15 @@ async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: Gatewa
       return;
     default:
       throw new TemperError('TEMPER_INTERNAL', `an action nobody knows: ${String(answer satisfies never)}`);
+  }
+}
+
+/** A reply the bus would refuse could never be acknowledged, and its message would come again and again: it is cut. */
+function fitting(reply: string): string {
+  let text = reply;
+  for (;;) {
+    const bytes = Buffer.byteLength(JSON.stringify(text));
+    if (bytes <= REPLY_BYTES) return text;
+    text = text.slice(0, Math.floor((text.length * REPLY_BYTES) / bytes) - 1).toWellFormed();
   }
 }

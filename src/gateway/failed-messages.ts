@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../lib/error-codes.ts';
-import type { DeliveryCoordinates } from '../nats/inbox.ts';
+import type { DeliveryCoordinates } from '../nats/delivery.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { LeaseClaims } from './lease.ts';
 

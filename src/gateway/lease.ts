@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, member, textAt } from '../lib/json.ts';
-import type { DeliveryCoordinates } from '../nats/inbox.ts';
+import type { DeliveryCoordinates } from '../nats/delivery.ts';
 
 /** What a delivery lease holds: what the gateway copies into everything that is done under it. Signed, never said by the pod. */
 export interface LeaseClaims {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
-import type { BuriedMessage } from '../nats/dead-letters.ts';
+import type { BuriedMessage } from '../nats/burial.ts';
 import type { DeadLetter } from '../remote/people.ts';
 import { inBatches } from './batches.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';

@@ -66,7 +66,7 @@ async function send(
   const now = deps.clock.now();
   const receipt = await deps.inbox.publish(
     state.uid,
-    { uid: `people-${namespace}`, key },
+    { uid: peopleOf(namespace), key },
     {
       to: state.agent.metadata.name,
       from: 'person',
@@ -79,6 +79,11 @@ async function send(
   );
   await wakeIfAsleep(state, deps);
   return { ...receipt, session: chosen, awake: state.podUid !== undefined };
+}
+
+/** All people of a namespace are one sender to the bus, whose names of senders are short. */
+function peopleOf(namespace: string): string {
+  return `people-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /** The same for the same key, so that a message that is sent again lands in the session it opened. */
