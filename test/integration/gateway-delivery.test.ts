@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { DeadLetter, FollowLine, PersonReceipt } from '../../src/remote/people.ts';
+import type { WireDelivery, WireError } from '../../src/remote/wire.ts';
+import { createAudit } from '../../src/nats/audit.ts';
+import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gateway-house.ts';
+
+const NEXT = '/v1/messages/next';
+const LEASES = '/v1/leases';
+const AGENTS = '/v1/people/namespaces/team-a/agents';
+const LETTERS = '/v1/people/namespaces/team-a/deadletters';
+
+function read<T>({ text, status }: HttpAnswer, expected = 200): T {
+  assert.equal(status, expected, text);
+  return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+function refused({ text, status }: HttpAnswer, expected: number, code: string): void {
+  const { error } = JSON.parse(text) as WireError;
+  assert.deepEqual([status, error.code], [expected, code], text);
+}
+
+describe('messages through two gateways over one bus', () => {
+  let house: GatewayHouse;
+  let one: Replica;
+  let other: Replica;
+  let person: string;
+  let keys = 0;
+
+  before(async () => {
+    house = await GatewayHouse.open(['team-a']);
+    person = await house.personToken('team-a');
+    [one, other] = await Promise.all([house.replica(), house.replica()]);
+  });
+  after(async () => {
+    await house?.[Symbol.asyncDispose]();
+  });
+
+  type Running = Awaited<ReturnType<GatewayHouse['runningAgent']>>;
+
+  /** Waits until both replicas know the agent. */
+  async function running(name: string, spec: object = {}): Promise<Running> {
+    const found = await house.runningAgent('team-a', name, spec);
+    for (const gateway of [one, other]) {
+      await eventually(
+        async () => (await gateway.call('GET', '/v1/assignment', { token: found.token })).status === 200,
+      );
+    }
+    return found;
+  }
+
+  function say(agent: string, text: string, session?: string, gateway = one): Promise<HttpAnswer> {
+    keys += 1;
+    const body = { text, ...(session === undefined ? {} : { session }) };
+    return gateway.call('POST', `${AGENTS}/${agent}/messages`, { person, key: `key-${keys}`, body });
+  }
+
+  async function next({ token }: Running, gateway = one, waitSeconds = 20): Promise<WireDelivery> {
+    return read<WireDelivery>(await gateway.call('POST', NEXT, { token, body: { waitSeconds } }));
+  }
+
+  const settle = ({ token }: Running, answer: object, gateway = one) =>
+    gateway.call('POST', LEASES, { token, body: answer });
+
+  async function follow(agent: string, receipt: PersonReceipt, gateway = one): Promise<FollowLine[]> {
+    const path = `${AGENTS}/${agent}/sessions/${receipt.session}/events?follow=true&message=${receipt.id}`;
+    const { text } = await gateway.call('GET', path, { person });
+    return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as FollowLine)));
+  }
+
+  it('what one gave, the other settles; the person hears it once, whoever repeats it', async () => {
+    const scout = await running('scout');
+    const receipt = read<PersonReceipt>(await say('scout', 'hello'));
+    assert.equal(receipt.awake, true);
+    const following = follow('scout', receipt, other);
+    const { message, lease, leaseMilliseconds } = await next(scout, one);
+    assert.deepEqual(
+      [message.id, message.root, message.text, message.from, message.depth],
+      [receipt.id, receipt.id, 'hello', 'person', 0],
+    );
+    assert.ok(leaseMilliseconds > 0);
+    assert.equal((await settle(scout, { lease, action: 'extend' }, other)).status, 204);
+    const ack = { lease, action: 'ack', reply: 'hi there', ending: 'complete' };
+    read(await settle(scout, ack, other), 204);
+    read(await settle(scout, ack, one), 204);
+    const lines = await following;
+    assert.deepEqual(
+      lines.map((line) => ('text' in line ? line.text : line.kind)),
+      ['hi there'],
+    );
+    const empty = await one.call('POST', NEXT, { token: scout.token, body: { waitSeconds: 0 } });
+    assert.equal(empty.status, 204);
+  });
+
+  it('the same key is the same message, in the same session', async () => {
+    await running('twice');
+    const send = (key: string) =>
+      one.call('POST', `${AGENTS}/twice/messages`, { person, key, body: { text: 'again' } });
+    const [first, second] = [read<PersonReceipt>(await send('k')), read<PersonReceipt>(await send('k'))];
+    assert.deepEqual(
+      [second.id, second.session, first.duplicate, second.duplicate],
+      [first.id, first.session, false, true],
+    );
+  });
+
+  it('a long poll is answered when a message comes, and one message is in flight at a time', async () => {
+    const agent = await running('poller');
+    const waiting = next(agent, one, 60);
+    const first = read<PersonReceipt>(await say('poller', 'first', undefined, other));
+    read(await say('poller', 'second'));
+    const { message, lease } = await waiting;
+    assert.equal(message.id, first.id);
+    const nothing = await other.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0.5 } });
+    assert.equal(nothing.status, 204);
+    read(await settle(agent, { lease, action: 'ack', reply: '', ending: 'complete' }), 204);
+    assert.equal((await next(agent)).message.text, 'second');
+  });
+
+  it('a lease of another pod, or altered, or of a pod that was replaced, settles nothing', async () => {
+    const [victim, thief] = [await running('victim'), await running('robber')];
+    const receipt = read<PersonReceipt>(await say('victim', 'mine'));
+    const { lease } = await next(victim);
+    const ack = (given: string) => ({ lease: given, action: 'ack', reply: 'stolen', ending: 'complete' });
+    refused(await settle(thief, ack(lease)), 403, 'TEMPER_LEASE_INVALID');
+    refused(
+      await settle(victim, ack(`${lease.slice(0, -1)}${lease.endsWith('A') ? 'B' : 'A'}`)),
+      403,
+      'TEMPER_LEASE_INVALID',
+    );
+    refused(await settle(victim, { ...ack(lease), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
+    const successor = await house.pod('team-a', 'victim-2');
+    await house.bind('team-a', 'victim', successor);
+    await eventually(async () => (await settle(victim, ack(lease))).status === 403);
+    const token = await house.podToken('team-a', successor);
+    await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
+    refused(await one.call('POST', LEASES, { token, body: ack(lease) }), 403, 'TEMPER_LEASE_INVALID');
+    const path = `${AGENTS}/victim/sessions/${receipt.session}/events`;
+    assert.equal((await one.call('GET', path, { person })).text, '');
+  });
+
+  it('an agent sends under its lease: root, depth and deadline are those of the lease', async () => {
+    const chain = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'];
+    const grants = { grants: { messages: ['c*'] } };
+    const agents = await Promise.all(chain.map((name) => running(name, grants)));
+    const { id: root } = read<PersonReceipt>(await say('c0', 'start'));
+    let deadline: string | undefined;
+    for (const [depth, agent] of agents.entries()) {
+      const to = chain[depth + 1];
+      if (to === undefined) break;
+      const { message, lease } = await next(agent);
+      deadline ??= message.deadline;
+      assert.deepEqual([message.root, message.depth, message.deadline], [root, depth, deadline]);
+      assert.equal(message.session, depth === 0 ? message.session : `c${depth - 1}.work`);
+      const draft = { to, session: 'work', text: 'go on' };
+      const send = (key: string, body: object) => other.call('POST', '/v1/messages', { token: agent.token, key, body });
+      refused(await send('k', { lease, draft: { ...draft, depth: 0 } }), 400, 'TEMPER_REQUEST_INVALID');
+      if (depth === 5) {
+        refused(await send('k', { lease, draft }), 422, 'TEMPER_MESSAGE_DEPTH');
+        break;
+      }
+      const sent = read<{ id: string; duplicate: boolean }>(await send('k', { lease, draft }));
+      const again = read<{ id: string; duplicate: boolean }>(await send('k', { lease, draft }));
+      assert.deepEqual([again.id, again.duplicate], [sent.id, true]);
+    }
+  });
+
+  it('an agent reaches only whom its grants name, in its own namespace, and nobody without a lease', async () => {
+    const agent = await running('lonely', { grants: { messages: ['friend', 'nobody'] } });
+    read(await say('lonely', 'work'));
+    const { lease } = await next(agent);
+    const send = (to: string, given = lease) =>
+      one.call('POST', '/v1/messages', {
+        token: agent.token,
+        key: `k-${to}`,
+        body: { lease: given, draft: { to, session: 's', text: 'x' } },
+      });
+    refused(await send('scout'), 403, 'TEMPER_POLICY_DENIED');
+    refused(await send('nobody'), 404, 'TEMPER_NOT_FOUND');
+    refused(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_LEASE_INVALID');
+  });
+
+  it('a message for an agent asleep waits, and asks for a pod', async () => {
+    const uid = await house.agent('team-a', 'sleeper');
+    await eventually(async () => (await say('sleeper', 'wake up')).status === 200);
+    assert.equal(read<PersonReceipt>(await say('sleeper', 'hurry')).awake, false);
+    const operator = await house.bus.connect('operator');
+    const { createWakes } = await import('../../src/nats/wakes.ts');
+    const stopping = new AbortController();
+    const woken: string[] = [];
+    const consuming = createWakes(operator).consume(async (agentUid) => {
+      woken.push(agentUid);
+    }, stopping.signal);
+    await eventually(async () => woken.includes(uid));
+    stopping.abort();
+    await consuming;
+    const pod = await house.pod('team-a', 'sleeper-1');
+    await house.bind('team-a', 'sleeper', pod);
+    const token = await house.podToken('team-a', pod);
+    await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
+    assert.equal((await next({ uid, pod, token })).message.text, 'wake up');
+  });
+
+  it('a suspended agent gets nothing and may not go on; resumed it gets what waited', async () => {
+    const agent = await running('paused');
+    read(await say('paused', 'first'));
+    const { lease } = await next(agent);
+    await house.changeAgent('team-a', 'paused', { spec: { suspend: true } });
+    await eventually(async () => (await settle(agent, { lease, action: 'extend' })).status === 409);
+    read(await settle(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
+    read(await say('paused', 'second'));
+    const waiting = next(agent, one, 60);
+    await house.changeAgent('team-a', 'paused', { spec: { suspend: false } });
+    assert.equal((await waiting).message.text, 'second');
+  });
+
+  it('a rejected message is told to who follows, kept, shown, and sent again', async () => {
+    const agent = await running('failing');
+    const receipt = read<PersonReceipt>(await say('failing', 'impossible'));
+    const following = follow('failing', receipt);
+    const { lease } = await next(agent);
+    const reject = { lease, action: 'reject', code: 'TEMPER_TOOL_FAILED', message: 'no \u202e way' };
+    refused(await settle(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }), 400, 'TEMPER_REQUEST_INVALID');
+    read(await settle(agent, reject), 204);
+    const [line] = await following;
+    assert.deepEqual([line?.kind, line?.kind === 'failed' && line.code], ['failed', 'TEMPER_TOOL_FAILED']);
+    const [letter] = read<DeadLetter[]>(await one.call('GET', LETTERS, { person }));
+    assert.deepEqual(
+      [letter?.agent, letter?.code, letter?.message, letter?.excerpt, letter?.session],
+      ['failing', 'TEMPER_TOOL_FAILED', 'no \\u{202e} way', 'impossible', receipt.session],
+    );
+    read(await one.call('POST', `${LETTERS}/${letter?.id}/retry`, { person }), 204);
+    const again = await next(agent);
+    assert.equal(again.message.text, 'impossible');
+    assert.deepEqual(read<DeadLetter[]>(await one.call('GET', LETTERS, { person })), []);
+    read(await settle(agent, { ...reject, lease: again.lease }), 204);
+    const [second] = read<DeadLetter[]>(await one.call('GET', LETTERS, { person }));
+    read(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 204);
+    refused(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 404, 'TEMPER_NOT_FOUND');
+  });
+
+  it('what a pod claims is kept under the agent it is, as claimed', async () => {
+    const agent = await running('boaster');
+    const stamp = { time: 'yesterday', agent: 'scout', session: 's-claims', rootMessage: 'm' };
+    const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };
+    const audit = { action: 'tool.called', actor: 'person/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
+    const send = (key: string, body: object) => one.call('POST', '/v1/claims', { token: agent.token, key, body });
+    read(await send('a', { events: [event], audit: [audit] }), 204);
+    read(await send('a', { events: [event], audit: [audit] }), 204);
+    refused(await send('b', { events: [{ ...event, type: 'reply' }] }), 400, 'TEMPER_REQUEST_INVALID');
+    refused(await send('c', { events: [{ ...event, more: true }] }), 400, 'TEMPER_REQUEST_INVALID');
+    const large = { ...audit, facts: { n: 'x'.repeat(20_000) } };
+    refused(await send('d', { audit: [large] }), 413, 'TEMPER_REQUEST_TOO_LARGE');
+    const { text } = await one.call('GET', `${AGENTS}/boaster/sessions/s-claims/events`, { person });
+    const [line, ...more] = text
+      .trim()
+      .split('\n')
+      .map((one) => JSON.parse(one) as FollowLine);
+    assert.deepEqual(more, []);
+    assert.ok(line?.kind === 'event');
+    assert.equal(line.event.agent, 'boaster');
+    assert.ok(Number.isFinite(Date.parse(line.event.time)));
+    const records = await createAudit(await house.bus.connect('operator')).read('team-a', 0, 100);
+    const kept = records.filter(({ action }) => action === 'tool.called');
+    assert.deepEqual(
+      kept.map(({ actor, evidence }) => [actor, evidence]),
+      [['agent/boaster', 'claimed']],
+    );
+  });
+
+  it('a reply longer than the bus takes arrives cut, and its message does not come again', async () => {
+    const agent = await running('talker');
+    const receipt = read<PersonReceipt>(await say('talker', 'tell me all'));
+    const { lease } = await next(agent);
+    const reply = '\u{1f600}'.repeat(50_000);
+    read(await settle(agent, { lease, action: 'ack', reply, ending: 'complete' }), 204);
+    const [line] = await follow('talker', receipt);
+    assert.ok(line?.kind === 'reply' && line.ending === 'cut' && line.text.length > 10_000);
+  });
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { copyFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { eventually, GatewayHouse, httpsCaller } from './gateway-house.ts';
+
+const TEMPER = fileURLToPath(new URL('../../bin/temper', import.meta.url));
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe('temper serve gateway', () => {
+  let house: GatewayHouse;
+
+  before(async () => {
+    house = await GatewayHouse.open(['team-a']);
+  });
+  after(async () => {
+    await house?.[Symbol.asyncDispose]();
+  });
+
+  it('ends long polls and then itself when it is told to', async () => {
+    const { token } = await house.runningAgent('team-a', 'scout');
+    const [port, healthPort] = [await freePort(), await freePort()];
+    const file = join(house.folder, 'gateway.yaml');
+    const config = {
+      ...house.configuration(),
+      listen: { host: '127.0.0.1', port },
+      health: { host: '127.0.0.1', port: healthPort },
+      namespaces: ['team-a'],
+    };
+    await writeFile(file, JSON.stringify(config));
+    const child = spawn(TEMPER, ['serve', 'gateway', '--config', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString('utf8');
+    });
+    try {
+      const ready = () =>
+        fetch(`http://127.0.0.1:${healthPort}/readyz`).then(
+          ({ status }) => status === 200,
+          () => false,
+        );
+      await eventually(ready);
+      const call = httpsCaller(port);
+      const poll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
+      const quick = call('GET', '/v1/assignment', { token });
+      assert.equal((await quick).status, 200);
+      // The poll was sent before the other call, and that was answered; it is under way unless it is still being read.
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      child.kill('SIGTERM');
+      const [answer, code] = await Promise.all([poll, ended]);
+      assert.equal(answer.status, 204);
+      assert.equal(code, 0, output);
+      assert.ok(!output.includes(token));
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  it('says which field of its configuration is wrong', async () => {
+    const file = join(house.folder, 'wrong.yaml');
+    await writeFile(file, JSON.stringify({ ...house.configuration(), leaseKeys: [] }));
+    const child = spawn(TEMPER, ['serve', 'gateway', '--config', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString('utf8');
+    });
+    const code = await new Promise((resolve) => child.once('close', resolve));
+    assert.equal(code, 1);
+    assert.match(output, /TEMPER_CONFIGURATION_INVALID/);
+    assert.match(output, /\/leaseKeys/);
+  });
+
+  it('takes a certificate that was replaced, without a restart', async () => {
+    const names = ['certificate.pem', 'key.pem'];
+    const tls = new URL('../fixtures/tls/', import.meta.url);
+    const [certificate = '', key = ''] = names.map((name) => join(house.folder, name));
+    for (const name of names) await copyFile(new URL(name, tls), join(house.folder, name));
+    const replica = await house.replica({ tls: { certificate, key } });
+    const { connect } = await import('node:tls');
+    const fingerprint = () =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connect({ host: '127.0.0.1', port: replica.port, rejectUnauthorized: false }, () => {
+          resolve(socket.getPeerCertificate().fingerprint256);
+          socket.destroy();
+        });
+        socket.on('error', reject);
+      });
+    const before = await fingerprint();
+    await copyFile(house.bus.caFile, certificate);
+    await copyFile(house.bus.caFile.replace('tls.crt', 'tls.key'), key);
+    await eventually(async () => (await fingerprint()) !== before);
+  });
+});
