@@ -3,8 +3,9 @@ import { Tier } from '../api/v1alpha1/common.ts';
 import { Code, closed, SessionId, text } from './schemas.ts';
 
 const LONG = 100_000;
-const note = (maxLength = 4_096) => text(maxLength, 'Text.', 0);
-const name = note(256);
+const note = (maxLength = LONG) => text(maxLength, 'Text.', 0);
+// Models choose names of tools and ids of calls, and a batch of claims is taken or refused whole.
+const name = note(4_096);
 const digest = note(128);
 const whole = Type.Integer({ minimum: 0 });
 
@@ -29,10 +30,10 @@ const stamp = { time: note(40), agent: name, session: SessionId, rootMessage: no
 export const ClaimedEvent = Type.Union(
   [
     Type.Object({ type: Type.Literal('session-start'), model: name, policy: name, level: name, ...stamp }, closed),
-    Type.Object({ type: Type.Literal('message-received'), text: note(LONG), ...stamp }, closed),
+    Type.Object({ type: Type.Literal('message-received'), text: note(), ...stamp }, closed),
     Type.Object({ type: Type.Literal('turn-start'), turn: whole, ...stamp }, closed),
-    Type.Object({ type: Type.Literal('message'), text: note(LONG), delta: Type.Boolean(), ...stamp }, closed),
-    Type.Object({ type: Type.Literal('reasoning'), text: note(LONG), ...stamp }, closed),
+    Type.Object({ type: Type.Literal('message'), text: note(), delta: Type.Boolean(), ...stamp }, closed),
+    Type.Object({ type: Type.Literal('reasoning'), text: note(), ...stamp }, closed),
     Type.Object({ type: Type.Literal('tool-call'), id: name, tool: name, input: Type.Unknown(), ...stamp }, closed),
     Type.Object(
       {
@@ -41,7 +42,7 @@ export const ClaimedEvent = Type.Union(
         tool: name,
         ok: Type.Boolean(),
         code: Type.Optional(Code),
-        summary: note(LONG),
+        summary: note(),
         milliseconds: Type.Number({ minimum: 0 }),
         ...stamp,
       },
@@ -59,7 +60,7 @@ export const ClaimedEvent = Type.Union(
     ),
     Type.Object({ type: Type.Literal('forge-accepted'), tool: name, digest, tier: Tier, ...stamp }, closed),
     Type.Object(
-      { type: Type.Literal('forge-refused'), tool: name, gate: Gate, code: Code, message: note(LONG), ...stamp },
+      { type: Type.Literal('forge-refused'), tool: name, gate: Gate, code: Code, message: note(), ...stamp },
       closed,
     ),
     Type.Object(
@@ -82,7 +83,7 @@ export const ClaimedEvent = Type.Union(
     ),
     Type.Object({ type: Type.Literal('approval-decided'), request: name, decision: name, by: name, ...stamp }, closed),
     Type.Object({ type: Type.Literal('warning'), code: name, message: note(), ...stamp }, closed),
-    Type.Object({ type: Type.Literal('error'), code: Code, message: note(LONG), attempt: whole, ...stamp }, closed),
+    Type.Object({ type: Type.Literal('error'), code: Code, message: note(), attempt: whole, ...stamp }, closed),
     Type.Object(
       { type: Type.Literal('turn-end'), turn: whole, inputTokens: whole, outputTokens: whole, ...stamp },
       closed,
@@ -94,7 +95,7 @@ export const ClaimedEvent = Type.Union(
         toolCalls: whole,
         inputTokens: whole,
         outputTokens: whole,
-        reply: note(LONG),
+        reply: note(),
         ...stamp,
       },
       closed,

@@ -2,8 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type Static, Type } from 'typebox';
 import type { AuditRecord } from '../audit/port.ts';
 import type { PodIdentity } from '../identity/types.ts';
-import { TemperError } from '../lib/errors.ts';
-import type { JsonObject } from '../lib/json.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
 import { PATHS } from '../remote/wire.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { StampedEvent } from '../tools/events.ts';
@@ -15,12 +14,13 @@ import { closed, Done, POD, REFUSALS } from './schemas.ts';
 const Body = Type.Object(
   {
     events: Type.Optional(Type.Array(ClaimedEvent, { maxItems: 500 })),
-    audit: Type.Optional(Type.Array(ClaimedRecord, { maxItems: 200 })),
-    uses: Type.Optional(Type.Array(ClaimedUse, { maxItems: 50 })),
+    audit: Type.Optional(Type.Array(ClaimedRecord, { maxItems: 500 })),
+    uses: Type.Optional(Type.Array(ClaimedUse, { maxItems: 500 })),
   },
   { ...closed, description: '`Claims`: what the pod says of itself.' },
 );
 
+/** Of one record, and of the input of one use. What is larger is left out, and that it was is kept. */
 const FACTS_BYTES = 16_384;
 const USE_INPUT_BYTES = 32_768;
 const REMEMBERED = 10_000;
@@ -54,14 +54,12 @@ export function claimRoutes(server: GatewayServer, deps: GatewayDeps): void {
 async function keep(pod: PodIdentity, claims: Static<typeof Body>, deps: GatewayDeps): Promise<void> {
   const { agentUid, namespace } = pod;
   const { events = [], audit = [], uses = [] } = claims;
-  const records = audit.map((record) => claimedRecord(pod, record));
-  const claimedUses = uses.map((use) => claimedUse(pod, use));
   for (const event of events) {
     const stamped = stampedEvent(pod, event as StampedEvent, deps);
     await deps.events.append(agentUid, event.session, { kind: 'event', event: stamped });
   }
-  for (const record of records) await deps.audit.append(namespace, record);
-  for (const use of claimedUses) await deps.uses.record(agentUid, use);
+  for (const record of audit) await deps.audit.append(namespace, claimedRecord(pod, record));
+  for (const use of uses) await deps.uses.record(agentUid, claimedUse(pod, use));
 }
 
 function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayDeps): StampedEvent {
@@ -70,20 +68,16 @@ function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayD
 }
 
 function claimedRecord(pod: PodIdentity, record: Static<typeof ClaimedRecord>): AuditRecord {
-  if (sizeOf(record.facts) > FACTS_BYTES) throw tooLarge('body.audit: the facts of one record', FACTS_BYTES);
-  const facts = record.facts as JsonObject;
+  const facts = fitting(record.facts as JsonObject, FACTS_BYTES);
   return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'claimed' };
 }
 
 function claimedUse(pod: PodIdentity, use: Static<typeof ClaimedUse>): ToolUse {
-  if (sizeOf(use.input) > USE_INPUT_BYTES) throw tooLarge('body.uses: the input of one use', USE_INPUT_BYTES);
-  return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
+  const input = fitting(use.input as Json, USE_INPUT_BYTES);
+  return { ...(use as ToolUse), input, agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
 }
 
-function sizeOf(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
-}
-
-function tooLarge(what: string, bytes: number): TemperError {
-  return new TemperError('TEMPER_REQUEST_TOO_LARGE', `${what} may take ${bytes} bytes at most`);
+function fitting<J extends Json>(value: J, maximum: number): J | JsonObject {
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  return bytes > maximum ? { omitted: `${bytes} bytes` } : value;
 }

@@ -53,7 +53,7 @@ async function nextDelivery(
       await deps.directory.changed({ podUid: pod.podUid, state }, signal);
       continue;
     }
-    const delivery = await fetch(pod, state, Math.max(0, until - deps.clock.monotonic()), signal, deps);
+    const delivery = await fetchWhileBound(pod, state, Math.max(0, until - deps.clock.monotonic()), signal, deps);
     const given = delivery === undefined ? undefined : await give(request, delivery, deps);
     if (given !== undefined) return given;
     if (signal.aborted) return undefined;
@@ -70,7 +70,7 @@ function boundState(pod: PodIdentity, { identity, directory }: GatewayDeps): Age
 }
 
 /** Waits at the bus, but no longer than the agent stays what it is: who is suspended or replaced meanwhile gets nothing. */
-async function fetch(
+async function fetchWhileBound(
   pod: PodIdentity,
   state: AgentState,
   waitMilliseconds: number,

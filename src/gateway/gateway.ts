@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { createIdentity } from '../identity/identity.ts';
 import { Bindings } from '../identity/bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
@@ -41,6 +42,16 @@ export interface GatewayRun {
 
 /** One replica of the gateway, until the signal aborts and its calls have ended. */
 export async function runGateway(config: GatewayConfig, run: GatewayRun): Promise<void> {
+  try {
+    await serve(config, run);
+  } catch (error) {
+    // Told to end while it waited for the API server or the bus, it has nothing to finish.
+    if (!run.signal.aborted) throw error;
+    run.log.info({ error }, 'ended before it began');
+  }
+}
+
+async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const { log, signal } = run;
   const draining = new AbortController();
   await using stack = new AsyncDisposableStack();
@@ -61,6 +72,9 @@ export async function runGateway(config: GatewayConfig, run: GatewayRun): Promis
   const door = { config, log, transport, watches, directory, bus, parts, keys, draining: draining.signal };
   const server = await openServer(door, stack);
   stack.defer(startBurying(door));
+  // Before the first lists are there every agent would look like none.
+  watches.start();
+  await watches.synced(signal);
   await server.listen(config.listen);
   waiting.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
@@ -130,7 +144,6 @@ async function openServer(door: DoorDeps, stack: AsyncDisposableStack): Promise<
     tls: pairOf(certificate.contents),
     routes: [...DOOR_ROUTES, ...parts.routes],
   });
-  door.watches.start();
   return server;
 }
 
@@ -141,6 +154,8 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 function depsOf({ log, transport, watches, directory, bus, parts, keys, draining }: DoorDeps): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = createAudit(bus);
+  // Whoever causes it can call as often as it likes.
+  const told = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
   return {
     clock,
     ids: randomIds,
@@ -150,6 +165,8 @@ function depsOf({ log, transport, watches, directory, bus, parts, keys, draining
       bindings: new Bindings(watches.agents.store, watches.pods.store),
       onBoundTwice: (podUid, agents) => {
         const named = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
+        if (told.has(podUid)) return;
+        told.set(podUid, true);
         log.error({ podUid, agents: named }, 'more than one agent claims a pod; none of them is served');
       },
     }),

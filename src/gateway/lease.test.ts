@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { isTemperError } from '../lib/errors.ts';
 import { createLeases, type LeaseClaims, LONGEST_LEASE } from './lease.ts';
 
@@ -48,7 +48,7 @@ describe('a lease', () => {
     const leases = createLeases(() => [KEY]);
     const lease = leases.sign(CLAIMS);
     const place = fc.nat({ max: lease.length - 1 });
-    const alphabet = [...'ABCXYZabcxyz0189-_.=+ \n'];
+    const alphabet = 'ABCXYZabcxyz0189-_.=+ \n'.split('');
     fc.assert(
       fc.property(place, fc.constantFrom(...alphabet, ''), fc.boolean(), (at, character, insert) => {
         const altered = lease.slice(0, at) + character + lease.slice(insert ? at : at + 1);

@@ -5,7 +5,9 @@ export const OPENAPI_PATH = '/v1/openapi.json';
 /** What the document says before any route is added. */
 export function openApiOptions(): FastifyDynamicSwaggerOptions {
   return {
-    refResolver: { buildLocalReference: ({ $id }, _base, _fragment, index) => String($id ?? `schema-${index}`) },
+    refResolver: {
+      buildLocalReference: ({ $id }, _base, _fragment, index) => (typeof $id === 'string' ? $id : `schema-${index}`),
+    },
     openapi: {
       openapi: '3.1.0',
       info: {

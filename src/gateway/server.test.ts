@@ -54,12 +54,14 @@ interface Answer {
 }
 
 /** Calls of `/slow` that have begun, and what they wait for. */
-let slowCalls = 0;
-let release = Promise.withResolvers<void>();
+const slow = { begun: 0, release: Promise.withResolvers<void>() };
 
 async function begun(count: number): Promise<void> {
-  for (let tries = 0; slowCalls < count && tries < 3_000; tries += 1) await sleep(5);
-  assert.ok(slowCalls >= count, `${count} calls did not begin`);
+  for (let tries = 0; tries < 3_000; tries += 1) {
+    if (slow.begun >= count) return;
+    await sleep(5);
+  }
+  assert.fail(`${count} calls did not begin`);
 }
 
 const routes: RouteModule = (server) => {
@@ -77,8 +79,8 @@ const routes: RouteModule = (server) => {
   });
   server.get('/nobody', { config: { access: 'anyone' } }, async ({ pod }) => pod);
   server.get('/slow', { config: { access: 'pod' } }, async () => {
-    slowCalls += 1;
-    await release.promise;
+    slow.begun += 1;
+    await slow.release.promise;
     return { ended: true };
   });
   server.get('/people/:namespace', { config: { access: 'person' } }, async ({ person }) => person);
@@ -99,8 +101,8 @@ describe('the server of the gateway', () => {
 
   async function start(shares?: Parameters<typeof createGatewayServer>[1]['shares']): Promise<void> {
     draining = new AbortController();
-    slowCalls = 0;
-    release = Promise.withResolvers<void>();
+    slow.begun = 0;
+    slow.release = Promise.withResolvers<void>();
     const deps = { clock: systemClock, ids: randomIds, log, identity, draining: draining.signal } as GatewayDeps;
     server = await createGatewayServer(deps, {
       tls: certificate,
@@ -248,12 +250,12 @@ describe('the server of the gateway', () => {
   it('gives each agent its share of calls and no more', async () => {
     const limits = { perSecond: 0.001, burst: 3, inFlight: 2, longPolls: 1 };
     await start({ pod: limits, people: limits });
-    const slow = [call('GET', '/slow'), call('GET', '/slow')];
+    const calls = [call('GET', '/slow'), call('GET', '/slow')];
     await begun(2);
     refused(await call('GET', '/slow'), 429, 'TEMPER_RATE_LIMITED');
-    release.resolve();
+    slow.release.resolve();
     assert.deepEqual(
-      (await Promise.all(slow)).map(({ status }) => status),
+      (await Promise.all(calls)).map(({ status }) => status),
       [200, 200],
     );
     assert.equal((await call('POST', '/echo', { body: '{"name":"x"}' })).status, 200);
@@ -279,21 +281,21 @@ describe('the server of the gateway', () => {
 
   it('lets calls under way end when it drains, and sends new ones elsewhere', async () => {
     await start();
-    const slow = call('GET', '/slow');
+    const answer = call('GET', '/slow');
     await begun(1);
     const drained = drain(server, draining, systemClock);
     await assert.rejects(call('GET', '/slow'), { code: 'ECONNREFUSED' });
-    release.resolve();
+    slow.release.resolve();
     await drained;
-    assert.deepEqual([(await slow).status, (await slow).text], [200, '{"ended":true}']);
+    assert.deepEqual([(await answer).status, (await answer).text], [200, '{"ended":true}']);
   });
 
   it('cuts off what does not end in time', async () => {
     await start();
-    const slow = assert.rejects(call('GET', '/slow'));
+    const cut = assert.rejects(call('GET', '/slow'));
     await begun(1);
     await drain(server, draining, systemClock, 20);
-    await slow;
+    await cut;
   });
 
   it('describes its routes', async () => {

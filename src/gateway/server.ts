@@ -64,7 +64,11 @@ export async function createGatewayServer(deps: GatewayDeps, options: ServerOpti
   );
   server.addSchema(Refused);
   await server.register(fastifySwagger, openApiOptions());
-  server.get(OPENAPI_PATH, { config: { access: 'anyone' }, schema: { hide: true } }, () => server.swagger());
+  let document = '';
+  server.get(OPENAPI_PATH, { config: { access: 'anyone' }, schema: { hide: true } }, async (_request, reply) => {
+    document ||= JSON.stringify(server.swagger());
+    return reply.type('application/json').send(document);
+  });
   for (const add of options.routes) add(server, deps);
   return server;
 }

@@ -60,6 +60,10 @@ class Watch<T extends KubeObject> implements AsyncDisposable {
     for (const reflector of this.#reflectors) reflector.start();
   }
 
+  async synced(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#reflectors.map((reflector) => reflector.synced(signal)));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#reflectors.map((reflector) => reflector[Symbol.asyncDispose]()));
   }
@@ -71,6 +75,8 @@ export interface Watches extends AsyncDisposable {
   policies: Watch<TrustPolicy>;
   pods: Watch<AgentPod>;
   start(): void;
+  /** Resolves when all first lists are there; rejects with the reason of the signal. */
+  synced(signal: AbortSignal): Promise<void>;
   /** Kinds whose first list is not there yet. */
   waitingFor(): string[];
 }
@@ -87,6 +93,9 @@ export function createWatches(namespaces: readonly string[] | undefined, common:
   return {
     ...all,
     start: () => Object.values(all).forEach((watch) => watch.start()),
+    synced: async (signal) => {
+      await Promise.all(Object.values(all).map((watch) => watch.synced(signal)));
+    },
     waitingFor: () => Object.entries(all).flatMap(([name, watch]) => (watch.hasSynced ? [] : [name])),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(Object.values(all).map((watch) => watch[Symbol.asyncDispose]()));

@@ -61,7 +61,7 @@ describe('who a pod is', () => {
 
   it('is nobody while the API server has not told its address, or when its name or namespace is another', async () => {
     pods.set(pod({ resourceVersion: '2' }, ''));
-    await refused('', 'TEMPER_POD_UNKNOWN');
+    await refused('', 'TEMPER_POD_STARTING');
     pods.delete('team-a/scout-1');
     await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
     pods.set(pod({ name: 'scout-2' }));

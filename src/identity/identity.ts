@@ -29,8 +29,7 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
   async pod(token: string, address: string): Promise<PodIdentity> {
     const found = await this.podOrWarm(token, address);
     if (!('agentUid' in found)) {
-      const retry = SOON_MILLISECONDS;
-      throw new TemperError('TEMPER_POD_NOT_BOUND', 'no agent is bound to this pod', { retry });
+      throw new TemperError('TEMPER_POD_NOT_BOUND', 'no agent is bound to this pod');
     }
     return found;
   }
@@ -69,9 +68,14 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
   #checkPod({ podUid, podName, namespace }: PodToken, address: string): void {
     const pod = this.#options.bindings.pod(podUid);
     const addresses = pod === undefined ? [] : addressesOf(pod);
+    if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace) {
+      throw new TemperError('TEMPER_POD_UNKNOWN', 'the pod is not known');
+    }
     // A container may run before the kubelet has told the address of its pod.
-    if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace || addresses.length === 0) {
-      throw new TemperError('TEMPER_POD_UNKNOWN', 'the pod is not known', { retry: SOON_MILLISECONDS });
+    if (addresses.length === 0) {
+      throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', {
+        retry: SOON_MILLISECONDS,
+      });
     }
     if (!addresses.includes(normalAddress(address))) {
       throw new TemperError('TEMPER_POD_ADDRESS', 'the request does not come from the address of its pod');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { exportSPKI, importSPKI, type JWTPayload, SignJWT } from 'jose';
+import { type CryptoKey, exportSPKI, importJWK, type JWTPayload, SignJWT } from 'jose';
 import { HeldClock } from '../kube/held-clock.testing.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { createLogger } from '../telemetry/log.ts';
@@ -105,10 +105,7 @@ describe('a token', () => {
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`;
     const [jwk] = signer.published.keys.keys;
     assert.ok(jwk !== undefined);
-    const { importJWK } = await import('jose');
-    const spki = await exportSPKI(
-      (await importJWK({ ...jwk, ext: true }, 'RS256')) as Awaited<ReturnType<typeof importSPKI>>,
-    );
+    const spki = await exportSPKI((await importJWK(jwk, 'RS256')) as CryptoKey);
     const symmetric = await new SignJWT(claims)
       .setProtectedHeader({ alg: 'HS256', kid: 'one' })
       .sign(new TextEncoder().encode(spki));

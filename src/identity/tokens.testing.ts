@@ -1,7 +1,7 @@
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import type { PublishedKeys } from './cluster-keys.ts';
 
-export const ISSUER = 'https://kubernetes.default.svc';
+const ISSUER = 'https://kubernetes.default.svc';
 
 /** A cluster's signing key, and tokens made with it as an API server makes them. */
 export interface TestSigner {

@@ -28,7 +28,7 @@ export interface PersonIdentity {
 export interface Identity {
   /**
    * The agent whose pod sends this token from this address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
-   * TEMPER_POD_UNKNOWN, TEMPER_POD_ADDRESS, TEMPER_POD_NOT_BOUND or TEMPER_POD_BOUND_TWICE.
+   * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING, TEMPER_POD_ADDRESS, TEMPER_POD_NOT_BOUND or TEMPER_POD_BOUND_TWICE.
    */
   pod(token: string, address: string): Promise<PodIdentity>;
   /** The same for a pod that may still be warm: the agent is absent then. */

@@ -335,8 +335,12 @@ export const ERROR_CODES = {
     fix: 'Ask for a token with the one audience of this door.',
   },
   TEMPER_POD_UNKNOWN: {
-    meaning: 'The API server knows no such agent pod any more, or not yet.',
-    fix: 'A new pod asks again after a moment; a replaced one ends.',
+    meaning: 'The API server knows no such agent pod.',
+    fix: 'The pod was deleted; its token is of no use any more.',
+  },
+  TEMPER_POD_STARTING: {
+    meaning: 'The API server has not told the address of the pod yet.',
+    fix: 'Ask again after the time the answer says.',
   },
   TEMPER_POD_ADDRESS: {
     meaning: 'The request does not come from the address of the pod whose token it carries.',

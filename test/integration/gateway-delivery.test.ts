@@ -10,10 +10,15 @@ const LEASES = '/v1/leases';
 const AGENTS = '/v1/people/namespaces/team-a/agents';
 const LETTERS = '/v1/people/namespaces/team-a/deadletters';
 
-function read<T>({ text, status }: HttpAnswer, expected = 200): T {
+function done({ text, status }: HttpAnswer, expected = 200): unknown {
   assert.equal(status, expected, text);
-  return (text === '' ? undefined : JSON.parse(text)) as T;
+  return text === '' ? undefined : JSON.parse(text);
 }
+
+const receiptOf = (answer: HttpAnswer) => done(answer) as PersonReceipt;
+const deliveryOf = (answer: HttpAnswer) => done(answer) as WireDelivery;
+const sentOf = (answer: HttpAnswer) => done(answer) as { id: string; duplicate: boolean };
+const lettersOf = (answer: HttpAnswer) => done(answer) as DeadLetter[];
 
 function refused({ text, status }: HttpAnswer, expected: number, code: string): void {
   const { error } = JSON.parse(text) as WireError;
@@ -56,7 +61,7 @@ describe('messages through two gateways over one bus', () => {
   }
 
   async function next({ token }: Running, gateway = one, waitSeconds = 20): Promise<WireDelivery> {
-    return read<WireDelivery>(await gateway.call('POST', NEXT, { token, body: { waitSeconds } }));
+    return deliveryOf(await gateway.call('POST', NEXT, { token, body: { waitSeconds } }));
   }
 
   const settle = ({ token }: Running, answer: object, gateway = one) =>
@@ -70,7 +75,7 @@ describe('messages through two gateways over one bus', () => {
 
   it('what one gave, the other settles; the person hears it once, whoever repeats it', async () => {
     const scout = await running('scout');
-    const receipt = read<PersonReceipt>(await say('scout', 'hello'));
+    const receipt = receiptOf(await say('scout', 'hello'));
     assert.equal(receipt.awake, true);
     const following = follow('scout', receipt, other);
     const { message, lease, leaseMilliseconds } = await next(scout, one);
@@ -81,8 +86,8 @@ describe('messages through two gateways over one bus', () => {
     assert.ok(leaseMilliseconds > 0);
     assert.equal((await settle(scout, { lease, action: 'extend' }, other)).status, 204);
     const ack = { lease, action: 'ack', reply: 'hi there', ending: 'complete' };
-    read(await settle(scout, ack, other), 204);
-    read(await settle(scout, ack, one), 204);
+    done(await settle(scout, ack, other), 204);
+    done(await settle(scout, ack, one), 204);
     const lines = await following;
     assert.deepEqual(
       lines.map((line) => ('text' in line ? line.text : line.kind)),
@@ -96,7 +101,7 @@ describe('messages through two gateways over one bus', () => {
     await running('twice');
     const send = (key: string) =>
       one.call('POST', `${AGENTS}/twice/messages`, { person, key, body: { text: 'again' } });
-    const [first, second] = [read<PersonReceipt>(await send('k')), read<PersonReceipt>(await send('k'))];
+    const [first, second] = [receiptOf(await send('k')), receiptOf(await send('k'))];
     assert.deepEqual(
       [second.id, second.session, first.duplicate, second.duplicate],
       [first.id, first.session, false, true],
@@ -106,19 +111,19 @@ describe('messages through two gateways over one bus', () => {
   it('a long poll is answered when a message comes, and one message is in flight at a time', async () => {
     const agent = await running('poller');
     const waiting = next(agent, one, 60);
-    const first = read<PersonReceipt>(await say('poller', 'first', undefined, other));
-    read(await say('poller', 'second'));
+    const first = receiptOf(await say('poller', 'first', undefined, other));
+    done(await say('poller', 'second'));
     const { message, lease } = await waiting;
     assert.equal(message.id, first.id);
     const nothing = await other.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0.5 } });
     assert.equal(nothing.status, 204);
-    read(await settle(agent, { lease, action: 'ack', reply: '', ending: 'complete' }), 204);
+    done(await settle(agent, { lease, action: 'ack', reply: '', ending: 'complete' }), 204);
     assert.equal((await next(agent)).message.text, 'second');
   });
 
   it('a lease of another pod, or altered, or of a pod that was replaced, settles nothing', async () => {
     const [victim, thief] = [await running('victim'), await running('robber')];
-    const receipt = read<PersonReceipt>(await say('victim', 'mine'));
+    const receipt = receiptOf(await say('victim', 'mine'));
     const { lease } = await next(victim);
     const ack = (given: string) => ({ lease: given, action: 'ack', reply: 'stolen', ending: 'complete' });
     refused(await settle(thief, ack(lease)), 403, 'TEMPER_LEASE_INVALID');
@@ -142,7 +147,7 @@ describe('messages through two gateways over one bus', () => {
     const chain = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'];
     const grants = { grants: { messages: ['c*'] } };
     const agents = await Promise.all(chain.map((name) => running(name, grants)));
-    const { id: root } = read<PersonReceipt>(await say('c0', 'start'));
+    const { id: root } = receiptOf(await say('c0', 'start'));
     let deadline: string | undefined;
     for (const [depth, agent] of agents.entries()) {
       const to = chain[depth + 1];
@@ -158,15 +163,15 @@ describe('messages through two gateways over one bus', () => {
         refused(await send('k', { lease, draft }), 422, 'TEMPER_MESSAGE_DEPTH');
         break;
       }
-      const sent = read<{ id: string; duplicate: boolean }>(await send('k', { lease, draft }));
-      const again = read<{ id: string; duplicate: boolean }>(await send('k', { lease, draft }));
+      const sent = sentOf(await send('k', { lease, draft }));
+      const again = sentOf(await send('k', { lease, draft }));
       assert.deepEqual([again.id, again.duplicate], [sent.id, true]);
     }
   });
 
   it('an agent reaches only whom its grants name, in its own namespace, and nobody without a lease', async () => {
     const agent = await running('lonely', { grants: { messages: ['friend', 'nobody'] } });
-    read(await say('lonely', 'work'));
+    done(await say('lonely', 'work'));
     const { lease } = await next(agent);
     const send = (to: string, given = lease) =>
       one.call('POST', '/v1/messages', {
@@ -182,7 +187,7 @@ describe('messages through two gateways over one bus', () => {
   it('a message for an agent asleep waits, and asks for a pod', async () => {
     const uid = await house.agent('team-a', 'sleeper');
     await eventually(async () => (await say('sleeper', 'wake up')).status === 200);
-    assert.equal(read<PersonReceipt>(await say('sleeper', 'hurry')).awake, false);
+    assert.equal(receiptOf(await say('sleeper', 'hurry')).awake, false);
     const operator = await house.bus.connect('operator');
     const { createWakes } = await import('../../src/nats/wakes.ts');
     const stopping = new AbortController();
@@ -202,12 +207,12 @@ describe('messages through two gateways over one bus', () => {
 
   it('a suspended agent gets nothing and may not go on; resumed it gets what waited', async () => {
     const agent = await running('paused');
-    read(await say('paused', 'first'));
+    done(await say('paused', 'first'));
     const { lease } = await next(agent);
     await house.changeAgent('team-a', 'paused', { spec: { suspend: true } });
     await eventually(async () => (await settle(agent, { lease, action: 'extend' })).status === 409);
-    read(await settle(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
-    read(await say('paused', 'second'));
+    done(await settle(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
+    done(await say('paused', 'second'));
     const waiting = next(agent, one, 60);
     await house.changeAgent('team-a', 'paused', { spec: { suspend: false } });
     assert.equal((await waiting).message.text, 'second');
@@ -215,26 +220,26 @@ describe('messages through two gateways over one bus', () => {
 
   it('a rejected message is told to who follows, kept, shown, and sent again', async () => {
     const agent = await running('failing');
-    const receipt = read<PersonReceipt>(await say('failing', 'impossible'));
+    const receipt = receiptOf(await say('failing', 'impossible'));
     const following = follow('failing', receipt);
     const { lease } = await next(agent);
     const reject = { lease, action: 'reject', code: 'TEMPER_TOOL_FAILED', message: 'no \u202e way' };
     refused(await settle(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }), 400, 'TEMPER_REQUEST_INVALID');
-    read(await settle(agent, reject), 204);
+    done(await settle(agent, reject), 204);
     const [line] = await following;
     assert.deepEqual([line?.kind, line?.kind === 'failed' && line.code], ['failed', 'TEMPER_TOOL_FAILED']);
-    const [letter] = read<DeadLetter[]>(await one.call('GET', LETTERS, { person }));
+    const [letter] = lettersOf(await one.call('GET', LETTERS, { person }));
     assert.deepEqual(
       [letter?.agent, letter?.code, letter?.message, letter?.excerpt, letter?.session],
       ['failing', 'TEMPER_TOOL_FAILED', 'no \\u{202e} way', 'impossible', receipt.session],
     );
-    read(await one.call('POST', `${LETTERS}/${letter?.id}/retry`, { person }), 204);
+    done(await one.call('POST', `${LETTERS}/${letter?.id}/retry`, { person }), 204);
     const again = await next(agent);
     assert.equal(again.message.text, 'impossible');
-    assert.deepEqual(read<DeadLetter[]>(await one.call('GET', LETTERS, { person })), []);
-    read(await settle(agent, { ...reject, lease: again.lease }), 204);
-    const [second] = read<DeadLetter[]>(await one.call('GET', LETTERS, { person }));
-    read(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 204);
+    assert.deepEqual(lettersOf(await one.call('GET', LETTERS, { person })), []);
+    done(await settle(agent, { ...reject, lease: again.lease }), 204);
+    const [second] = lettersOf(await one.call('GET', LETTERS, { person }));
+    done(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 204);
     refused(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 404, 'TEMPER_NOT_FOUND');
   });
 
@@ -244,12 +249,12 @@ describe('messages through two gateways over one bus', () => {
     const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };
     const audit = { action: 'tool.called', actor: 'person/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
     const send = (key: string, body: object) => one.call('POST', '/v1/claims', { token: agent.token, key, body });
-    read(await send('a', { events: [event], audit: [audit] }), 204);
-    read(await send('a', { events: [event], audit: [audit] }), 204);
+    done(await send('a', { events: [event], audit: [audit] }), 204);
+    done(await send('a', { events: [event], audit: [audit] }), 204);
     refused(await send('b', { events: [{ ...event, type: 'reply' }] }), 400, 'TEMPER_REQUEST_INVALID');
     refused(await send('c', { events: [{ ...event, more: true }] }), 400, 'TEMPER_REQUEST_INVALID');
     const large = { ...audit, facts: { n: 'x'.repeat(20_000) } };
-    refused(await send('d', { audit: [large] }), 413, 'TEMPER_REQUEST_TOO_LARGE');
+    done(await send('d', { audit: [large] }), 204);
     const { text } = await one.call('GET', `${AGENTS}/boaster/sessions/s-claims/events`, { person });
     const [line, ...more] = text
       .trim()
@@ -262,17 +267,20 @@ describe('messages through two gateways over one bus', () => {
     const records = await createAudit(await house.bus.connect('operator')).read('team-a', 0, 100);
     const kept = records.filter(({ action }) => action === 'tool.called');
     assert.deepEqual(
-      kept.map(({ actor, evidence }) => [actor, evidence]),
-      [['agent/boaster', 'claimed']],
+      kept.map(({ actor, evidence, facts }) => [actor, evidence, facts]),
+      [
+        ['agent/boaster', 'claimed', { n: 1 }],
+        ['agent/boaster', 'claimed', { omitted: '20008 bytes' }],
+      ],
     );
   });
 
   it('a reply longer than the bus takes arrives cut, and its message does not come again', async () => {
     const agent = await running('talker');
-    const receipt = read<PersonReceipt>(await say('talker', 'tell me all'));
+    const receipt = receiptOf(await say('talker', 'tell me all'));
     const { lease } = await next(agent);
     const reply = '\u{1f600}'.repeat(50_000);
-    read(await settle(agent, { lease, action: 'ack', reply, ending: 'complete' }), 204);
+    done(await settle(agent, { lease, action: 'ack', reply, ending: 'complete' }), 204);
     const [line] = await follow('talker', receipt);
     assert.ok(line?.kind === 'reply' && line.ending === 'cut' && line.text.length > 10_000);
   });

@@ -29,13 +29,11 @@ const ROLES: Readonly<Record<string, () => Promise<Role>>> = {
   },
 };
 
-export const ROLE_NAMES: readonly string[] = Object.keys(ROLES);
-
 /** Serves one role in this process. Exit 0: it was told to end and did; 1: it could not start or go on. */
 export async function serve({ role, config }: { role: string; config: string }, io: CliIo): Promise<number> {
   const load = ROLES[role];
   if (load === undefined) {
-    io.error(`temper: TEMPER_USAGE: there is no role "${role}"; there are: ${ROLE_NAMES.join(', ')}\n`);
+    io.error(`temper: TEMPER_USAGE: there is no role "${role}"; there are: ${Object.keys(ROLES).join(', ')}\n`);
     return EXIT.usage;
   }
   const destination = { write: (line: string) => io.out(line) };
