@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { DeadLetter, FollowLine, PersonReceipt } from '../../src/remote/people.ts';
+import type { DeadLetter, FollowLine, PersonReceipt, TopAgent, UsageReport } from '../../src/remote/people.ts';
 import type { WireDelivery, WireError } from '../../src/remote/wire.ts';
 import { createAudit } from '../../src/nats/audit.ts';
 import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gateway-house.ts';
@@ -273,6 +273,26 @@ describe('messages through two gateways over one bus', () => {
         ['agent/boaster', 'claimed', { omitted: '20008 bytes' }],
       ],
     );
+  });
+
+  it('people see what waits, what is worked on and what was spent, of their own namespace', async () => {
+    const agent = await running('watched');
+    for (const text of ['one', 'two', 'three']) done(await say('watched', text));
+    await next(agent);
+    const all = done(await one.call('GET', '/v1/people/namespaces/team-a/top', { person })) as TopAgent[];
+    assert.deepEqual(
+      all.find(({ agent: name }) => name === 'watched'),
+      { agent: 'watched', waiting: 2, inFlight: 1, deadLetters: 0, tokensThisHour: 42 },
+    );
+    for (const path of ['sessions', 'tools', 'tools?session=s-1']) {
+      assert.deepEqual(done(await other.call('GET', `${AGENTS}/watched/${path}`, { person })), []);
+    }
+    const usage = done(await one.call('GET', `${AGENTS}/watched/usage`, { person })) as UsageReport;
+    assert.equal(usage.windows[0]?.costMicros, 7);
+    const policies = '/v1/people/namespaces/team-a/policies';
+    done(await one.call('GET', `${policies}/standard/usage`, { person }));
+    refused(await one.call('GET', `${policies}/none/usage`, { person }), 404, 'TEMPER_NOT_FOUND');
+    refused(await one.call('GET', `${AGENTS}/none/usage`, { person }), 404, 'TEMPER_NOT_FOUND');
   });
 
   it('a reply longer than the bus takes arrives cut, and its message does not come again', async () => {

@@ -28,7 +28,7 @@ describe('temper serve gateway', () => {
   });
 
   it('ends long polls and then itself when it is told to', async () => {
-    const { token } = await house.runningAgent('team-a', 'scout');
+    const { token, uid } = await house.runningAgent('team-a', 'scout');
     const [port, healthPort] = [await freePort(), await freePort()];
     const file = join(house.folder, 'gateway.yaml');
     const config = {
@@ -53,10 +53,12 @@ describe('temper serve gateway', () => {
       await eventually(ready);
       const call = httpsCaller(port);
       const poll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
-      const quick = call('GET', '/v1/assignment', { token });
-      assert.equal((await quick).status, 200);
-      // The poll was sent before the other call, and that was answered; it is under way unless it is still being read.
-      await new Promise((resolve) => setTimeout(resolve, 250));
+      const { manager } = await house.bus.connect('operator');
+      const waits = async (): Promise<boolean> => {
+        const { num_waiting: waiting } = await manager.consumers.info('temper-inbox', uid);
+        return waiting > 0;
+      };
+      await eventually(() => waits().catch(() => false));
       child.kill('SIGTERM');
       const [answer, code] = await Promise.all([poll, ended]);
       assert.equal(answer.status, 204);

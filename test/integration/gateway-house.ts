@@ -9,7 +9,7 @@ import { parse } from 'yaml';
 import { NAMESPACE_OBJECTS } from '../../src/api/cluster.ts';
 import { type GatewayConfig, gatewayConfig } from '../../src/gateway/config.ts';
 import { runGateway } from '../../src/gateway/gateway.ts';
-import { openNoParts } from '../../src/gateway/parts.ts';
+import { openNoParts, type OpenParts } from '../../src/gateway/parts.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createSecrets } from '../../src/telemetry/secrets.ts';
 import type { ApiObject } from '../cluster/api-client.ts';
@@ -20,6 +20,13 @@ const ROOT = new URL('../../', import.meta.url);
 const TLS = new URL('test/fixtures/tls/', ROOT);
 const PATIENCE_MS = 60_000;
 const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
+
+/** Spend nobody keeps, so that reports have something to say. */
+const HOUR = { window: 'hour', inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 } as const;
+const openTestParts: OpenParts = async (context) => {
+  const report = async () => ({ windows: [HOUR], limits: {} });
+  return { ...(await openNoParts(context)), usage: { agent: report, policy: report } };
+};
 
 export interface HttpAnswer {
   status: number;
@@ -205,7 +212,7 @@ export class GatewayHouse implements AsyncDisposable {
     const running = runGateway(config, {
       log,
       signal: stopping.signal,
-      openParts: openNoParts,
+      openParts: openTestParts,
       listening: listening.resolve,
     });
     running.catch(listening.reject);
