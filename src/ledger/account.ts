@@ -104,6 +104,37 @@ export function deniedBy(
   return denial;
 }
 
+/** Amounts that quotas limit. Input and output tokens have one limit. */
+interface Limited {
+  tokens: number;
+  costMicros: number;
+  networkBytes: number;
+}
+
+const LIMITED: Readonly<Record<string, keyof Limited>> = {
+  tokensPerHour: 'tokens',
+  tokensPerDay: 'tokens',
+  costMicrosPerHour: 'costMicros',
+  costMicrosPerDay: 'costMicros',
+  costMicrosPerMonth: 'costMicros',
+  networkBytesPerHour: 'networkBytes',
+};
+
+/** The smallest limit of each amount, and what the tightest of them still has room for; infinite without any. */
+export function roomIn(account: Account, limits: QuotaLimits): { limit: Limited; room: Limited } {
+  const none = (): Limited => ({ tokens: Infinity, costMicros: Infinity, networkBytes: Infinity });
+  const limit = none();
+  const room = none();
+  for (const quota of QUOTAS) {
+    const key = LIMITED[quota.limit];
+    const most = limits[quota.limit];
+    if (key === undefined || most === undefined) continue;
+    limit[key] = Math.min(limit[key], most);
+    room[key] = Math.min(room[key], Math.max(0, most - quota.amount(account[quota.window].counts)));
+  }
+  return { limit, room };
+}
+
 /** An account as it was kept; nothing when the value is none. */
 export function accountFrom(value: Json | undefined): Account | undefined {
   if (!isJsonObject(value)) return undefined;

@@ -45,6 +45,11 @@ export const ERROR_CODES = {
     meaning: 'A quota of the agent or of its policy is used up.',
     fix: 'Wait for the window the message names, or raise the quota.',
   },
+  TEMPER_LEDGER_UNAVAILABLE: {
+    meaning:
+      'The counters of what was spent cannot be reached, or were lost and not restored yet. Nothing is spent without them.',
+    fix: 'Wait; it is tried again. When it stays, see why the gateway is not connected to NATS.',
+  },
   TEMPER_PATTERN_INVALID: {
     meaning: 'A pattern is malformed.',
     fix: 'The message names the character; see the pattern reference.',

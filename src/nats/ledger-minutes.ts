@@ -1,0 +1,49 @@
+import { type Account, countsOf, deniedBy, openAccount, rollAccount } from '../ledger/account.ts';
+import type { AccountHolder } from '../ledger/ledger.ts';
+import type { Denial } from '../ledger/port.ts';
+import type { Clock } from '../lib/clock.ts';
+
+/** Calls of the current minute, which each gateway counts for itself: its share of the limit is its own to give. */
+export class MinuteCalls {
+  readonly #clock: Clock;
+  readonly #shares: () => number;
+  readonly #accounts = new Map<string, Account>();
+
+  constructor(clock: Clock, shares: () => number) {
+    this.#clock = clock;
+    this.#shares = shares;
+  }
+
+  /** Counted at once and never given back: a call that failed was a call. */
+  take(holders: readonly AccountHolder[], toolCalls: number): Denial | undefined {
+    if (toolCalls === 0) return undefined;
+    const time = this.#clock.now().getTime();
+    const accounts = holders.map(({ name }) => this.#account(name));
+    for (const [index, { quotas, prefix }] of holders.entries()) {
+      const { toolCallsPerMinute: limit } = quotas;
+      const account = accounts[index];
+      if (limit === undefined || account === undefined) continue;
+      const share = Math.ceil(limit / Math.max(1, this.#shares()));
+      const denial = deniedBy(account, { toolCallsPerMinute: share }, prefix, countsOf({ toolCalls }), time);
+      if (denial !== undefined) return { ...denial, limit };
+    }
+    for (const { minute } of accounts) minute.counts.toolCalls += toolCalls;
+    return undefined;
+  }
+
+  of(name: string): number {
+    return this.#account(name).minute.counts.toolCalls;
+  }
+
+  forgetPast(): void {
+    const before = this.#clock.now().getTime() - 60_000;
+    for (const [name, { minute }] of this.#accounts) if (minute.start < before) this.#accounts.delete(name);
+  }
+
+  #account(name: string): Account {
+    const account = this.#accounts.get(name) ?? openAccount();
+    this.#accounts.set(name, account);
+    rollAccount(account, this.#clock.now().getTime());
+    return account;
+  }
+}

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { isTemperError } from '../../src/lib/errors.ts';
+import type { AccountReport } from '../../src/nats/ledger.ts';
+import { startNats } from '../cluster/nats-server.ts';
+import { ACCOUNT, anOp, type Gateway, hammer, openLedgerOn } from './ledger-bench.ts';
+
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+
+function tokensOf({ windows }: AccountReport, window: 'hour' | 'day' | 'month' = 'day'): number {
+  const { inputTokens, outputTokens } = windows[window].spent;
+  return inputTokens + outputTokens;
+}
+
+async function gateways(url: string, count: number): Promise<Gateway[]> {
+  const opened = await Promise.all(Array.from({ length: count }, () => openLedgerOn(url)));
+  await opened[0]?.ledger.seed([]);
+  return opened;
+}
+
+async function closeAll(opened: readonly Gateway[]): Promise<void> {
+  for (const gateway of opened) await gateway[Symbol.asyncDispose]();
+}
+
+describe('the ledger that gateways share', () => {
+  it('grants eight gateways together no more than the limit, and counts to the token what was settled', async () => {
+    await using nats = await startNats({ jetstream: true });
+    const opened = await gateways(nats.url, 8);
+    const limit = 1_000_000;
+    const results = await Promise.all(opened.map(({ ledger }) => hammer(ledger, { limit, most: 100, parallel: 4 })));
+    const settled = results.reduce((sum, result) => sum + result.settled, 0);
+    const reservations = results.reduce((sum, result) => sum + result.reservations, 0);
+    const contention = opened.map(({ ledger }) => ledger.contention());
+    assert.ok(settled <= limit, `${settled} of ${limit}`);
+    assert.ok(settled > limit * 0.9, 'little of the limit stays unused');
+    assert.ok(
+      results.some(({ denials }) => denials.length > 0),
+      'the limit was reached',
+    );
+    const changes = contention.reduce((sum, one) => sum + one.changes, 0);
+    assert.ok(changes < reservations, `${changes} writes for ${reservations} reservations`);
+    assert.ok(
+      contention.every(({ mostConflicts }) => mostConflicts < 64),
+      JSON.stringify(contention),
+    );
+    for (const { ledger } of opened.slice(1)) await ledger.close();
+    const first = opened[0];
+    assert.ok(first);
+    await first.ledger.close();
+    const report = await first.ledger.report(ACCOUNT);
+    assert.deepEqual(
+      [tokensOf(report, 'hour'), tokensOf(report), tokensOf(report, 'month')],
+      [settled, settled, settled],
+    );
+    assert.equal(report.windows.day.held.tokens, 0);
+    await closeAll(opened);
+  });
+
+  it('says which quota is used up, and until when', async () => {
+    await using nats = await startNats({ jetstream: true });
+    const [gateway] = await gateways(nats.url, 1);
+    assert.ok(gateway);
+    const ledger = gateway.ledger.ledger([
+      { name: 'agent/uid-1', quotas: {}, prefix: 'spec.quotas.' },
+      { name: ACCOUNT, quotas: { tokensPerDay: 1_000 }, prefix: 'TrustPolicy "standard" spec.quotas.' },
+    ]);
+    const first = await ledger.reserve({ inputTokens: 600 }, anOp());
+    assert.ok(first.granted);
+    const denied = await ledger.reserve({ inputTokens: 600 }, anOp());
+    assert.ok(!denied.granted);
+    const tomorrow = new Date();
+    tomorrow.setUTCHours(24, 0, 0, 0);
+    assert.deepEqual(
+      { ...denied, used: denied.used >= 600 && denied.used <= 1_000 },
+      {
+        granted: false,
+        quota: 'TrustPolicy "standard" spec.quotas.tokensPerDay',
+        limit: 1_000,
+        used: true,
+        resumesAt: tomorrow.toISOString(),
+      },
+    );
+    await ledger.settle(first.id, { inputTokens: 10 });
+    assert.ok((await ledger.reserve({ inputTokens: 600 }, anOp())).granted, 'what was not used is there again');
+    await closeAll([gateway]);
+  });
+
+  it('grants a call once to the same key, and limits the calls of a minute', async () => {
+    await using nats = await startNats({ jetstream: true });
+    const [gateway] = await gateways(nats.url, 1);
+    assert.ok(gateway);
+    const ledger = gateway.ledger.ledger([
+      { name: 'agent/uid-1', quotas: { toolCallsPerMinute: 2 }, prefix: 'spec.quotas.' },
+    ]);
+    const op = anOp();
+    const [one, two] = await Promise.all([
+      ledger.reserve({ inputTokens: 5 }, op),
+      ledger.reserve({ inputTokens: 5 }, op),
+    ]);
+    assert.deepEqual(one, two);
+    const calls = [];
+    for (let index = 0; index < 3; index += 1) calls.push(await ledger.reserve({ toolCalls: 1 }, anOp()));
+    // A minute may have begun between two calls.
+    assert.ok(calls.filter((call) => call.granted).length <= 3 && calls[0]?.granted === true);
+    assert.equal((await ledger.usage()).minuteToolCalls <= 2, true);
+    await closeAll([gateway]);
+  });
+
+  it('charges what a gateway had when it was killed, never less, and never more than its blocks', async () => {
+    await using nats = await startNats({ jetstream: true });
+    const [gateway] = await gateways(nats.url, 1);
+    assert.ok(gateway);
+    const limit = 20_000_000;
+    const child = writer(nats.url, limit, 100_000);
+    const seen = { granted: 0, settled: 0, lines: 0 };
+    await new Promise<void>((resolve) => {
+      child.lines.on('line', (line) => {
+        const [what, tokens] = line.split(' ');
+        if (what === 'granted') seen.granted += Number(tokens);
+        if (what === 'settled') seen.settled += Number(tokens);
+        seen.lines += 1;
+        if (seen.lines > 300) resolve();
+      });
+    });
+    child.process.kill('SIGKILL');
+    await once(child.process, 'exit');
+    const usage = await gateway.ledger.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]).usage();
+    const charged = usage.day.inputTokens + usage.day.outputTokens;
+    assert.ok(charged >= seen.settled, `${charged} charged, ${seen.settled} settled`);
+    assert.ok(charged <= seen.granted + 2 * 312_500, `${charged} charged, ${seen.granted} granted`);
+    await closeAll([gateway]);
+  });
+
+  it('neither loses nor doubles a charge when the server is killed under it', async () => {
+    await using nats = await startNats({ jetstream: true });
+    const opened = await gateways(nats.url, 4);
+    const limit = 40_000_000;
+    const working = opened.map(({ ledger }) => hammer(ledger, { limit, most: 400, parallel: 4 }));
+    for (let kills = 0; kills < 2; kills += 1) {
+      await sleep(400);
+      await nats.kill();
+      await sleep(100);
+      await nats.restart();
+    }
+    const results = await Promise.all(working);
+    const settled = results.reduce((sum, result) => sum + result.settled, 0);
+    assert.ok(
+      results.every(({ denials }) => denials.length === 0),
+      'the limit was far',
+    );
+    for (const { ledger } of opened) await ledger.close();
+    const report = await opened[0]?.ledger.report(ACCOUNT);
+    assert.ok(report);
+    assert.equal(tokensOf(report), settled);
+    assert.equal(report.windows.day.held.tokens, 0);
+    await closeAll(opened);
+  });
+
+  it('refuses while it is empty and not seeded, after a wipe too, and begins where the seed says', async () => {
+    await using nats = await startNats({ jetstream: true });
+    await using gateway = await openLedgerOn(nats.url);
+    await using other = await openLedgerOn(nats.url);
+    const account = (of: Gateway) => of.ledger.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 1_000 }, prefix: '' }]);
+    const refused = (error: unknown) => isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE');
+    await assert.rejects(account(gateway).reserve({ inputTokens: 1 }, anOp()), refused);
+    const start = new Date();
+    start.setUTCHours(0, 0, 0, 0);
+    const seed = [{ account: ACCOUNT, windows: [{ window: 'day' as const, start, spent: { inputTokens: 900 } }] }];
+    await Promise.all([gateway.ledger.seed(seed), other.ledger.seed(seed)]);
+    assert.equal(await other.ledger.isOpen(), true);
+    assert.equal((await account(other).reserve({ inputTokens: 200 }, anOp())).granted, false);
+    assert.equal((await account(gateway).reserve({ inputTokens: 50 }, anOp())).granted, true);
+    await nats.kill();
+    await rm(nats.storeDir, { recursive: true, force: true });
+    await nats.restart();
+    await assert.rejects(account(other).reserve({ inputTokens: 1 }, anOp(5_000)), refused);
+  });
+
+  it('gives back at the hour what was leased for the one before, and keeps what the day has spent', async () => {
+    await using nats = await startNats({ jetstream: true });
+    let shift = 0;
+    const clock: Clock = { ...systemClock, now: () => new Date(Date.UTC(2031, 4, 5, 10, 59, 0) + shift) };
+    const gateway = await openLedgerOn(nats.url, clock);
+    await gateway.ledger.seed([]);
+    const quotas = { tokensPerHour: 1_000, tokensPerDay: UNLIMITED };
+    const ledger = gateway.ledger.ledger([{ name: ACCOUNT, quotas, prefix: '' }]);
+    const first = await ledger.reserve({ inputTokens: 900 }, anOp());
+    const second = await ledger.reserve({ inputTokens: 900 }, anOp());
+    assert.deepEqual([first.granted, second.granted], [true, false]);
+    shift = 120_000;
+    const third = await ledger.reserve({ inputTokens: 800 }, anOp());
+    assert.ok(first.granted && third.granted);
+    await ledger.settle(first.id, { inputTokens: 700 });
+    await ledger.settle(third.id, { inputTokens: 100 });
+    await gateway.ledger.close();
+    const { windows } = await gateway.ledger.report(ACCOUNT);
+    const spent = [windows.hour, windows.day, windows.month].map((window) => window.spent.inputTokens);
+    assert.deepEqual(spent, [100, 800, 800]);
+    assert.deepEqual([windows.hour.held.tokens, windows.day.held.tokens], [0, 0]);
+    await gateway[Symbol.asyncDispose]();
+  });
+});
+
+function writer(
+  url: string,
+  limit: number,
+  most: number,
+): { process: ChildProcess; lines: ReturnType<typeof createInterface> } {
+  const script = new URL('ledger-writer.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [...process.execArgv, script, url, String(limit), String(most)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return { process: child, lines: createInterface({ input: child.stdout }) };
+}
