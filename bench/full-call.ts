@@ -7,7 +7,7 @@ import { systemClock } from '../src/lib/clock.ts';
 import { randomIds } from '../src/lib/ids.ts';
 import type { Op } from '../src/lib/operation.ts';
 import { startReplay } from '../src/models/replay/server.ts';
-import { openModels } from '../src/standalone/models.ts';
+import { openModels } from '../src/models/named-models.ts';
 import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
 import { besideBareLoop, INPUT, SOURCE } from './beside-bare.ts';
 import type { BenchRow } from './row.ts';
@@ -63,7 +63,7 @@ const REQUEST = {
 export async function benchFullCall(): Promise<BenchRow[]> {
   const state = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   await using replay = await startReplay({ script: { rules: [{ answer: { text: VERDICT } }] }, clock: systemClock });
-  const models = openModels(replayProviders(replay.url), { clock: systemClock, environment: {} });
+  const models = openModels(replayProviders(replay.url), { clock: systemClock, environment: {}, random: Math.random });
   const options: StandaloneOptions = {
     state,
     workspace: tmpdir(),

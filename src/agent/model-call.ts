@@ -1,11 +1,11 @@
 import type { Clock } from '../lib/clock.ts';
-import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Op, withTimeout } from '../lib/operation.ts';
 import type { Ids } from '../lib/ids.ts';
 import type { Amounts, Ledger } from '../ledger/port.ts';
 import type { Model, ModelEvent, ModelRequest, StopReason, TokenUsage, ToolCall } from '../models/port.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
+import { costsNothing } from '../models/price.ts';
 import type { EventSink } from '../tools/events.ts';
 import { untilAborted } from './abort.ts';
 import { estimateTokens } from './context.ts';
@@ -29,18 +29,6 @@ export interface ModelAnswer {
   stopReason: StopReason;
   usage: TokenUsage;
 }
-
-/** Refused before any work was done; the provider charges nothing. */
-const FREE: ReadonlySet<ErrorCode> = new Set([
-  'TEMPER_MODEL_RATE_LIMITED',
-  'TEMPER_MODEL_OVERLOADED',
-  'TEMPER_MODEL_UNAUTHORIZED',
-  'TEMPER_MODEL_BILLING',
-  'TEMPER_MODEL_CONTEXT_OVERFLOW',
-  'TEMPER_MODEL_NOT_FOUND',
-  'TEMPER_MODEL_UNAVAILABLE',
-  'TEMPER_REPLAY_NO_MATCH',
-]);
 
 /**
  * One model call: reserve, stream, settle. Pieces of text are reported as they come. A call that ends in an error
@@ -101,7 +89,7 @@ async function reserveAndCall(
     const executed = stopReason === 'length' || stopReason === 'refusal' ? [] : uniqueCalls(toolCalls);
     return { text, reasoning, toolCalls: executed, stopReason, usage };
   } catch (error) {
-    if (!progress.began && isTemperError(error) && FREE.has(error.code)) used = {};
+    if (!progress.began && costsNothing(error)) used = {};
     throw timedOut(error, op, request.model, milliseconds);
   } finally {
     await deps.ledger.settle(reservation.id, used);

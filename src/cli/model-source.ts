@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
-import type { NamedModels } from '../standalone/models.ts';
+import type { NamedModels } from '../models/named-models.ts';
 import type { CliIo } from './io.ts';
 import { providersFromEnvironment, readProviders, replayProviders } from './providers.ts';
 

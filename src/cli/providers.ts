@@ -1,12 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { messageOf, TemperError } from '../lib/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
-import type { ModelConfig, ProviderConfig, ProviderType } from '../models/providers.ts';
-import type { NamedModels } from '../standalone/models.ts';
-
-const TYPES: readonly ProviderType[] = ['openai', 'openai-responses', 'anthropic', 'openai-compatible'];
-const TEXTS = ['baseUrl', 'keyFile', 'keyEnvironment', 'embeddingModel'] as const;
+import type { NamedModels } from '../models/named-models.ts';
+import { readNamedModels } from '../models/read-named-models.ts';
 
 /** The author, the judge and the two reviewers must be different models, or the judge counts for nothing. */
 const OPENAI: NamedModels = {
@@ -63,58 +59,5 @@ export async function readProviders(file: string): Promise<NamedModels> {
   } catch (error) {
     throw new TemperError('TEMPER_MANIFEST_UNREADABLE', `${file}: ${messageOf(error, 300)}`, { cause: error });
   }
-  if (!isJsonObject(value)) throw invalid(file, 'the file', 'holds no object; give it providers and aliases');
-  assertKnown(file, '', value, ['providers', 'aliases']);
-  const { providers, aliases = {} } = value;
-  if (!Array.isArray(providers) || providers.length === 0)
-    throw invalid(file, 'providers', 'must be a list of at least one');
-  if (!isJsonObject(aliases)) throw invalid(file, 'aliases', 'must map names to models');
-  return {
-    providers: providers.map((provider, index) => readProvider(file, `providers[${index}]`, provider)),
-    aliases: Object.fromEntries(
-      Object.entries(aliases).map(([name, model]) => [name, text(file, `aliases.${name}`, model)]),
-    ),
-  };
-}
-
-function readProvider(file: string, field: string, value: Json): ProviderConfig {
-  if (!isJsonObject(value)) throw invalid(file, field, 'must be an object');
-  assertKnown(file, `${field}.`, value, ['name', 'type', 'models', ...TEXTS]);
-  const type = TYPES.find((known) => known === value['type']);
-  if (type === undefined) throw invalid(file, `${field}.type`, `must be one of ${TYPES.join(', ')}`);
-  const provider: ProviderConfig = { name: text(file, `${field}.name`, value['name']), type };
-  for (const key of TEXTS) if (value[key] !== undefined) provider[key] = text(file, `${field}.${key}`, value[key]);
-  const { models } = value;
-  if (models === undefined) return provider;
-  if (!Array.isArray(models)) throw invalid(file, `${field}.models`, 'must be a list');
-  return { ...provider, models: models.map((model, index) => readModel(file, `${field}.models[${index}]`, model)) };
-}
-
-function readModel(file: string, field: string, value: Json): ModelConfig {
-  if (!isJsonObject(value)) throw invalid(file, field, 'must be an object');
-  const numbers = ['contextWindow', 'inputPrice', 'outputPrice'] as const;
-  assertKnown(file, `${field}.`, value, ['name', ...numbers]);
-  const model: ModelConfig = { name: text(file, `${field}.name`, value['name']) };
-  for (const key of numbers) {
-    const number = value[key];
-    if (number === undefined) continue;
-    if (typeof number !== 'number' || number < 0) throw invalid(file, `${field}.${key}`, 'must be a number from 0');
-    model[key] = number;
-  }
-  return model;
-}
-
-function text(file: string, field: string, value: Json | undefined): string {
-  if (typeof value === 'string' && value !== '') return value;
-  throw invalid(file, field, 'must be a text that is not empty');
-}
-
-function assertKnown(file: string, prefix: string, value: JsonObject, known: readonly string[]): void {
-  const unknown = Object.keys(value).find((key) => !known.includes(key));
-  if (unknown !== undefined)
-    throw invalid(file, `${prefix}${unknown}`, `is not known here; known are ${known.join(', ')}`);
-}
-
-function invalid(file: string, field: string, rule: string): TemperError {
-  return new TemperError('TEMPER_MANIFEST_INVALID', `${file}: ${field} ${rule}`);
+  return readNamedModels(file, value);
 }

@@ -1,3 +1,5 @@
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError } from '../lib/errors.ts';
 import type { TokenUsage } from './port.ts';
 
 /** US dollars for one million tokens. */
@@ -15,4 +17,21 @@ export const UNKNOWN_PRICE: ModelPrice = { inputPrice: 1, outputPrice: 3 };
  */
 export function costInMicros(price: ModelPrice, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): number {
   return Math.ceil(usage.inputTokens * price.inputPrice + usage.outputTokens * price.outputPrice);
+}
+
+/** Refused before any work was done; the provider charges nothing. */
+const FREE: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_MODEL_RATE_LIMITED',
+  'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNAUTHORIZED',
+  'TEMPER_MODEL_BILLING',
+  'TEMPER_MODEL_CONTEXT_OVERFLOW',
+  'TEMPER_MODEL_NOT_FOUND',
+  'TEMPER_MODEL_UNAVAILABLE',
+  'TEMPER_REPLAY_NO_MATCH',
+] satisfies ErrorCode[]);
+
+/** Does a call that failed so before its first event cost nothing? */
+export function costsNothing(error: unknown): boolean {
+  return isTemperError(error) && FREE.has(error.code);
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Ids } from '../lib/ids.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import type { Denial } from '../ledger/port.ts';
 import {
@@ -9,6 +10,7 @@ import {
   type LedgerChange,
   type LedgerDocument,
   newDocument,
+  type OpeningWindow,
 } from './ledger-document.ts';
 import type { LedgerStore } from './ledger-store.ts';
 
@@ -17,8 +19,7 @@ export interface CommitDeps {
   clock: Clock;
   /** From 0 up to 1. */
   random: () => number;
-  /** Of the open state of the bus. Throws TEMPER_LEDGER_UNAVAILABLE while its ledger is not seeded. */
-  epoch(): Promise<string>;
+  ids: Ids;
 }
 
 export interface Current {
@@ -38,9 +39,15 @@ const MOST_FAILURES = 4;
 const LONGEST_WAIT = 20;
 const FAILURE_WAIT = 250;
 
-export async function readDocument(deps: CommitDeps, key: string): Promise<Current> {
+/** What a document begins with when there is none. */
+export type Opening = () => readonly OpeningWindow[];
+
+export async function readDocument(deps: CommitDeps, key: string, opening: Opening): Promise<Current> {
   const stored = await deps.store.get(key);
-  if (stored === undefined) return { document: newDocument(await deps.epoch()), revision: 0 };
+  if (stored === undefined) {
+    const document = newDocument(deps.ids.next('epoch'), opening(), deps.clock.now().getTime());
+    return { document, revision: 0 };
+  }
   const document = documentFrom(stored.value);
   if (document !== undefined) return { document, revision: stored.revision };
   throw new TemperError(
@@ -57,10 +64,9 @@ export async function commitChange(
   deps: CommitDeps,
   key: string,
   change: LedgerChange,
-  known: Current | undefined,
-  lostBefore: boolean,
+  { known, lostBefore, opening }: { known: Current | undefined; lostBefore: boolean; opening: Opening },
 ): Promise<Committed> {
-  const attempts: Attempts = { deps, key, change, current: known, conflicts: 0, sent: lostBefore };
+  const attempts: Attempts = { deps, key, change, opening, current: known, conflicts: 0, sent: lostBefore };
   const givenUp = (error: TemperError): Committed => ({ kind: attempts.sent ? 'lost' : 'failed', error });
   let failures = 0;
   for (;;) {
@@ -82,6 +88,7 @@ interface Attempts {
   deps: CommitDeps;
   key: string;
   change: LedgerChange;
+  opening: Opening;
   /** What is remembered of the document; undefined: it has to be read. */
   current: Current | undefined;
   conflicts: number;
@@ -91,8 +98,8 @@ interface Attempts {
 
 /** One attempt; undefined when it must be made again over another revision. */
 async function attempt(attempts: Attempts): Promise<Committed | undefined> {
-  const { deps, key, change, current, conflicts } = attempts;
-  const fresh = current ?? (await readDocument(deps, key));
+  const { deps, key, change, opening, current, conflicts } = attempts;
+  const fresh = current ?? (await readDocument(deps, key, opening));
   attempts.current = undefined;
   const applied = current === undefined ? appliedChange(fresh.document, change) : undefined;
   if (applied !== undefined) return { kind: 'made', current: fresh, block: applied.block, conflicts };

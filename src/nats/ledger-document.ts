@@ -23,7 +23,7 @@ export interface Held {
 
 /** The counters of one account, shared by all gateways. What is charged is `spent` and `held` together. */
 export interface LedgerDocument {
-  /** Of the state of the bus these counters belong to. */
+  /** Unlike that of any other document there was under this key. */
   epoch: string;
   /** Settled, to the token. */
   spent: Account;
@@ -96,8 +96,24 @@ function countsOfHeld({ tokens, costMicros, networkBytes }: Held): Counts {
   return countsOf({ inputTokens: tokens, costMicros, networkBytes });
 }
 
-export function newDocument(epoch: string): LedgerDocument {
-  return { epoch, spent: openAccount(), held: openAccount(), writers: {} };
+/** What an account had spent when that was last written down elsewhere. */
+export interface OpeningWindow {
+  window: 'hour' | 'day' | 'month';
+  /** Milliseconds since the epoch. */
+  start: number;
+  spent: Counts;
+}
+
+/** Counters nobody has: new, or lost with the store. They begin with what is written elsewhere, of windows that are not over. */
+export function newDocument(epoch: string, opening: readonly OpeningWindow[], time: number): LedgerDocument {
+  const spent = openAccount();
+  rollAccount(spent, time);
+  for (const { window, start, spent: counts } of opening) {
+    if (start >= spent[window].start) spent[window] = { start, counts };
+  }
+  const held = openAccount();
+  rollAccount(held, Math.max(time, spent.hour.start));
+  return { epoch, spent, held, writers: {} };
 }
 
 /** Nothing when the value is no document. */
@@ -165,7 +181,7 @@ export function applyChange(
   const next = rolled(document, change.time);
   for (const part of change.settled) {
     chargeAccount(next.spent, part.time, part.spent, 1);
-    // Counters that were lost and seeded again know nothing of blocks leased before.
+    // Counters that were lost and begun again know nothing of blocks leased before.
     if (part.epoch === next.epoch) chargeAccount(next.held, part.time, countsOfHeld(part.released), -1);
   }
   const { seq } = change;

@@ -77,7 +77,7 @@ export class Purse {
     this.#spent = sum(this.#spent, spent);
   }
 
-  /** Counters that were seeded anew know of no block of ours: nothing is held, and what is in flight is leased again. */
+  /** Counters that were begun anew know of no block of ours: nothing is held, and what is in flight is leased again. */
   belongTo(epoch: string): void {
     if (epoch === this.#epoch) return;
     this.#epoch = epoch;

@@ -12,8 +12,6 @@ export interface LedgerStore {
   get(key: string): Promise<StoredDocument | undefined>;
   /** The new revision; undefined when somebody else wrote first. `revision` 0: only when there is none. */
   write(key: string, value: Json, revision: number): Promise<number | undefined>;
-  /** Keys below `<prefix>.`. */
-  keys(prefix: string): Promise<string[]>;
 }
 
 /** The server's codes for a write over another revision than the last. */
@@ -37,11 +35,6 @@ export function kvLedgerStore(bucket: KV): LedgerStore {
         if (isConflict(error)) return undefined;
         throw error;
       }
-    },
-    async keys(prefix) {
-      const found: string[] = [];
-      for await (const key of await bucket.keys(`${prefix}.>`)) found.push(key);
-      return found;
     },
   };
 }

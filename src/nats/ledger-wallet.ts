@@ -9,12 +9,13 @@ import {
   NOTHING_HELD,
   type SettledPart,
 } from './ledger-document.ts';
-import { type CommitDeps, commitChange, type Committed, type Current } from './ledger-commit.ts';
+import { type CommitDeps, commitChange, type Committed, type Current, type Opening } from './ledger-commit.ts';
 import { Purse } from './ledger-purse.ts';
 
 export interface WalletQuotas {
   limits: QuotaLimits;
   prefix: string;
+  opening: Opening;
 }
 
 interface Prepared {
@@ -38,6 +39,7 @@ export class Wallet {
   /** A change whose answer was lost. It comes before any other. */
   #lost: Prepared | undefined;
   #tail: Promise<unknown> = Promise.resolve();
+  #opening: Opening = () => [];
   #lastTaken = 0;
   #dirtySince: number | undefined;
   /** Of all changes so far: how many, and how often another writer was first. */
@@ -54,6 +56,7 @@ export class Wallet {
   /** Reserves, out of a block at hand or a new one. Throws TEMPER_LEDGER_UNAVAILABLE. */
   async take(amount: Held, quotas: WalletQuotas): Promise<Purse | Denial> {
     this.#lastTaken = this.#deps.clock.monotonic();
+    this.#opening = quotas.opening;
     const purse = this.#currentPurse();
     if (purse?.reserve(amount) === true) return purse;
     return this.#inOrder(() => this.#lease(amount, quotas));
@@ -127,7 +130,11 @@ export class Wallet {
   }
 
   async #commit(prepared: Prepared): Promise<Extract<Committed, { kind: 'made' | 'denied' }>> {
-    const committed = await commitChange(this.#deps, this.#key, prepared.change, this.#known, prepared.lost);
+    const committed = await commitChange(this.#deps, this.#key, prepared.change, {
+      known: this.#known,
+      lostBefore: prepared.lost,
+      opening: this.#opening,
+    });
     switch (committed.kind) {
       case 'made':
         this.#made(committed.current, committed.block);

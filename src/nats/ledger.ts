@@ -6,11 +6,10 @@ import type { Ids } from '../lib/ids.ts';
 import { type Op, remainingMilliseconds } from '../lib/operation.ts';
 import { TemperError } from '../lib/errors.ts';
 import { chargedAt, type Held, heldOf, rolled } from './ledger-document.ts';
-import { type CommitDeps, readDocument, unavailable } from './ledger-commit.ts';
-import { accountKey, accountOf } from './ledger-keys.ts';
+import { type CommitDeps, type Opening, readDocument, unavailable } from './ledger-commit.ts';
+import { accountKey } from './ledger-keys.ts';
 import { MinuteCalls } from './ledger-minutes.ts';
 import type { Purse } from './ledger-purse.ts';
-import { LedgerSeed, type SeedAccount } from './ledger-seed.ts';
 import type { LedgerStore } from './ledger-store.ts';
 import { Wallet } from './ledger-wallet.ts';
 
@@ -26,6 +25,11 @@ export interface SharedLedgerDeps {
   failed: (error: unknown) => void;
 }
 
+/** Who is charged, and what was spent before its counters were begun: asked when they are missing. */
+export interface SharedHolder extends AccountHolder {
+  opening?: Opening;
+}
+
 /** What one account was charged in the windows that are now. */
 export interface AccountReport {
   account: string;
@@ -36,20 +40,15 @@ export interface AccountReport {
 /** Counters in a bucket that many gateways share. One for each process. */
 export interface SharedLedger extends AsyncDisposable {
   /** The ledger of one caller: every reservation must find room in each of these accounts and is charged to all. `usage()` is the first one's. */
-  ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger;
-  /** Opens an empty ledger with what was spent before. One that is open stays as it is. */
-  seed(accounts: readonly SeedAccount[]): Promise<void>;
-  /** False when the bucket is empty, after a wipe too: seed it then. Until that every reservation throws TEMPER_LEDGER_UNAVAILABLE. */
-  isOpen(): Promise<boolean>;
-  report(account: string): Promise<AccountReport>;
-  /** Of all accounts whose names begin with `<kind>/`. */
-  reports(kind: string): Promise<AccountReport[]>;
+  ledger(holders: readonly [SharedHolder, ...SharedHolder[]]): Ledger;
+  report(account: string, opening?: Opening): Promise<AccountReport>;
   /** Over all accounts of this process. */
   contention(): { changes: number; conflicts: number; mostConflicts: number };
   /** Gives back what lies unused. What is in flight stays charged in full. */
   close(): Promise<void>;
 }
 
+const NO_OPENING: Opening = () => [];
 const FLUSH_EVERY = 1_000;
 /** What was settled is told to the others this much later, what lies unused is given back after that much. */
 const SETTLED_MILLISECONDS = 2_000;
@@ -75,7 +74,6 @@ interface Open {
 class Shared implements SharedLedger {
   readonly #deps: SharedLedgerDeps;
   readonly #commit: CommitDeps;
-  readonly #seed: LedgerSeed;
   readonly #writer: { id: string; nextSeq: () => number };
   #changes = 0;
   readonly #wallets = new Map<string, Wallet>();
@@ -91,32 +89,23 @@ class Shared implements SharedLedger {
   constructor(deps: SharedLedgerDeps) {
     const { store, clock, random, ids } = deps;
     this.#deps = deps;
-    this.#seed = new LedgerSeed(deps);
     this.#minutes = new MinuteCalls(clock, deps.shares ?? (() => 1));
-    this.#commit = { store, clock, random, epoch: () => this.#seed.epoch() };
+    this.#commit = { store, clock, random, ids };
     this.#writer = { id: ids.next('ledger'), nextSeq: () => (this.#changes += 1) };
     this.#flushing = this.#flushRegularly();
   }
 
-  ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger {
+  ledger(holders: readonly [SharedHolder, ...SharedHolder[]]): Ledger {
     return {
       reserve: (maximum, op) => this.#reserveOnce(holders, countsOf(maximum), op),
       settle: async (id, used) => this.#settle(id, countsOf(used)),
-      usage: () => this.#usage(holders[0].name),
+      usage: () => this.#usage(holders[0]),
     };
   }
 
-  seed(accounts: readonly SeedAccount[]): Promise<void> {
-    return this.#seed.open(accounts);
-  }
-
-  isOpen(): Promise<boolean> {
-    return this.#seed.isOpen();
-  }
-
-  async report(account: string): Promise<AccountReport> {
+  async report(account: string, opening: Opening = NO_OPENING): Promise<AccountReport> {
     const time = this.#deps.clock.now().getTime();
-    const { document } = await this.#read(account);
+    const { document } = await this.#read(account, opening);
     const { spent, held } = rolled(document, time);
     const own = this.#wallets.get(account)?.pending() ?? [];
     const window = (kind: 'hour' | 'day' | 'month') => {
@@ -131,18 +120,6 @@ class Shared implements SharedLedger {
       };
     };
     return { account, windows: { hour: window('hour'), day: window('day'), month: window('month') } };
-  }
-
-  async reports(kind: string): Promise<AccountReport[]> {
-    let keys: string[];
-    try {
-      keys = await this.#deps.store.keys(accountKey(kind));
-    } catch (error) {
-      throw unavailable(error);
-    }
-    const found: AccountReport[] = [];
-    for (const key of keys.toSorted()) found.push(await this.report(accountOf(key)));
-    return found;
   }
 
   contention(): { changes: number; conflicts: number; mostConflicts: number } {
@@ -163,7 +140,7 @@ class Shared implements SharedLedger {
 
   /** The same key twice, while the first is in flight, is one reservation. */
   #reserveOnce(
-    holders: readonly [AccountHolder, ...AccountHolder[]],
+    holders: readonly [SharedHolder, ...SharedHolder[]],
     counts: Counts,
     op: Op,
   ): Promise<Reservation | Denial> {
@@ -179,21 +156,16 @@ class Shared implements SharedLedger {
     return made;
   }
 
-  async #reserve(
-    holders: readonly AccountHolder[],
-    counts: Counts,
-    key: string,
-    op: Op,
-  ): Promise<Reservation | Denial> {
+  async #reserve(holders: readonly SharedHolder[], counts: Counts, key: string, op: Op): Promise<Reservation | Denial> {
     if (this.#closing.signal.aborted) throw unavailable(new Error('this gateway is about to end'));
     const denial = this.#minutes.take(holders, counts.toolCalls);
     if (denial !== undefined) return denial;
     const held = heldOf(counts);
     const parts: Part[] = [];
     try {
-      for (const { name, quotas, prefix } of isSpend(held) ? holders : []) {
+      for (const { name, quotas, prefix, opening = NO_OPENING } of isSpend(held) ? holders : []) {
         const wallet = this.#wallet(name);
-        const purse = await this.#waited(wallet, wallet.take(held, { limits: quotas, prefix }), held, op);
+        const purse = await this.#waited(wallet, wallet.take(held, { limits: quotas, prefix, opening }), held, op);
         if ('granted' in purse) {
           release(parts, held);
           return purse;
@@ -241,16 +213,16 @@ class Shared implements SharedLedger {
     for (const account of open.accounts) this.#wallet(account).count(used);
   }
 
-  async #usage(name: string) {
+  async #usage({ name, opening = NO_OPENING }: SharedHolder) {
     const time = this.#deps.clock.now().getTime();
-    const { document } = await this.#read(name);
+    const { document } = await this.#read(name, opening);
     const { hour, day, month } = chargedAt(document, time);
     return { hour: hour.counts, day: day.counts, month: month.counts, minuteToolCalls: this.#minutes.of(name) };
   }
 
-  async #read(account: string) {
+  async #read(account: string, opening: Opening) {
     try {
-      return await readDocument(this.#commit, accountKey(account));
+      return await readDocument(this.#commit, accountKey(account), opening);
     } catch (error) {
       throw unavailable(error);
     }

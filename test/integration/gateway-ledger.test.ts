@@ -5,6 +5,8 @@ import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { countsOf } from '../../src/ledger/account.ts';
+import { windowStart } from '../../src/ledger/windows.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { AccountReport } from '../../src/nats/ledger.ts';
@@ -19,9 +21,7 @@ function tokensOf({ windows }: AccountReport, window: 'hour' | 'day' | 'month' =
 }
 
 async function gateways(url: string, count: number): Promise<Gateway[]> {
-  const opened = await Promise.all(Array.from({ length: count }, () => openLedgerOn(url)));
-  await opened[0]?.ledger.seed([]);
-  return opened;
+  return await Promise.all(Array.from({ length: count }, () => openLedgerOn(url)));
 }
 
 async function closeAll(opened: readonly Gateway[]): Promise<void> {
@@ -162,24 +162,42 @@ describe('the ledger that gateways share', () => {
     await closeAll(opened);
   });
 
-  it('refuses while it is empty and not seeded, after a wipe too, and begins where the seed says', async () => {
+  it('begins with what is written elsewhere when its counters are lost, and adds what was in flight then', async () => {
     await using nats = await startNats({ jetstream: true });
-    await using gateway = await openLedgerOn(nats.url);
-    await using other = await openLedgerOn(nats.url);
-    const account = (of: Gateway) => of.ledger.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 1_000 }, prefix: '' }]);
-    const refused = (error: unknown) => isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE');
-    await assert.rejects(account(gateway).reserve({ inputTokens: 1 }, anOp()), refused);
-    const start = new Date();
-    start.setUTCHours(0, 0, 0, 0);
-    const seed = [{ account: ACCOUNT, windows: [{ window: 'day' as const, start, spent: { inputTokens: 900 } }] }];
-    await Promise.all([gateway.ledger.seed(seed), other.ledger.seed(seed)]);
-    assert.equal(await other.ledger.isOpen(), true);
-    assert.equal((await account(other).reserve({ inputTokens: 200 }, anOp())).granted, false);
-    assert.equal((await account(gateway).reserve({ inputTokens: 50 }, anOp())).granted, true);
+    const [gateway, other] = await gateways(nats.url, 2);
+    assert.ok(gateway && other);
+    const today = windowStart('day', Date.now());
+    const written = { inputTokens: 0 };
+    const opening = () => [{ window: 'day' as const, start: today, spent: countsOf(written) }];
+    const account = (of: Gateway) =>
+      of.ledger.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', opening }]);
+    const flying = await account(gateway).reserve({ inputTokens: 10_000 }, anOp());
+    assert.ok(flying.granted);
     await nats.kill();
     await rm(nats.storeDir, { recursive: true, force: true });
     await nats.restart();
-    await assert.rejects(account(other).reserve({ inputTokens: 1 }, anOp(5_000)), refused);
+    written.inputTokens = 90_000;
+    await using later = await openLedgerOn(nats.url);
+    assert.equal((await account(later).reserve({ inputTokens: 20_000 }, anOp())).granted, false);
+    await account(gateway).settle(flying.id, { inputTokens: 9_000 });
+    await gateway.ledger.close();
+    const { windows } = await later.ledger.report(ACCOUNT);
+    assert.deepEqual([windows.day.spent.inputTokens, windows.day.held.tokens], [99_000, 0]);
+    await closeAll([gateway, other]);
+  });
+
+  it('refuses what it cannot count in time', async () => {
+    const nats = await startNats({ jetstream: true });
+    const [gateway] = await gateways(nats.url, 1);
+    assert.ok(gateway);
+    await nats.kill();
+    const ledger = gateway.ledger.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]);
+    await assert.rejects(ledger.reserve({ inputTokens: 1 }, anOp(300)), (error) =>
+      isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE'),
+    );
+    await nats.restart();
+    await gateway[Symbol.asyncDispose]();
+    await nats[Symbol.asyncDispose]();
   });
 
   it('gives back at the hour what was leased for the one before, and keeps what the day has spent', async () => {
@@ -187,7 +205,6 @@ describe('the ledger that gateways share', () => {
     let shift = 0;
     const clock: Clock = { ...systemClock, now: () => new Date(Date.UTC(2031, 4, 5, 10, 59, 0) + shift) };
     const gateway = await openLedgerOn(nats.url, clock);
-    await gateway.ledger.seed([]);
     const quotas = { tokensPerHour: 1_000, tokensPerDay: UNLIMITED };
     const ledger = gateway.ledger.ledger([{ name: ACCOUNT, quotas, prefix: '' }]);
     const first = await ledger.reserve({ inputTokens: 900 }, anOp());

@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { randomIds } from '../../lib/ids.ts';
 import type { Op } from '../../lib/operation.ts';
-import { openModels } from '../../standalone/models.ts';
+import { openModels } from '../../models/named-models.ts';
 import { openStandalone, type Standalone } from '../../standalone/standalone.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
@@ -44,7 +44,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   const { agent, policy } = choose(manifests, options.agent);
   const printer = createPrinter(agent.metadata.name, options, io);
   await using source = await openModelSource(options, io);
-  const models = openModels(source.config, { clock: systemClock, environment: io.environment });
+  const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
   const [state, workspace] = [resolve(io.cwd, options.state), resolve(io.cwd, options.workspace)];
   await using standalone = await openStandalone({
     state,

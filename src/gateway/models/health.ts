@@ -1,0 +1,115 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError, type TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/escape.ts';
+import type { ProviderHealth } from '../../nats/model-health.ts';
+import type { Model } from '../../models/port.ts';
+
+/** The state of providers as this gateway's own calls show it. */
+export interface ModelHealth {
+  list(): ProviderHealth[];
+  /** Told of each change; the answer ends it. */
+  changes(listener: (health: ProviderHealth) => void): () => void;
+  /** A model answered in the place of another, whose provider is remembered with it. */
+  usedInstead(failed: string, model: string): void;
+}
+
+/** A refusal of these kinds says that no later call will fare better; the others do when they come in a row. */
+const AT_ONCE: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_MODEL_UNAUTHORIZED',
+  'TEMPER_MODEL_BILLING',
+  'TEMPER_MODEL_UNAVAILABLE',
+] satisfies ErrorCode[]);
+const IN_A_ROW: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_MODEL_RATE_LIMITED',
+  'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_TIMEOUT',
+] satisfies ErrorCode[]);
+const FAILURES = 3;
+const MESSAGE_CHARACTERS = 400;
+
+export class HealthRecorder implements ModelHealth {
+  readonly #clock: Clock;
+  readonly #states = new Map<string, ProviderHealth>();
+  readonly #failures = new Map<string, number>();
+  readonly #listeners = new Set<(health: ProviderHealth) => void>();
+
+  /** Providers are those of the configuration: names that agents made up are remembered nowhere. */
+  constructor(clock: Clock, providers: readonly string[]) {
+    this.#clock = clock;
+    const since = clock.now().toISOString();
+    for (const provider of providers) this.#states.set(provider, { provider, state: 'Available', since });
+  }
+
+  list(): ProviderHealth[] {
+    return [...this.#states.values()];
+  }
+
+  changes(listener: (health: ProviderHealth) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  usedInstead(failed: string, model: string): void {
+    const known = this.#states.get(providerOf(failed));
+    if (known === undefined || known.state === 'Available' || known.fallback === model) return;
+    this.#set({ ...known, fallback: printable(model, 128) });
+  }
+
+  succeeded(provider: string): void {
+    this.#failures.delete(provider);
+    const known = this.#states.get(provider);
+    if (known === undefined || known.state === 'Available') return;
+    this.#set({ provider, state: 'Available', since: this.#clock.now().toISOString() });
+  }
+
+  failed(provider: string, error: TemperError): void {
+    const known = this.#states.get(provider);
+    if (known === undefined || !(AT_ONCE.has(error.code) || IN_A_ROW.has(error.code))) return;
+    const failures = (this.#failures.get(provider) ?? 0) + 1;
+    this.#failures.set(provider, failures);
+    if (!AT_ONCE.has(error.code) && failures < FAILURES) return;
+    const state = error.code === 'TEMPER_MODEL_UNAUTHORIZED' ? 'Unauthorized' : 'Unavailable';
+    if (known.state === state) return;
+    const since = this.#clock.now().toISOString();
+    const message = printable(error.message, MESSAGE_CHARACTERS);
+    this.#set({ provider, state, code: error.code, message, since });
+  }
+
+  /** The same models, with what their calls show of their providers. */
+  observe(model: Model): Model {
+    const note = (name: string, error: unknown, signal: AbortSignal): void => {
+      if (!signal.aborted && isTemperError(error)) this.failed(providerOf(name), error);
+    };
+    return {
+      stream: (request, op) =>
+        this.#observed(model.stream(request, op), request.model, (error) => note(request.model, error, op.signal)),
+      embed: (texts, op) => model.embed(texts, op),
+    };
+  }
+
+  async *#observed<E extends { type: string }>(
+    events: AsyncIterable<E>,
+    name: string,
+    failed: (error: unknown) => void,
+  ): AsyncGenerator<E> {
+    try {
+      for await (const event of events) {
+        if (event.type === 'end') this.succeeded(providerOf(name));
+        yield event;
+      }
+    } catch (error) {
+      failed(error);
+      throw error;
+    }
+  }
+
+  #set(health: ProviderHealth): void {
+    this.#states.set(health.provider, health);
+    for (const listener of this.#listeners) listener(health);
+  }
+}
+
+export function providerOf(model: string): string {
+  return model.slice(0, Math.max(0, model.indexOf('/')));
+}

@@ -1,0 +1,98 @@
+import { type Static, Type } from 'typebox';
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, type JsonObject, jsonDepth } from '../../lib/json.ts';
+import type { ModelMessage, ModelRequest, ToolCall } from '../../models/port.ts';
+
+const text = (maxLength: number) => Type.String({ maxLength });
+const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
+
+/** Characters of one text. A whole request is bounded by the size of its body. */
+const TEXT = 2_000_000;
+const SCHEMA_CHARACTERS = 65_536;
+const SCHEMA_DEPTH = 40;
+
+const Call = Type.Object({ id: name(256), name: text(256), arguments: text(TEXT) });
+const Message = Type.Union([
+  Type.Object({ role: Type.Literal('user'), text: text(TEXT) }),
+  Type.Object({ role: Type.Literal('assistant'), text: text(TEXT), toolCalls: Type.Array(Call, { maxItems: 256 }) }),
+  Type.Object({
+    role: Type.Literal('tool'),
+    toolCallId: name(256),
+    name: text(256),
+    text: text(TEXT),
+    isError: Type.Boolean(),
+  }),
+]);
+const Tool = Type.Object({
+  name: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }),
+  description: text(16_384),
+  inputSchema: Type.Record(Type.String(), Type.Unknown()),
+});
+
+export const StreamBody = Type.Object({
+  lease: name(8_192),
+  request: Type.Object({
+    model: name(256),
+    system: text(TEXT),
+    messages: Type.Array(Message, { minItems: 1, maxItems: 5_000 }),
+    tools: Type.Array(Tool, { maxItems: 256 }),
+    maxOutputTokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+    temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+    responseFormat: Type.Optional(Type.Literal('json')),
+  }),
+});
+type StreamBody = Static<typeof StreamBody>;
+
+export const EmbedBody = Type.Object({
+  texts: Type.Array(name(32_768), { minItems: 1, maxItems: 64 }),
+});
+
+/**
+ * The request as the provider gets it: these members and no others, whatever else the pod wrote; no more output than the agent may have.
+ * Throws TEMPER_REQUEST_INVALID for a tool's schema beyond its limits.
+ */
+export function rebuiltRequest(
+  given: StreamBody['request'],
+  { model, maxOutputTokens }: { model: string; maxOutputTokens: number },
+): ModelRequest {
+  const { system, temperature, responseFormat } = given;
+  return {
+    model,
+    system,
+    messages: given.messages.map(rebuiltMessage),
+    tools: given.tools.map(({ name: tool, description, inputSchema }) => ({
+      name: tool,
+      description,
+      inputSchema: checkedSchema(tool, inputSchema as JsonObject),
+    })),
+    maxOutputTokens: Math.min(given.maxOutputTokens, maxOutputTokens),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(responseFormat === undefined ? {} : { responseFormat }),
+  };
+}
+
+function rebuiltMessage(message: StreamBody['request']['messages'][number]): ModelMessage {
+  switch (message.role) {
+    case 'user':
+      return { role: 'user', text: message.text };
+    case 'assistant':
+      return { role: 'assistant', text: message.text, toolCalls: message.toolCalls.map(rebuiltCall) };
+    case 'tool': {
+      const { toolCallId, name: tool, text: said, isError } = message;
+      return { role: 'tool', toolCallId, name: tool, text: said, isError };
+    }
+    default:
+      return message satisfies never;
+  }
+}
+
+function rebuiltCall({ id, name: tool, arguments: given }: ToolCall): ToolCall {
+  return { id, name: tool, arguments: given };
+}
+
+function checkedSchema(tool: string, schema: JsonObject): JsonObject {
+  const characters = JSON.stringify(schema).length;
+  if (characters <= SCHEMA_CHARACTERS && jsonDepth(schema as Json, SCHEMA_DEPTH + 1) <= SCHEMA_DEPTH) return schema;
+  const limits = `${SCHEMA_CHARACTERS} characters and ${SCHEMA_DEPTH} levels`;
+  throw new TemperError('TEMPER_REQUEST_INVALID', `the inputSchema of tool "${tool}" is larger than ${limits}`);
+}

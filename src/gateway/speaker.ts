@@ -1,0 +1,79 @@
+import { type AgentModel, createAgentModel, withRealModels } from '../engine/agent-model.ts';
+import type { Ledger } from '../ledger/port.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Ids } from '../lib/ids.ts';
+import { withFallbacks } from '../models/fallback.ts';
+import type { Model } from '../models/port.ts';
+import type { SharedLedger } from '../nats/ledger.ts';
+import { createDecider } from '../policy/decider.ts';
+import type { Decider } from '../policy/types.ts';
+import type { AgentState, Directory } from './deps.ts';
+import { accountsOf } from './ledger-accounts.ts';
+import { chargedModel, type ChargedModels } from './models/charged-model.ts';
+import type { ModelHealth } from './models/health.ts';
+
+/** What an agent may do at this moment, and what its doing is charged to. */
+export interface Speaker {
+  /** With the real names of models, which are what the policy's patterns mean. */
+  decider: Decider;
+  ledger: Ledger;
+  /** Any model of the gateway, charged to the agent. */
+  charged: Model;
+  maxOutputTokens: number;
+  /** The models that may speak for it. Throws TEMPER_POLICY_DENIED when its policy does not allow its primary one. */
+  agentModel(): AgentModel;
+  /** The model it asks for and the real name of that; its fallbacks stand behind the primary one. Throws TEMPER_POLICY_DENIED. */
+  modelNamed(name: string): { model: Model; resolved: string };
+}
+
+export interface SpeakerDeps {
+  directory: Pick<Directory, 'snapshot' | 'policy'>;
+  ids: Ids;
+  models: ChargedModels;
+  health: ModelHealth;
+  ledger: SharedLedger;
+}
+
+const DEFAULT_OUTPUT_TOKENS = 4_096;
+
+/** Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
+export function speakerOf(deps: SpeakerDeps, state: AgentState, tainted: boolean): Speaker {
+  const { models, health } = deps;
+  const snapshot = deps.directory.snapshot(state, tainted);
+  const given = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
+  const agent = withRealModels(given, models);
+  const decider = createDecider({ ...snapshot, agent: { ...snapshot.agent, spec: agent.spec } });
+  const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
+  const charged = chargedModel(models, ledger, deps.ids);
+  const { primary, fallbacks = [], maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
+  const allowed = fallbacks.filter((model) => decider.decide({ kind: 'Model', model }).effect === 'Allow');
+  return {
+    decider,
+    ledger,
+    charged,
+    maxOutputTokens,
+    agentModel: () => createAgentModel(agent, { ...models, model: charged }, decider),
+    modelNamed(name) {
+      const resolved = models.resolve(name);
+      const decision = decider.decide({ kind: 'Model', model: resolved });
+      if (decision.effect !== 'Allow') {
+        throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+      }
+      if (resolved !== primary) return { model: charged, resolved };
+      return { model: withFallbacks(noting(charged, primary, health), allowed), resolved };
+    },
+  };
+}
+
+/** Tells the health of providers which model stood in for the one that was asked. */
+function noting(model: Model, primary: string, health: ModelHealth): Model {
+  return {
+    async *stream(request, op) {
+      for await (const event of model.stream(request, op)) {
+        if (event.type === 'end' && request.model !== primary) health.usedInstead(primary, request.model);
+        yield event;
+      }
+    },
+    embed: (texts, op) => model.embed(texts, op),
+  };
+}

@@ -1,0 +1,75 @@
+import { parseDecimalMicros } from '../api/quantities.ts';
+import type { Clock } from '../lib/clock.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { countsOf } from '../ledger/account.ts';
+import { documentFrom, type OpeningWindow, rolled } from './ledger-document.ts';
+import { accountKey } from './ledger-keys.ts';
+import type { LedgerStore } from './ledger-store.ts';
+
+/** One window of what was spent, as it stands in the status of a TrustPolicy. */
+export interface SpendWindow {
+  window: 'hour' | 'day' | 'month';
+  /** RFC 3339. */
+  start: string;
+  inputTokens: number;
+  outputTokens: number;
+  /** Dollars, as text. */
+  cost: string;
+  toolCalls: number;
+  networkBytes: number;
+}
+
+export function agentAccount(agentUid: string): string {
+  return `agent/${agentUid}`;
+}
+
+export function policyAccount(policyUid: string): string {
+  return `policy/${policyUid}`;
+}
+
+/**
+ * What was settled on an account, read straight from the bucket; nothing when it has no counters there: then what is written elsewhere
+ * stands, since counters that were lost begin with it.
+ */
+export async function spendSummary(
+  store: LedgerStore,
+  clock: Clock,
+  account: string,
+): Promise<SpendWindow[] | undefined> {
+  const stored = await store.get(accountKey(account));
+  const document = stored === undefined ? undefined : documentFrom(stored.value);
+  if (document === undefined) return undefined;
+  const { spent } = rolled(document, clock.now().getTime());
+  return (['hour', 'day', 'month'] as const).map((window) => {
+    const { start, counts } = spent[window];
+    const { costMicros, ...amounts } = counts;
+    return { window, start: new Date(start).toISOString(), ...amounts, cost: decimalOf(costMicros) };
+  });
+}
+
+/** What missing counters begin with, from the status of a policy. A window that cannot be read counts as none. */
+export function openingOf(spend: readonly SpendWindow[] = []): OpeningWindow[] {
+  return spend.flatMap(({ window, start, cost, ...amounts }) => {
+    const time = Date.parse(start);
+    if (Number.isNaN(time)) return [];
+    return [{ window, start: time, spent: countsOf({ ...amounts, costMicros: microsOf(cost) }) }];
+  });
+}
+
+function microsOf(cost: string): number {
+  try {
+    return parseDecimalMicros(cost);
+  } catch (error) {
+    if (isTemperError(error)) return 0;
+    throw error;
+  }
+}
+
+/** Millionths as decimal text, without trailing zeros. */
+export function decimalOf(micros: number): string {
+  const whole = Math.floor(micros / 1_000_000);
+  const rest = String(micros % 1_000_000)
+    .padStart(6, '0')
+    .replace(/0+$/, '');
+  return rest === '' ? String(whole) : `${whole}.${rest}`;
+}
