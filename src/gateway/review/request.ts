@@ -1,0 +1,102 @@
+import { type Static, Type } from 'typebox';
+import type { Candidate, Refused } from '../../forge/types.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
+import { printable } from '../../lib/escape.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
+import type { Gate, GateResult } from '../../tools/events.ts';
+import { Lease } from '../schemas.ts';
+
+const text = (maxLength: number) => Type.String({ maxLength });
+const figure = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const Anything = Type.Unknown();
+const Thing = Type.Record(Type.String(), Type.Unknown());
+
+const GateName = Type.String({ pattern: '^[a-z-]{1,32}$' });
+const Gates = Type.Array(Type.Object({ gate: GateName, passed: Type.Boolean(), note: text(4_096) }), { maxItems: 32 });
+const Run = Type.Object({
+  case: Type.Integer({ minimum: 0, maximum: 10_000 }),
+  run: Type.Union([Type.Literal(1), Type.Literal(2)]),
+  passed: Type.Boolean(),
+  got: Type.Optional(Anything),
+  failure: Type.Optional(Type.Object({ code: text(64), message: text(8_192) })),
+  milliseconds: figure,
+  heapBytes: figure,
+});
+const Digested = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
+
+export const ReviewBody = Type.Object({
+  lease: Lease,
+  candidate: Type.Object({
+    artifact: Thing,
+    digest: Digested,
+    evidence: Type.Object({
+      tests: Type.Array(Run, { maxItems: 1_000 }),
+      milliseconds: figure,
+      heapBytes: figure,
+      warnings: Type.Array(text(2_048), { maxItems: 100 }),
+    }),
+    gates: Type.Optional(Gates),
+  }),
+});
+
+export const RejectedBody = Type.Object({
+  lease: Lease,
+  refused: Type.Object({
+    name: text(256),
+    digest: Type.Optional(Digested),
+    gate: GateName,
+    code: text(64),
+    class: text(64),
+    message: text(65_536),
+    details: Type.Optional(Thing),
+    gates: Gates,
+  }),
+});
+
+/** A candidate of known members; what its artifact is, the review reads for itself. */
+export function candidateOf({ artifact, digest, evidence, gates }: Static<typeof ReviewBody>['candidate']): Candidate {
+  return {
+    artifact: artifact as unknown as Candidate['artifact'],
+    digest: digest as Digest,
+    evidence: {
+      tests: evidence.tests.map(({ case: number, run, passed, got, failure, milliseconds, heapBytes }) => ({
+        case: number,
+        run,
+        passed,
+        milliseconds,
+        heapBytes,
+        ...(got === undefined ? {} : { got: got as Json }),
+        ...(failure === undefined ? {} : { failure: { code: codeOf(failure.code), message: failure.message } }),
+      })),
+      milliseconds: evidence.milliseconds,
+      heapBytes: evidence.heapBytes,
+      warnings: [...evidence.warnings],
+    },
+    ...(gates === undefined ? {} : { gates: gatesOf(gates) }),
+  };
+}
+
+/** What a pod says it refused itself. Evidence of the pod's is not kept. */
+export function refusedOf({ refused }: Static<typeof RejectedBody>): Refused {
+  const { name, digest, gate, code, message, details, gates } = refused;
+  return {
+    accepted: false,
+    name: printable(name, 80),
+    ...(digest === undefined ? {} : { digest: digest as Digest }),
+    gate: gate as Gate,
+    code: codeOf(code),
+    class: printable(refused.class, 40) as Refused['class'],
+    message: printable(message, 4_096),
+    details: (details ?? {}) as JsonObject,
+    gates: gatesOf(gates),
+  };
+}
+
+function codeOf(code: string): ErrorCode {
+  return isErrorCode(code) ? code : 'TEMPER_TOOL_FAILED';
+}
+
+function gatesOf(gates: Static<typeof Gates>): GateResult[] {
+  return gates.map(({ gate, passed, note }) => ({ gate: gate as Gate, passed, note: printable(note, 200) }));
+}

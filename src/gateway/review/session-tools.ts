@@ -1,0 +1,69 @@
+import type { Accepted, ForgeCaller, Refused, SessionTools } from '../../forge/types.ts';
+import type { Audit } from '../../audit/port.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/escape.ts';
+import type { SessionRegistry } from '../../nats/session-registry.ts';
+import { sessionTool } from '../../tempering/registered-tool.ts';
+import { assertRoom, type ToolLimits } from '../../tempering/scopes.ts';
+import { recordActivation } from '../../tempering/tool-store.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+
+export interface GatewayToolsDeps {
+  agentUid: string;
+  registry: SessionRegistry;
+  audit: Audit;
+  clock: Clock;
+  /** Names no forged tool may take. */
+  builtIn: ReadonlySet<string>;
+  limits: ToolLimits;
+  /** Why a tool was taken out of service; nothing when it was not. */
+  demoted: (digest: Digest) => string | undefined;
+  /** Was the attempt refused here, or does the pod say that it refused it? */
+  evidence: 'observed' | 'claimed';
+}
+
+/** Session tools of one agent, kept on the bus where every gateway sees them. */
+export function gatewaySessionTools(deps: GatewayToolsDeps): SessionTools {
+  return {
+    async register(accepted: Accepted, caller: ForgeCaller) {
+      const tool = sessionTool(accepted, caller, deps.clock.now().toISOString());
+      assertNotDemoted(tool, deps);
+      const { builtIn, limits } = deps;
+      await deps.registry.register(deps.agentUid, tool, (actives) =>
+        assertRoom(tool, actives, { builtIn, limits, replaces: [] }),
+      );
+      const actor = `agent/${caller.agent}`;
+      await recordActivation(deps.audit, tool, { action: 'tool.accepted', actor, supersedes: [] });
+    },
+    async keepRejected(refused: Refused, caller: ForgeCaller) {
+      const tool = printable(refused.name, 80);
+      await deps.audit.append({
+        action: 'tool.refused',
+        actor: `agent/${caller.agent}`,
+        evidence: deps.evidence,
+        subject: refused.digest ?? tool,
+        facts: {
+          tool,
+          gate: refused.gate,
+          code: refused.code,
+          class: refused.class,
+          session: printable(caller.session, 100),
+          rootMessage: printable(caller.rootMessage, 100),
+          authorModel: printable(caller.authorModel, 128),
+          message: printable(refused.message, 1_000),
+        },
+      });
+    },
+  };
+}
+
+function assertNotDemoted({ digest }: RegisteredTool, { demoted }: GatewayToolsDeps): void {
+  const reason = demoted(digest);
+  if (reason === undefined) return;
+  throw new TemperError(
+    'TEMPER_TOOL_DEMOTED',
+    `this tool was ${printable(reason, 500)}; forge a corrected one, the same bytes stay out`,
+  );
+}
