@@ -10,21 +10,24 @@ export function accountsOf(
   { uid, agent, policy }: AgentState,
   directory: Pick<Directory, 'policy'>,
 ): [SharedHolder, SharedHolder] {
-  const policyUid = policy?.metadata.uid;
-  if (policy === undefined || policyUid === undefined) {
-    const { name: missing } = agent.spec.trustPolicyRef;
-    throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${missing}" does not exist, so nothing may be spent`);
+  if (policy === undefined) {
+    const { name } = agent.spec.trustPolicyRef;
+    throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" does not exist, so nothing may be spent`);
   }
-  const { name, namespace = '' } = policy.metadata;
-  return [
-    { name: agentAccount(uid), quotas: quotaLimits(agent.spec.quotas), prefix: 'spec.quotas.' },
-    {
-      name: policyAccount(policyUid),
-      quotas: quotaLimits(policy.spec.quotas),
-      prefix: `TrustPolicy "${name}" spec.quotas.`,
-      opening: () => openingOf(spendIn(directory.policy(namespace, name) ?? policy)),
-    },
-  ];
+  const own = { name: agentAccount(uid), quotas: quotaLimits(agent.spec.quotas), prefix: 'spec.quotas.' };
+  return [own, policyHolder(policy, directory)];
+}
+
+/** What all agents under a policy are charged to. Counters that are missing begin with what its status says at that moment. */
+export function policyHolder(policy: TrustPolicy, directory: Pick<Directory, 'policy'>): SharedHolder {
+  const { uid, name, namespace = '' } = policy.metadata;
+  if (uid === undefined) throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" has no uid`);
+  return {
+    name: policyAccount(uid),
+    quotas: quotaLimits(policy.spec.quotas),
+    prefix: `TrustPolicy "${name}" spec.quotas.`,
+    opening: () => openingOf(spendIn(directory.policy(namespace, name) ?? policy)),
+  };
 }
 
 /** What the operator last wrote down of the policy's spend. */

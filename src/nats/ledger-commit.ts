@@ -78,7 +78,7 @@ export async function commitChange(
     } catch (error) {
       attempts.current = undefined;
       failures += 1;
-      if (isTemperError(error) || failures >= MOST_FAILURES) return givenUp(unavailable(error));
+      if (isOwn(error) || failures >= MOST_FAILURES) return givenUp(unavailable(error));
       await pause(deps, FAILURE_WAIT);
     }
   }
@@ -145,7 +145,12 @@ function busy(key: string, conflicts: number): TemperError {
 }
 
 export function unavailable(error: unknown): TemperError {
-  if (isTemperError(error)) return error;
+  if (isOwn(error)) return error;
   const message = `the spend counters cannot be reached (${messageOf(error, 200)}); nothing is spent until they can`;
   return new TemperError('TEMPER_LEDGER_UNAVAILABLE', message, { retry: 'backoff', cause: error });
+}
+
+/** Not the bus, but what was read from it. */
+function isOwn(error: unknown): error is TemperError {
+  return isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE') || isTemperError(error, 'TEMPER_STATE_CORRUPT');
 }

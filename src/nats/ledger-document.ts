@@ -117,7 +117,7 @@ export function newDocument(epoch: string, opening: readonly OpeningWindow[], ti
 }
 
 /** Nothing when the value is no document. */
-export function documentFrom(value: Json): LedgerDocument | undefined {
+export function documentFrom(value: Json | undefined): LedgerDocument | undefined {
   if (!isJsonObject(value) || typeof value['epoch'] !== 'string' || !isJsonObject(value['writers'])) return undefined;
   const spent = accountFrom(value['spent']);
   const held = accountFrom(value['held']);

@@ -1,9 +1,12 @@
-import type { KV } from '@nats-io/kv';
-import { TemperError } from '../lib/errors.ts';
-import { type Json, parseUntrustedJson } from '../lib/json.ts';
+import type { Json } from '../lib/json.ts';
+import type { BusConnection } from './connection.ts';
+import { type BucketName, bucketStream, bucketSubject } from './names.ts';
+import { publish } from './publish.ts';
+import { jsonOf, lastMessage } from './stored.ts';
 
 export interface StoredDocument {
-  value: Json;
+  /** Undefined for what is no JSON. */
+  value: Json | undefined;
   revision: number;
 }
 
@@ -14,41 +17,15 @@ export interface LedgerStore {
   write(key: string, value: Json, revision: number): Promise<number | undefined>;
 }
 
-/** The server's codes for a write over another revision than the last. */
-const WRONG_REVISION: readonly unknown[] = [10_071, 10_164];
-const WRITE_MILLISECONDS = 2_000;
-
-/** The bucket `temper-ledger`, bound without `allow_direct`: a replica that lags must not answer. */
-export function kvLedgerStore(bucket: KV): LedgerStore {
+/** The documents of a bucket, read from the server that decides about writes. */
+export function documentsIn(connection: BusConnection, bucket: BucketName): LedgerStore {
   return {
     async get(key) {
-      const entry = await bucket.get(key);
-      if (entry === null || entry.operation !== 'PUT') return undefined;
-      return { value: parsed(key, entry.string()), revision: entry.revision };
+      const found = await lastMessage(connection, bucketStream(bucket), bucketSubject(bucket, key));
+      return found === undefined ? undefined : { value: jsonOf(found.data), revision: found.seq };
     },
     async write(key, value, revision) {
-      const text = JSON.stringify(value);
-      try {
-        if (revision === 0) return await bucket.create(key, text);
-        return await bucket.update(key, text, revision, WRITE_MILLISECONDS);
-      } catch (error) {
-        if (isConflict(error)) return undefined;
-        throw error;
-      }
+      return (await publish(connection, bucketSubject(bucket, key), value, { after: revision }))?.seq;
     },
   };
-}
-
-function parsed(key: string, text: string): Json {
-  try {
-    return parseUntrustedJson(text);
-  } catch (error) {
-    throw new TemperError('TEMPER_STATE_CORRUPT', `ledger document "${key}" is not JSON; delete it to begin anew`, {
-      cause: error,
-    });
-  }
-}
-
-function isConflict(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && WRONG_REVISION.includes(error.code);
 }

@@ -1,10 +1,9 @@
-import type { KV } from '@nats-io/kv';
-import type { ErrorCode } from '../lib/error-codes.ts';
-import { isErrorCode } from '../lib/error-codes.ts';
-import { isJsonObject, parseUntrustedJson } from '../lib/json.ts';
-
-/** Bucket with one entry a provider, for conditions. */
-export const MODEL_HEALTH_BUCKET = 'temper-health';
+import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
+import { isJsonObject, type Json } from '../lib/json.ts';
+import type { BusConnection } from './connection.ts';
+import { BUCKETS, bucketStream, bucketSubject, token } from './names.ts';
+import { publish } from './publish.ts';
+import { jsonOf, storedMessages } from './stored.ts';
 
 /** How a provider of models does, as the gateways' calls show it. */
 export interface ProviderHealth {
@@ -20,54 +19,30 @@ export interface ProviderHealth {
   fallback?: string;
 }
 
-/** The states of all providers, the last word of any gateway. */
+/** One entry a provider, the last word of any gateway; conditions are made from it. */
 export interface ModelHealthStore {
   put(health: ProviderHealth): Promise<void>;
   list(): Promise<ProviderHealth[]>;
-  /** What is there and each change, until the signal is aborted. */
-  watch(signal: AbortSignal): AsyncIterable<ProviderHealth>;
 }
 
-export function modelHealthStore(bucket: KV): ModelHealthStore {
+export function modelHealthStore(connection: BusConnection): ModelHealthStore {
+  const subject = (key: string): string => bucketSubject(BUCKETS.health, key);
   return {
     async put(health) {
-      await bucket.put(health.provider, JSON.stringify(health));
+      await publish(connection, subject(token(health.provider)), { ...health });
     },
     async list() {
       const found: ProviderHealth[] = [];
-      for await (const key of await bucket.keys()) {
-        const entry = await bucket.get(key);
-        const health = entry === null ? undefined : healthFrom(entry.string());
+      for await (const { data } of storedMessages(connection, bucketStream(BUCKETS.health), subject('*'))) {
+        const health = healthFrom(jsonOf(data));
         if (health !== undefined) found.push(health);
       }
       return found;
     },
-    async *watch(signal) {
-      if (signal.aborted) return;
-      const entries = await bucket.watch({ ignoreDeletes: true });
-      const stop = (): void => entries.stop();
-      signal.addEventListener('abort', stop, { once: true });
-      try {
-        for await (const entry of entries) {
-          const health = healthFrom(entry.string());
-          if (health !== undefined) yield health;
-        }
-      } finally {
-        signal.removeEventListener('abort', stop);
-        stop();
-      }
-    },
   };
 }
 
-function healthFrom(text: string): ProviderHealth | undefined {
-  let value;
-  try {
-    value = parseUntrustedJson(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+function healthFrom(value: Json | undefined): ProviderHealth | undefined {
   if (!isJsonObject(value)) return undefined;
   const { provider, state, code, message, since, fallback } = value;
   if (typeof provider !== 'string' || typeof since !== 'string') return undefined;
@@ -76,7 +51,7 @@ function healthFrom(text: string): ProviderHealth | undefined {
     provider,
     state,
     since,
-    ...(typeof code === 'string' && isErrorCode(code) ? { code } : {}),
+    ...(isErrorCode(code) ? { code } : {}),
     ...(typeof message === 'string' ? { message } : {}),
     ...(typeof fallback === 'string' ? { fallback } : {}),
   };

@@ -17,6 +17,8 @@ export const BUCKETS = {
   sessionTools: 'temper-session-tools',
   memory: 'temper-memory',
   ledger: 'temper-ledger',
+  /** How providers of models do. */
+  health: 'temper-health',
   /** Ids of messages that were acknowledged, so that none is worked on again. */
   settled: 'temper-settled',
 } as const;

@@ -85,6 +85,7 @@ const DECLARED_BUCKETS: readonly { name: BucketName; share: number; days: number
   // No age: it is what an agent keeps.
   { name: BUCKETS.memory, share: 5, days: 0 },
   { name: BUCKETS.ledger, share: 2, days: 62 },
+  { name: BUCKETS.health, share: 1, days: 0 },
   // Longer than a duplicate can be stored and a message be delivered again. Full, it must not keep a message from ending.
   { name: BUCKETS.settled, share: 2, days: 1, discard: DiscardPolicy.Old },
 ];

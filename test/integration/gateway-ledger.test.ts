@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
+import { createInterface, type Interface } from 'node:readline';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { countsOf } from '../../src/ledger/account.ts';
 import { windowStart } from '../../src/ledger/windows.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
-import type { AccountReport } from '../../src/nats/ledger.ts';
-import { startNats } from '../cluster/nats-server.ts';
-import { ACCOUNT, anOp, type Gateway, hammer, openLedgerOn } from './ledger-bench.ts';
+import { reconcileTopology } from '../../src/nats/topology.ts';
+import type { AccountReport, SharedLedger } from '../../src/nats/ledger.ts';
+import { ACCOUNT, anOp, hammer, openLedgerOn } from './ledger-bench.ts';
+import { startBus, STORE_BYTES, type TestBus } from './nats-bus.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
@@ -20,23 +20,23 @@ function tokensOf({ windows }: AccountReport, window: 'hour' | 'day' | 'month' =
   return inputTokens + outputTokens;
 }
 
-async function gateways(url: string, count: number): Promise<Gateway[]> {
-  return await Promise.all(Array.from({ length: count }, () => openLedgerOn(url)));
+async function ledgers(bus: TestBus, count: number): Promise<SharedLedger[]> {
+  return await Promise.all(Array.from({ length: count }, async () => openLedgerOn(await bus.connect('gateway'))));
 }
 
-async function closeAll(opened: readonly Gateway[]): Promise<void> {
-  for (const gateway of opened) await gateway[Symbol.asyncDispose]();
+async function closeAll(opened: readonly SharedLedger[]): Promise<void> {
+  for (const ledger of opened) await ledger.close();
 }
 
 describe('the ledger that gateways share', () => {
   it('grants eight gateways together no more than the limit, and counts to the token what was settled', async () => {
-    await using nats = await startNats({ jetstream: true });
-    const opened = await gateways(nats.url, 8);
+    await using bus = await startBus();
+    const opened = await ledgers(bus, 8);
     const limit = 1_000_000;
-    const results = await Promise.all(opened.map(({ ledger }) => hammer(ledger, { limit, most: 100, parallel: 4 })));
+    const results = await Promise.all(opened.map((ledger) => hammer(ledger, { limit, most: 100, parallel: 4 })));
     const settled = results.reduce((sum, result) => sum + result.settled, 0);
     const reservations = results.reduce((sum, result) => sum + result.reservations, 0);
-    const contention = opened.map(({ ledger }) => ledger.contention());
+    const contention = opened.map((ledger) => ledger.contention());
     assert.ok(settled <= limit, `${settled} of ${limit}`);
     assert.ok(settled > limit * 0.9, 'little of the limit stays unused');
     assert.ok(
@@ -49,24 +49,21 @@ describe('the ledger that gateways share', () => {
       contention.every(({ mostConflicts }) => mostConflicts < 64),
       JSON.stringify(contention),
     );
-    for (const { ledger } of opened.slice(1)) await ledger.close();
-    const first = opened[0];
-    assert.ok(first);
-    await first.ledger.close();
-    const report = await first.ledger.report(ACCOUNT);
+    await closeAll(opened);
+    const report = await opened[0]?.report(ACCOUNT);
+    assert.ok(report);
     assert.deepEqual(
       [tokensOf(report, 'hour'), tokensOf(report), tokensOf(report, 'month')],
       [settled, settled, settled],
     );
     assert.equal(report.windows.day.held.tokens, 0);
-    await closeAll(opened);
   });
 
   it('says which quota is used up, and until when', async () => {
-    await using nats = await startNats({ jetstream: true });
-    const [gateway] = await gateways(nats.url, 1);
+    await using bus = await startBus();
+    const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
-    const ledger = gateway.ledger.ledger([
+    const ledger = gateway.ledger([
       { name: 'agent/uid-1', quotas: {}, prefix: 'spec.quotas.' },
       { name: ACCOUNT, quotas: { tokensPerDay: 1_000 }, prefix: 'TrustPolicy "standard" spec.quotas.' },
     ]);
@@ -92,12 +89,10 @@ describe('the ledger that gateways share', () => {
   });
 
   it('grants a call once to the same key, and limits the calls of a minute', async () => {
-    await using nats = await startNats({ jetstream: true });
-    const [gateway] = await gateways(nats.url, 1);
+    await using bus = await startBus();
+    const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
-    const ledger = gateway.ledger.ledger([
-      { name: 'agent/uid-1', quotas: { toolCallsPerMinute: 2 }, prefix: 'spec.quotas.' },
-    ]);
+    const ledger = gateway.ledger([{ name: 'agent/uid-1', quotas: { toolCallsPerMinute: 2 }, prefix: 'spec.quotas.' }]);
     const op = anOp();
     const [one, two] = await Promise.all([
       ledger.reserve({ inputTokens: 5 }, op),
@@ -113,11 +108,11 @@ describe('the ledger that gateways share', () => {
   });
 
   it('charges what a gateway had when it was killed, never less, and never more than its blocks', async () => {
-    await using nats = await startNats({ jetstream: true });
-    const [gateway] = await gateways(nats.url, 1);
+    await using bus = await startBus();
+    const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
     const limit = 20_000_000;
-    const child = writer(nats.url, limit, 100_000);
+    const child = writer(bus, limit, 100_000);
     const seen = { granted: 0, settled: 0, lines: 0 };
     await new Promise<void>((resolve) => {
       child.lines.on('line', (line) => {
@@ -130,7 +125,7 @@ describe('the ledger that gateways share', () => {
     });
     child.process.kill('SIGKILL');
     await once(child.process, 'exit');
-    const usage = await gateway.ledger.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]).usage();
+    const usage = await gateway.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]).usage();
     const charged = usage.day.inputTokens + usage.day.outputTokens;
     assert.ok(charged >= seen.settled, `${charged} charged, ${seen.settled} settled`);
     assert.ok(charged <= seen.granted + 2 * 312_500, `${charged} charged, ${seen.granted} granted`);
@@ -138,15 +133,15 @@ describe('the ledger that gateways share', () => {
   });
 
   it('neither loses nor doubles a charge when the server is killed under it', async () => {
-    await using nats = await startNats({ jetstream: true });
-    const opened = await gateways(nats.url, 4);
+    await using bus = await startBus();
+    const opened = await ledgers(bus, 4);
     const limit = 40_000_000;
-    const working = opened.map(({ ledger }) => hammer(ledger, { limit, most: 400, parallel: 4 }));
+    const working = opened.map((ledger) => hammer(ledger, { limit, most: 400, parallel: 4 }));
     for (let kills = 0; kills < 2; kills += 1) {
       await sleep(400);
-      await nats.kill();
+      await bus.server.kill();
       await sleep(100);
-      await nats.restart();
+      await bus.server.restart();
     }
     const results = await Promise.all(working);
     const settled = results.reduce((sum, result) => sum + result.settled, 0);
@@ -154,59 +149,57 @@ describe('the ledger that gateways share', () => {
       results.every(({ denials }) => denials.length === 0),
       'the limit was far',
     );
-    for (const { ledger } of opened) await ledger.close();
-    const report = await opened[0]?.ledger.report(ACCOUNT);
+    await closeAll(opened);
+    const report = await opened[0]?.report(ACCOUNT);
     assert.ok(report);
     assert.equal(tokensOf(report), settled);
     assert.equal(report.windows.day.held.tokens, 0);
-    await closeAll(opened);
   });
 
   it('begins with what is written elsewhere when its counters are lost, and adds what was in flight then', async () => {
-    await using nats = await startNats({ jetstream: true });
-    const [gateway, other] = await gateways(nats.url, 2);
+    await using bus = await startBus();
+    const [gateway, other] = await ledgers(bus, 2);
     assert.ok(gateway && other);
     const today = windowStart('day', Date.now());
     const written = { inputTokens: 0 };
     const opening = () => [{ window: 'day' as const, start: today, spent: countsOf(written) }];
-    const account = (of: Gateway) =>
-      of.ledger.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', opening }]);
+    const account = (of: SharedLedger) =>
+      of.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', opening }]);
     const flying = await account(gateway).reserve({ inputTokens: 10_000 }, anOp());
     assert.ok(flying.granted);
-    await nats.kill();
-    await rm(nats.storeDir, { recursive: true, force: true });
-    await nats.restart();
+    await bus.wipe();
+    await bus.server.restart();
+    await reconcileTopology(await bus.connect('operator'), { storeBytes: STORE_BYTES });
     written.inputTokens = 90_000;
-    await using later = await openLedgerOn(nats.url);
+    await using later = openLedgerOn(await bus.connect('gateway'));
     assert.equal((await account(later).reserve({ inputTokens: 20_000 }, anOp())).granted, false);
     await account(gateway).settle(flying.id, { inputTokens: 9_000 });
-    await gateway.ledger.close();
-    const { windows } = await later.ledger.report(ACCOUNT);
+    await gateway.close();
+    const { windows } = await later.report(ACCOUNT);
     assert.deepEqual([windows.day.spent.inputTokens, windows.day.held.tokens], [99_000, 0]);
     await closeAll([gateway, other]);
   });
 
   it('refuses what it cannot count in time', async () => {
-    const nats = await startNats({ jetstream: true });
-    const [gateway] = await gateways(nats.url, 1);
+    await using bus = await startBus();
+    const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
-    await nats.kill();
-    const ledger = gateway.ledger.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]);
+    await bus.server.kill();
+    const ledger = gateway.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]);
     await assert.rejects(ledger.reserve({ inputTokens: 1 }, anOp(300)), (error) =>
       isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE'),
     );
-    await nats.restart();
-    await gateway[Symbol.asyncDispose]();
-    await nats[Symbol.asyncDispose]();
+    await bus.server.restart();
+    await gateway.close();
   });
 
   it('gives back at the hour what was leased for the one before, and keeps what the day has spent', async () => {
-    await using nats = await startNats({ jetstream: true });
+    await using bus = await startBus();
     let shift = 0;
     const clock: Clock = { ...systemClock, now: () => new Date(Date.UTC(2031, 4, 5, 10, 59, 0) + shift) };
-    const gateway = await openLedgerOn(nats.url, clock);
+    const gateway = openLedgerOn(await bus.connect('gateway'), clock);
     const quotas = { tokensPerHour: 1_000, tokensPerDay: UNLIMITED };
-    const ledger = gateway.ledger.ledger([{ name: ACCOUNT, quotas, prefix: '' }]);
+    const ledger = gateway.ledger([{ name: ACCOUNT, quotas, prefix: '' }]);
     const first = await ledger.reserve({ inputTokens: 900 }, anOp());
     const second = await ledger.reserve({ inputTokens: 900 }, anOp());
     assert.deepEqual([first.granted, second.granted], [true, false]);
@@ -215,22 +208,18 @@ describe('the ledger that gateways share', () => {
     assert.ok(first.granted && third.granted);
     await ledger.settle(first.id, { inputTokens: 700 });
     await ledger.settle(third.id, { inputTokens: 100 });
-    await gateway.ledger.close();
-    const { windows } = await gateway.ledger.report(ACCOUNT);
+    await gateway.close();
+    const { windows } = await gateway.report(ACCOUNT);
     const spent = [windows.hour, windows.day, windows.month].map((window) => window.spent.inputTokens);
     assert.deepEqual(spent, [100, 800, 800]);
     assert.deepEqual([windows.hour.held.tokens, windows.day.held.tokens], [0, 0]);
-    await gateway[Symbol.asyncDispose]();
   });
 });
 
-function writer(
-  url: string,
-  limit: number,
-  most: number,
-): { process: ChildProcess; lines: ReturnType<typeof createInterface> } {
+function writer(bus: TestBus, limit: number, most: number): { process: ChildProcess; lines: Interface } {
   const script = new URL('ledger-writer.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, [...process.execArgv, script, url, String(limit), String(most)], {
+  const given = [bus.url, bus.caFile, bus.seedFile('gateway'), String(limit), String(most)];
+  const child = spawn(process.execPath, [...process.execArgv, script, ...given], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   return { process: child, lines: createInterface({ input: child.stdout }) };

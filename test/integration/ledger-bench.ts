@@ -1,49 +1,26 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jetstream } from '@nats-io/jetstream';
-import { Kvm } from '@nats-io/kv';
-import { connect } from '@nats-io/transport-node';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import { randomIds } from '../../src/lib/ids.ts';
 import type { Op } from '../../src/lib/operation.ts';
 import type { Denial } from '../../src/ledger/port.ts';
 import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger.ts';
-import { kvLedgerStore } from '../../src/nats/ledger-store.ts';
+import type { BusConnection } from '../../src/nats/connection.ts';
+import { documentsIn } from '../../src/nats/ledger-store.ts';
+import { BUCKETS } from '../../src/nats/names.ts';
 
-export const BUCKET = 'temper-ledger';
 export const ACCOUNT = 'policy/team-a/standard';
 
-export interface Gateway extends AsyncDisposable {
-  ledger: SharedLedger;
-  /** Ends its connection without closing the ledger, as a crash would. */
-  drop(): Promise<void>;
-}
-
 /** A ledger on a connection of its own. */
-export async function openLedgerOn(url: string, clock: Clock = systemClock): Promise<Gateway> {
-  const nats = await connect({
-    servers: url,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 50,
-    ignoreClusterUpdates: true,
-  });
-  const bucket = await new Kvm(jetstream(nats, { timeout: 2_000 })).create(BUCKET, { history: 1, allow_direct: false });
-  const ledger = openSharedLedger({
-    store: kvLedgerStore(bucket),
+export function openLedgerOn(connection: BusConnection, clock: Clock = systemClock): SharedLedger {
+  return openSharedLedger({
+    store: documentsIn(connection, BUCKETS.ledger),
     clock,
     ids: randomIds,
     random: Math.random,
     failed: () => undefined,
   });
-  return {
-    ledger,
-    drop: () => nats.close(),
-    async [Symbol.asyncDispose]() {
-      await ledger.close();
-      await nats.close();
-    },
-  };
 }
 
 export function anOp(milliseconds = 60_000): Op {

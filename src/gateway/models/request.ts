@@ -12,7 +12,7 @@ const SCHEMA_CHARACTERS = 65_536;
 const SCHEMA_DEPTH = 40;
 
 const Call = Type.Object({ id: name(256), name: text(256), arguments: text(TEXT) });
-const Message = Type.Union([
+export const Message = Type.Union([
   Type.Object({ role: Type.Literal('user'), text: text(TEXT) }),
   Type.Object({ role: Type.Literal('assistant'), text: text(TEXT), toolCalls: Type.Array(Call, { maxItems: 256 }) }),
   Type.Object({

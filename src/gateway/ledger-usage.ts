@@ -1,0 +1,32 @@
+import { quotaLimits } from '../agent/quotas.ts';
+import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
+import type { AccountReport, SharedLedger } from '../nats/ledger.ts';
+import type { UsageReport } from '../remote/people.ts';
+import type { AgentState, UsageReports } from './deps.ts';
+import { accountsOf, policyHolder } from './ledger-accounts.ts';
+import type { Directory } from './deps.ts';
+
+/** What was spent, for people: settled, and in flight or leased beside it. */
+export function usageReports(ledger: SharedLedger, directory: Pick<Directory, 'policy'>): UsageReports {
+  return {
+    async agent(state: AgentState) {
+      const [{ name, opening }] = accountsOf(state, directory);
+      return reportOf(await ledger.report(name, opening), quotaLimits(state.agent.spec.quotas));
+    },
+    async policy(policy: TrustPolicy) {
+      const { name, opening } = policyHolder(policy, directory);
+      return reportOf(await ledger.report(name, opening), quotaLimits(policy.spec.quotas));
+    },
+  };
+}
+
+function reportOf({ windows }: AccountReport, limits: object): UsageReport {
+  return {
+    windows: (['hour', 'day', 'month'] as const).map((window) => {
+      const { spent, held } = windows[window];
+      const { inputTokens, outputTokens, costMicros } = spent;
+      return { window, inputTokens, outputTokens, costMicros, inFlightTokens: held.tokens };
+    }),
+    limits: { ...limits },
+  };
+}

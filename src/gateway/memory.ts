@@ -1,0 +1,85 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import type { Memory } from '../agent/ports.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Json } from '../lib/json.ts';
+import type { Decider } from '../policy/types.ts';
+import { PATHS } from '../remote/wire.ts';
+import { createDecider } from '../policy/decider.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { RouteModule } from './routes.ts';
+import { closed, Done, POD } from './schemas.ts';
+
+/** A value of 65,536 characters, each of them escaped. */
+const BODY_BYTES = 512 * 1_024;
+const Params = Type.Object({ key: Type.String({ minLength: 1, maxLength: 256 }) });
+const Search = Type.Object({
+  query: Type.String({ maxLength: 1_024 }),
+  limit: Type.Integer({ minimum: 1, maximum: 100 }),
+});
+
+/** What agents keep beyond sessions, within their grants. */
+export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {
+  return (server, deps) => {
+    const config = { access: 'pod' } as const;
+    const path = `${PATHS.memory}/:key`;
+    server.get(
+      path,
+      { config, schema: { ...POD, params: Params, summary: 'A value that was kept' } },
+      async (request) => {
+        const { key } = request.params;
+        assertAllowed(deciderFor(request, deps), key, 'read');
+        const value = await memoryOf(request.pod.agentUid).get(key);
+        if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'nothing is kept under this key');
+        return { value };
+      },
+    );
+    server.put(
+      path,
+      {
+        config: { access: 'pod', idempotent: true },
+        bodyLimit: BODY_BYTES,
+        schema: {
+          ...POD,
+          params: Params,
+          body: Type.Object({ value: Type.Unknown() }, closed),
+          summary: 'Keeps a value',
+          response: { 204: Done },
+        },
+      },
+      async (request, reply) => {
+        const { key } = request.params;
+        assertAllowed(deciderFor(request, deps), key, 'write');
+        await memoryOf(request.pod.agentUid).set(key, (request.body.value ?? null) as Json);
+        return reply.code(204).send(null);
+      },
+    );
+    server.get(
+      PATHS.memory,
+      { config, schema: { ...POD, querystring: Search, summary: 'What fits a query, best first' } },
+      async (request) => {
+        const { query, limit } = request.query;
+        const decider = deciderFor(request, deps);
+        const found = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
+        const readable = found.filter(
+          ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
+        );
+        return readable.slice(0, limit);
+      },
+    );
+  };
+}
+
+/** Memory is not asked about taint: no rule of it depends on that. */
+function deciderFor(request: FastifyRequest, { directory }: GatewayDeps): Decider {
+  const state = directory.byUid(request.pod.agentUid);
+  if (state === undefined)
+    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the agent of this pod does not exist any more');
+  return createDecider(directory.snapshot(state, false));
+}
+
+function assertAllowed(decider: Decider, key: string, access: 'read' | 'write'): void {
+  const decision = decider.decide({ kind: 'Memory', key, access });
+  if (decision.effect === 'Allow') return;
+  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+}

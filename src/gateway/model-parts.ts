@@ -1,0 +1,61 @@
+import { createMemory } from '../nats/memory.ts';
+import { openSharedLedger } from '../nats/ledger.ts';
+import { documentsIn } from '../nats/ledger-store.ts';
+import { modelHealthStore } from '../nats/model-health.ts';
+import { BUCKETS } from '../nats/names.ts';
+import { createSessionRegistry } from '../nats/session-registry.ts';
+import { createSessionStore } from '../nats/session-store.ts';
+import { createSessionTools } from '../nats/session-tools.ts';
+import { usageReports } from './ledger-usage.ts';
+import { memoryRoutes } from './memory.ts';
+import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
+import { modelRoutes } from './models/routes.ts';
+import type { OpenParts, PartsContext } from './parts.ts';
+import { reviewRoutes } from './review/routes.ts';
+import { sessionRoutes } from './sessions.ts';
+
+/** Models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for a wrong `models` section. */
+export const openModelParts: OpenParts = async (context) => {
+  const { clock, ids, log, bus, directory } = context;
+  const models = openGatewayModels(context.models, { clock, random: Math.random });
+  const ledger = openSharedLedger({
+    store: documentsIn(bus, BUCKETS.ledger),
+    clock,
+    ids,
+    random: Math.random,
+    failed: (error) => log.warn({ error }, 'what was spent could not be written down; it is tried again'),
+  });
+  const registry = createSessionRegistry(createSessionTools(bus), documentsIn(bus, BUCKETS.sessionTools));
+  const stopTelling = tellHealth(models, context);
+  const speaking = { models: models.set, health: models.health, ledger };
+  return {
+    routes: [
+      modelRoutes(speaking),
+      reviewRoutes({ ...speaking, registry, demoted: () => undefined }),
+      sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry }),
+      memoryRoutes((agentUid) => createMemory(bus, agentUid)),
+    ],
+    catalog: models.catalog,
+    usage: usageReports(ledger, directory),
+    async [Symbol.asyncDispose]() {
+      await stopTelling();
+      await ledger.close();
+    },
+  };
+};
+
+/** Writes each change of a provider's state where conditions are made from it, in order; the answer ends it. */
+function tellHealth({ health }: GatewayModels, { bus, log }: PartsContext): () => Promise<void> {
+  const store = modelHealthStore(bus);
+  let tail: Promise<void> = Promise.resolve();
+  const stop = health.changes((changed) => {
+    log.info({ provider: changed.provider, state: changed.state, code: changed.code }, 'a provider of models changed');
+    tail = tail
+      .then(() => store.put(changed))
+      .catch((error: unknown) => log.warn({ error }, 'the state of a provider could not be told'));
+  });
+  return async () => {
+    stop();
+    await tail;
+  };
+}

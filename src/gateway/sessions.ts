@@ -1,0 +1,78 @@
+import { Type } from 'typebox';
+import type { SessionStore } from '../agent/ports.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { ModelMessage } from '../models/port.ts';
+import type { SessionRegistry } from '../nats/session-registry.ts';
+import { PATHS } from '../remote/wire.ts';
+import { leaseOf } from './lease-check.ts';
+import { Message } from './models/request.ts';
+import type { RouteModule } from './routes.ts';
+import { closed, Done, Lease, POD, SessionId } from './schemas.ts';
+
+export interface SessionRouteDeps {
+  /** The sessions of one agent. */
+  sessionsOf(agentUid: string): SessionStore;
+  registry: SessionRegistry;
+}
+
+const BODY_BYTES = 12 * 1_024 * 1_024;
+const Params = Type.Object({ session: SessionId });
+const AppendBody = Type.Object({
+  lease: Lease,
+  afterSeq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+  items: Type.Array(Message, { maxItems: 2_000 }),
+  tainted: Type.Optional(Type.Boolean()),
+});
+
+/** Histories and tools of the agent's own sessions; whose they are the binding says, never the path. */
+export function sessionRoutes({ sessionsOf, registry }: SessionRouteDeps): RouteModule {
+  return (server, deps) => {
+    const config = { access: 'pod' } as const;
+    const path = `${PATHS.sessions}/:session`;
+    server.get(path, { config, schema: { ...POD, params: Params, summary: 'History of a session' } }, (request) =>
+      sessionsOf(request.pod.agentUid).load(request.params.session),
+    );
+    server.get(
+      `${path}/tools`,
+      { config, schema: { ...POD, params: Params, summary: 'Tools of a session' } },
+      (request) => registry.tools(request.pod.agentUid, request.params.session),
+    );
+    server.post(
+      `${path}/items`,
+      {
+        config: { access: 'pod', idempotent: true },
+        bodyLimit: BODY_BYTES,
+        schema: {
+          ...POD,
+          params: Params,
+          body: AppendBody,
+          summary: 'Adds to the history; 409 when another writer was there',
+          response: { 200: Type.Object({ seq: Type.Integer() }, closed) },
+        },
+      },
+      async (request) => {
+        const { lease, afterSeq, items, tainted } = request.body;
+        const { claims } = leaseOf(request, lease, deps);
+        const { session } = request.params;
+        if (claims.session !== session) {
+          throw new TemperError('TEMPER_LEASE_INVALID', `the lease is one of session "${claims.session}"`);
+        }
+        const marks = tainted === true ? { tainted } : {};
+        const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items as ModelMessage[], marks);
+        return { seq };
+      },
+    );
+    server.delete(
+      path,
+      { config, schema: { ...POD, params: Params, summary: 'Closes a session', response: { 204: Done } } },
+      async (request, reply) => {
+        const { agentUid } = request.pod;
+        const { session } = request.params;
+        // The tools first: a crash in between leaves a session that can be closed again.
+        await registry.close(agentUid, session);
+        await sessionsOf(agentUid).close(session);
+        return reply.code(204).send(null);
+      },
+    );
+  };
+}
