@@ -1,10 +1,10 @@
 import { quotaLimits } from '../agent/quotas.ts';
+import type { QuotaLimits } from '../ledger/account.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { AccountReport, SharedLedger } from '../nats/ledger.ts';
 import type { UsageReport } from '../remote/people.ts';
-import type { AgentState, UsageReports } from './deps.ts';
+import type { AgentState, Directory, UsageReports } from './deps.ts';
 import { accountsOf, policyHolder } from './ledger-accounts.ts';
-import type { Directory } from './deps.ts';
 
 /** What was spent, for people: settled, and in flight or leased beside it. */
 export function usageReports(ledger: SharedLedger, directory: Pick<Directory, 'policy'>): UsageReports {
@@ -20,13 +20,16 @@ export function usageReports(ledger: SharedLedger, directory: Pick<Directory, 'p
   };
 }
 
-function reportOf({ windows }: AccountReport, limits: object): UsageReport {
+function reportOf({ windows }: AccountReport, limits: QuotaLimits): UsageReport {
   return {
     windows: (['hour', 'day', 'month'] as const).map((window) => {
       const { spent, held } = windows[window];
       const { inputTokens, outputTokens, costMicros } = spent;
       return { window, inputTokens, outputTokens, costMicros, inFlightTokens: held.tokens };
     }),
-    limits: { ...limits },
+    limits: Object.fromEntries(
+      // Money in millionths, under the names of manifests.
+      Object.entries(limits).map(([name, limit]) => [name.replace('costMicros', 'cost'), limit]),
+    ),
   };
 }

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Candidate, ForgeResult } from '../../src/forge/types.ts';
+import { digestOf } from '../../src/lib/canonical.ts';
+import type { RegisteredTool } from '../../src/tempering/types.ts';
+import { anArtifact } from '../../src/tempering/testing.ts';
+import { createAudit } from '../../src/nats/audit.ts';
+import { createEvents } from '../../src/nats/events.ts';
+import { ModelHouse, refusalOf, type Replica } from './model-house.ts';
+
+const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
+const opinion = (approved: boolean) =>
+  JSON.stringify({
+    nonce: 'NONCE',
+    safety: { passed: approved, concerns: approved ? [] : ['it looks around'] },
+    correctness: { passed: true, failedTests: [] },
+    determinism: { likely: true, reasoning: '' },
+    bounded: { likely: true, reasoning: '' },
+    confidence: 0.9,
+    approved,
+    reasoning: approved ? 'fine' : 'no',
+  }).replace('NONCE', () => NONCE);
+
+const MODELS = (url: string) => ({
+  providers: [{ name: 'replay', type: 'openai', baseUrl: `${url}/v1` }],
+  aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge', 'default/strict': 'replay/strict' },
+});
+
+function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}): Candidate {
+  const tests = [1, 2, 3].map((value) => ({ input: `{"value":${value}}`, expectedOutput: `{"result":${2 * value}}` }));
+  const artifact = anArtifact(name, { tests, ...changes });
+  const runs = artifact.tests.flatMap((_, index) =>
+    ([1, 2] as const).map((run) => ({
+      case: index + 1,
+      run,
+      passed: true,
+      got: null,
+      milliseconds: 1,
+      heapBytes: 1_024,
+    })),
+  );
+  const evidence = { tests: runs, milliseconds: 1, heapBytes: 1_024, warnings: [] };
+  return { artifact, digest: digestOf(artifact), evidence, gates: [{ gate: 'build', passed: true, note: 'built' }] };
+}
+
+describe('review of forged tools', () => {
+  let house: ModelHouse;
+  let one: Replica;
+  let other: Replica;
+
+  before(async () => {
+    house = await ModelHouse.open({
+      rules: [
+        { when: { model: 'judge' }, answer: { text: opinion(true) } },
+        { when: { model: 'strict' }, answer: { text: opinion(false) } },
+        { answer: { text: 'hello' } },
+      ],
+    });
+    const policy = { level: { initial: 'restricted', ceiling: 'restricted' }, forge: { limits: { minTestCases: 1 } } };
+    house.policy('standard', { ...policy, models: { judge: 'default/judge' } });
+    house.policy('strict', { ...policy, models: { judge: 'default/strict' } });
+    house.policy('unjudged', policy);
+    const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
+    house.policy('small', { ...small, models: { judge: 'default/judge' } });
+    const models = MODELS(house.replay.url);
+    [one, other] = await Promise.all([house.replica(models), house.replica(models)]);
+  });
+  after(async () => {
+    await house?.[Symbol.asyncDispose]();
+  });
+
+  function smith(name: string, policy = 'standard'): void {
+    house.agent(name, { forge: { enabled: true, modes: ['Sandbox', 'Compose'] } }, policy);
+  }
+
+  async function submit(agent: string, candidate: unknown, options: { replica?: Replica; session?: string } = {}) {
+    const { replica = one, session = 's1' } = options;
+    const body = { lease: house.lease(agent, session), candidate, authorModel: 'replay/judge' };
+    return await replica.call('POST', '/v1/forge/review', { agent, body });
+  }
+
+  async function result(...given: Parameters<typeof submit>): Promise<ForgeResult> {
+    const answer = await submit(...given);
+    assert.equal(answer.status, 200, answer.text);
+    return JSON.parse(answer.text) as ForgeResult;
+  }
+
+  async function tools(agent: string, session = 's1', replica = one): Promise<RegisteredTool[]> {
+    return JSON.parse((await replica.call('GET', `/v1/sessions/${session}/tools`, { agent })).text) as RegisteredTool[];
+  }
+
+  it('registers what passes, where every gateway finds it again, and charges the judge to the agent', async () => {
+    smith('anna');
+    const candidate = aCandidate('double');
+    const accepted = await result('anna', candidate);
+    assert.ok(accepted.accepted, JSON.stringify(accepted));
+    assert.deepEqual(
+      accepted.gates.map(({ gate }) => gate),
+      ['build', 'policy', 'judge', 'register'],
+    );
+    const [tool] = await tools('anna', 's1', other);
+    assert.deepEqual(
+      [tool?.digest, tool?.tier, tool?.active, tool?.authorModel, tool?.owner.session],
+      [candidate.digest, 'Session', true, 'replay/scripted', 's1'],
+    );
+    assert.deepEqual(await tools('anna', 's2'), []);
+    assert.ok((await house.usage(one, 'anna')).inputTokens > 0);
+    const bus = await house.bus.connect('gateway');
+    const told = await createEvents(bus).read('uid-anna', 's1', 0, 100);
+    assert.ok(told.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
+    const audit = await createAudit(bus).read('team-a', 0, 100);
+    assert.ok(
+      audit.some(
+        (record) =>
+          record.action === 'tool.accepted' && record.evidence === 'observed' && record.subject === candidate.digest,
+      ),
+    );
+  });
+
+  const TAMPERED: Record<string, [candidate: () => Candidate, gate: string]> = {
+    'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],
+    'source that reaches for the host': [
+      () =>
+        aCandidate('reach', {
+          implementation: { mode: 'Sandbox', source: 'function execute(input) { return process.env; }' },
+        }),
+      'static',
+    ],
+    'a schema that refers outside itself': [
+      () => aCandidate('outside', { inputSchema: '{"$ref":"https://evil.example/schema.json"}' }),
+      'schemas',
+    ],
+    'tests that were not run': [
+      () => ({ ...aCandidate('unrun'), evidence: { tests: [], milliseconds: 0, heapBytes: 0, warnings: [] } }),
+      'tests',
+    ],
+    'more than the policy lets it have': [
+      () => aCandidate('wide', { requires: { apis: ['fetch'], domains: ['example.com'], paths: [] } }),
+      'policy',
+    ],
+    'the name of a built-in tool': [() => aCandidate('file_read'), 'register'],
+  };
+  for (const [what, [candidate, gate]] of Object.entries(TAMPERED)) {
+    it(`refuses ${what}, whatever a judge says`, async () => {
+      smith('bert');
+      const refused = await result('bert', candidate());
+      assert.ok(!refused.accepted);
+      assert.equal(refused.gate, gate, refused.message);
+      assert.deepEqual(await tools('bert'), []);
+    });
+  }
+
+  it('refuses what the judge refuses, what nobody judges, and what its own author would judge', async () => {
+    smith('carl', 'strict');
+    smith('cleo', 'unjudged');
+    house.agent('cora', { model: { primary: 'replay/judge' }, forge: { enabled: true, modes: ['Sandbox'] } });
+    for (const [agent, code] of [
+      ['carl', 'TEMPER_JUDGE_REFUSED'],
+      ['cleo', 'TEMPER_JUDGE_UNAVAILABLE'],
+      ['cora', 'TEMPER_JUDGE_UNAVAILABLE'],
+    ] as const) {
+      const refused = await result(agent, aCandidate('double'));
+      assert.ok(!refused.accepted);
+      assert.deepEqual([refused.gate, refused.code], ['judge', code]);
+      assert.deepEqual(await tools(agent), []);
+    }
+  });
+
+  it('lets one of two tools win that come under one name at once to two gateways', async () => {
+    smith('dora');
+    for (let round = 0; round < 5; round += 1) {
+      const session = `race-${round}`;
+      const second = aCandidate('double', { description: 'Doubles a number, otherwise.' });
+      const results = await Promise.all([
+        result('dora', aCandidate('double'), { session }),
+        result('dora', second, { session, replica: other }),
+      ]);
+      const won = results.filter(({ accepted }) => accepted);
+      assert.equal(won.length, 1);
+      const lost = results.find(({ accepted }) => !accepted);
+      assert.ok(lost !== undefined && !lost.accepted && lost.code === 'TEMPER_FORGE_NAME_TAKEN');
+      const kept = await tools('dora', session);
+      assert.deepEqual(
+        kept.map(({ digest }) => digest),
+        won.map(({ digest }) => digest),
+      );
+    }
+  });
+
+  it('keeps the limit of a session when several come at once', async () => {
+    smith('emil', 'small');
+    const names = ['first', 'second', 'third', 'fourth'];
+    const results = await Promise.all(
+      names.map((name, index) => result('emil', aCandidate(name), { replica: index % 2 === 0 ? one : other })),
+    );
+    assert.equal(results.filter(({ accepted }) => accepted).length, 2);
+    assert.equal((await tools('emil')).length, 2);
+    assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'emil' })).status, 204);
+    assert.deepEqual(await tools('emil'), []);
+  });
+
+  it('keeps what a pod says it refused as a claim, and takes no candidate that is none', async () => {
+    smith('finn');
+    const refused = {
+      accepted: false,
+      name: 'bad\u202etool',
+      gate: 'static',
+      code: 'TEMPER_FORGE_STATIC',
+      class: 'other',
+      message: 'uses eval',
+      details: {},
+      gates: [],
+    };
+    const body = { lease: house.lease('finn'), refused, authorModel: 'replay/judge' };
+    assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
+    const audit = await createAudit(await house.bus.connect('gateway')).read('team-a', 0, 100);
+    const kept = audit.find((record) => record.actor === 'agent/finn');
+    assert.equal(kept?.evidence, 'claimed');
+    assert.ok(!JSON.stringify(kept).includes('\u202e'));
+    assert.deepEqual(refusalOf(await submit('finn', { artifact: {}, digest: 'x' })), [400, 'TEMPER_REQUEST_INVALID']);
+    const empty = await result('finn', { ...aCandidate('x'), artifact: {} });
+    assert.ok(!empty.accepted && empty.gate === 'shape');
+  });
+});

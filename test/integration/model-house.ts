@@ -1,0 +1,261 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { Agent as HttpsAgent, request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Agent, AgentSpec } from '../../src/api/v1alpha1/agent.ts';
+import type { TrustPolicy, TrustPolicySpec } from '../../src/api/v1alpha1/trustpolicy.ts';
+import type { GatewayDeps } from '../../src/gateway/deps.ts';
+import { WatchedDirectory } from '../../src/gateway/directory.ts';
+import { createLeases } from '../../src/gateway/lease.ts';
+import { openModelParts } from '../../src/gateway/model-parts.ts';
+import type { Parts } from '../../src/gateway/parts.ts';
+import { createGatewayServer } from '../../src/gateway/server.ts';
+import { createSessionReports } from '../../src/gateway/session-reports.ts';
+import { claimedUses } from '../../src/gateway/claimed-uses.ts';
+import type { PodIdentity } from '../../src/identity/types.ts';
+import { Store } from '../../src/kube/store.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { TemperError } from '../../src/lib/errors.ts';
+import { randomIds } from '../../src/lib/ids.ts';
+import type { ModelEvent, ModelRequest } from '../../src/models/port.ts';
+import type { ReplayScript } from '../../src/models/replay/script.ts';
+import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
+import { createAudit } from '../../src/nats/audit.ts';
+import { createDeadLetters } from '../../src/nats/dead-letters.ts';
+import { createEvents } from '../../src/nats/events.ts';
+import { createInbox } from '../../src/nats/inbox.ts';
+import { createWakes } from '../../src/nats/wakes.ts';
+import type { UsageReport } from '../../src/remote/people.ts';
+import type { StreamLine, WireError } from '../../src/remote/wire.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { createSecrets } from '../../src/telemetry/secrets.ts';
+import { startBus, type TestBus } from './nats-bus.ts';
+
+const TLS = new URL('../fixtures/tls/', import.meta.url);
+const NAMESPACE = 'team-a';
+
+export interface Answer {
+  status: number;
+  text: string;
+}
+
+export interface Replica {
+  parts: Parts;
+  call(method: string, path: string, options: { agent: string; body?: unknown; signal?: AbortSignal }): Promise<Answer>;
+}
+
+/**
+ * Gateways with models, ledger and review over a real bus and a replay server. Who a pod is, is taken from its token as it stands
+ * there; that tokens are genuine is another test's.
+ */
+export class ModelHouse implements AsyncDisposable {
+  readonly bus: TestBus;
+  readonly replay: ReplayServer;
+  readonly folder: string;
+  /** Everything that was logged. */
+  readonly lines: string[] = [];
+  readonly #agents = new Store<Agent>();
+  readonly #policies = new Store<TrustPolicy>();
+  readonly #directory = new WatchedDirectory(this.#agents, this.#policies);
+  readonly #leases: ReturnType<typeof createLeases>;
+  readonly #open: (() => Promise<void>)[] = [];
+  #serial = 0;
+
+  private constructor(bus: TestBus, replay: ReplayServer, folder: string) {
+    this.bus = bus;
+    this.replay = replay;
+    this.folder = folder;
+    const key = randomBytes(32);
+    this.#leases = createLeases(() => [key]);
+  }
+
+  static async open(script: ReplayScript): Promise<ModelHouse> {
+    const [bus, replay] = await Promise.all([startBus(), startReplay({ script, clock: systemClock })]);
+    const house = new ModelHouse(bus, replay, await mkdtemp(join(tmpdir(), 'temper-models-')));
+    await house.renewKey('the-first-key');
+    return house;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const close of this.#open.toReversed()) await close();
+    await this.replay[Symbol.asyncDispose]();
+    await this.bus[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async renewKey(key: string): Promise<void> {
+    await writeFile(join(this.folder, 'key'), `${key}\n`);
+  }
+
+  agent(name: string, spec: Partial<AgentSpec> = {}, policy = 'standard'): string {
+    const uid = `uid-${name}`;
+    this.#agents.set({
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Agent',
+      metadata: { name, namespace: NAMESPACE, uid, resourceVersion: String((this.#serial += 1)) },
+      spec: {
+        trustPolicyRef: { name: policy },
+        model: { primary: 'default/default' },
+        prompt: { system: 'You help.' },
+        ...spec,
+      },
+    });
+    return uid;
+  }
+
+  policy(name: string, spec: TrustPolicySpec): TrustPolicy {
+    const metadata = {
+      name,
+      namespace: NAMESPACE,
+      uid: `uid-policy-${name}`,
+      resourceVersion: String((this.#serial += 1)),
+    };
+    const policy: TrustPolicy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec };
+    this.#policies.set(policy);
+    return policy;
+  }
+
+  lease(agent: string, session = 's1', root = 'root-1'): string {
+    return this.#leases.sign({
+      ...podOf(agent),
+      message: 'message-1',
+      session,
+      root,
+      depth: 0,
+      deadline: new Date(Date.now() + 600_000).toISOString(),
+      at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+    });
+  }
+
+  /** A gateway of its own connection; `models` is the section of its configuration. */
+  async replica(models: object): Promise<Replica> {
+    const bus = await this.bus.connect('gateway');
+    const log = createLogger({
+      level: 'debug',
+      destination: { write: (line: string) => this.lines.push(line) },
+      secrets: createSecrets(),
+    });
+    const shared = { clock: systemClock, ids: randomIds, log, directory: this.#directory };
+    const parts = await openModelParts({ ...shared, bus, models });
+    const audit = createAudit(bus);
+    const deps: GatewayDeps = {
+      ...shared,
+      identity: {
+        pod: async (token) => podOf(token),
+        podOrWarm: async (token) => podOf(token),
+        bound: () => undefined,
+        stillBound: () => true,
+        person: nobody,
+      },
+      leases: this.#leases,
+      inbox: createInbox(bus),
+      events: createEvents(bus),
+      deadLetters: createDeadLetters(bus),
+      wakes: createWakes(bus),
+      audit,
+      uses: claimedUses(audit),
+      models: parts.catalog,
+      sessions: createSessionReports(bus),
+      usage: parts.usage,
+      draining: new AbortController().signal,
+    };
+    const tls = {
+      cert: await readFile(new URL('certificate.pem', TLS), 'utf8'),
+      key: await readFile(new URL('key.pem', TLS), 'utf8'),
+    };
+    const server = await createGatewayServer(deps, { tls, routes: parts.routes });
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    this.#open.push(async () => {
+      await server.close();
+      await parts[Symbol.asyncDispose]();
+    });
+    const { port } = server.server.address() as AddressInfo;
+    return { parts, call: (method, path, options) => call(port, method, path, options) };
+  }
+
+  async usage(replica: Replica, agent: string): Promise<UsageReport['windows'][number]> {
+    const state = this.#directory.agent(NAMESPACE, agent);
+    if (state === undefined) throw new Error(`no agent ${agent}`);
+    const day = (await replica.parts.usage.agent(state)).windows.find(({ window }) => window === 'day');
+    if (day === undefined) throw new Error('no day');
+    return day;
+  }
+}
+
+function podOf(agent: string): PodIdentity {
+  const podUid = `pod-${agent}`;
+  return { kind: 'pod', namespace: NAMESPACE, podName: podUid, podUid, agent, agentUid: `uid-${agent}` };
+}
+
+async function nobody(): Promise<never> {
+  throw new TemperError('TEMPER_TOKEN_INVALID', 'nobody');
+}
+
+async function call(
+  port: number,
+  method: string,
+  path: string,
+  { agent, body, signal }: { agent: string; body?: unknown; signal?: AbortSignal },
+): Promise<Answer> {
+  // The fixture's certificate is of another name; that pods pin theirs is tested with their client.
+  const connection = new HttpsAgent({ rejectUnauthorized: false });
+  const headers = {
+    authorization: `Bearer ${agent}`,
+    'idempotency-key': randomIds.next('key'),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  };
+  const where = { host: '127.0.0.1', port, path, method, headers, agent: connection };
+  try {
+    return await new Promise<Answer>((resolve, reject) => {
+      const sent = request({ ...where, ...(signal === undefined ? {} : { signal }) }, (response) => {
+        text(response).then((received) => resolve({ status: response.statusCode ?? 0, text: received }), reject);
+      });
+      sent.on('error', reject);
+      sent.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  } finally {
+    connection.destroy();
+  }
+}
+
+export function aRequest(changes: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    model: 'default/default',
+    system: 'You help.',
+    messages: [{ role: 'user', text: 'How are you?' }],
+    tools: [],
+    maxOutputTokens: 1_000,
+    ...changes,
+  };
+}
+
+export function linesOf({ text: received }: Answer): StreamLine[] {
+  return received.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as StreamLine]));
+}
+
+export function textOf(lines: readonly StreamLine[]): string {
+  return lines.map((line) => (line.type === 'text' ? line.text : '')).join('');
+}
+
+export function endOf(lines: readonly StreamLine[]): Extract<ModelEvent, { type: 'end' }> {
+  const last = lines.at(-1);
+  if (last?.type !== 'end') throw new Error(`the answer does not end: ${JSON.stringify(last)}`);
+  return last;
+}
+
+export function refusalOf({ status, text: received }: Answer): [number, string] {
+  return [status, (JSON.parse(received) as WireError).error.code];
+}
+
+/** Bounded, and quick when it can be. */
+export async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error('it did not come true in time');
+    await sleep(50);
+  }
+}
