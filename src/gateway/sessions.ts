@@ -11,7 +11,7 @@ import { closed, Done, Lease, POD, SessionId } from './schemas.ts';
 
 export interface SessionRouteDeps {
   /** The sessions of one agent. */
-  sessionsOf(agentUid: string): SessionStore;
+  sessionsOf: (agentUid: string) => SessionStore;
   registry: SessionRegistry;
 }
 

@@ -81,7 +81,6 @@ const LARGEST_BLOCK: Held = { tokens: 200_000, costMicros: 1_000_000, networkByt
 const UNLIMITED_BLOCK: Held = { tokens: 20_000, costMicros: 50_000, networkBytes: 1_024 * 1_024 };
 
 export const NOTHING_HELD: Held = { tokens: 0, costMicros: 0, networkBytes: 0 };
-export const HELD_KEYS = ['tokens', 'costMicros', 'networkBytes'] as const;
 
 export function heldOf(counts: Counts): Held {
   const { inputTokens, outputTokens, costMicros, networkBytes } = counts;
@@ -169,7 +168,7 @@ export function rolled(document: LedgerDocument, time: number): LedgerDocument {
 }
 
 /** A clock that is behind charges the hour that others have begun: the last one is over for all. */
-export function effectiveTime({ spent, held }: LedgerDocument, time: number): number {
+function effectiveTime({ spent, held }: LedgerDocument, time: number): number {
   return Math.max(time, spent.hour.start, held.hour.start);
 }
 

@@ -66,7 +66,7 @@ function microsOf(cost: string): number {
 }
 
 /** Millionths as decimal text, without trailing zeros. */
-export function decimalOf(micros: number): string {
+function decimalOf(micros: number): string {
   const whole = Math.floor(micros / 1_000_000);
   const rest = String(micros % 1_000_000)
     .padStart(6, '0')

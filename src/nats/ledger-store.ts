@@ -4,7 +4,7 @@ import { type BucketName, bucketStream, bucketSubject } from './names.ts';
 import { publish } from './publish.ts';
 import { jsonOf, lastMessage } from './stored.ts';
 
-export interface StoredDocument {
+interface StoredDocument {
   /** Undefined for what is no JSON. */
   value: Json | undefined;
   revision: number;

@@ -21,7 +21,7 @@ function tokensOf({ windows }: AccountReport, window: 'hour' | 'day' | 'month' =
 }
 
 async function ledgers(bus: TestBus, count: number): Promise<SharedLedger[]> {
-  return await Promise.all(Array.from({ length: count }, async () => openLedgerOn(await bus.connect('gateway'))));
+  return Promise.all(Array.from({ length: count }, async () => openLedgerOn(await bus.connect('gateway'))));
 }
 
 async function closeAll(opened: readonly SharedLedger[]): Promise<void> {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import type { ReplayScript } from '../../src/models/replay/script.ts';
 import { modelHealthStore } from '../../src/nats/model-health.ts';
@@ -25,32 +26,21 @@ const SCRIPT: ReplayScript = {
 
 /** Takes one key only, and answers nothing itself. */
 async function startKeyed(upstream: string, keys: { accepted: string }): Promise<Server> {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await buffer(request);
+    const { authorization } = request.headers;
+    if (authorization !== `Bearer ${keys.accepted}`) {
+      const error = { type: 'invalid_request_error', code: 'invalid_api_key', message: `bad key ${authorization}` };
+      response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+      return;
+    }
+    const headers = { 'content-type': 'application/json' };
+    const answered = await fetch(`${upstream}${request.url}`, { method: 'POST', headers, body });
+    response.writeHead(answered.status, { 'content-type': answered.headers.get('content-type') ?? '' });
+    response.end(await answered.text());
+  };
   const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on('data', (part: Buffer) => parts.push(part));
-    request.on('end', () => {
-      if (request.headers.authorization !== `Bearer ${keys.accepted}`) {
-        response.writeHead(401, { 'content-type': 'application/json' });
-        response.end(
-          JSON.stringify({
-            error: {
-              type: 'invalid_request_error',
-              code: 'invalid_api_key',
-              message: `bad key ${request.headers.authorization}`,
-            },
-          }),
-        );
-        return;
-      }
-      const forwarded = { method: 'POST', headers: { 'content-type': 'application/json' }, body: Buffer.concat(parts) };
-      fetch(`${upstream}${request.url}`, forwarded).then(
-        async (answer) => {
-          response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
-          response.end(await answer.text());
-        },
-        (error: unknown) => response.destroy(error as Error),
-      );
-    });
+    answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
@@ -92,7 +82,7 @@ describe('models for pods', () => {
   });
 
   const stream = async (agent: string, request = aRequest(), replica = one, signal?: AbortSignal) =>
-    await replica.call('POST', '/v1/models/stream', {
+    replica.call('POST', '/v1/models/stream', {
       agent,
       body: { lease: house.lease(agent), request },
       ...(signal === undefined ? {} : { signal }),
@@ -232,7 +222,7 @@ describe('models for pods', () => {
   it('keeps histories for who holds the lease of the session, and lets one of two writers win', async () => {
     house.agent('ines');
     const append = async (session: string, afterSeq: number, leased = 's1', replica = one) =>
-      await replica.call('POST', `/v1/sessions/${session}/items`, {
+      replica.call('POST', `/v1/sessions/${session}/items`, {
         agent: 'ines',
         body: {
           lease: house.lease('ines', leased),
@@ -244,7 +234,10 @@ describe('models for pods', () => {
     assert.equal((await append('s1', 0)).status, 200);
     assert.deepEqual(refusalOf(await append('s2', 0)), [403, 'TEMPER_LEASE_INVALID']);
     const answers = await Promise.all([append('s1', 1), append('s1', 1, 's1', other)]);
-    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409]);
+    assert.deepEqual(
+      answers.map(({ status }) => status).toSorted((a, b) => a - b),
+      [200, 409],
+    );
     assert.deepEqual(refusalOf(await append('s1', 0)), [409, 'TEMPER_STATE_CORRUPT']);
     assert.equal((await append('s1', 2)).status, 200);
     const { seq, tainted } = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'ines' })).text);
@@ -258,7 +251,7 @@ describe('models for pods', () => {
   it('keeps memory within the grants of the agent', async () => {
     house.agent('kurt', { grants: { memory: { read: ['self.*'], write: ['self.notes'] } } });
     const memory = async (method: string, key: string, value?: unknown) =>
-      await one.call(method, `/v1/memory/${key}`, {
+      one.call(method, `/v1/memory/${key}`, {
         agent: 'kurt',
         ...(value === undefined ? {} : { body: { value } }),
       });

@@ -76,7 +76,7 @@ describe('review of forged tools', () => {
   async function submit(agent: string, candidate: unknown, options: { replica?: Replica; session?: string } = {}) {
     const { replica = one, session = 's1' } = options;
     const body = { lease: house.lease(agent, session), candidate, authorModel: 'replay/judge' };
-    return await replica.call('POST', '/v1/forge/review', { agent, body });
+    return replica.call('POST', '/v1/forge/review', { agent, body });
   }
 
   async function result(...given: Parameters<typeof submit>): Promise<ForgeResult> {

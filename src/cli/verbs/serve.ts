@@ -21,10 +21,10 @@ const ROLES: Readonly<Record<string, () => Promise<Role>>> = {
   gateway: async () => {
     const { readGatewayConfig } = await import('../../gateway/config.ts');
     const { runGateway } = await import('../../gateway/gateway.ts');
-    const { openNoParts } = await import('../../gateway/parts.ts');
+    const { openModelParts } = await import('../../gateway/model-parts.ts');
     return async ({ config, signal, createLog }) => {
       const read = await readGatewayConfig(config);
-      await runGateway(read, { log: createLog(read.logLevel), signal, openParts: openNoParts });
+      await runGateway(read, { log: createLog(read.logLevel), signal, openParts: openModelParts });
     };
   },
 };

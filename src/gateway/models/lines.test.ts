@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { ModelEvent } from '../../models/port.ts';
+import { AnswerLines } from './lines.ts';
+
+const END: ModelEvent = {
+  type: 'end',
+  stopReason: 'stop',
+  usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 },
+  model: 'm',
+};
+/** Time passes at once. */
+const hurried: Clock = { ...systemClock, sleep: (_milliseconds, signal) => systemClock.sleep(1, signal) };
+
+async function read(events: AsyncIterable<ModelEvent>, clock: Clock = systemClock) {
+  const failures: unknown[] = [];
+  const answer = new AnswerLines(events, { clock, failed: (error) => failures.push(error) });
+  const lines: string[] = [];
+  for await (const line of answer.lines()) lines.push(line);
+  return { lines, failures };
+}
+
+describe('the lines of an answer', () => {
+  it('are its events, and end with the end', async () => {
+    const { lines } = await read(
+      (async function* (): AsyncGenerator<ModelEvent> {
+        yield { type: 'text', text: 'hi\n' };
+        yield END;
+        yield { type: 'text', text: 'never' };
+      })(),
+    );
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line)),
+      [{ type: 'text', text: 'hi\n' }, END],
+    );
+  });
+
+  it('are empty while nothing comes', async () => {
+    const { lines } = await read(
+      (async function* (): AsyncGenerator<ModelEvent> {
+        await systemClock.sleep(50, new AbortController().signal);
+        yield END;
+      })(),
+      hurried,
+    );
+    assert.equal(lines[0], '\n');
+    assert.equal(lines.length > 2, true);
+    assert.deepEqual(JSON.parse(lines.at(-1) ?? ''), END);
+  });
+
+  it('end with the error of a provider, and tell nothing of a defect of our own', async () => {
+    const failing = async function* (error: Error): AsyncGenerator<ModelEvent> {
+      yield { type: 'text', text: 'a' };
+      throw error;
+    };
+    const provider = await read(failing(new TemperError('TEMPER_MODEL_OVERLOADED', 'too much')));
+    assert.deepEqual(JSON.parse(provider.lines.at(-1) ?? ''), {
+      type: 'error',
+      code: 'TEMPER_MODEL_OVERLOADED',
+      message: 'too much',
+    });
+    assert.deepEqual(provider.failures, []);
+    const defect = await read(failing(new Error('secret detail')));
+    assert.ok(!defect.lines.join('').includes('secret'));
+    assert.equal(defect.failures.length, 1);
+  });
+
+  it('say when an answer has no end', async () => {
+    const { lines } = await read((async function* (): AsyncGenerator<ModelEvent> {})());
+    assert.equal(JSON.parse(lines.at(-1) ?? '').code, 'TEMPER_MODEL_FORMAT');
+  });
+
+  it('end the answer when they are not read to the end, and when nobody began to read', async () => {
+    let ended = 0;
+    const events = async function* (): AsyncGenerator<ModelEvent> {
+      try {
+        for (;;) yield { type: 'text', text: 'more' };
+      } finally {
+        ended += 1;
+      }
+    };
+    const deps = { clock: systemClock, failed: () => assert.fail('no failure') };
+    for await (const _ of new AnswerLines(events(), deps).lines()) break;
+    const unread = new AnswerLines(events(), deps);
+    await unread.firstFailure();
+    await unread.stop();
+    assert.equal(ended, 2);
+  });
+});
