@@ -2,16 +2,16 @@ import { quotaLimits } from '../agent/quotas.ts';
 import type { QuotaLimits } from '../ledger/account.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { AccountReport, SharedLedger } from '../nats/ledger.ts';
+import { agentAccount } from '../nats/ledger-spend.ts';
 import type { UsageReport } from '../remote/people.ts';
 import type { AgentState, Directory, UsageReports } from './deps.ts';
-import { accountsOf, policyHolder } from './ledger-accounts.ts';
+import { policyHolder } from './ledger-accounts.ts';
 
 /** What was spent, for people: settled, and in flight or leased beside it. */
 export function usageReports(ledger: SharedLedger, directory: Pick<Directory, 'policy'>): UsageReports {
   return {
     async agent(state: AgentState) {
-      const [{ name, opening }] = accountsOf(state, directory);
-      return reportOf(await ledger.report(name, opening), quotaLimits(state.agent.spec.quotas));
+      return reportOf(await ledger.report(agentAccount(state.uid)), quotaLimits(state.agent.spec.quotas));
     },
     async policy(policy: TrustPolicy) {
       const { name, opening } = policyHolder(policy, directory);

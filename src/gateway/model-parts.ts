@@ -49,7 +49,9 @@ function tellHealth({ health }: GatewayModels, { bus, log }: PartsContext): () =
   const store = modelHealthStore(bus);
   let tail: Promise<void> = Promise.resolve();
   const stop = health.changes((changed) => {
-    log.info({ provider: changed.provider, state: changed.state, code: changed.code }, 'a provider of models changed');
+    if (changed.state !== 'Available') {
+      log.warn({ provider: changed.provider, state: changed.state, code: changed.code }, 'a provider of models fails');
+    }
     tail = tail
       .then(() => store.put(changed))
       .catch((error: unknown) => log.warn({ error }, 'the state of a provider could not be told'));

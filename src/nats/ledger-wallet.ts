@@ -36,6 +36,7 @@ export class Wallet {
   #known: Current | undefined;
   readonly #nextSeq: () => number;
   #working = 0;
+  #leasing = 0;
   /** A change whose answer was lost. It comes before any other. */
   #lost: Prepared | undefined;
   #tail: Promise<unknown> = Promise.resolve();
@@ -57,9 +58,15 @@ export class Wallet {
   async take(amount: Held, quotas: WalletQuotas): Promise<Purse | Denial> {
     this.#lastTaken = this.#deps.clock.monotonic();
     this.#opening = quotas.opening;
-    const purse = this.#currentPurse();
+    // Who waits for a block comes first, or it would be gone by the time it is there.
+    const purse = this.#leasing === 0 ? this.#currentPurse() : undefined;
     if (purse?.reserve(amount) === true) return purse;
-    return this.#inOrder(() => this.#lease(amount, quotas));
+    this.#leasing += 1;
+    try {
+      return await this.#inOrder(() => this.#lease(amount, quotas));
+    } finally {
+      this.#leasing -= 1;
+    }
   }
 
   settle(purse: Purse, amount: Held, used: Counts): void {

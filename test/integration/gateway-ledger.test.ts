@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
-import { describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { countsOf } from '../../src/ledger/account.ts';
 import { windowStart } from '../../src/ledger/windows.ts';
@@ -20,8 +20,16 @@ function tokensOf({ windows }: AccountReport, window: 'hour' | 'day' | 'month' =
   return inputTokens + outputTokens;
 }
 
+const everyLedger: SharedLedger[] = [];
+/** A test that failed leaves its ledgers open. */
+after(() => closeAll(everyLedger));
+
 async function ledgers(bus: TestBus, count: number): Promise<SharedLedger[]> {
-  return Promise.all(Array.from({ length: count }, async () => openLedgerOn(await bus.connect('gateway'))));
+  const opened = await Promise.all(
+    Array.from({ length: count }, async () => openLedgerOn(await bus.connect('gateway'))),
+  );
+  everyLedger.push(...opened);
+  return opened;
 }
 
 async function closeAll(opened: readonly SharedLedger[]): Promise<void> {

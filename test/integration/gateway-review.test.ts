@@ -117,6 +117,17 @@ describe('review of forged tools', () => {
     );
   });
 
+  it('accepts again what it has accepted, so that an answer that was lost can be asked for', async () => {
+    smith('gert');
+    const first = await result('gert', aCandidate('double'));
+    const asked = house.replay.requests.length;
+    const second = await result('gert', aCandidate('double'), { replica: other });
+    assert.ok(first.accepted && second.accepted);
+    assert.deepEqual(second.verdict, first.verdict);
+    assert.equal(house.replay.requests.length, asked, 'the judge is not asked again');
+    assert.equal((await tools('gert')).length, 1);
+  });
+
   const TAMPERED: Record<string, [candidate: () => Candidate, gate: string]> = {
     'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],
     'source that reaches for the host': [

@@ -14,6 +14,15 @@ function aRecorder() {
 }
 
 describe('the state of providers', () => {
+  it('is told again, once a minute, while all is well', () => {
+    let time = 0;
+    const recorder = new HealthRecorder({ ...systemClock, monotonic: () => time }, ['openai']);
+    let told = 0;
+    recorder.changes(() => (told += 1));
+    for (time = 0; time < 120_000; time += 1_000) recorder.succeeded('openai');
+    assert.equal(told, 2);
+  });
+
   it('changes at once when a key is refused, and back with the first answer', () => {
     const { recorder, told, fail } = aRecorder();
     fail('TEMPER_MODEL_UNAUTHORIZED');
@@ -30,9 +39,9 @@ describe('the state of providers', () => {
     recorder.succeeded('openai');
     fail('TEMPER_MODEL_OVERLOADED');
     fail('TEMPER_MODEL_OVERLOADED');
-    assert.deepEqual(told, []);
+    assert.deepEqual(told, ['openai Available ']);
     fail('TEMPER_MODEL_RATE_LIMITED');
-    assert.deepEqual(told, ['openai Unavailable ']);
+    assert.deepEqual(told, ['openai Available ', 'openai Unavailable ']);
   });
 
   it('says nothing of failures of the request, nor of providers that are not configured', () => {

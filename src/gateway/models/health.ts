@@ -8,7 +8,7 @@ import type { Model } from '../../models/port.ts';
 /** The state of providers as this gateway's own calls show it. */
 export interface ModelHealth {
   list(): ProviderHealth[];
-  /** Told of each change; the answer ends it. */
+  /** Told of each change, and once a minute of a provider that answers; the answer ends it. */
   changes(listener: (health: ProviderHealth) => void): () => void;
   /** A model answered in the place of another, whose provider is remembered with it. */
   usedInstead(failed: string, model: string): void;
@@ -26,12 +26,15 @@ const IN_A_ROW: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_TIMEOUT',
 ] satisfies ErrorCode[]);
 const FAILURES = 3;
+/** A gateway that went away may have left another word than that all is well. */
+const TELL_AGAIN_MILLISECONDS = 60_000;
 const MESSAGE_CHARACTERS = 400;
 
 export class HealthRecorder implements ModelHealth {
   readonly #clock: Clock;
   readonly #states = new Map<string, ProviderHealth>();
   readonly #failures = new Map<string, number>();
+  readonly #toldAt = new Map<string, number>();
   readonly #listeners = new Set<(health: ProviderHealth) => void>();
 
   /** Providers are those of the configuration: names that agents made up are remembered nowhere. */
@@ -59,8 +62,12 @@ export class HealthRecorder implements ModelHealth {
   succeeded(provider: string): void {
     this.#failures.delete(provider);
     const known = this.#states.get(provider);
-    if (known === undefined || known.state === 'Available') return;
-    this.#set({ provider, state: 'Available', since: this.#clock.now().toISOString() });
+    if (known === undefined) return;
+    if (known.state !== 'Available') {
+      this.#set({ provider, state: 'Available', since: this.#clock.now().toISOString() });
+    } else if (this.#clock.monotonic() - (this.#toldAt.get(provider) ?? -Infinity) >= TELL_AGAIN_MILLISECONDS) {
+      this.#set(known);
+    }
   }
 
   failed(provider: string, error: TemperError): void {
@@ -106,6 +113,7 @@ export class HealthRecorder implements ModelHealth {
 
   #set(health: ProviderHealth): void {
     this.#states.set(health.provider, health);
+    this.#toldAt.set(health.provider, this.#clock.monotonic());
     for (const listener of this.#listeners) listener(health);
   }
 }

@@ -5,19 +5,20 @@ import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { Tool, ToolView } from '../../tools/contract.ts';
-import { createSchemaCompiler } from '../../tools/schemas.ts';
 
 const described = (): Promise<never> =>
   Promise.reject(new TemperError('TEMPER_INTERNAL', 'a tool that is only described was called'));
+
+function refuse(): never {
+  throw new TemperError('TEMPER_INTERNAL', 'a tool that is only described was called');
+}
 
 /** Nothing runs in a gateway: tools are known here, never called. */
 const FORGED: Omit<ForgedToolDeps, 'describe'> = {
   sandbox: { run: described },
   clock: systemClock,
-  schemas: createSchemaCompiler(),
-  hostCalls: () => {
-    throw new TemperError('TEMPER_INTERNAL', 'a tool that is only described was called');
-  },
+  schemas: { check: () => refuse() },
+  hostCalls: () => refuse(),
 };
 
 /** The tools an agent sees in one session, for who decides about another one. */
