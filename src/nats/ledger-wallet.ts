@@ -54,13 +54,18 @@ export class Wallet {
     this.#nextSeq = writer.nextSeq;
   }
 
+  /** Reserves out of a block at hand; nothing when there is none that suffices. */
+  takeNow(amount: Held): Purse | undefined {
+    this.#lastTaken = this.#deps.clock.monotonic();
+    // Who waits for a block comes first, or it would be gone by the time it is there.
+    const purse = this.#leasing === 0 ? this.#currentPurse() : undefined;
+    return purse?.reserve(amount) === true ? purse : undefined;
+  }
+
   /** Reserves, out of a block at hand or a new one. Throws TEMPER_LEDGER_UNAVAILABLE. */
   async take(amount: Held, quotas: WalletQuotas): Promise<Purse | Denial> {
     this.#lastTaken = this.#deps.clock.monotonic();
     this.#opening = quotas.opening;
-    // Who waits for a block comes first, or it would be gone by the time it is there.
-    const purse = this.#leasing === 0 ? this.#currentPurse() : undefined;
-    if (purse?.reserve(amount) === true) return purse;
     this.#leasing += 1;
     try {
       return await this.#inOrder(() => this.#lease(amount, quotas));

@@ -165,7 +165,8 @@ class Shared implements SharedLedger {
     try {
       for (const { name, quotas, prefix, opening = NO_OPENING } of isSpend(held) ? holders : []) {
         const wallet = this.#wallet(name);
-        const purse = await this.#waited(wallet, wallet.take(held, { limits: quotas, prefix, opening }), held, op);
+        const taking = () => wallet.take(held, { limits: quotas, prefix, opening });
+        const purse = wallet.takeNow(held) ?? (await this.#waited(wallet, taking(), held, op));
         if ('granted' in purse) {
           release(parts, held);
           return purse;
