@@ -105,6 +105,8 @@ async function* live(
   const messages: ConsumerMessages = await consumer.consume({ max_bytes: IN_FLIGHT_BYTES });
   const stop = (): void => messages.stop();
   signal.addEventListener('abort', stop, { once: true });
+  // The client alone would wait for heartbeats of a server that knows this reader no more.
+  const forget = connection.onChange(stop);
   try {
     if (signal.aborted) return;
     for await (const { data, seq } of messages) {
@@ -113,9 +115,10 @@ async function* live(
     }
   } finally {
     signal.removeEventListener('abort', stop);
+    forget();
     messages.stop();
     // At the latest the server forgets it by itself.
-    await consumer.delete().catch(() => false);
+    if (connection.state().connected) await consumer.delete().catch(() => false);
   }
 }
 
