@@ -3,8 +3,13 @@ import { resolve } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { GatewayDeps } from './deps.ts';
+import { memoryRoutes } from './memory.ts';
+import { modelRoutes } from './models/routes.ts';
 import { DOOR_ROUTES } from './own-routes.ts';
+import { reviewRoutes } from './review/routes.ts';
+import type { RouteModule } from './routes.ts';
 import { createGatewayServer } from './server.ts';
+import { sessionRoutes } from './sessions.ts';
 
 /** Writes the OpenAPI document of the gateway. One that is as it should be is left alone. */
 const path = 'docs/reference/gateway-openapi.json';
@@ -17,7 +22,14 @@ const deps = {
   draining: new AbortController().signal,
 } as unknown as GatewayDeps;
 
-const server = await createGatewayServer(deps, { tls: undefined, routes: DOOR_ROUTES });
+const routes: readonly RouteModule[] = [
+  ...DOOR_ROUTES,
+  modelRoutes({} as Parameters<typeof modelRoutes>[0]),
+  reviewRoutes({} as Parameters<typeof reviewRoutes>[0]),
+  sessionRoutes({} as Parameters<typeof sessionRoutes>[0]),
+  memoryRoutes({} as Parameters<typeof memoryRoutes>[0]),
+];
+const server = await createGatewayServer(deps, { tls: undefined, routes });
 await server.ready();
 const text = `${JSON.stringify(server.swagger(), undefined, 2)}\n`;
 await server.close();
