@@ -316,6 +316,10 @@ export const ERROR_CODES = {
     fix: 'Ask for less at once, or raise the limit.',
   },
 
+  TEMPER_CONFIG_INVALID: {
+    meaning: 'The configuration of a role breaks a rule.',
+    fix: 'Correct the field the message names; the reference page of the role lists them.',
+  },
   TEMPER_KUBE_CONFIG: {
     meaning: 'No cluster can be read from the kubeconfig or the ServiceAccount of the pod.',
     fix: 'Set KUBECONFIG or name the file and context; the message says what is missing.',

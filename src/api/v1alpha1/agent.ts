@@ -142,6 +142,14 @@ export const AgentSpec = Type.Object(
     sandbox: Type.Optional(
       Type.Object(
         {
+          class: Type.Optional(
+            Type.String({
+              'x-temper-form': 'a name of lower-case letters, digits and dashes',
+              pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+              maxLength: 63,
+              description: 'The sandbox class, of those the platform offers. Its first one when absent.',
+            }),
+          ),
           resources: Type.Optional(
             Type.Object(
               { cpu: Type.Optional(Cpu), memory: Type.Optional(Bytes) },

@@ -30,6 +30,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         ImagePullFailed: 'The sandbox image cannot be pulled.',
         PodCrashLooping: 'A container of its pod exits again and again. The message has its last words.',
         BusUnavailable: 'The bus cannot be reached. Messages wait.',
+        GuardMissing:
+          'The admission policies that keep strangers away from agent pods are missing or changed, so no new pod is made. Install the chart with clusterPrerequisites.enabled again.',
       },
     },
     {
@@ -70,6 +72,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         NamespaceFenced: 'The namespace has the label temper.dev/agents=true and the fence is in force.',
         NamespaceNotFenced:
           'Whoever may edit this namespace can act as every agent in it. Label it temper.dev/agents=true.',
+        GuardMissing: 'The namespace has the label, but the fence is not in force. See Ready.',
       },
     },
   ],

@@ -315,10 +315,32 @@ export const TrustPolicySpec = Type.Object(
 );
 export type TrustPolicySpec = Static<typeof TrustPolicySpec>;
 
+const Spend = Type.Object(
+  {
+    window: Type.Enum(['hour', 'day', 'month'], { description: 'The current window of UTC.' }),
+    start: Type.String({ format: 'date-time', maxLength: 64, description: 'When the window began, RFC 3339.' }),
+    inputTokens: count(0, 1e15, 'Tokens given to models.'),
+    outputTokens: count(0, 1e15, 'Tokens models gave.'),
+    cost: { ...Decimal, maxLength: 24, description: 'Model cost, as text.' },
+    toolCalls: count(0, 1e15, 'Tool calls.'),
+    networkBytes: count(0, 1e15, 'Bytes over the network.'),
+  },
+  closed,
+);
+export type Spend = Static<typeof Spend>;
+
 export const TrustPolicyStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
     agents: Type.Optional(count(0, 100_000, 'Agents under this policy.')),
+    spend: Type.Optional(
+      Type.Array(Spend, {
+        maxItems: 3,
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['window'],
+        description: 'What all agents under it used, written once a minute. An empty ledger begins with it.',
+      }),
+    ),
     conditions: Type.Optional(Conditions),
   },
   closed,
