@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { POD_PATHS, POD_USERS } from '../api/cluster.ts';
 import type { CliIo } from './io.ts';
+import type { ConfiguredRole } from './verbs/serve.ts';
 
 const run = (): Option =>
   new Option('--run <folder>', 'volume in memory that both containers mount').default(POD_PATHS.run);
@@ -20,11 +21,12 @@ function number(text: string): number {
 export function addServe(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   addPodRoles(serve, io, finish);
   addConfiguredRole(serve, 'gateway', 'the door of pods and people', io, finish);
+  addConfiguredRole(serve, 'operator', 'the controllers of the resources', io, finish);
 }
 
 function addConfiguredRole(
   serve: Command,
-  role: string,
+  role: ConfiguredRole,
   description: string,
   io: CliIo,
   finish: (exitCode: number) => void,

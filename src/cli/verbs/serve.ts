@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
-import { isTemperError } from '../../lib/errors.ts';
-import { createLogger, type Logger, type LogLevel } from '../../telemetry/log.ts';
-import { createSecrets } from '../../telemetry/secrets.ts';
-import { type CliIo, EXIT } from '../io.ts';
+import type { Logger, LogLevel } from '../../telemetry/log.ts';
+import type { CliIo } from '../io.ts';
+import { roleLogger, runRole } from '../role.ts';
 
 /** What a role is given of the process. */
 interface RoleProcess {
@@ -16,8 +15,10 @@ interface RoleProcess {
 /** Runs until its signal aborts and its work has ended. */
 type Role = (process: RoleProcess) => Promise<void>;
 
+export type ConfiguredRole = 'gateway' | 'operator';
+
 /** Roles by name, each loaded when it is served and not before. */
-const ROLES: Readonly<Record<string, () => Promise<Role>>> = {
+const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
   gateway: async () => {
     const { readGatewayConfig } = await import('../../gateway/config.ts');
     const { runGateway } = await import('../../gateway/gateway.ts');
@@ -27,24 +28,21 @@ const ROLES: Readonly<Record<string, () => Promise<Role>>> = {
       await runGateway(read, { log: createLog(read.logLevel), signal, openParts: openModelParts });
     };
   },
+  operator: async () => {
+    const { readOperatorConfig } = await import('../../operator/config.ts');
+    const { runOperator } = await import('../../operator/run.ts');
+    return async ({ config, signal, createLog }) => {
+      const read = await readOperatorConfig(config);
+      await runOperator(read, createLog(read.logLevel ?? 'info'), signal);
+    };
+  },
 };
 
-/** Serves one role in this process. Exit 0: it was told to end and did; 1: it could not start or go on. */
-export async function serve({ role, config }: { role: string; config: string }, io: CliIo): Promise<number> {
-  const load = ROLES[role];
-  if (load === undefined) {
-    io.error(`temper: TEMPER_USAGE: there is no role "${role}"; there are: ${Object.keys(ROLES).join(', ')}\n`);
-    return EXIT.usage;
-  }
-  const destination = { write: (line: string) => io.out(line) };
-  const createLog = (level: LogLevel) => createLogger({ level, destination, secrets: createSecrets() }).child({ role });
-  try {
-    const run = await load();
+/** Serves one role in this process until the process is told to stop, or the role cannot go on. */
+export async function serve({ role, config }: { role: ConfiguredRole; config: string }, io: CliIo): Promise<number> {
+  const createLog = (level: LogLevel): Logger => roleLogger(role, level, io);
+  return runRole(createLog('info'), async () => {
+    const run = await ROLES[role]();
     await run({ config: resolve(io.cwd, config), signal: io.signal, createLog });
-    return EXIT.ok;
-  } catch (error) {
-    if (!isTemperError(error)) throw error;
-    createLog('error').error({ error }, 'the role ended');
-    return EXIT.refused;
-  }
+  });
 }

@@ -1,0 +1,158 @@
+import { LABELS } from '../../api/cluster.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { Cache } from '../cache.ts';
+import type { OperatorConfig } from '../config.ts';
+import { reasonOf } from '../conditions.ts';
+import type { Guard } from '../guard/guard.ts';
+import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube-types.ts';
+import type { Pool } from '../pool/pool.ts';
+import type { Bus, Facts } from '../ports.ts';
+import { isOurs } from './apply.ts';
+import type { Examination } from './examination.ts';
+import type { Failures } from './failures.ts';
+import type { Observed } from './observed.ts';
+import { podState } from './pod-state.ts';
+import { type PodTemplate, podTemplate } from './pod-template.ts';
+
+export interface ObserveDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly config: OperatorConfig;
+  readonly agents: Cache<StoredAgent>;
+  readonly policies: Cache<StoredPolicy>;
+  readonly pods: Cache<Pod>;
+  readonly examination: Examination;
+  readonly failures: Failures;
+  readonly facts: Facts;
+  readonly bus: Bus | undefined;
+  readonly pool: Pool;
+  readonly guard: Guard;
+}
+
+/** Indexes the caches need. */
+export const INDEX = { policy: 'policy', boundPod: 'boundPod', agent: 'agent', uid: 'uid' } as const;
+
+export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
+  agents.addIndex(INDEX.policy, ({ metadata, spec }) => [`${metadata.namespace}/${spec.trustPolicyRef.name}`]);
+  agents.addIndex(INDEX.boundPod, ({ status }) => (status?.pod === undefined ? [] : [status.pod.uid]));
+  agents.addIndex(INDEX.uid, ({ metadata }) => [metadata.uid]);
+  pods.addIndex(INDEX.agent, ({ metadata }) => {
+    const uid = metadata.labels?.[LABELS.agentUid];
+    return uid === undefined ? [] : [uid];
+  });
+}
+
+/** All reads of a reconcile. Only what the caches cannot know is asked of a server. */
+export async function observe(
+  deps: ObserveDeps,
+  agent: StoredAgent,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<Observed> {
+  const { uid, namespace } = agent.metadata;
+  const now = deps.clock.now();
+  const template = templateOf(deps.config, agent);
+  const { bound, pods } = await podsOf(deps, agent, signal);
+  const guard = await deps.guard.state(namespace, signal);
+  const pending = await pendingOf(deps, agent, log, signal);
+  const end = bound === undefined ? undefined : podState(bound);
+  if (end?.kind === 'ended') deps.failures.record(uid, bound?.metadata.uid, end.message, now);
+  return {
+    agent,
+    now,
+    ...rulesOf(deps, agent, template),
+    guard,
+    pods,
+    bound,
+    boundTwice: isBoundTwice(deps, agent),
+    template,
+    // Last: nothing after it can fail, so whoever gets the observation lets go of the pod again.
+    warm: bound !== undefined || template === undefined ? undefined : deps.pool.reserve(namespace, template),
+    failures: deps.failures.of(uid),
+    pending,
+    facts: deps.facts.of(uid),
+    busUnavailableSince: deps.bus?.unavailableSince(),
+  };
+}
+
+type Rules = Pick<Observed, 'policy' | 'specProblem' | 'policyProblem' | 'grantProblem' | 'modelProblem' | 'rank'>;
+
+function rulesOf(deps: ObserveDeps, agent: StoredAgent, template: PodTemplate | undefined): Rules {
+  const { policies, examination, config } = deps;
+  const policy = policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
+  const beyond = policy === undefined ? undefined : examination.beyondPolicy(agent, policy);
+  return {
+    policy,
+    specProblem: examination.specProblem(agent) ?? (template === undefined ? classProblem(config, agent) : undefined),
+    policyProblem: policy === undefined ? undefined : examination.specProblem(policy),
+    grantProblem: beyond?.grant,
+    modelProblem: beyond?.model,
+    rank: rankOf(deps, agent),
+  };
+}
+
+function classProblem({ sandboxClasses }: OperatorConfig, { spec }: StoredAgent): string {
+  const offered = sandboxClasses.map(({ name }) => `"${name}"`).join(', ');
+  return `spec.sandbox.class: there is no sandbox class "${spec.sandbox?.class}"; use one of ${offered}`;
+}
+
+function isBoundTwice({ agents }: ObserveDeps, { status }: StoredAgent): boolean {
+  return status?.pod !== undefined && agents.byIndex(INDEX.boundPod, status.pod.uid).length > 1;
+}
+
+function templateOf(config: OperatorConfig, { spec }: StoredAgent): PodTemplate | undefined {
+  const wanted = spec.sandbox?.class;
+  const found = config.sandboxClasses.find(({ name }) => wanted === undefined || name === wanted);
+  return found === undefined ? undefined : podTemplate(config, found, spec.sandbox);
+}
+
+/** The cache may be behind the pod that was just bound: before such a pod counts as gone, the API server is asked. */
+async function podsOf(deps: ObserveDeps, agent: StoredAgent, signal: AbortSignal) {
+  const { namespace, uid } = agent.metadata;
+  const labelled = deps.pods.byIndex(INDEX.agent, uid);
+  const known = labelled.filter((pod) => pod.metadata.namespace === namespace && isOurs(pod, agent));
+  const wanted = agent.status?.pod;
+  if (wanted === undefined) return { bound: undefined, pods: known };
+  const cached = deps.pods.get(namespace, wanted.name);
+  if (cached?.metadata.uid === wanted.uid) return { bound: cached, pods: withPod(known, cached) };
+  const asked = await deps.client.get<Pod>(TYPES.pods, { namespace, name: wanted.name }, signal);
+  if (asked?.metadata.uid !== wanted.uid) return { bound: undefined, pods: known };
+  return { bound: asked, pods: withPod(known, asked) };
+}
+
+function withPod(pods: readonly Pod[], pod: Pod): Pod[] {
+  return [...pods.filter(({ metadata }) => metadata.uid !== pod.metadata.uid), pod];
+}
+
+/** By age, so that who was there first stays. Only counted where the policy has a limit. */
+function rankOf({ agents, policies }: ObserveDeps, agent: StoredAgent): { older: number; all: number } {
+  const { namespace, uid, creationTimestamp } = agent.metadata;
+  const key = `${namespace}/${agent.spec.trustPolicyRef.name}`;
+  if (policies.get(namespace, agent.spec.trustPolicyRef.name)?.spec.quotas?.agents === undefined)
+    return { older: 0, all: 0 };
+  const all = agents.byIndex(INDEX.policy, key).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const age = `${creationTimestamp} ${uid}`;
+  const older = all.filter(({ metadata }) => `${metadata.creationTimestamp} ${metadata.uid}` < age);
+  return { older: older.length, all: all.length };
+}
+
+/** Asked only where the answer matters: an agent that sleeps, or may go to sleep. A bus that does not answer puts nobody to sleep. */
+async function pendingOf(
+  { bus }: ObserveDeps,
+  { spec, status, metadata }: StoredAgent,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  if (bus === undefined || spec.idle?.scaleToZeroAfter === undefined) return undefined;
+  const isStable = status?.pod !== undefined || reasonOf(status?.conditions, 'Ready') === 'Idle';
+  if (!isStable) return undefined;
+  try {
+    return await bus.pending(metadata.uid, signal);
+  } catch (error) {
+    log.warn({ error: messageOf(error) }, 'the bus did not say how many messages wait');
+    return undefined;
+  }
+}

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+const HASH_CHARACTERS = 16;
+/** Names of pods become host names, which have at most 63 characters. */
+const LONGEST = 63;
+
+/**
+ * The name of an agent's next pod. It follows from what is stored alone, the agent and the pod it is bound to so far, so an operator
+ * that starts over in the middle names the same pod again instead of making another one.
+ */
+export function podName(agent: { name: string; uid: string }, boundPodUid: string | undefined): string {
+  const hash = base32(
+    createHash('sha256')
+      .update(`${agent.uid}\n${boundPodUid ?? ''}`)
+      .digest(),
+  );
+  const prefix = agent.name.slice(0, LONGEST - HASH_CHARACTERS - 1).replace(/[-.]+$/, '');
+  return `${prefix}-${hash}`;
+}
+
+/** The name of a warm pod. */
+export function warmPodName(className: string, unique: string): string {
+  const hash = base32(createHash('sha256').update(unique).digest());
+  const prefix = `warm-${className}`.slice(0, LONGEST - HASH_CHARACTERS - 1).replace(/[-.]+$/, '');
+  return `${prefix}-${hash}`;
+}
+
+export function isWarmName(name: string): boolean {
+  return name.startsWith('warm-');
+}
+
+function base32(bytes: Uint8Array): string {
+  let text = '';
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += ALPHABET[(value >> bits) & 31];
+      if (text.length === HASH_CHARACTERS) return text;
+    }
+    value &= (1 << bits) - 1;
+  }
+  return text;
+}

@@ -1,0 +1,160 @@
+import { parseMillicores, parseQuantityBytes } from '../../api/quantities.ts';
+import { AUDIENCES, LABELS, NAMESPACE_OBJECTS, POD_PATHS, POD_USERS, PRIORITY_CLASS } from '../../api/cluster.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { digestOf } from '../../lib/canonical.ts';
+import type { Json } from '../../lib/json.ts';
+import type { OperatorConfig, SandboxClass } from '../config.ts';
+import { bytesQuantity, cpuQuantity } from '../quantities.ts';
+
+/** What pods of one kind are made from. Nothing in it names an agent, so that a warm pod can become any. */
+export interface PodTemplate {
+  readonly className: string;
+  /** Another digest makes a new pod. */
+  readonly digest: string;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+type TemplateConfig = Pick<OperatorConfig, 'agent' | 'imagePullPolicy' | 'imagePullSecrets'>;
+
+/** Nobody answers there: the address is reserved for documentation. Without a nameserver `dnsPolicy: None` is refused. */
+const NO_NAMESERVER = '192.0.2.1';
+const TOKEN_SECONDS = 3_600;
+const RUN_VOLUME = '64Mi';
+const GRACE_SECONDS = 30;
+const READY_FILE = `${POD_PATHS.run}/agent/ready`;
+
+/** The template of a class, with what the agent asks of its sandbox in place of what the class gives. */
+export function podTemplate(
+  config: TemplateConfig,
+  sandboxClass: SandboxClass,
+  sandbox: AgentSpec['sandbox'] = {},
+): PodTemplate {
+  const spec = podSpec(config, sandboxClass, sandbox);
+  return { className: sandboxClass.name, digest: digestOf(spec as Json), spec };
+}
+
+function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: NonNullable<AgentSpec['sandbox']>) {
+  const workspace = bytesQuantity(parseQuantityBytes(sandbox.workspace?.size ?? sandboxClass.workspace));
+  const { runtimeClassName, nodeSelector } = sandboxClass;
+  return {
+    serviceAccountName: NAMESPACE_OBJECTS.agentServiceAccount,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    priorityClassName: PRIORITY_CLASS,
+    terminationGracePeriodSeconds: GRACE_SECONDS,
+    restartPolicy: 'Always',
+    dnsPolicy: 'None',
+    dnsConfig: { nameservers: [NO_NAMESERVER] },
+    ...(runtimeClassName === undefined ? {} : { runtimeClassName }),
+    ...(nodeSelector === undefined ? {} : { nodeSelector }),
+    ...(config.imagePullSecrets === undefined
+      ? {}
+      : { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
+    securityContext: {
+      runAsNonRoot: true,
+      runAsGroup: POD_USERS.group,
+      fsGroup: POD_USERS.group,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    containers: [agentContainer(config), sandboxContainer(config, sandboxClass, sandbox, workspace)],
+    volumes: volumes(workspace),
+  };
+}
+
+function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
+  return {
+    name: 'agent',
+    image: agent.image,
+    ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
+    args: ['serve', 'agent'],
+    // A file, so that looking every second costs next to nothing.
+    readinessProbe: {
+      exec: { command: ['test', '-e', READY_FILE] },
+      periodSeconds: 1,
+      timeoutSeconds: 2,
+      failureThreshold: 3,
+    },
+    resources: resources(agent.resources),
+    securityContext: securityContext(POD_USERS.agent),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [
+      { name: 'doors', mountPath: POD_PATHS.doors, readOnly: true },
+      {
+        name: 'tokens',
+        mountPath: POD_PATHS.gatewayToken.slice(0, POD_PATHS.gatewayToken.lastIndexOf('/')),
+        readOnly: true,
+      },
+      { name: 'run', mountPath: POD_PATHS.run },
+      { name: 'tmp-agent', mountPath: '/tmp' },
+    ],
+  };
+}
+
+function sandboxContainer(
+  { imagePullPolicy }: TemplateConfig,
+  { image, resources: standard }: SandboxClass,
+  sandbox: NonNullable<AgentSpec['sandbox']>,
+  workspace: string,
+) {
+  const { cpu = standard.cpu, memory = standard.memory } = sandbox.resources ?? {};
+  return {
+    name: 'sandbox',
+    image,
+    ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
+    args: ['serve', 'sandbox'],
+    resources: resources({ cpu, memory, ephemeralStorage: sum(standard.ephemeralStorage, workspace) }),
+    securityContext: securityContext(POD_USERS.sandbox),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [
+      { name: 'run', mountPath: POD_PATHS.run },
+      { name: 'workspace', mountPath: POD_PATHS.workspace },
+      { name: 'tmp-sandbox', mountPath: '/tmp' },
+    ],
+  };
+}
+
+function sum(one: string, other: string): string {
+  return bytesQuantity(parseQuantityBytes(one) + parseQuantityBytes(other));
+}
+
+/** Requests are limits: what is promised to one is never lent to another. */
+function resources(wanted: { cpu: string; memory: string; ephemeralStorage: string }) {
+  const amounts = {
+    cpu: cpuQuantity(parseMillicores(wanted.cpu)),
+    memory: bytesQuantity(parseQuantityBytes(wanted.memory)),
+    'ephemeral-storage': bytesQuantity(parseQuantityBytes(wanted.ephemeralStorage)),
+  };
+  return { requests: amounts, limits: amounts };
+}
+
+function securityContext(runAsUser: number) {
+  return {
+    runAsUser,
+    runAsNonRoot: true,
+    readOnlyRootFilesystem: true,
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+  };
+}
+
+function volumes(workspace: string) {
+  const serviceAccountToken = { audience: AUDIENCES.gateway, expirationSeconds: TOKEN_SECONDS, path: 'gateway' };
+  return [
+    { name: 'doors', configMap: { name: NAMESPACE_OBJECTS.doors } },
+    { name: 'tokens', projected: { sources: [{ serviceAccountToken }] } },
+    { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: RUN_VOLUME } },
+    { name: 'workspace', emptyDir: { sizeLimit: workspace } },
+    { name: 'tmp-agent', emptyDir: { sizeLimit: RUN_VOLUME } },
+    { name: 'tmp-sandbox', emptyDir: { sizeLimit: RUN_VOLUME } },
+  ];
+}
+
+/** Labels of a pod of the template; with the uid of its agent when it is made for one. */
+export function podLabels(template: PodTemplate, agentUid?: string): Record<string, string> {
+  return {
+    [LABELS.agentPod]: 'true',
+    [LABELS.sandboxClass]: template.className,
+    ...(agentUid === undefined ? {} : { [LABELS.agentUid]: agentUid }),
+  };
+}

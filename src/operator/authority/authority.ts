@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { createUser, fromSeed } from '@nats-io/nkeys';
+import { PORTS, RELEASE_OBJECTS } from '../../api/cluster.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { serverConfig } from '../../nats/server-config.ts';
+import type { OperatorConfig } from '../config.ts';
+import { type PlainObject, TYPES } from '../kube-types.ts';
+import type { Doors } from '../namespace/objects.ts';
+import { type ServerNames, isDue, isSignedBy, issue, readCertificate } from './certificates.ts';
+import { type AuthorityState, bundleOf, rotated } from './rotation.ts';
+import { type SecretData, Secrets } from './secrets.ts';
+
+export interface AuthorityDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'nats'>;
+}
+
+const CERTIFICATE_LIFE = 90 * 86_400_000;
+const LEASE_KEY_BYTES = 32;
+/** As the server sees them. */
+const NATS_FILES = {
+  certificateFile: '/etc/nats-tls/tls.crt',
+  keyFile: '/etc/nats-tls/tls.key',
+  storeFolder: '/data',
+} as const;
+const NATS_STORE_BYTES = 6 * 1_024 ** 3;
+const USERS = ['operator', 'gateway'] as const;
+
+/** Keeps the authority of a release and everything it issues. One pass makes what is missing, due or wrong, and writes nothing else. */
+export class Authority {
+  readonly #deps: AuthorityDeps;
+  readonly #secrets: Secrets;
+  #doors: Doors | undefined;
+
+  constructor(deps: AuthorityDeps) {
+    this.#deps = deps;
+    this.#secrets = new Secrets(deps.client, deps.config.namespace);
+  }
+
+  /** What agent pods are told; undefined until the gateway has an address. */
+  get doors(): Doors | undefined {
+    return this.#doors;
+  }
+
+  /** True when what agent pods are told is another than before. */
+  async reconcile(signal: AbortSignal): Promise<boolean> {
+    const { config } = this.#deps;
+    const state = await this.#authority(signal);
+    const bundle = bundleOf(state);
+    const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
+    await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
+    await this.#leaseKey(signal);
+    await this.#nats(state, bundle, signal);
+    const [address] = gateway.addresses;
+    const doors = address === undefined ? undefined : doorsOf(address, gateway, bundle);
+    const isNews = JSON.stringify(doors) !== JSON.stringify(this.#doors);
+    this.#doors = doors;
+    return isNews;
+  }
+
+  async #authority(signal: AbortSignal): Promise<AuthorityState> {
+    const known = await this.#secrets.read(RELEASE_OBJECTS.authority, signal);
+    const state = await rotated(stateOf(known), this.#deps.clock.now());
+    await this.#secrets.keep(RELEASE_OBJECTS.authority, dataOf(state), known, signal);
+    return state;
+  }
+
+  async #certificate(
+    name: string,
+    state: AuthorityState,
+    bundle: string,
+    wanted: ServerNames,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const known = await this.#secrets.read(name, signal);
+    const pair = (await this.#isGood(known, state, wanted))
+      ? { certificate: known?.['tls.crt'] ?? '', key: known?.['tls.key'] ?? '' }
+      : await issue(state.current, wanted, this.#deps.clock.now(), CERTIFICATE_LIFE);
+    const data = { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': bundle };
+    await this.#secrets.keep(name, data, known, signal);
+  }
+
+  async #isGood(known: SecretData | undefined, state: AuthorityState, wanted: ServerNames): Promise<boolean> {
+    const text = known?.['tls.crt'];
+    const facts = readCertificate(text);
+    if (text === undefined || facts === undefined || known?.['tls.key'] === undefined) return false;
+    if (isDue(facts, this.#deps.clock.now())) return false;
+    if (!sameList(facts.names, wanted.names) || !sameList(facts.addresses, wanted.addresses)) return false;
+    return isSignedBy(text, state.current.certificate);
+  }
+
+  async #leaseKey(signal: AbortSignal): Promise<void> {
+    const known = await this.#secrets.read(RELEASE_OBJECTS.gatewayKeys, signal);
+    if (known?.['lease.key'] !== undefined) return;
+    const key = randomBytes(LEASE_KEY_BYTES).toString('base64url');
+    await this.#secrets.keep(RELEASE_OBJECTS.gatewayKeys, { 'lease.key': key }, known, signal);
+  }
+
+  /** Only for a server of this release: that of somebody else has keys of its own. */
+  async #nats(state: AuthorityState, bundle: string, signal: AbortSignal): Promise<void> {
+    const { service, server = {} } = this.#deps.config.nats ?? {};
+    if (service === undefined) return;
+    const names = await this.#serviceNames(service, server.extraNames ?? [], signal);
+    await this.#certificate(RELEASE_OBJECTS.natsCertificate, state, bundle, names, signal);
+    const known = await this.#secrets.read(RELEASE_OBJECTS.natsUsers, signal);
+    const seeds = Object.fromEntries(USERS.map((user) => [user, known?.[`${user}.nk`] ?? newSeed()]));
+    const files = Object.fromEntries(USERS.map((user) => [`${user}.nk`, seeds[user] ?? '']));
+    await this.#secrets.keep(RELEASE_OBJECTS.natsUsers, files, known, signal);
+    const text = serverConfig({
+      users: USERS.map((name) => ({ name, publicKey: publicKeyOf(seeds[name] ?? '') })),
+      ...NATS_FILES,
+      storeBytes: server.storeBytes ?? NATS_STORE_BYTES,
+      serverName: RELEASE_OBJECTS.nats,
+      port: PORTS.nats,
+    });
+    const configuration = await this.#secrets.read(RELEASE_OBJECTS.natsConfiguration, signal);
+    await this.#secrets.keep(RELEASE_OBJECTS.natsConfiguration, { 'nats-server.conf': text }, configuration, signal);
+  }
+
+  /** Every name a Service is called by inside the cluster, and its address once it has one. */
+  async #serviceNames(service: string, extra: readonly string[], signal: AbortSignal): Promise<ServerNames> {
+    const { namespace } = this.#deps.config;
+    const ref = { namespace, name: service };
+    const found = await this.#deps.client.get<PlainObject>(TYPES.services, ref, signal);
+    const { clusterIP = 'None' } = (found?.['spec'] ?? {}) as { clusterIP?: string };
+    const full = `${service}.${namespace}.svc`;
+    const addresses = clusterIP === 'None' || clusterIP === '' ? [] : [clusterIP];
+    return { names: [full, `${full}.cluster.local`, `${service}.${namespace}`, service, ...extra], addresses };
+  }
+}
+
+function doorsOf(address: string, { names }: ServerNames, authorities: string): Doors {
+  const host = address.includes(':') ? `[${address}]` : address;
+  return { gateway: `https://${host}:${PORTS.gateway}`, gatewayName: names[0] ?? '', authorities };
+}
+
+function stateOf(data: SecretData | undefined): AuthorityState | undefined {
+  const pair = (name: string) => {
+    const certificate = data?.[`${name}.crt`];
+    const key = data?.[`${name}.key`];
+    return certificate === undefined || key === undefined ? undefined : { certificate, key };
+  };
+  const current = pair('ca');
+  if (current === undefined) return undefined;
+  const next = pair('next');
+  const previous = data?.['previous.crt'];
+  return { current, ...(next === undefined ? {} : { next }), ...(previous === undefined ? {} : { previous }) };
+}
+
+function dataOf({ current, next, previous }: AuthorityState): SecretData {
+  return {
+    'ca.crt': current.certificate,
+    'ca.key': current.key,
+    ...(next === undefined ? {} : { 'next.crt': next.certificate, 'next.key': next.key }),
+    ...(previous === undefined ? {} : { 'previous.crt': previous }),
+  };
+}
+
+function newSeed(): string {
+  return new TextDecoder().decode(createUser().getSeed());
+}
+
+function publicKeyOf(seed: string): string {
+  return fromSeed(new TextEncoder().encode(seed)).getPublicKey();
+}
+
+function sameList(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}

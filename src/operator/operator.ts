@@ -1,0 +1,202 @@
+import type { KubeClient } from '../kube/client.ts';
+import { Controller, type ControllerOptions } from '../kube/controller.ts';
+import { type EventRecorder, createEventRecorder } from '../kube/event-recorder.ts';
+import { createKubeClient } from '../kube/kube-client.ts';
+import { LeaderElection } from '../kube/leader-election.ts';
+import { Manager } from '../kube/manager.ts';
+import type { Metrics } from '../kube/metrics.ts';
+import { createRateLimiter } from '../kube/rate-limiter.ts';
+import { PRIORITY } from '../kube/ready-keys.ts';
+import type { Transport } from '../kube/transport.ts';
+import { WorkQueue } from '../kube/work-queue.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Ids } from '../lib/ids.ts';
+import type { Logger } from '../telemetry/log.ts';
+import { Examination } from './agent/examination.ts';
+import { Failures } from './agent/failures.ts';
+import { addIndexes } from './agent/observe.ts';
+import { AgentReconciler } from './agent/reconcile.ts';
+import { Authority } from './authority/authority.ts';
+import type { OperatorConfig } from './config.ts';
+import { Guard } from './guard/guard.ts';
+import { type Informers, createInformers } from './informers.ts';
+import type { PrerequisiteOptions } from './namespace/objects.ts';
+import { Namespaces } from './namespace/prepare.ts';
+import { PolicyReconciler } from './policy/reconcile.ts';
+import { Pool } from './pool/pool.ts';
+import { reconcilePool, sizeOf } from './pool/reconcile.ts';
+import { type Bus, type Facts, NO_FACTS, type SpendReader } from './ports.ts';
+import { type Queues, route } from './routes.ts';
+import { tasks } from './tasks.ts';
+
+export interface OperatorDeps {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Unlike that of any other process, for the Lease and for events. */
+  readonly identity: string;
+  readonly bus?: Bus;
+  readonly facts?: Facts;
+  readonly spend?: SpendReader;
+  /** Times of the election, for tests. */
+  readonly election?: { leaseDuration: number; renewDeadline: number; retryPeriod: number };
+}
+
+const COMPONENT = 'temper-operator';
+const CONCURRENCY = 8;
+const NOT_YET = 1_000;
+
+/** Everything of an operator, made and not started. */
+export function createOperator(config: OperatorConfig, deps: OperatorDeps): Manager {
+  const election = config.leaderElection === false ? undefined : createElection(config, deps);
+  const client = createKubeClient(
+    deps.transport,
+    election === undefined ? {} : { isLeader: () => election.isLeader() },
+  );
+  const events = createEventRecorder({ ...deps, client, component: COMPONENT, instance: deps.identity });
+  const house = createHouse(config, deps, client, events);
+  const { informers, queues } = house;
+  startPools(config, queues);
+  return new Manager({
+    clock: deps.clock,
+    log: deps.log,
+    informers: informers.all,
+    controllers: controllers(house, deps),
+    tasks: tasks({
+      ...deps,
+      authority: house.authority,
+      guard: house.guard,
+      bus: deps.bus,
+      facts: house.facts,
+      agents: house.agents,
+      agentQueue: queues.agents,
+      namespaces: () => populated(config, informers),
+      again: (namespace) => lookAgain(informers, queues, namespace),
+    }),
+    ...(election === undefined ? {} : { election }),
+    resources: [events],
+  });
+}
+
+function createElection({ namespace }: OperatorConfig, deps: OperatorDeps): LeaderElection {
+  const client = createKubeClient(deps.transport);
+  return new LeaderElection({ ...deps, ...deps.election, client, namespace, name: COMPONENT });
+}
+
+/** What the reconcilers share. */
+function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeClient, events: EventRecorder) {
+  const informers = createInformers(deps, config);
+  const agents = informers.agents.cache;
+  const pods = informers.pods.cache;
+  addIndexes(agents, pods);
+  const authority = new Authority({ client, clock: deps.clock, config });
+  return {
+    client,
+    clock: deps.clock,
+    config,
+    events,
+    informers,
+    agents,
+    pods,
+    policies: informers.policies.cache,
+    queues: createQueues(deps),
+    pool: new Pool(pods),
+    authority,
+    guard: createGuard(config, client, informers),
+    namespaces: new Namespaces({
+      client,
+      known: (type, namespace, name) => {
+        const ofType = informers.children.filter((child) => child.type === type);
+        return ofType.map(({ cache }) => cache.get(namespace, name)).find((found) => found !== undefined);
+      },
+      options: (namespace) => prerequisiteOptions(config, authority, informers, namespace),
+    }),
+    examination: new Examination(),
+    failures: new Failures(),
+    facts: deps.facts ?? NO_FACTS,
+    bus: deps.bus,
+    spend: deps.spend,
+    ids: deps.ids,
+  };
+}
+
+type House = ReturnType<typeof createHouse>;
+
+function controllers(house: House, deps: OperatorDeps): Controller[] {
+  const { config, informers, queues, namespaces, pool, examination } = house;
+  const agents = new AgentReconciler(house);
+  const policies = new PolicyReconciler(house);
+  route({
+    informers,
+    queues,
+    pool,
+    agentGone: ({ metadata }) => agents.forget(metadata.uid),
+    policyGone: ({ metadata }) => examination.forget(metadata.uid),
+    childGone: (plural, object) => namespaces.removed(plural, object),
+  });
+  const controller = (name: keyof Queues, workers: number, reconcile: ControllerOptions['reconcile']) => {
+    const newId = () => deps.ids.next('reconcile');
+    return new Controller({ ...deps, name, queue: queues[name], concurrency: workers, newId, reconcile });
+  };
+  return [
+    controller('agents', config.concurrency ?? CONCURRENCY, (key, context) => agents.reconcile(key, context)),
+    controller('policies', 1, (key, context) => policies.reconcile(key, context)),
+    controller('pools', 2, (key, context) => reconcilePool(house, key, context)),
+    controller('namespaces', 1, async (namespace, { signal }) => {
+      if (!populated(config, informers).includes(namespace)) return { kind: 'done' };
+      const isPrepared = await namespaces.prepare(namespace, signal);
+      return isPrepared ? { kind: 'done' } : { kind: 'again', after: NOT_YET };
+    }),
+  ];
+}
+
+function createQueues(deps: OperatorDeps): Queues {
+  const queue = (name: keyof Queues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
+  return {
+    agents: queue('agents'),
+    policies: queue('policies'),
+    pools: queue('pools'),
+    namespaces: queue('namespaces'),
+  };
+}
+
+function createGuard({ guard }: OperatorConfig, client: KubeClient, informers: Informers): Guard {
+  const policies = informers.guardPolicies.cache;
+  return new Guard({ client, expected: guard?.policies, policies, bindings: informers.guardBindings.cache });
+}
+
+function prerequisiteOptions(
+  config: OperatorConfig,
+  { doors }: Authority,
+  informers: Informers,
+  namespace: string,
+): PrerequisiteOptions | undefined {
+  if (doors === undefined) return undefined;
+  const policies = informers.policies.cache.list().filter(({ metadata }) => metadata.namespace === namespace);
+  const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + sizeOf(sandboxClass, namespace), 0);
+  const { podLabels } = config.gateway;
+  return { namespace, releaseNamespace: config.namespace, gatewayLabels: podLabels, doors, policies, warmPods };
+}
+
+/** Namespaces with agents or with a pool. */
+function populated({ sandboxClasses }: OperatorConfig, { agents }: Informers): string[] {
+  const pools = sandboxClasses.flatMap(({ pool = [] }) => pool.map(({ namespace }) => namespace));
+  return [...new Set([...agents.cache.list().map(({ metadata }) => metadata.namespace), ...pools])];
+}
+
+function startPools({ sandboxClasses }: OperatorConfig, { pools }: Queues): void {
+  for (const { name, pool = [] } of sandboxClasses) {
+    for (const { namespace } of pool) pools.add(`${namespace}/${name}`, PRIORITY.resync);
+  }
+}
+
+function lookAgain({ agents }: Informers, queues: Queues, namespace: string): void {
+  queues.namespaces.add(namespace);
+  for (const { metadata } of agents.cache.list()) {
+    if (metadata.namespace === namespace) queues.agents.add(`${namespace}/${metadata.name}`, PRIORITY.resync);
+  }
+}

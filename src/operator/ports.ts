@@ -1,0 +1,49 @@
+import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
+import type { Finding } from './conditions.ts';
+
+/** What the operator wants of the bus. Without a bus it works all the same: nothing is idle, nothing is swept. */
+export interface Bus {
+  /** Messages that wait for an agent. Throws when the bus cannot be asked. */
+  pending(agentUid: string, signal: AbortSignal): Promise<number>;
+  /** Agents without a pod that have a message; those that were told while nobody listened come first. Ends with the signal. */
+  wakes(signal: AbortSignal): AsyncIterable<string>;
+  /** Uids of agents of which the bus keeps anything. */
+  residents(signal: AbortSignal): Promise<readonly string[]>;
+  /** Removes whatever the bus keeps of an agent that is gone. */
+  sweep(agentUid: string, signal: AbortSignal): Promise<void>;
+  /** Since when it cannot be reached; undefined while it can. */
+  unavailableSince(): Date | undefined;
+}
+
+/** What is known of a working agent from elsewhere. Everything may be unknown. */
+export interface AgentFacts {
+  /** The last message it was given or answered. */
+  lastActivity?: Date;
+  /** The state of its models, where it is not simply well. */
+  model?: Finding<'ModelAvailable'>;
+  budget?: Finding<'BudgetAvailable'>;
+  /** Use of quotas in one line. */
+  summary?: string;
+  queue?: number;
+  /** Tools at tier Agent. */
+  tools?: number;
+}
+
+export interface Facts {
+  /** Answers from memory; never waits. */
+  of(agentUid: string): AgentFacts;
+  /** Uids of agents whose facts changed in a way that a condition shows. Ends with the signal. */
+  changes(signal: AbortSignal): AsyncIterable<string>;
+}
+
+/** Spend as the ledger knows it, folded into the status of the policy, from which an empty ledger is seeded. */
+export interface SpendReader {
+  /** Undefined when nothing is known. Throws when the ledger does not answer. */
+  ofPolicy(policyUid: string, signal: AbortSignal): Promise<Spend[] | undefined>;
+}
+
+export const NO_FACTS: Facts = {
+  of: () => ({}),
+  // oxlint-disable-next-line require-yield -- nothing ever changes
+  async *changes() {},
+};

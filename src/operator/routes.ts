@@ -1,0 +1,112 @@
+import { LABELS } from '../api/cluster.ts';
+import { PRIORITY, type Priority } from '../kube/ready-keys.ts';
+import type { Origin } from '../kube/reflector.ts';
+import type { Change, KubeObject } from '../kube/store.ts';
+import type { WorkQueue } from '../kube/work-queue.ts';
+import { INDEX } from './agent/observe.ts';
+import { podFingerprint } from './agent/pod-state.ts';
+import { reasonOf } from './conditions.ts';
+import type { Informers } from './informers.ts';
+import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube-types.ts';
+import type { Pool } from './pool/pool.ts';
+
+export interface Queues {
+  readonly agents: WorkQueue;
+  readonly policies: WorkQueue;
+  /** Keys are `namespace/class`. */
+  readonly pools: WorkQueue;
+  /** Keys are namespaces. */
+  readonly namespaces: WorkQueue;
+}
+
+export interface RouteDeps {
+  readonly informers: Informers;
+  readonly queues: Queues;
+  readonly pool: Pool;
+  /** An agent is gone for good. */
+  readonly agentGone: (agent: StoredAgent) => void;
+  readonly policyGone: (policy: StoredPolicy) => void;
+  /** A child of ours is gone. */
+  readonly childGone: (plural: string, object: PlainObject) => void;
+}
+
+/** How long the number of agents in a policy's status may lag: many are made at once. */
+const COUNT_LAG = 10_000;
+
+/** Which change is work for whom. */
+export function route(deps: RouteDeps): void {
+  const { informers } = deps;
+  informers.agents.subscribe((change, origin) => onAgent(deps, change, priorityOf(origin)));
+  informers.policies.subscribe((change, origin) => onPolicy(deps, change, priorityOf(origin)));
+  informers.pods.subscribe((change, origin) => onPod(deps, change, priorityOf(origin)));
+  for (const child of informers.children) child.subscribe((change) => onChild(deps, child.type.plural, change));
+}
+
+function priorityOf(origin: Origin): Priority {
+  return origin === 'change' ? PRIORITY.change : PRIORITY.resync;
+}
+
+function keyOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}
+
+function policyKey({ metadata, spec }: StoredAgent): string {
+  return `${metadata.namespace}/${spec.trustPolicyRef.name}`;
+}
+
+/** Writes of the status do not wake their writer. */
+function isOnlyStatus(change: Change<KubeObject>): boolean {
+  return change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation;
+}
+
+function onAgent({ informers, queues, agentGone }: RouteDeps, change: Change<StoredAgent>, priority: Priority): void {
+  if (isOnlyStatus(change)) return;
+  const { object } = change;
+  queues.agents.add(keyOf(object), priority);
+  const before = change.type === 'updated' ? policyKey(change.before) : undefined;
+  if (change.type === 'updated' && before === policyKey(object)) return;
+  for (const key of new Set([policyKey(object), before ?? policyKey(object)])) {
+    queues.policies.addAfter(key, COUNT_LAG, priority);
+    if (change.type === 'added') continue;
+    // One place is free.
+    for (const other of informers.agents.cache.byIndex(INDEX.policy, key)) {
+      if (reasonOf(other.status?.conditions, 'Ready') === 'AgentQuotaExceeded') queues.agents.add(keyOf(other));
+    }
+  }
+  if (change.type === 'deleted') agentGone(object);
+}
+
+function onPolicy(
+  { informers, queues, policyGone }: RouteDeps,
+  change: Change<StoredPolicy>,
+  priority: Priority,
+): void {
+  if (isOnlyStatus(change)) return;
+  const key = keyOf(change.object);
+  if (change.type === 'deleted') policyGone(change.object);
+  queues.policies.add(key, priority);
+  const agents = informers.agents.cache.byIndex(INDEX.policy, key);
+  for (const agent of agents) queues.agents.add(keyOf(agent), priority);
+  // Its quotas are part of the namespace's.
+  if (informers.agents.cache.list().length > 0) queues.namespaces.add(change.object.metadata.namespace, priority);
+}
+
+function onPod({ queues, pool }: RouteDeps, change: Change<Pod>, priority: Priority): void {
+  const pods = change.type === 'updated' ? [change.before, change.object] : [change.object];
+  pool.heardOf(change.object.metadata.uid, change.type === 'deleted');
+  if (change.type === 'updated' && podFingerprint(change.before) === podFingerprint(change.object)) return;
+  for (const { metadata } of pods) {
+    const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
+    if (owner !== undefined) queues.agents.add(`${metadata.namespace}/${owner.name}`, priority);
+    const className = metadata.labels?.[LABELS.sandboxClass];
+    const isWarm = metadata.labels?.[LABELS.agentUid] === undefined && className !== undefined;
+    if (isWarm) queues.pools.add(`${metadata.namespace}/${className}`, priority);
+  }
+}
+
+function onChild({ queues, childGone }: RouteDeps, plural: string, change: Change<PlainObject>): void {
+  const { namespace } = change.object.metadata;
+  if (change.type === 'added' || namespace === undefined) return;
+  if (change.type === 'deleted') childGone(plural, change.object);
+  queues.namespaces.add(namespace);
+}

@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { loadClusterAccess } from '../kube/cluster-access.ts';
+import { startHealthServer } from '../kube/health.ts';
+import { prometheusMetrics } from '../kube/prometheus.ts';
+import { createTransport } from '../kube/transport.ts';
+import { PORTS } from '../api/cluster.ts';
+import { systemClock } from '../lib/clock.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { Logger } from '../telemetry/log.ts';
+import { createRegistry } from '../telemetry/registry.ts';
+import { NatsBus } from './bus/nats-bus.ts';
+import type { OperatorConfig } from './config.ts';
+import { createOperator } from './operator.ts';
+
+/**
+ * Serves the role until the signal aborts. Rejects with `TEMPER_LEASE_LOST` when another process may lead: this one has to end with a
+ * failure then, at once.
+ */
+export async function runOperator(config: OperatorConfig, log: Logger, signal: AbortSignal): Promise<void> {
+  const clock = systemClock;
+  const registry = createRegistry();
+  const metrics = prometheusMetrics(registry);
+  const access = await loadClusterAccess({ kind: 'default' }, clock);
+  await using transport = createTransport({ access, clock, metrics });
+  await using bus = config.nats === undefined ? undefined : new NatsBus(config.nats, { clock, log });
+  const identity = `${hostname()}_${randomUUID()}`;
+  const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, identity };
+  const manager = createOperator(config, bus === undefined ? deps : { ...deps, bus });
+  const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
+  const waitingFor = () => manager.waitingFor();
+  await using _health = await startHealthServer({ host, port, clock, registry, waitingFor });
+  await manager.run(signal);
+}

@@ -1,0 +1,94 @@
+import type { LeaderTask } from '../kube/manager.ts';
+import type { WorkQueue } from '../kube/work-queue.ts';
+import type { Clock } from '../lib/clock.ts';
+import { messageOf } from '../lib/errors.ts';
+import type { Logger } from '../telemetry/log.ts';
+import { INDEX } from './agent/observe.ts';
+import type { Authority } from './authority/authority.ts';
+import type { Cache } from './cache.ts';
+import type { Guard } from './guard/guard.ts';
+import type { StoredAgent } from './kube-types.ts';
+import type { Bus, Facts } from './ports.ts';
+import { Sweep } from './sweep.ts';
+
+export interface TaskDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly authority: Authority;
+  readonly guard: Guard;
+  readonly bus: Bus | undefined;
+  readonly facts: Facts;
+  readonly agents: Cache<StoredAgent>;
+  readonly agentQueue: WorkQueue;
+  /** Namespaces with agents or with a pool. */
+  namespaces(): string[];
+  /** All work of a namespace again. */
+  again(namespace: string): void;
+}
+
+const SECOND = 1_000;
+const MINUTE = 60_000;
+/** Services get addresses and Secrets are removed without anybody telling us. */
+const AUTHORITY_EVERY = MINUTE;
+const GUARD_EVERY = MINUTE;
+const GUARD_SOON = 2 * SECOND;
+const SWEEP_EVERY = 10 * MINUTE;
+
+/** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
+export function tasks(deps: TaskDeps): LeaderTask[] {
+  const { authority, guard, bus, facts } = deps;
+  const rounds: LeaderTask[] = [
+    round(deps, 'authority', async (signal) => {
+      if (await authority.reconcile(signal)) for (const namespace of deps.namespaces()) deps.again(namespace);
+      return authority.doors === undefined ? SECOND : AUTHORITY_EVERY;
+    }),
+    round(deps, 'guard', async (signal) => {
+      let soon = false;
+      for (const namespace of deps.namespaces()) {
+        if (await guard.refresh(namespace, signal)) deps.again(namespace);
+        soon ||= (await guard.state(namespace, signal)).kind === 'missing';
+      }
+      return soon ? GUARD_SOON : GUARD_EVERY;
+    }),
+    stream(deps, 'facts', (signal) => facts.changes(signal)),
+  ];
+  if (bus === undefined) return rounds;
+  const sweep = new Sweep(bus, deps.agents);
+  rounds.push(stream(deps, 'wakes', (signal) => bus.wakes(signal)));
+  rounds.push(
+    round(deps, 'sweep', async (signal) => {
+      const swept = await sweep.round(signal);
+      if (swept > 0) deps.log.info({ agents: swept }, 'removed what the bus kept of agents that are gone');
+      return SWEEP_EVERY;
+    }),
+  );
+  return rounds;
+}
+
+/** Calls again after as many milliseconds as the last call said; ten seconds after one that failed. */
+function round({ clock, log }: TaskDeps, name: string, once: (signal: AbortSignal) => Promise<number>): LeaderTask {
+  const run = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      let pause = 10 * SECOND;
+      try {
+        pause = await once(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        log.warn({ task: name, error: messageOf(error) }, 'a task failed; it is tried again');
+      }
+      await clock.sleep(pause, signal).catch(() => {});
+    }
+  };
+  return { name, run };
+}
+
+/** Each uid that comes is an agent to look at. */
+function stream(deps: TaskDeps, name: string, open: (signal: AbortSignal) => AsyncIterable<string>): LeaderTask {
+  return round(deps, name, async (signal) => {
+    for await (const uid of open(signal)) {
+      const agent = deps.agents.byIndex(INDEX.uid, uid)[0];
+      if (agent !== undefined) deps.agentQueue.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
+    }
+    return signal.aborted ? 0 : MINUTE;
+  });
+}
