@@ -100,6 +100,6 @@ function capped(message: string): string {
 }
 
 /** RFC 3339 with whole seconds, as conditions are written. */
-export function timestamp(date: Date): string {
+function timestamp(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }

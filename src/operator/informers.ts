@@ -20,10 +20,10 @@ export interface InformerDeps {
 }
 
 /** One kind: what is known, and who is told of changes. */
-export interface Watched<T extends KubeObject> {
+interface Watched<T extends KubeObject> {
   readonly cache: Cache<T>;
   readonly reflectors: readonly Reflector<T>[];
-  subscribe(listener: ChangeListener<T>): void;
+  readonly subscribe: (listener: ChangeListener<T>) => void;
 }
 
 export interface Informers {

@@ -5,7 +5,7 @@ import type { ResourceType } from '../kube/client.ts';
 import type { KubeObject } from '../kube/store.ts';
 
 /** An Agent or TrustPolicy as the API server gives it: what is optional in a manifest is there. */
-export type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
+type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
   readonly metadata: KubeObject['metadata'] & {
     readonly namespace: string;
     readonly uid: string;
@@ -34,7 +34,7 @@ export interface ContainerStatus {
   readonly lastState?: ContainerState;
 }
 
-export interface ContainerState {
+interface ContainerState {
   readonly running?: object;
   readonly waiting?: { readonly reason?: string; readonly message?: string };
   readonly terminated?: { readonly exitCode: number; readonly reason?: string; readonly message?: string };

@@ -61,6 +61,12 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
   const house = createHouse(config, deps, client, events);
   const { informers, queues } = house;
   startPools(config, queues);
+  const again = () => {
+    for (const namespace of populated(config, informers)) lookAgain(informers, queues, namespace);
+  };
+  for (const { subscribe } of [informers.guardPolicies, informers.guardBindings]) {
+    subscribe((_change, origin) => (origin === 'change' ? again() : undefined));
+  }
   return new Manager({
     clock: deps.clock,
     log: deps.log,

@@ -5,6 +5,8 @@ import type { Finding } from './conditions.ts';
 export interface Bus {
   /** Messages that wait for an agent. Throws when the bus cannot be asked. */
   pending(agentUid: string, signal: AbortSignal): Promise<number>;
+  /** When the agent last did anything; the beginning of time when that is a day ago or longer. Throws when the bus cannot be asked. */
+  lastActivity(agentUid: string, signal: AbortSignal): Promise<Date>;
   /** Agents without a pod that have a message; those that were told while nobody listened come first. Ends with the signal. */
   wakes(signal: AbortSignal): AsyncIterable<string>;
   /** Uids of agents of which the bus keeps anything. */
@@ -17,8 +19,6 @@ export interface Bus {
 
 /** What is known of a working agent from elsewhere. Everything may be unknown. */
 export interface AgentFacts {
-  /** The last message it was given or answered. */
-  lastActivity?: Date;
   /** The state of its models, where it is not simply well. */
   model?: Finding<'ModelAvailable'>;
   budget?: Finding<'BudgetAvailable'>;

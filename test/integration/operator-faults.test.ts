@@ -152,9 +152,10 @@ describe('an operator that is killed, refused or contradicted', () => {
           },
         });
         let second: Awaited<ReturnType<typeof startOperator>> | undefined;
-        const replaced = first.ended.then(async () => {
+        const replaced = (async () => {
+          await first.ended;
           if (died()) second = await startOperator(world, config);
-        });
+        })();
         await life(namespace);
         const wasKilled = died();
         await first.stop();

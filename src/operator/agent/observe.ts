@@ -57,7 +57,7 @@ export async function observe(
   const template = templateOf(deps.config, agent);
   const { bound, pods } = await podsOf(deps, agent, signal);
   const guard = await deps.guard.state(namespace, signal);
-  const pending = await pendingOf(deps, agent, log, signal);
+  const { pending, lastActivity } = await workOf(deps, agent, log, signal);
   const end = bound === undefined ? undefined : podState(bound);
   if (end?.kind === 'ended') deps.failures.record(uid, bound?.metadata.uid, end.message, now);
   return {
@@ -73,6 +73,7 @@ export async function observe(
     warm: bound !== undefined || template === undefined ? undefined : deps.pool.reserve(namespace, template),
     failures: deps.failures.of(uid),
     pending,
+    lastActivity,
     facts: deps.facts.of(uid),
     busUnavailableSince: deps.bus?.unavailableSince(),
   };
@@ -140,19 +141,22 @@ function rankOf({ agents, policies }: ObserveDeps, agent: StoredAgent): { older:
 }
 
 /** Asked only where the answer matters: an agent that sleeps, or may go to sleep. A bus that does not answer puts nobody to sleep. */
-async function pendingOf(
+async function workOf(
   { bus }: ObserveDeps,
   { spec, status, metadata }: StoredAgent,
   log: Logger,
   signal: AbortSignal,
-): Promise<number | undefined> {
-  if (bus === undefined || spec.idle?.scaleToZeroAfter === undefined) return undefined;
+): Promise<Pick<Observed, 'pending' | 'lastActivity'>> {
+  const unknown = { pending: undefined, lastActivity: undefined };
+  if (bus === undefined || spec.idle?.scaleToZeroAfter === undefined) return unknown;
   const isStable = status?.pod !== undefined || reasonOf(status?.conditions, 'Ready') === 'Idle';
-  if (!isStable) return undefined;
+  if (!isStable) return unknown;
   try {
-    return await bus.pending(metadata.uid, signal);
+    // Activity first: what arrives between the two questions is then waiting at the second.
+    const lastActivity = status?.pod === undefined ? undefined : await bus.lastActivity(metadata.uid, signal);
+    return { lastActivity, pending: await bus.pending(metadata.uid, signal) };
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'the bus did not say how many messages wait');
-    return undefined;
+    return unknown;
   }
 }

@@ -39,6 +39,8 @@ export interface Observed {
   readonly failures: { readonly count: number; readonly retryAt: Date | undefined; readonly message: string };
   /** Messages that wait. Undefined: the bus was not asked, or did not answer. */
   readonly pending: number | undefined;
+  /** When it last did anything. Undefined as `pending`. */
+  readonly lastActivity: Date | undefined;
   readonly facts: AgentFacts;
   readonly busUnavailableSince: Date | undefined;
 }

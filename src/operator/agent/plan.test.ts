@@ -76,6 +76,7 @@ function anObservation(change: Partial<Observed> = {}): Observed {
     warm: undefined,
     failures: { count: 0, retryAt: undefined, message: '' },
     pending: undefined,
+    lastActivity: undefined,
     facts: {},
     busUnavailableSince: undefined,
     ...change,
@@ -334,10 +335,10 @@ describe('the plan for an agent', () => {
 
 describe('an agent without messages', () => {
   const idle = { idle: { scaleToZeroAfter: '30m' } };
-  const since = (minutes: number) => ({ lastActivity: new Date(NOW.getTime() - minutes * 60_000) });
+  const since = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);
 
   it('goes to sleep after its time, stays Ready, and wakes for a message', () => {
-    const quiet = anObservation({ ...running(READY, idle), facts: since(31), pending: 0 });
+    const quiet = anObservation({ ...running(READY, idle), lastActivity: since(31), pending: 0 });
     assert.deepEqual([condition(quiet, 'Ready')?.status, condition(quiet, 'Ready')?.reason], ['True', 'Idle']);
     const asleep = anAgent(idle, { conditions: statusOf(quiet).conditions });
     assert.equal(plan(anObservation({ agent: asleep, pending: 0 })).step.kind, 'none');
@@ -348,16 +349,16 @@ describe('an agent without messages', () => {
 
   it('stays awake while it has work, while nobody knows, and for a while after it woke', () => {
     const stays = (change: Partial<Observed>) => plan(anObservation({ ...running(READY, idle), ...change })).step.kind;
-    assert.equal(stays({ facts: since(31), pending: 1 }), 'keep');
-    assert.equal(stays({ facts: since(31) }), 'keep');
+    assert.equal(stays({ lastActivity: since(31), pending: 1 }), 'keep');
+    assert.equal(stays({ lastActivity: since(31) }), 'keep');
     assert.equal(stays({ pending: 0 }), 'keep');
     const woken = aPod('u-pod', { name: 'p' });
     const pod = { ...woken, metadata: { ...woken.metadata, creationTimestamp: '2026-05-04T11:59:00Z' } };
-    assert.equal(stays({ facts: since(600), pending: 0, bound: pod, pods: [pod] }), 'keep');
+    assert.equal(stays({ lastActivity: since(600), pending: 0, bound: pod, pods: [pod] }), 'keep');
   });
 
   it('is looked at again when its time may be over', () => {
-    const { again } = plan(anObservation({ ...running(READY, idle), facts: since(10), pending: 0 }));
+    const { again } = plan(anObservation({ ...running(READY, idle), lastActivity: since(10), pending: 0 }));
     assert.equal(again, 20 * 60_000);
   });
 });

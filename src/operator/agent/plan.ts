@@ -9,7 +9,7 @@ import { podState } from './pod-state.ts';
 import type { PodTemplate } from './pod-template.ts';
 
 /** What shall become of the agent's pod. */
-export type PodStep =
+type PodStep =
   /** The one it is bound to stays. */
   | { readonly kind: 'keep'; readonly pod: Pod }
   /** One of ours that was made before and is not bound yet. */
@@ -108,7 +108,7 @@ function resting(observed: Observed): { ready: Finding<'Ready'>; again?: number 
   const asleep = reasonOf(agent.status?.conditions, 'Ready') === 'Idle' && agent.status?.pod === undefined;
   const message = `no message for ${agent.spec.idle?.scaleToZeroAfter}; the next one starts a pod with an empty workspace`;
   if (asleep) return pending !== undefined && pending > 0 ? undefined : { ready: idle('Idle', message) };
-  const active = lastActivity(observed, bound);
+  const active = activeAt(observed, bound);
   if (bound === undefined || active === undefined || pending !== 0) return undefined;
   return now.getTime() - active >= after ? { ready: idle('Idle', message) } : undefined;
 }
@@ -119,16 +119,16 @@ function idleAfter({ agent }: Observed): number | undefined {
 }
 
 /** Undefined when the bus does not say: then nothing is known to be idle. A pod just made counts as activity. */
-function lastActivity({ facts }: Observed, pod: Pod | undefined): number | undefined {
-  if (facts.lastActivity === undefined) return undefined;
-  return Math.max(facts.lastActivity.getTime(), Date.parse(pod?.metadata.creationTimestamp ?? '') || 0);
+function activeAt({ lastActivity }: Observed, pod: Pod | undefined): number | undefined {
+  if (lastActivity === undefined) return undefined;
+  return Math.max(lastActivity.getTime(), Date.parse(pod?.metadata.creationTimestamp ?? '') || 0);
 }
 
 /** When to look again whether nothing was asked for long enough. */
 function untilIdle(observed: Observed, pod: Pod): number | undefined {
   const after = idleAfter(observed);
   if (after === undefined) return undefined;
-  const active = lastActivity(observed, pod) ?? observed.now.getTime();
+  const active = activeAt(observed, pod) ?? observed.now.getTime();
   return Math.max(active + after - observed.now.getTime(), 1_000);
 }
 

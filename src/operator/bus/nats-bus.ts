@@ -12,6 +12,8 @@ import type { Bus } from '../ports.ts';
 type NatsOptions = NonNullable<OperatorConfig['nats']>;
 
 const RETRY = 2_000;
+/** Everything an agent does leaves an event there, for a day. */
+const EVENTS = 'temper-events';
 
 /**
  * The bus over NATS. The operator makes the keys and certificates the server starts with, so it must run before there is a bus: the
@@ -37,6 +39,12 @@ export class NatsBus implements Bus, AsyncDisposable {
   async pending(agentUid: string): Promise<number> {
     const { waiting, inFlight } = await createInbox(this.#connected()).waiting(agentUid);
     return waiting + inFlight;
+  }
+
+  async lastActivity(agentUid: string): Promise<Date> {
+    const { streams } = this.#connected().manager;
+    const last = await streams.getMessage(EVENTS, { last_by_subj: `temper.events.${agentUid}.>` });
+    return last?.time ?? new Date(0);
   }
 
   async *wakes(signal: AbortSignal): AsyncIterable<string> {

@@ -25,7 +25,7 @@ export interface PolicyDeps {
 }
 
 /** How often spend is folded into the status, and how long the count of agents may lag. */
-export const FOLD_EVERY = 60_000;
+const FOLD_EVERY = 60_000;
 
 /** The only writer of TrustPolicy status. */
 export class PolicyReconciler {

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { podTemplate } from './pod-template.ts';
+
+const AMOUNTS = { cpu: '100m', memory: '192Mi', ephemeralStorage: '128Mi' };
+const CONFIG = { agent: { image: 'temper', resources: AMOUNTS } };
+const CLASS = { name: 'standard', image: 'sandbox', resources: AMOUNTS, workspace: '1Gi' };
+
+interface Container {
+  name: string;
+  securityContext: { runAsUser: number; readOnlyRootFilesystem: boolean; capabilities: { drop: string[] } };
+  resources: { requests: object; limits: object };
+  volumeMounts: { name: string }[];
+}
+
+describe('the template of an agent pod', () => {
+  const containers = podTemplate(CONFIG, CLASS).spec['containers'] as Container[];
+
+  it('has two containers of different users, of which only the agent has the token and the doors', () => {
+    const [agent, sandbox] = containers;
+    assert.deepEqual([agent?.name, sandbox?.name], ['agent', 'sandbox']);
+    assert.notEqual(agent?.securityContext.runAsUser, sandbox?.securityContext.runAsUser);
+    const mounts = sandbox?.volumeMounts.map(({ name }) => name);
+    assert.deepEqual(mounts, ['run', 'workspace', 'tmp-sandbox']);
+  });
+
+  it('is restricted, reaches no name server, and promises what it limits', () => {
+    const { spec } = podTemplate(CONFIG, CLASS);
+    assert.deepEqual(
+      [spec['automountServiceAccountToken'], spec['enableServiceLinks'], spec['dnsPolicy']],
+      [false, false, 'None'],
+    );
+    for (const { securityContext, resources } of containers) {
+      assert.ok(securityContext.readOnlyRootFilesystem && securityContext.capabilities.drop.includes('ALL'));
+      assert.deepEqual(resources.requests, resources.limits);
+    }
+  });
+
+  it('changes its digest with what pods are made of, however amounts are written, and with nothing else', () => {
+    const { digest } = podTemplate(CONFIG, CLASS);
+    assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);
+    assert.equal(podTemplate(CONFIG, CLASS, { class: 'standard' }).digest, digest);
+    assert.notEqual(podTemplate(CONFIG, { ...CLASS, image: 'sandbox:2' }).digest, digest);
+    assert.notEqual(podTemplate(CONFIG, CLASS, { resources: { cpu: '2' } }).digest, digest);
+  });
+});

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { isTemperError } from '../lib/errors.ts';
+import { parseOperatorConfig } from './config.ts';
+
+const GOOD = `
+namespace: temper-system
+agent: {image: temper, resources: {cpu: 100m, memory: 192Mi, ephemeralStorage: 128Mi}}
+sandboxClasses:
+  - {name: standard, image: sandbox, resources: {cpu: 250m, memory: 384Mi, ephemeralStorage: 128Mi}, workspace: 1Gi}
+gateway: {service: temper-gateway, podLabels: {app: gateway}}
+`;
+
+describe('the configuration of the operator', () => {
+  it('is read', () => {
+    assert.equal(parseOperatorConfig(GOOD).sandboxClasses[0]?.workspace, '1Gi');
+  });
+
+  for (const [what, text, message] of [
+    ['a field is missing', GOOD.replace('namespace: temper-system', ''), /namespace/],
+    ['a field is unknown', `${GOOD}\ncolour: red`, /colour|additional/],
+    ['an amount is none', GOOD.replace('384Mi', 'lots'), /sandboxClasses\.0\.resources\.memory/],
+    ['it is no YAML', 'a: [', /YAML/],
+    [
+      'two classes have one name',
+      GOOD.replace(
+        'gateway:',
+        '  - {name: standard, image: x, resources: {cpu: 1m, memory: 1Mi, ephemeralStorage: 1Mi}, workspace: 1Mi}\ngateway:',
+      ),
+      /one name/,
+    ],
+  ] as const) {
+    it(`is refused when ${what}`, () => {
+      assert.throws(
+        () => parseOperatorConfig(text),
+        (error) => isTemperError(error, 'TEMPER_CONFIG_INVALID') && message.test(error.message),
+      );
+    });
+  }
+});

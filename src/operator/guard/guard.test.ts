@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { digestOf } from '../../lib/canonical.ts';
+import type { PlainObject } from '../kube-types.ts';
+import { GUARD_DIGEST, guardProblem, guardVersion } from './policies.ts';
+
+const SPEC = { failurePolicy: 'Fail', validations: [{ expression: 'false' }] };
+const BINDING = { policyName: 'temper-fence', validationActions: ['Deny'] };
+
+function guardObject(
+  spec: Record<string, unknown>,
+  digest: string = digestOf(JSON.parse(JSON.stringify(spec))),
+): PlainObject {
+  return {
+    metadata: { name: 'temper-fence', uid: 'u', resourceVersion: '1', annotations: { [GUARD_DIGEST]: digest } },
+    spec,
+  };
+}
+
+const EXPECTED = { 'temper-fence': digestOf(SPEC) };
+const GOOD = { policies: [guardObject(SPEC)], bindings: [guardObject(BINDING)] };
+
+describe('the guards', () => {
+  it('are trusted when each is there as it was installed', () => {
+    assert.equal(guardProblem(GOOD, EXPECTED), undefined);
+  });
+
+  const weak = { ...SPEC, failurePolicy: 'Ignore' };
+  for (const [what, guards, problem] of [
+    ['a policy is missing', { ...GOOD, policies: [] }, /Policy "temper-fence" does not exist/],
+    ['a binding is missing', { ...GOOD, bindings: [] }, /Binding "temper-fence" does not exist/],
+    ['a policy was edited', { ...GOOD, policies: [guardObject(weak, digestOf(SPEC))] }, /was changed/],
+    ['a policy was edited with its digest', { ...GOOD, policies: [guardObject(weak)] }, /another release/],
+    [
+      'a binding only warns',
+      { ...GOOD, bindings: [guardObject({ ...BINDING, validationActions: ['Warn'] })] },
+      /does not deny everywhere/,
+    ],
+    [
+      'a binding leaves namespaces out',
+      { ...GOOD, bindings: [guardObject({ ...BINDING, matchResources: { namespaceSelector: {} } })] },
+      /does not deny everywhere/,
+    ],
+  ] as const) {
+    it(`are not when ${what}`, () => assert.match(guardProblem(guards, EXPECTED) ?? '', problem));
+  }
+
+  it('are looked at again when any of them changes', () => {
+    const [policy] = GOOD.policies;
+    const changed = {
+      ...GOOD,
+      policies: [{ ...policy, metadata: { ...policy?.metadata, name: 'x', resourceVersion: '2' } }],
+    };
+    assert.notEqual(guardVersion(GOOD), guardVersion(changed));
+  });
+});

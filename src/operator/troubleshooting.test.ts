@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { CONDITIONS } from '../api/v1alpha1/reasons.ts';
+
+const PAGE = readFileSync(new URL('../../docs/troubleshooting.md', import.meta.url), 'utf8');
+
+/** `condition reason` of every row beneath the heading of the kind. */
+function rowsOf(kind: string): string[] {
+  const section = PAGE.split(/^## /m).find((part) => part.startsWith(`${kind}\n`)) ?? '';
+  return [...section.matchAll(/^\| (\w+) \| `(\w+)` \| \S.+ \| \S.* \|$/gm)].map(
+    ([, type, reason]) => `${type} ${reason}`,
+  );
+}
+
+describe('the page about what is wrong', () => {
+  for (const kind of ['Agent', 'TrustPolicy'] as const) {
+    it(`has a row for every reason of ${kind}, and no other`, () => {
+      const known = CONDITIONS[kind].flatMap(({ type, reasons }) =>
+        Object.keys(reasons).map((reason) => `${type} ${reason}`),
+      );
+      assert.deepEqual(rowsOf(kind).sort(), known.sort());
+    });
+  }
+});
