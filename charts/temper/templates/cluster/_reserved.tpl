@@ -66,9 +66,10 @@ validations:
   - expression: request.resource.resource != 'pods' || !has(request.subResource) || request.subResource == ''
     message: nothing is added to the pod of an agent and its size is not changed; change the Agent instead
     reason: Forbidden
-  # Even a stolen operator mounts no Secret of a tenant into a pod. Also what the operator probes, with a dry run of such a pod.
+  # Even a stolen operator mounts no Secret of a tenant into a pod. A dry run stores nothing; the operator's comes before the account exists.
   - expression: >-
-      request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) || (
+      request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) ||
+      (has(request.dryRun) && request.dryRun) || (
         object.spec.serviceAccountName == 'temper-agent' && has(object.spec.automountServiceAccountToken) && !object.spec.automountServiceAccountToken
       )
     message: the pod of an agent runs as temper-agent without the API server's token
