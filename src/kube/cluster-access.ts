@@ -5,7 +5,7 @@ import { messageOf, TemperError } from '../lib/errors.ts';
 /** Where the address of the API server and the credentials are read from. */
 export type ClusterSource =
   /** `KUBECONFIG`, the file in the home folder, or the ServiceAccount of the pod, in this order. */
-  | { readonly kind: 'default' }
+  | { readonly kind: 'default'; readonly context?: string }
   /** The ServiceAccount of the pod. */
   | { readonly kind: 'cluster' }
   | { readonly kind: 'file'; readonly path: string; readonly context?: string };
@@ -26,6 +26,8 @@ export interface TlsFacts {
 
 export interface ClusterAccess {
   readonly server: URL;
+  /** The name of the context, for people. */
+  readonly context?: string;
   /** Namespace of the context or of the pod, when there is one. */
   readonly namespace: string | undefined;
   /** Tokens and certificates as they are now; files are read again a few seconds after they were last. */
@@ -45,6 +47,7 @@ export async function loadClusterAccess(source: ClusterSource, clock: Clock): Pr
   let known: { readonly at: number; readonly credentials: Promise<Credentials> } | undefined;
   return {
     server: serverOf(config),
+    context: config.getCurrentContext(),
     namespace: config.getContextObject(config.currentContext)?.namespace,
     credentials() {
       const now = clock.monotonic();
@@ -76,7 +79,7 @@ async function load(source: ClusterSource): Promise<KubeConfig> {
   } catch (error) {
     throw new TemperError('TEMPER_KUBE_CONFIG', `the kubeconfig cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  if (source.kind === 'file' && source.context !== undefined) setContext(config, source.context);
+  if (source.kind !== 'cluster' && source.context !== undefined) setContext(config, source.context);
   serverOf(config);
   return config;
 }
