@@ -1,4 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { TemperError } from '../lib/errors.ts';
+import { addClusterOptions, isPlugin, namesCluster, PLUGIN } from './cluster/options.ts';
+import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addServe } from './serve-program.ts';
 
@@ -20,13 +23,15 @@ const state = (): Option => new Option('--state <folder>', 'state folder').defau
 
 /** The command line: what can be typed, and which verb answers. */
 export function createProgram(io: CliIo, finish: Finish): Command {
-  const program = new Command('temper')
+  const program = new Command(isPlugin(io) ? 'kubectl temper' : 'temper')
     .description('Agents that make their own tools, and a house that makes sure of them.')
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
     .showHelpAfterError('(see temper help)');
   addRun(program, io, finish);
   addState(program, io, finish);
+  addDecisions(program, io, finish);
+  addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addPolicy(program.command('policy').description('ask the policy'), io, finish);
   const tool = program.command('tool').description('check, call and carry tools');
@@ -68,26 +73,36 @@ function addRun(program: Command, io: CliIo, finish: Finish): void {
 }
 
 function addState(program: Command, io: CliIo, finish: Finish): void {
-  program
-    .command('get <kind> [name]')
+  addClusterOptions(program.command('get <kind> [name]'))
     .description(
-      'list what the state folder holds: agents, policies, tools, capabilities, requests, approvals, sessions, rejected',
+      'list agents, policies, tools, capabilities, requests, approvals; of the state folder also sessions, rejected; with a context or namespace of a cluster',
     )
     .addOption(state())
-    .addOption(output())
+    .addOption(new Option('-o, --output <form>', 'how to print').choices(['text', 'json', 'wide']).default('text'))
     .action(async (kind: string, name: string | undefined, options) => {
+      if (namesCluster(options, io)) {
+        const { clusterGet } = await import('./verbs/cluster/get.ts');
+        return finish(await clusterGet({ ...options, kind, name }, io));
+      }
       const { get } = await import('./verbs/get.ts');
       finish(await get({ ...options, kind, name }, io));
     });
-  program
-    .command('describe <kind> <name>')
+  addClusterOptions(program.command('describe <kind> <name>'))
     .description('show one object whole')
     .addOption(state())
     .addOption(output())
     .action(async (kind: string, name: string, options) => {
+      if (namesCluster(options, io)) {
+        const { clusterDescribe } = await import('./verbs/cluster/describe.ts');
+        return finish(await clusterDescribe({ ...options, kind, name }, io));
+      }
       const { describe } = await import('./verbs/describe.ts');
       finish(await describe({ ...options, kind, name }, io));
     });
+}
+
+/** What is decided in a state folder; on a cluster decisions are objects. */
+function addDecisions(program: Command, io: CliIo, finish: Finish): void {
   program
     .command('audit')
     .description('verify the provenance chain and print its records')
@@ -95,6 +110,7 @@ function addState(program: Command, io: CliIo, finish: Finish): void {
     .addOption(state())
     .addOption(output())
     .action(async (options) => {
+      refusePlugin('audit', io);
       const { audit } = await import('./verbs/audit.ts');
       finish(await audit(options, io));
     });
@@ -111,10 +127,18 @@ function addState(program: Command, io: CliIo, finish: Finish): void {
       .addOption(state())
       .addOption(output())
       .action(async (target: string, options) => {
+        refusePlugin(name, io);
         const { decide } = await import('./verbs/decide.ts');
         finish(await decide({ ...options, verb, target }, io));
       });
   }
+}
+
+/** Nobody who types `kubectl` means a folder. */
+function refusePlugin(verb: string, io: CliIo): void {
+  if (!isPlugin(io)) return;
+  const message = `${PLUGIN} ${verb} does not act on a cluster yet; \`temper ${verb}\` acts on a state folder`;
+  throw new TemperError('TEMPER_USAGE', message);
 }
 
 function addManifests(program: Command, io: CliIo, finish: Finish): void {
@@ -211,7 +235,8 @@ function addModel(model: Command, io: CliIo, finish: Finish): void {
     .command('replay')
     .description('serve scripted conversations over the wire formats of the providers')
     .requiredOption('--script <file>', 'the replay script')
-    .option('--port <number>', 'port on 127.0.0.1; 0 picks one', wholeNumber, 0)
+    .option('--host <address>', 'where to listen', '127.0.0.1')
+    .option('--port <number>', 'which port; 0 picks one', wholeNumber, 0)
     .action(async (options) => {
       const { modelReplay } = await import('./verbs/model-replay.ts');
       finish(await modelReplay(options, io));

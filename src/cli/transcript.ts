@@ -39,6 +39,11 @@ export class Transcript {
     if (line !== undefined && line !== '') this.#write(line);
   }
 
+  /** The answer itself, where another than the agent vouches for it. */
+  answer(text: string): void {
+    this.#write(this.#reply(text));
+  }
+
   #lineFor(event: AgentEvent): string | undefined {
     switch (event.type) {
       case 'message':

@@ -328,6 +328,18 @@ export const ERROR_CODES = {
     meaning: 'The API server did not answer, or its answer cannot be read.',
     fix: 'Check the address, the network and the certificate authority the message names.',
   },
+  TEMPER_CLUSTER_FORBIDDEN: {
+    meaning: 'The cluster does not let you do this: RBAC or an admission policy says no.',
+    fix: 'The message names the right that is missing, or the rule; ask whoever administers the namespace.',
+  },
+  TEMPER_CLUSTER_REFUSED: {
+    meaning: 'The API server understood the request and refused it.',
+    fix: 'Do what the message says; it is in the words of the API server.',
+  },
+  TEMPER_GATEWAY_UNREACHABLE: {
+    meaning: 'The gateway does not answer through the API server.',
+    fix: 'Look at the gateway with `temper check`; the message says how it failed.',
+  },
   TEMPER_NOT_LEADER: {
     meaning: 'A process that does not lead tried to write. Nothing was written.',
     fix: 'Nothing; the process that leads does the work.',

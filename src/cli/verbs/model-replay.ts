@@ -7,6 +7,8 @@ import { EXIT, type CliIo } from '../io.ts';
 export interface ModelReplayOptions {
   /** Path of the YAML script. */
   script: string;
+  /** Address to listen on; the loopback interface when absent. */
+  host?: string;
   /** 0: any free port. */
   port: number;
 }
@@ -16,6 +18,7 @@ export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promi
   try {
     await using server = await startReplay({
       script: resolve(io.cwd, options.script),
+      ...(options.host === undefined ? {} : { host: options.host }),
       port: options.port,
       clock: systemClock,
     });

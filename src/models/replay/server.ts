@@ -31,6 +31,8 @@ export interface ReplayServer extends AsyncDisposable {
 export interface ReplayOptions {
   /** A script, or the path of a YAML file with one. */
   script: ReplayScript | string;
+  /** Absent: the loopback interface. */
+  host?: string;
   /** 0 or absent: any free port. */
   port?: number;
   clock: Clock;
@@ -45,7 +47,7 @@ const WIRES: ReadonlyMap<string, ReplayWire> = new Map([
   ['/v1/messages', anthropicWire],
 ]);
 
-/** Serves the answers of a script on the loopback interface in the providers' own wire formats. Any key is accepted. */
+/** Serves the answers of a script in the providers' own wire formats. Any key is accepted. */
 export async function startReplay(options: ReplayOptions): Promise<ReplayServer> {
   const script = typeof options.script === 'string' ? await scriptOf(options.script) : options.script;
   const requests: RecordedRequest[] = [];
@@ -77,7 +79,7 @@ export async function startReplay(options: ReplayOptions): Promise<ReplayServer>
       sendError(response, 400, wire, code, messageOf(error));
     }
   };
-  const url = await listening(server, options.port ?? 0);
+  const url = await listening(server, options.host ?? '127.0.0.1', options.port ?? 0);
   return {
     url,
     requests,
@@ -143,10 +145,10 @@ function sendScriptedError(
   sendError(response, error.status, wire, error.type ?? 'scripted_error', error.message ?? 'scripted error');
 }
 
-async function listening(server: Server, port: number): Promise<string> {
+async function listening(server: Server, host: string, port: number): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
+    server.listen(port, host, resolve);
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
 }

@@ -1,0 +1,70 @@
+import { resolve } from 'node:path';
+import { createKubeClient } from '../../kube/kube-client.ts';
+import { ApiError, type KubeClient } from '../../kube/client.ts';
+import { type ClusterAccess, type ClusterSource, loadClusterAccess } from '../../kube/cluster-access.ts';
+import { createTransport } from '../../kube/transport.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/escape.ts';
+import { type Json, member, textAt } from '../../lib/json.ts';
+import type { CliIo } from '../io.ts';
+import type { ApiReply } from './api-call.ts';
+import type { ClusterOptions } from './options.ts';
+
+/** A cluster a verb acts on, and where in it. */
+export interface Cluster extends AsyncDisposable {
+  readonly access: ClusterAccess;
+  readonly kube: KubeClient;
+  readonly namespace: string;
+  readonly temperNamespace: string | undefined;
+  /** `context/namespace`, printed by everything that changes something. */
+  readonly place: string;
+}
+
+const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch: () => {} };
+
+/** Throws TEMPER_KUBE_CONFIG. */
+export async function openCluster(options: ClusterOptions, io: CliIo): Promise<Cluster> {
+  const access = await loadClusterAccess(sourceOf(options, io), systemClock);
+  const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
+  const namespace = options.namespace ?? access.namespace ?? 'default';
+  return {
+    access,
+    kube: createKubeClient(transport),
+    namespace,
+    temperNamespace: options.temperNamespace ?? io.environment['TEMPER_NAMESPACE'],
+    place: `${printable(access.context ?? '-', 253)}/${printable(namespace, 63)}`,
+    [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+  };
+}
+
+function sourceOf({ kubeconfig, context }: ClusterOptions, io: CliIo): ClusterSource {
+  const chosen = context === undefined ? {} : { context };
+  if (kubeconfig === undefined) return { kind: 'default', ...chosen };
+  return { kind: 'file', path: resolve(io.cwd, kubeconfig), ...chosen };
+}
+
+const FORBIDDEN = 403;
+const NOT_FOUND = 404;
+
+/** What the API server refused, as one of our errors; `doing` says what was tried. Anything else is given back as it is. */
+export function explained(error: unknown, doing: string, { place }: Pick<Cluster, 'place'>): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const options = { cause: error };
+  const message = `${doing} in ${place}: ${printable(error.message, 800)}`;
+  if (error.status === NOT_FOUND) return new TemperError('TEMPER_NOT_FOUND', message, options);
+  if (error.status === FORBIDDEN) return new TemperError('TEMPER_CLUSTER_FORBIDDEN', message, options);
+  return new TemperError('TEMPER_CLUSTER_REFUSED', message, options);
+}
+
+/** The refusal in an answer of the API server to `callApi`. */
+export function refusalOf({ status, text }: ApiReply): ApiError {
+  let answer: Json = text;
+  try {
+    answer = JSON.parse(text) as Json;
+  } catch {
+    // Proxies on the way say no in plain text.
+  }
+  const message = typeof answer === 'string' ? answer : textAt(answer, ['message']);
+  return new ApiError(status, textAt(member({ answer }, 'answer'), ['reason']), printable(message, 800));
+}

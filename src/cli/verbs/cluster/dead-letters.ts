@@ -1,0 +1,64 @@
+import { TemperError } from '../../../lib/errors.ts';
+import { printable } from '../../../lib/escape.ts';
+import { isJsonObject, member, textAt } from '../../../lib/json.ts';
+import { randomIds } from '../../../lib/ids.ts';
+import { openCluster } from '../../cluster/cluster.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { PeopleGateway } from '../../cluster/people-gateway.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { age, table } from '../../table.ts';
+
+export interface DeadLettersOptions extends ClusterOptions {
+  /** What to do with one; listing when absent. */
+  action?: string | undefined;
+  id?: string | undefined;
+  output: 'text' | 'json';
+}
+
+/** Messages that were given up: shown, sent again, dropped. */
+export async function deadLetters(options: DeadLettersOptions, io: CliIo): Promise<number> {
+  const { action, id } = options;
+  if (action !== undefined && action !== 'retry' && action !== 'drop') {
+    throw new TemperError(
+      'TEMPER_USAGE',
+      `"${printable(action, 40)}" is nothing to do with a dead letter; known: retry, drop`,
+    );
+  }
+  if (action !== undefined && id === undefined)
+    throw new TemperError('TEMPER_USAGE', `${action} which one? Give its id`);
+  await using cluster = await openCluster(options, io);
+  const gateway = new PeopleGateway(cluster, io.signal);
+  if (action === undefined || id === undefined) return list(gateway, cluster.place, options, io);
+  const path = `deadletters/${encodeURIComponent(id)}`;
+  const idempotencyKey = randomIds.next('cli');
+  if (action === 'retry') await gateway.call({ method: 'POST', path: `${path}/retry`, idempotencyKey });
+  else await gateway.call({ method: 'DELETE', path, idempotencyKey });
+  const done = action === 'retry' ? 'sent again' : 'dropped';
+  if (options.output === 'json') writeJsonLine(io, { id, done, place: cluster.place });
+  else io.out(`deadletter/${printable(id, 128)} ${done} in ${cluster.place}\n`);
+  return EXIT.ok;
+}
+
+async function list(gateway: PeopleGateway, place: string, { output }: DeadLettersOptions, io: CliIo): Promise<number> {
+  const found = await gateway.call({ method: 'GET', path: 'deadletters' });
+  const letters = (Array.isArray(found) ? found : []).filter(isJsonObject);
+  if (output === 'json') {
+    for (const letter of letters) writeJsonLine(io, letter);
+    return EXIT.ok;
+  }
+  if (letters.length === 0) {
+    io.out(`No dead letters in ${place}.\n`);
+    return EXIT.ok;
+  }
+  const now = new Date();
+  const rows = letters.map((letter) => [
+    textAt(letter, ['id']),
+    textAt(letter, ['agent']),
+    String(member(letter, 'deliveries') ?? '-'),
+    textAt(letter, ['code']),
+    age(textAt(letter, ['time']), now),
+    textAt(letter, ['excerpt']).slice(0, 60),
+  ]);
+  io.out(table(['ID', 'AGENT', 'DELIVERIES', 'CODE', 'AGE', 'TEXT'], rows));
+  return EXIT.ok;
+}

@@ -1,0 +1,87 @@
+import { stringify } from 'yaml';
+import type { ResourceType } from '../../../kube/client.ts';
+import type { KubeObject } from '../../../kube/store.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { type Json, type JsonObject, member, textAt } from '../../../lib/json.ts';
+import { type Cluster, explained, openCluster } from '../../cluster/cluster.ts';
+import { clusterKind } from '../../cluster/cluster-kinds.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { age, table } from '../../table.ts';
+import { withoutNoise } from './get.ts';
+
+export interface ClusterDescribeOptions extends ClusterOptions {
+  kind: string;
+  name: string;
+  output: 'text' | 'json';
+}
+
+type Found = KubeObject & JsonObject;
+
+const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
+const MOST_EVENTS = 20;
+
+/** One object whole: how it is, what happened to it, what it says. */
+export async function clusterDescribe(options: ClusterDescribeOptions, io: CliIo): Promise<number> {
+  await using cluster = await openCluster(options, io);
+  const type = clusterKind(options.kind);
+  const found = await named(cluster, type, options.name, io);
+  const events = await eventsOf(cluster, type, found, io);
+  const object = withoutNoise(found);
+  if (options.output === 'json') {
+    writeJsonLine(io, { object, events });
+    return EXIT.ok;
+  }
+  const now = new Date();
+  const conditions = listAt(member(object, 'status'), 'conditions');
+  const lines = conditions.map((entry) => ['type', 'status', 'reason', 'message'].map((key) => textAt(entry, [key])));
+  io.out(`${type.kind} ${options.name} in ${cluster.place}\n\n`);
+  if (lines.length > 0) io.out(`${table(['CONDITION', 'STATUS', 'REASON', 'MESSAGE'], lines)}\n`);
+  if (events.length > 0) {
+    const rows = events.map((event) => [
+      age(lastSeen(event), now),
+      ...['type', 'reason', 'message'].map((key) => textAt(event, [key])),
+    ]);
+    io.out(`${table(['SEEN', 'TYPE', 'EVENT', 'MESSAGE'], rows)}\n`);
+  }
+  io.out(stringify(object, { lineWidth: 0 }));
+  return EXIT.ok;
+}
+
+async function named(cluster: Cluster, type: ResourceType, name: string, io: CliIo): Promise<Found> {
+  const { kube, namespace, place } = cluster;
+  const found = await kube.get<Found>(type, { namespace, name }, io.signal).catch((error: unknown) => {
+    throw explained(error, `reading ${type.plural} ${name}`, cluster);
+  });
+  if (found !== undefined) return found;
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    `no ${type.plural} "${name}" in ${place}; list them with temper get ${type.plural}`,
+  );
+}
+
+/** Newest last. Who may not read events sees none. */
+async function eventsOf(cluster: Cluster, type: ResourceType, found: Found, io: CliIo): Promise<Json[]> {
+  const { namespace, kube } = cluster;
+  const fieldSelector = `involvedObject.kind=${type.kind},involvedObject.name=${found.metadata.name}`;
+  try {
+    const events = await kube.list<Found>(EVENTS, { namespace, fieldSelector }, io.signal);
+    const ofThis = events.filter((event) => textAt(event, ['involvedObject', 'uid']) === found.metadata.uid);
+    ofThis.sort((one, other) => (lastSeen(one) ?? '').localeCompare(lastSeen(other) ?? ''));
+    return ofThis.slice(-MOST_EVENTS).map(withoutNoise);
+  } catch (error) {
+    const shown = explained(error, 'reading events', cluster);
+    if (shown instanceof TemperError && shown.code === 'TEMPER_CLUSTER_FORBIDDEN') return [];
+    throw shown;
+  }
+}
+
+function lastSeen(event: Json): string | undefined {
+  const times = [['series', 'lastObservedTime'], ['lastTimestamp'], ['eventTime'], ['metadata', 'creationTimestamp']];
+  return times.map((path) => textAt(event, path)).find((text) => text !== '');
+}
+
+function listAt(value: Json | undefined, key: string): Json[] {
+  const found = member(value, key);
+  return Array.isArray(found) ? found : [];
+}

@@ -1,0 +1,87 @@
+import { apiVersionOf, collectionPath, objectPath } from '../../../kube/resource-path.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { isJsonObject, type Json, type JsonObject, member, parseUntrustedJson, textAt } from '../../../lib/json.ts';
+import { callApi } from '../../cluster/api-call.ts';
+import { type Cluster, explained, openCluster, refusalOf } from '../../cluster/cluster.ts';
+import { clusterKind } from '../../cluster/cluster-kinds.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { table } from '../../table.ts';
+
+export interface ClusterGetOptions extends ClusterOptions {
+  kind: string;
+  name?: string | undefined;
+  output: 'text' | 'json' | 'wide';
+}
+
+const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+
+/** Lists a kind in the columns the API server prints, or as JSON lines. */
+export async function clusterGet(options: ClusterGetOptions, io: CliIo): Promise<number> {
+  await using cluster = await openCluster(options, io);
+  const type = clusterKind(options.kind);
+  const { namespace } = cluster;
+  const path =
+    options.name === undefined ? collectionPath(type, namespace) : objectPath(type, { namespace, name: options.name });
+  const asTable = options.output !== 'json';
+  const answer = await read(cluster, path, asTable, `reading ${type.plural}`, io);
+  if (!asTable) {
+    const items = options.name === undefined ? itemsOf(answer) : [answer];
+    for (const item of items)
+      writeJsonLine(io, { apiVersion: apiVersionOf(type), kind: type.kind, ...withoutNoise(item) });
+    return EXIT.ok;
+  }
+  const text = printed(answer, options.output === 'wide');
+  io.out(text ?? `No ${type.plural} in ${cluster.place}.\n`);
+  return EXIT.ok;
+}
+
+async function read(cluster: Cluster, path: string, asTable: boolean, doing: string, io: CliIo): Promise<Json> {
+  const call = { method: 'GET', path, headers: { accept: asTable ? TABLE : 'application/json' } } as const;
+  const reply = await callApi(cluster.access, call, io.signal);
+  if (reply.status !== 200) throw explained(refusalOf(reply), doing, cluster);
+  try {
+    return parseUntrustedJson(reply.text);
+  } catch (error) {
+    throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${doing}: the answer is not JSON`, { cause: error });
+  }
+}
+
+/** Undefined when there are no rows. */
+function printed(answer: Json, wide: boolean): string | undefined {
+  const columns = listOf(answer, 'columnDefinitions');
+  const rows = listOf(answer, 'rows');
+  if (rows.length === 0) return undefined;
+  const shown = columns.flatMap((column, index) =>
+    wide || member(column, 'priority') === 0 ? [{ index, heading: textAt(column, ['name']).toUpperCase() }] : [],
+  );
+  const cells = rows.map((row) => {
+    const values = listOf(row, 'cells');
+    return shown.map(({ index }) => cellText(values[index]));
+  });
+  const headings = shown.map(({ heading }) => heading);
+  return table(headings, cells);
+}
+
+function cellText(value: Json | undefined): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+function listOf(value: Json, key: string): Json[] {
+  const found = member(value, key);
+  return Array.isArray(found) ? found : [];
+}
+
+function itemsOf(answer: Json): Json[] {
+  return listOf(answer, 'items');
+}
+
+/** What the API server keeps for itself about who wrote which field. */
+export function withoutNoise(value: Json): JsonObject {
+  if (!isJsonObject(value)) return {};
+  const metadata = member(value, 'metadata');
+  if (!isJsonObject(metadata)) return value;
+  const { managedFields: _, ...kept } = metadata;
+  return { ...value, metadata: kept };
+}

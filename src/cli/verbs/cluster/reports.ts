@@ -1,0 +1,157 @@
+import { printable } from '../../../lib/escape.ts';
+import { isJsonObject, type Json, member, textAt } from '../../../lib/json.ts';
+import { type Cluster, explained, openCluster } from '../../cluster/cluster.ts';
+import { AGENTS } from '../../cluster/cluster-kinds.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { PeopleGateway } from '../../cluster/people-gateway.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { age, table } from '../../table.ts';
+
+interface ReportOptions extends ClusterOptions {
+  output: 'text' | 'json';
+}
+export interface SessionsOptions extends ReportOptions {
+  agent: string;
+}
+export interface UsageOptions extends ReportOptions {
+  agent?: string | undefined;
+  policy?: string;
+}
+export interface TopOptions extends ReportOptions {
+  what: 'agents' | 'tools';
+  /** Of `tools`: only this one's. */
+  agent?: string | undefined;
+}
+
+interface Report {
+  readonly headings: readonly string[];
+  row(value: Json, now: Date): string[];
+  /** When there is nothing to list. */
+  readonly nothing: string;
+}
+
+const SESSIONS: Report = {
+  headings: ['SESSION', 'ITEMS', 'TAINTED', 'LAST-USED', 'AGE'],
+  row: (value, now) => [
+    textAt(value, ['session']),
+    shown(member(value, 'items')),
+    shown(member(value, 'tainted')),
+    age(textAt(value, ['lastUsedAt']), now),
+    age(textAt(value, ['openedAt']), now),
+  ],
+  nothing: 'No sessions',
+};
+
+const AGENTS_NOW: Report = {
+  headings: ['AGENT', 'WAITING', 'IN-FLIGHT', 'DEAD', 'TOKENS/H', 'LAST-SEEN'],
+  row: (value, now) => [
+    textAt(value, ['agent']),
+    ...['waiting', 'inFlight', 'deadLetters', 'tokensThisHour'].map((key) => shown(member(value, key))),
+    age(textAt(value, ['lastSeen']), now),
+  ],
+  nothing: 'No agents',
+};
+
+const TOOLS_NOW: Report = {
+  headings: ['TOOL', 'AGENT', 'SESSION', 'USES', 'DIGEST', 'AGE'],
+  row: (value, now) => [
+    textAt(value, ['name']),
+    textAt(value, ['agent']),
+    textAt(value, ['session']),
+    shown(member(value, 'uses')),
+    textAt(value, ['digest']).slice(0, 'sha256:'.length + 12),
+    age(textAt(value, ['acceptedAt']), now),
+  ],
+  nothing: 'No tools of sessions',
+};
+
+export async function sessions(options: SessionsOptions, io: CliIo): Promise<number> {
+  await using cluster = await openCluster(options, io);
+  const gateway = new PeopleGateway(cluster, io.signal);
+  const found = await gateway.call({ method: 'GET', path: `agents/${encodeURIComponent(options.agent)}/sessions` });
+  return print(SESSIONS, listOf(found), cluster, options, io);
+}
+
+/** Live counters, never those of status. */
+export async function top(options: TopOptions, io: CliIo): Promise<number> {
+  await using cluster = await openCluster(options, io);
+  const gateway = new PeopleGateway(cluster, io.signal);
+  if (options.what === 'agents') {
+    return print(AGENTS_NOW, listOf(await gateway.call({ method: 'GET', path: 'top' })), cluster, options, io);
+  }
+  const agents = options.agent === undefined ? await agentNames(cluster, io) : [options.agent];
+  const tools: Json[] = [];
+  for (const agent of agents) {
+    const found = await gateway.call({ method: 'GET', path: `agents/${encodeURIComponent(agent)}/tools` });
+    for (const tool of listOf(found)) if (isJsonObject(tool)) tools.push({ ...tool, agent });
+  }
+  return print(TOOLS_NOW, tools, cluster, options, io);
+}
+
+/** What was spent, and what may be. */
+export async function usage(options: UsageOptions, io: CliIo): Promise<number> {
+  await using cluster = await openCluster(options, io);
+  const gateway = new PeopleGateway(cluster, io.signal);
+  const { agent, policy } = options;
+  const of =
+    policy === undefined ? `agents/${encodeURIComponent(agent ?? '')}` : `policies/${encodeURIComponent(policy)}`;
+  const report = await gateway.call({ method: 'GET', path: `${of}/usage` });
+  if (options.output === 'json') {
+    if (isJsonObject(report)) writeJsonLine(io, report);
+    return EXIT.ok;
+  }
+  const rows = listOf(member(report, 'windows') ?? null).map((window) => [
+    textAt(window, ['window']),
+    ...['inputTokens', 'outputTokens', 'inFlightTokens'].map((key) => shown(member(window, key))),
+    dollars(member(window, 'costMicros')),
+  ]);
+  io.out(table(['WINDOW', 'INPUT', 'OUTPUT', 'IN-FLIGHT', 'COST'], rows));
+  const limits = member(report, 'limits');
+  if (isJsonObject(limits) && Object.keys(limits).length > 0) {
+    io.out(
+      `\n${table(
+        ['QUOTA', 'LIMIT'],
+        Object.entries(limits).map(([name, limit]) => [name, shown(limit)]),
+      )}`,
+    );
+  }
+  return EXIT.ok;
+}
+
+async function agentNames(cluster: Cluster, io: CliIo): Promise<string[]> {
+  const { kube, namespace } = cluster;
+  const agents = await kube.list(AGENTS, { namespace }, io.signal).catch((error: unknown) => {
+    throw explained(error, 'listing agents', cluster);
+  });
+  return agents.map(({ metadata }) => metadata.name);
+}
+
+function print(report: Report, values: readonly Json[], cluster: Cluster, options: ReportOptions, io: CliIo): number {
+  if (options.output === 'json') {
+    for (const value of values) if (isJsonObject(value)) writeJsonLine(io, value);
+  } else if (values.length === 0) {
+    io.out(`${report.nothing} in ${cluster.place}.\n`);
+  } else {
+    const now = new Date();
+    io.out(
+      table(
+        report.headings,
+        values.map((value) => report.row(value, now)),
+      ),
+    );
+  }
+  return EXIT.ok;
+}
+
+function listOf(value: Json): Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function shown(value: Json | undefined): string {
+  if (typeof value === 'number') return value.toLocaleString('en-US');
+  return value === undefined || value === null ? '-' : printable(String(value), 60);
+}
+
+function dollars(micros: Json | undefined): string {
+  return typeof micros === 'number' ? `$${(micros / 1_000_000).toFixed(4)}` : '-';
+}

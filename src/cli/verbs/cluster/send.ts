@@ -1,0 +1,57 @@
+import { randomIds } from '../../../lib/ids.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { printable } from '../../../lib/escape.ts';
+import { textAt, member, isJsonObject, type Json } from '../../../lib/json.ts';
+import type { PersonReceipt } from '../../../remote/people.ts';
+import { openCluster } from '../../cluster/cluster.ts';
+import { followMessage } from '../../cluster/follow.ts';
+import { PeopleGateway } from '../../cluster/people-gateway.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+
+export interface SendOptions extends ClusterOptions {
+  agent: string;
+  /** `-` or absent: standard input. */
+  text?: string | undefined;
+  session?: string;
+  follow?: boolean;
+  output: 'text' | 'json';
+}
+
+/** Says something to an agent. Exit 0: it was taken, or with --follow answered; 1: it was refused or failed. */
+export async function send(options: SendOptions, io: CliIo): Promise<number> {
+  const text = options.text === undefined || options.text === '-' ? (await io.stdin()).trimEnd() : options.text;
+  if (text === '') throw new TemperError('TEMPER_USAGE', 'there is nothing to say: the text is empty');
+  await using cluster = await openCluster(options, io);
+  const gateway = new PeopleGateway(cluster, io.signal);
+  const { agent, session } = options;
+  const answer = await gateway.call({
+    method: 'POST',
+    path: `agents/${encodeURIComponent(agent)}/messages`,
+    body: { text, ...(session === undefined ? {} : { session }) },
+    idempotencyKey: randomIds.next('cli'),
+  });
+  const receipt = receiptOf(answer);
+  if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
+  else io.error(sentence(receipt, agent, cluster.place));
+  if (options.follow !== true) {
+    if (options.output === 'text') io.out(`${receipt.session}\n`);
+    return EXIT.ok;
+  }
+  const answered = await followMessage({ gateway, agent, receipt, output: options.output }, io);
+  return answered ? EXIT.ok : EXIT.refused;
+}
+
+function sentence({ id, session, awake, duplicate }: PersonReceipt, agent: string, place: string): string {
+  const state = duplicate ? 'was sent before' : awake ? 'sent' : 'sent; the agent sleeps and is woken';
+  return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${place} ${state} · session ${printable(session, 128)}\n`;
+}
+
+function receiptOf(answer: Json): PersonReceipt {
+  const id = textAt(answer, ['id']);
+  const session = textAt(answer, ['session']);
+  if (!isJsonObject(answer) || id === '' || session === '') {
+    throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'what answers at the gateway gave no receipt');
+  }
+  return { id, session, duplicate: member(answer, 'duplicate') === true, awake: member(answer, 'awake') === true };
+}

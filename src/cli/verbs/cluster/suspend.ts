@@ -1,0 +1,95 @@
+import type { ResourceType } from '../../../kube/client.ts';
+import type { KubeObject } from '../../../kube/store.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { type Json, member, textAt } from '../../../lib/json.ts';
+import { type Cluster, explained, openCluster } from '../../cluster/cluster.ts';
+import { AGENTS, TRUST_POLICIES } from '../../cluster/cluster-kinds.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+
+export interface SuspendOptions extends ClusterOptions {
+  suspend: boolean;
+  agent?: string | undefined;
+  policy?: string;
+  /** Milliseconds to wait until an agent has done it. */
+  wait?: number;
+  output: 'text' | 'json';
+}
+
+type Found = KubeObject & { [key: string]: Json | undefined };
+
+const PAUSE_MILLISECONDS = 500;
+
+/** Stops or starts an agent, or every agent under a policy. Messages wait meanwhile. */
+export async function suspend(options: SuspendOptions, io: CliIo): Promise<number> {
+  const { agent, policy } = options;
+  if ((agent === undefined) === (policy === undefined)) {
+    throw new TemperError('TEMPER_USAGE', 'name an agent, or --policy NAME for every agent under it');
+  }
+  await using cluster = await openCluster(options, io);
+  const [type, name] = policy === undefined ? [AGENTS, agent ?? ''] : [TRUST_POLICIES, policy];
+  const patched = await patch(cluster, type, name, options.suspend, io);
+  const what = `${type.kind.toLowerCase()}/${name}`;
+  const done = options.suspend ? 'suspended' : 'resumed';
+  if (options.output === 'json')
+    writeJsonLine(io, { [options.suspend ? 'suspended' : 'resumed']: what, place: cluster.place });
+  else io.out(`${what} ${done} in ${cluster.place}\n`);
+  if (options.wait === undefined) return EXIT.ok;
+  if (policy !== undefined) throw new TemperError('TEMPER_USAGE', '--wait is for one agent; the policy is set');
+  await settled(cluster, name, patched.metadata.generation ?? 0, options.suspend, options.wait, io);
+  return EXIT.ok;
+}
+
+async function patch(
+  cluster: Cluster,
+  type: ResourceType,
+  name: string,
+  suspended: boolean,
+  io: CliIo,
+): Promise<Found> {
+  const { kube, namespace } = cluster;
+  const verb = suspended ? 'suspending' : 'resuming';
+  return kube
+    .patch<Found>(type, { namespace, name }, { spec: { suspend: suspended } }, io.signal)
+    .catch((error: unknown) => {
+      throw explained(error, `${verb} ${type.plural} ${name}`, cluster);
+    });
+}
+
+/** Until the operator says it of this generation or a later one. */
+async function settled(
+  cluster: Cluster,
+  name: string,
+  generation: number,
+  suspended: boolean,
+  milliseconds: number,
+  io: CliIo,
+): Promise<void> {
+  const { kube, namespace, place } = cluster;
+  const deadline = systemClock.monotonic() + milliseconds;
+  let last = 'the operator has not looked at it yet';
+  for (;;) {
+    const found = await kube.get<Found>(AGENTS, { namespace, name }, io.signal);
+    const state = activity(found, generation);
+    if (state !== undefined) {
+      if ((state.status === 'False') === suspended) return;
+      last = state.message;
+    }
+    if (systemClock.monotonic() >= deadline) {
+      const message = `agent "${name}" in ${place} is not ${suspended ? 'suspended' : 'active'} yet: ${last}`;
+      throw new TemperError('TEMPER_TIMEOUT', message);
+    }
+    await systemClock.sleep(PAUSE_MILLISECONDS, io.signal);
+  }
+}
+
+/** The condition Active, as it is about this generation of the spec. */
+function activity(found: Found | undefined, generation: number): { status: string; message: string } | undefined {
+  const conditions = member(found?.['status'], 'conditions');
+  if (!Array.isArray(conditions)) return undefined;
+  const active = conditions.find((condition) => textAt(condition, ['type']) === 'Active');
+  const seen = member(active, 'observedGeneration');
+  if (active === undefined || typeof seen !== 'number' || seen < generation) return undefined;
+  return { status: textAt(active, ['status']), message: textAt(active, ['message']) };
+}
