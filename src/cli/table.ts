@@ -1,4 +1,5 @@
 import { printable } from '../lib/escape.ts';
+import type { Json } from '../lib/json.ts';
 
 /** Rows under upper-case headings, columns as wide as their widest cell, two spaces apart; as kubectl prints. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -30,4 +31,11 @@ export function age(since: string | undefined, now: Date): string {
     if (elapsed >= unit.milliseconds) return `${Math.floor(elapsed / unit.milliseconds)}${unit.name}`;
   }
   return '0s';
+}
+
+/** A value as one cell; `nothing` where there is none. */
+export function cell(value: Json | undefined, nothing = '-'): string {
+  if (value === undefined || value === null) return nothing;
+  if (typeof value === 'number') return value.toLocaleString('en-US');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

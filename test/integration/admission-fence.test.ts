@@ -178,8 +178,9 @@ describe('the fence around a namespace with agents', () => {
 
   it('lets the operator make what agents need, and nothing else', async () => {
     const labels = { 'temper.dev/agent-pod': 'true' };
-    const spec = { serviceAccountName: 'temper-agent', automountServiceAccountToken: false, containers: [container] };
+    const spec = { automountServiceAccountToken: false, containers: [container] };
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', labels }, spec };
+    // The two dry runs by which the operator knows that the fence is in force.
     const pods = '/api/v1/namespaces/fenced/pods?dryRun=All';
     assert.equal((await plane.admin.call('POST', pods, { body: pod, as: OPERATOR })).status, 201);
     const bare = { ...pod, metadata: { name: 'p' } };

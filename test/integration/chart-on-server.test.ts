@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
 import type { ApiAnswer } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { type ChartObject, renderChart } from '../cluster/helm.ts';
@@ -205,6 +207,24 @@ for (const mode of ['cluster', 'namespaced'] as const) {
       };
       const refused = await plane.admin.call('POST', `${core(RELEASE, 'pods')}?dryRun=All`, { body: bad });
       assert.equal(refused.status, 403, 'restricted is not enforced here');
+    });
+
+    it('takes the quick start', async () => {
+      const folder = new URL('../../manifests/quickstart/', import.meta.url);
+      const read = async (file: string) => parse(await readFile(new URL(file, folder), 'utf8')) as ChartObject;
+      const { namespace, resources } = (await read('kustomization.yaml')) as unknown as {
+        namespace: string;
+        resources: string[];
+      };
+      const parts = await Promise.all(resources.map(read));
+      assert.deepEqual(
+        parts.map(({ kind }) => kind),
+        ['Namespace', 'TrustPolicy', 'Agent'],
+      );
+      const placed = parts.map((part) =>
+        part.kind === 'Namespace' ? part : { ...part, metadata: { ...part.metadata, namespace } },
+      );
+      await createAll(plane, placed);
     });
 
     it('keeps the CRDs when it goes', () => {

@@ -104,8 +104,10 @@ describe('the chart', () => {
     const objects = await renderChart('--values', file);
     const gateway = configOf(objects, 'temper-gateway', 'gateway.yaml');
     const { key: _, ...rest } = provider;
-    assert.deepEqual(gateway['providers'], [{ ...rest, keyFile: '/etc/temper/provider-keys/openai' }]);
-    assert.deepEqual(gateway['aliases'], { 'default/default': 'openai/gpt-4o-mini' });
+    assert.deepEqual(gateway['models'], {
+      providers: [{ ...rest, keyFile: '/etc/temper/provider-keys/openai' }],
+      aliases: { 'default/default': 'openai/gpt-4o-mini' },
+    });
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
   });
@@ -139,7 +141,8 @@ function has(values: Values, path: string): boolean {
 
 /** `a.b[0].c=x` as `--set-json` wants it, with a number, a list or a text. */
 function jsonOf(setting: string): string {
-  const [path = '', value = ''] = [setting.slice(0, setting.indexOf('=')), setting.slice(setting.indexOf('=') + 1)];
+  const path = setting.slice(0, setting.indexOf('='));
+  const value = setting.slice(path.length + 1);
   if (/^[0-9[]/.test(value)) return `${path}=${value}`;
   if (value.startsWith('{')) {
     const text = value.slice(1, -1);

@@ -27,12 +27,13 @@ const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch:
 export async function openCluster(options: ClusterOptions, io: CliIo): Promise<Cluster> {
   const access = await loadClusterAccess(sourceOf(options, io), systemClock);
   const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
+  const { TEMPER_NAMESPACE } = io.environment;
   const namespace = options.namespace ?? access.namespace ?? 'default';
   return {
     access,
     kube: createKubeClient(transport),
     namespace,
-    temperNamespace: options.temperNamespace ?? io.environment['TEMPER_NAMESPACE'],
+    temperNamespace: options.temperNamespace ?? TEMPER_NAMESPACE,
     place: `${printable(access.context ?? '-', 253)}/${printable(namespace, 63)}`,
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };

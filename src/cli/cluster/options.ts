@@ -13,7 +13,8 @@ export interface ClusterOptions {
 export const PLUGIN = 'kubectl-temper';
 
 export function isPlugin(io: CliIo): boolean {
-  return io.environment['TEMPER_PROGRAM'] === PLUGIN;
+  const { TEMPER_PROGRAM } = io.environment;
+  return TEMPER_PROGRAM === PLUGIN;
 }
 
 /** Does the command name a cluster, in one way or another? */

@@ -23,18 +23,23 @@ async function candidates(program: Command, before: readonly string[], last: str
   const { command, rest } = reached(program, before);
   if (last.startsWith('-'))
     return command.options.flatMap(({ long }) => (long === undefined || long === null ? [] : [long]));
-  const children = command.commands.map((child) => child.name()).filter((name) => !name.startsWith('_'));
+  const children = command.commands.map((child) => child.name()).filter((name) => name !== '__complete');
   if (children.length > 0) return children;
-  const flags = optionsIn(before);
+  return argumentsOf(command, rest, optionsIn(before), io);
+}
+
+/** What the next argument of the verb could be. */
+async function argumentsOf(command: Command, rest: string[], options: ClusterOptions, io: CliIo): Promise<string[]> {
   const name = command.name();
-  if ((name === 'get' || name === 'describe') && rest.length === 0) return [...CLUSTER_KINDS];
-  if (name === 'get' || name === 'describe')
-    return rest.length === 1 ? names(clusterKind(rest[0] ?? ''), flags, io) : [];
-  if (name === 'deadletters' && rest.length === 0) return ['retry', 'drop'];
-  if ((AGENT_VERBS.includes(name) || (name === 'tools' && command.parent?.name() === 'top')) && rest.length === 0) {
-    return names(AGENTS, flags, io);
+  if (name === 'get' || name === 'describe') {
+    const [kind] = rest;
+    if (kind === undefined) return [...CLUSTER_KINDS];
+    return rest.length === 1 ? names(clusterKind(kind), options, io) : [];
   }
-  return [];
+  if (rest.length > 0) return [];
+  if (name === 'deadletters') return ['retry', 'drop'];
+  const takesAgent = AGENT_VERBS.includes(name) || (name === 'tools' && command.parent?.name() === 'top');
+  return takesAgent ? names(AGENTS, options, io) : [];
 }
 
 /** The command the words lead to, and the words after it that are neither options nor their values. */

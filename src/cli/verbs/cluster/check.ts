@@ -11,6 +11,7 @@ import { CLUSTER_KINDS } from '../../cluster/cluster-kinds.ts';
 import { type Cluster, openCluster, refusalOf } from '../../cluster/cluster.ts';
 import type { ClusterOptions } from '../../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { cell } from '../../table.ts';
 
 export interface CheckOptions extends ClusterOptions {
   /** Milliseconds to wait until all is well. */
@@ -102,7 +103,7 @@ async function ready(
     }
     const wanted = member(found.spec, 'replicas') ?? 1;
     const there = member(found.status, 'readyReplicas') ?? 0;
-    const says = `${String(there)} of ${String(wanted)} ready`;
+    const says = `${cell(there)} of ${cell(wanted)} ready`;
     if (typeof there === 'number' && there > 0) return { what, well: true, says };
     return { what, well: false, says: `${says}; see kubectl describe pods -n ${ref.namespace}` };
   } catch (error) {

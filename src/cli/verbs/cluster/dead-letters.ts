@@ -6,7 +6,7 @@ import { openCluster } from '../../cluster/cluster.ts';
 import type { ClusterOptions } from '../../cluster/options.ts';
 import { PeopleGateway } from '../../cluster/people-gateway.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { age, table } from '../../table.ts';
+import { age, cell, table } from '../../table.ts';
 
 export interface DeadLettersOptions extends ClusterOptions {
   /** What to do with one; listing when absent. */
@@ -28,7 +28,7 @@ export async function deadLetters(options: DeadLettersOptions, io: CliIo): Promi
     throw new TemperError('TEMPER_USAGE', `${action} which one? Give its id`);
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
-  if (action === undefined || id === undefined) return list(gateway, cluster.place, options, io);
+  if (action === undefined || id === undefined) return await list(gateway, cluster.place, options, io);
   const path = `deadletters/${encodeURIComponent(id)}`;
   const idempotencyKey = randomIds.next('cli');
   if (action === 'retry') await gateway.call({ method: 'POST', path: `${path}/retry`, idempotencyKey });
@@ -54,7 +54,7 @@ async function list(gateway: PeopleGateway, place: string, { output }: DeadLette
   const rows = letters.map((letter) => [
     textAt(letter, ['id']),
     textAt(letter, ['agent']),
-    String(member(letter, 'deliveries') ?? '-'),
+    cell(member(letter, 'deliveries')),
     textAt(letter, ['code']),
     age(textAt(letter, ['time']), now),
     textAt(letter, ['excerpt']).slice(0, 60),

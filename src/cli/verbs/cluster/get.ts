@@ -6,7 +6,7 @@ import { type Cluster, explained, openCluster, refusalOf } from '../../cluster/c
 import { clusterKind } from '../../cluster/cluster-kinds.ts';
 import type { ClusterOptions } from '../../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { table } from '../../table.ts';
+import { cell, table } from '../../table.ts';
 
 export interface ClusterGetOptions extends ClusterOptions {
   kind: string;
@@ -57,15 +57,10 @@ function printed(answer: Json, wide: boolean): string | undefined {
   );
   const cells = rows.map((row) => {
     const values = listOf(row, 'cells');
-    return shown.map(({ index }) => cellText(values[index]));
+    return shown.map(({ index }) => cell(values[index], ''));
   });
   const headings = shown.map(({ heading }) => heading);
   return table(headings, cells);
-}
-
-function cellText(value: Json | undefined): string {
-  if (value === undefined || value === null) return '';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 function listOf(value: Json, key: string): Json[] {

@@ -1,11 +1,10 @@
-import { printable } from '../../../lib/escape.ts';
 import { isJsonObject, type Json, member, textAt } from '../../../lib/json.ts';
 import { type Cluster, explained, openCluster } from '../../cluster/cluster.ts';
 import { AGENTS } from '../../cluster/cluster-kinds.ts';
 import type { ClusterOptions } from '../../cluster/options.ts';
 import { PeopleGateway } from '../../cluster/people-gateway.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { age, table } from '../../table.ts';
+import { age, cell, table } from '../../table.ts';
 
 interface ReportOptions extends ClusterOptions {
   output: 'text' | 'json';
@@ -34,8 +33,8 @@ const SESSIONS: Report = {
   headings: ['SESSION', 'ITEMS', 'TAINTED', 'LAST-USED', 'AGE'],
   row: (value, now) => [
     textAt(value, ['session']),
-    shown(member(value, 'items')),
-    shown(member(value, 'tainted')),
+    cell(member(value, 'items')),
+    cell(member(value, 'tainted')),
     age(textAt(value, ['lastUsedAt']), now),
     age(textAt(value, ['openedAt']), now),
   ],
@@ -46,7 +45,7 @@ const AGENTS_NOW: Report = {
   headings: ['AGENT', 'WAITING', 'IN-FLIGHT', 'DEAD', 'TOKENS/H', 'LAST-SEEN'],
   row: (value, now) => [
     textAt(value, ['agent']),
-    ...['waiting', 'inFlight', 'deadLetters', 'tokensThisHour'].map((key) => shown(member(value, key))),
+    ...['waiting', 'inFlight', 'deadLetters', 'tokensThisHour'].map((key) => cell(member(value, key))),
     age(textAt(value, ['lastSeen']), now),
   ],
   nothing: 'No agents',
@@ -58,7 +57,7 @@ const TOOLS_NOW: Report = {
     textAt(value, ['name']),
     textAt(value, ['agent']),
     textAt(value, ['session']),
-    shown(member(value, 'uses')),
+    cell(member(value, 'uses')),
     textAt(value, ['digest']).slice(0, 'sha256:'.length + 12),
     age(textAt(value, ['acceptedAt']), now),
   ],
@@ -102,7 +101,7 @@ export async function usage(options: UsageOptions, io: CliIo): Promise<number> {
   }
   const rows = listOf(member(report, 'windows') ?? null).map((window) => [
     textAt(window, ['window']),
-    ...['inputTokens', 'outputTokens', 'inFlightTokens'].map((key) => shown(member(window, key))),
+    ...['inputTokens', 'outputTokens', 'inFlightTokens'].map((key) => cell(member(window, key))),
     dollars(member(window, 'costMicros')),
   ]);
   io.out(table(['WINDOW', 'INPUT', 'OUTPUT', 'IN-FLIGHT', 'COST'], rows));
@@ -111,7 +110,7 @@ export async function usage(options: UsageOptions, io: CliIo): Promise<number> {
     io.out(
       `\n${table(
         ['QUOTA', 'LIMIT'],
-        Object.entries(limits).map(([name, limit]) => [name, shown(limit)]),
+        Object.entries(limits).map(([name, limit]) => [name, cell(limit)]),
       )}`,
     );
   }
@@ -145,11 +144,6 @@ function print(report: Report, values: readonly Json[], cluster: Cluster, option
 
 function listOf(value: Json): Json[] {
   return Array.isArray(value) ? value : [];
-}
-
-function shown(value: Json | undefined): string {
-  if (typeof value === 'number') return value.toLocaleString('en-US');
-  return value === undefined || value === null ? '-' : printable(String(value), 60);
 }
 
 function dollars(micros: Json | undefined): string {

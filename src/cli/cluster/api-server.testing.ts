@@ -1,0 +1,107 @@
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import type { CliIo } from '../io.ts';
+
+export interface SeenRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: unknown;
+}
+
+/** An answer, or what writes one itself. Undefined: 404. */
+export type Answer =
+  | { status: number; body?: object | string }
+  | ((response: ServerResponse) => Promise<void>)
+  | undefined;
+
+export interface FakeCluster extends AsyncDisposable {
+  readonly kubeconfig: string;
+  readonly seen: SeenRequest[];
+}
+
+const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
+
+/** An HTTPS server that plays the API server and what is behind its service proxy, and a kubeconfig for it: context `prod`, namespace `team-a`. */
+export async function fakeCluster(answer: (request: SeenRequest) => Answer): Promise<FakeCluster> {
+  const [cert, key] = await Promise.all(
+    ['certificate.pem', 'key.pem'].map((file) => readFile(new URL(file, TLS), 'utf8')),
+  );
+  const seen: SeenRequest[] = [];
+  const server = createServer({ cert, key }, (request, response) => {
+    void serve(request, response, seen, answer).catch((error: unknown) => response.destroy(error as Error));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const folder = await mkdtemp(join(tmpdir(), 'temper-cli-'));
+  const kubeconfig = join(folder, 'config');
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await writeFile(kubeconfig, JSON.stringify(configFor(url)), { mode: 0o600 });
+  return {
+    kubeconfig,
+    seen,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  seen: SeenRequest[],
+  answer: (request: SeenRequest) => Answer,
+): Promise<void> {
+  const hasBody = request.headers['content-type'] !== undefined;
+  const { method = '', url: path = '', headers } = request;
+  const entry = { method, path, headers, body: hasBody ? await json(request) : undefined };
+  seen.push(entry);
+  const found = answer(entry) ?? { status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found' } };
+  if (typeof found === 'function') return found(response);
+  const isText = typeof found.body === 'string';
+  response.writeHead(found.status, { 'content-type': isText ? 'text/plain' : 'application/json' });
+  response.end(isText ? found.body : JSON.stringify(found.body));
+}
+
+function configFor(server: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'alice', user: { token: 'the-credential-of-alice' } }],
+    contexts: [{ name: 'prod', context: { cluster: 'test', user: 'alice', namespace: 'team-a' } }],
+    'current-context': 'prod',
+  };
+}
+
+export interface Terminal extends CliIo {
+  readonly printed: () => string;
+  readonly errors: () => string;
+}
+
+export function aTerminal(input = ''): Terminal {
+  const out: string[] = [];
+  const error: string[] = [];
+  return {
+    out: (text) => void out.push(text),
+    error: (text) => void error.push(text),
+    printed: () => out.join(''),
+    errors: () => error.join(''),
+    stdin: () => Promise.resolve(input),
+    lines: async function* none() {},
+    cwd: process.cwd(),
+    environment: {},
+    colour: false,
+    terminal: false,
+    signal: new AbortController().signal,
+  };
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aTerminal, type FakeCluster, fakeCluster, type Terminal } from './cluster/api-server.testing.ts';
+import { createProgram } from './program.ts';
+
+const TABLE = { kind: 'Table', columnDefinitions: [{ name: 'Name', priority: 0 }], rows: [{ cells: ['analyst'] }] };
+
+function served(): Promise<FakeCluster> {
+  const items = ['analyst', 'reviewer'].map((name) => ({ metadata: { name, namespace: 'team-a' } }));
+  return fakeCluster(({ headers }) => {
+    const isTable = headers.accept?.includes('as=Table') === true;
+    return { status: 200, body: isTable ? TABLE : { kind: 'AgentList', metadata: { resourceVersion: '1' }, items } };
+  });
+}
+
+async function run(io: Terminal, ...words: string[]): Promise<number> {
+  let code = 0;
+  await createProgram(io, (exitCode) => {
+    code = exitCode;
+  }).parseAsync(words, { from: 'user' });
+  return code;
+}
+
+const plugin = (): Terminal => ({ ...aTerminal(), environment: { TEMPER_PROGRAM: 'kubectl-temper' } });
+
+describe('the command line', () => {
+  it('acts on the state folder, and on a cluster where one is named', async () => {
+    await using cluster = await served();
+    const folder = aTerminal();
+    assert.equal(await run(folder, 'get', 'agents', '--state', '/nonexistent'), 0);
+    assert.match(folder.printed(), /No agents in \/nonexistent/);
+    assert.equal(cluster.seen.length, 0);
+    const io = aTerminal();
+    assert.equal(await run(io, 'get', 'agents', '--kubeconfig', cluster.kubeconfig, '-n', 'team-b'), 0);
+    assert.equal(io.printed(), 'NAME\nanalyst\n');
+    assert.equal(cluster.seen[0]?.path, '/apis/temper.dev/v1alpha1/namespaces/team-b/agents');
+  });
+
+  it('acts on the cluster as a plug-in of kubectl, and on no state folder', async () => {
+    await using cluster = await served();
+    assert.equal(await run(plugin(), 'get', 'agents', '--kubeconfig', cluster.kubeconfig), 0);
+    assert.equal(cluster.seen.length, 1);
+    await assert.rejects(run(plugin(), 'approve', 'x', '--reason', 'y'), { code: 'TEMPER_USAGE' });
+    await assert.rejects(run(plugin(), 'audit'), { code: 'TEMPER_USAGE' });
+  });
+
+  it('completes verbs, kinds, options and names', async () => {
+    await using cluster = await served();
+    const complete = async (...words: string[]) => {
+      const io = plugin();
+      await run(io, '__complete', '--', ...words);
+      return io.printed();
+    };
+    assert.equal(await complete('su'), 'suspend\n:4\n');
+    assert.equal(await complete('top', ''), 'agents\ntools\n:4\n');
+    assert.equal(await complete('get', 'ag'), 'agents\n:4\n');
+    assert.equal(await complete('send', '--fol'), '--follow\n:4\n');
+    const named = ['--kubeconfig', cluster.kubeconfig, '-n', 'team-a'];
+    assert.equal(await complete('send', ...named, ''), 'analyst\nreviewer\n:4\n');
+    assert.equal(await complete('get', 'agents', ...named, 'rev'), 'reviewer\n:4\n');
+    assert.equal(await complete('send', 'analyst', ...named, ''), ':4\n');
+    assert.equal(
+      await complete('send', '--kubeconfig', '/nonexistent', ''),
+      ':4\n',
+      'it says nothing when it cannot know',
+    );
+  });
+});
