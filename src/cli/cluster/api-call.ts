@@ -27,13 +27,18 @@ export async function callApi(access: ClusterAccess, call: ApiCall, signal: Abor
   return { status: response.statusCode ?? 0, text: await textOf(response, signal) };
 }
 
-/** The answer as it arrives. For a status that is no success the stream is empty and the text is given. */
+/**
+ * The lines of a success as they arrive, or what was refused. With `idleMilliseconds`, a connection that says nothing for as long counts
+ * as broken.
+ */
 export async function streamApi(
   access: ClusterAccess,
   call: ApiCall,
   signal: AbortSignal,
+  idleMilliseconds?: number,
 ): Promise<{ refusal: ApiReply } | { lines: AsyncGenerator<string> }> {
   const response = await open(access, call, signal);
+  if (idleMilliseconds !== undefined) response.setTimeout(idleMilliseconds, () => response.destroy());
   const status = response.statusCode ?? 0;
   if (status >= 200 && status < 300) return { lines: linesOf(response) };
   return { refusal: { status, text: await textOf(response, signal) } };

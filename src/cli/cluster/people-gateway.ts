@@ -1,5 +1,6 @@
 import { AUDIENCES, NAMESPACE_OBJECTS, PORTS, RELEASE_OBJECTS } from '../../api/cluster.ts';
 import { ApiError, type ResourceType } from '../../kube/client.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { ERROR_CODES, type ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/escape.ts';
@@ -14,6 +15,8 @@ const USUAL_NAMESPACE = 'temper-system';
 const TOKEN_SECONDS = 600;
 /** A new token when less than this is left. */
 const TOKEN_REST_MILLISECONDS = 60_000;
+/** The gateway writes an empty line every quarter of a minute. */
+const IDLE_MILLISECONDS = 60_000;
 
 export interface GatewayCall {
   readonly method: ApiCall['method'];
@@ -46,7 +49,7 @@ export class PeopleGateway {
   /** Lines as they come, until the gateway ends them or the connection breaks. */
   async lines(path: string): Promise<AsyncGenerator<string>> {
     const call = await this.#proxied({ method: 'GET', path });
-    const answer = await streamApi(this.#cluster.access, call, this.#signal);
+    const answer = await streamApi(this.#cluster.access, call, this.#signal, IDLE_MILLISECONDS);
     if ('refusal' in answer) throw this.#refusal(answer.refusal);
     return answer.lines;
   }
@@ -87,7 +90,8 @@ export class PeopleGateway {
 
   async #peopleToken(): Promise<string> {
     const { kube, namespace, place } = this.#cluster;
-    if (this.#token !== undefined && this.#token.until - Date.now() > TOKEN_REST_MILLISECONDS) return this.#token.text;
+    if (this.#token !== undefined && this.#token.until - systemClock.now().getTime() > TOKEN_REST_MILLISECONDS)
+      return this.#token.text;
     const name = NAMESPACE_OBJECTS.peopleServiceAccount;
     try {
       const request = { audiences: [AUDIENCES.gateway], expirationSeconds: TOKEN_SECONDS };
