@@ -316,10 +316,6 @@ export const ERROR_CODES = {
     fix: 'Ask for less at once, or raise the limit.',
   },
 
-  TEMPER_CONFIG_INVALID: {
-    meaning: 'The configuration of a role breaks a rule.',
-    fix: 'Correct the field the message names; the reference page of the role lists them.',
-  },
   TEMPER_KUBE_CONFIG: {
     meaning: 'No cluster can be read from the kubeconfig or the ServiceAccount of the pod.',
     fix: 'Set KUBECONFIG or name the file and context; the message says what is missing.',
@@ -347,6 +343,7 @@ export const ERROR_CODES = {
   TEMPER_LEADERSHIP_LOST: {
     meaning: 'The process led and could not renew its Lease in time; another one may lead now.',
     fix: 'The process ends and is started again. If it happens often, look at the load of the API server and the CPU limit.',
+  },
   TEMPER_TOKEN_INVALID: {
     meaning: 'The token is none that this gateway takes: not signed by the cluster, over, or not of the right account.',
     fix: 'A pod reads its token again from the mounted file; people get a new one with every command.',

@@ -33,7 +33,7 @@ describe('the configuration of the operator', () => {
     it(`is refused when ${what}`, () => {
       assert.throws(
         () => parseOperatorConfig(text),
-        (error) => isTemperError(error, 'TEMPER_CONFIG_INVALID') && message.test(error.message),
+        (error) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID') && message.test(error.message),
       );
     });
   }

@@ -118,7 +118,7 @@ export async function readOperatorConfig(file: string): Promise<OperatorConfig> 
   return parseOperatorConfig(text);
 }
 
-/** Reads and checks the configuration. Throws TEMPER_CONFIG_INVALID that names the field, the rule and the value's place. */
+/** Reads and checks the configuration. Throws TEMPER_CONFIGURATION_INVALID that names the field, the rule and the value's place. */
 export function parseOperatorConfig(text: string): OperatorConfig {
   let value: unknown;
   try {
@@ -153,7 +153,7 @@ function checkQuantities({ agent, sandboxClasses }: OperatorConfig): void {
 
 function invalid(what: string): TemperError {
   return new TemperError(
-    'TEMPER_CONFIG_INVALID',
+    'TEMPER_CONFIGURATION_INVALID',
     `the operator's configuration: ${what}; see docs/reference/operator.md`,
   );
 }
