@@ -41,7 +41,7 @@ export interface ApplyOptions {
   dryRun?: boolean;
 }
 
-export interface DeleteOptions {
+interface DeleteOptions {
   /** Only this very object. */
   uid?: string;
   resourceVersion?: string;

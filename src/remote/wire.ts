@@ -5,12 +5,12 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { AuditRecord } from '../audit/port.ts';
-import type { Draft, Envelope, Receipt } from '../bus/port.ts';
-import type { Candidate, ForgeResult, Refused } from '../forge/types.ts';
+import type { Draft, Envelope } from '../bus/port.ts';
+import type { Candidate, Refused } from '../forge/types.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { ModelEvent, ModelMessage, ModelRequest } from '../models/port.ts';
-import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
+import type { ToolUse } from '../tempering/types.ts';
 import type { StampedEvent } from '../tools/events.ts';
 
 export const PATHS = {
@@ -79,7 +79,6 @@ export interface SendRequest {
   lease: string;
   draft: Draft;
 }
-export type SendAnswer = Receipt;
 
 /** Model calls are made for a message, whose lease says what they are charged to. */
 export interface StreamRequest {
@@ -95,7 +94,6 @@ export interface ReviewRequest {
   candidate: Candidate;
   authorModel: string;
 }
-export type ReviewAnswer = ForgeResult;
 
 export interface RejectedRequest {
   lease: string;
@@ -109,8 +107,6 @@ export interface AppendRequest {
   items: ModelMessage[];
   tainted?: boolean;
 }
-
-export type SessionToolsAnswer = RegisteredTool[];
 
 export interface MemoryPut {
   value: Json;

@@ -2,7 +2,7 @@ import { randomIds } from '../../../lib/ids.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/escape.ts';
 import { textAt, member, isJsonObject, type Json } from '../../../lib/json.ts';
-import type { PersonReceipt } from '../../../remote/people.ts';
+import type { PersonMessage, PersonReceipt } from '../../../remote/people.ts';
 import { openCluster } from '../../cluster/cluster.ts';
 import { followMessage } from '../../cluster/follow.ts';
 import { PeopleGateway } from '../../cluster/people-gateway.ts';
@@ -28,7 +28,7 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   const answer = await gateway.call({
     method: 'POST',
     path: `agents/${encodeURIComponent(agent)}/messages`,
-    body: { text, ...(session === undefined ? {} : { session }) },
+    body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
     idempotencyKey: randomIds.next('cli'),
   });
   const receipt = receiptOf(answer);
