@@ -22,7 +22,8 @@ describe('a pod', { timeout: 240_000 }, () => {
     const agent = bench.agent();
     const sandbox = bench.sandbox();
     await sandbox.said('connected to the agent');
-    assert.equal(await isThere(bench.at('run/agent/ready')), false, 'a warm pod is not ready');
+    await agent.said('"ready":true');
+    assert.ok(await isThere(bench.at('run/agent/ready')), 'a warm pod is ready to be taken');
     const end = gateway.inbox.add(aMessage({ text: APRIL }));
     assert.equal(gateway.inbox.deliveries, 0);
     await gateway.assign(await quickstartAssignment());
@@ -30,7 +31,6 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.ok(answer.action === 'ack', JSON.stringify(answer));
     assert.match(answer.reply, /paid/i);
     assert.equal(answer.ending, 'complete');
-    assert.ok(await isThere(bench.at('run/agent/ready')));
     const types: string[] = gateway.events.map(({ type }) => type);
     for (const type of ['message-received', 'tool-call', 'forge-gate', 'forge-accepted', 'session-end']) {
       assert.ok(types.includes(type), `${type} in ${types.join(' ')}`);

@@ -68,9 +68,9 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
     image: agent.image,
     ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
     args: ['serve', 'agent'],
-    // A file, so that looking every second costs next to nothing.
+    // A file, so that looking every second costs next to nothing, and a program that the image has.
     readinessProbe: {
-      exec: { command: ['test', '-e', READY_FILE] },
+      exec: { command: ['/usr/local/bin/launcher', 'ready', READY_FILE, String(POD_USERS.agent)] },
       periodSeconds: 1,
       timeoutSeconds: 2,
       failureThreshold: 3,

@@ -110,12 +110,16 @@ async function bothUntilOneFails(
 async function watchAssignment(options: AgentRoleOptions, client: GatewayClient, state: State): Promise<void> {
   const { signal, ids, clock, log } = options;
   const trouble = new Trouble(log, 'the gateway gives no assignment');
+  // The first answer comes at once, so that a pod which is nobody's yet can say that it is ready to be somebody's.
+  let wait = 0;
   while (!signal.aborted) {
     try {
       const op: Op = { signal, deadline: clock.monotonic() + POLL_SECONDS * 2_000, key: ids.next('assignment') };
-      const next = await nextAssignment(client, state.assignment?.version, POLL_SECONDS, op);
+      const next = await nextAssignment(client, state.assignment?.version, wait, op);
       trouble.over();
-      if (next !== undefined) takeAssignment(state, next, log);
+      wait = POLL_SECONDS;
+      if (next !== undefined) checkOwner(state, next, log);
+      state.answered(next);
     } catch (error) {
       if (signal.aborted) return;
       if (isTemperError(error, 'TEMPER_POD_INVALID') && error.retry === 'never') throw error;
@@ -125,14 +129,13 @@ async function watchAssignment(options: AgentRoleOptions, client: GatewayClient,
   }
 }
 
-function takeAssignment(state: State, next: Assignment, log: Logger): void {
+function checkOwner(state: State, next: Assignment, log: Logger): void {
   const { agent, version, suspended } = next;
   const before = state.assignment?.agent.uid;
   if (before !== undefined && before !== agent.uid) {
     throw new TemperError('TEMPER_POD_INVALID', 'a pod that belongs to one agent cannot become another');
   }
   log.info({ agent: agent.name, namespace: agent.namespace, version, suspended }, 'assignment');
-  state.assign(next);
 }
 
 /** One message at a time, while there is an assignment, a sandbox, and nobody wants this pod to stop. */

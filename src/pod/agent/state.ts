@@ -4,6 +4,7 @@ import type { Assignment } from '../../remote/wire.ts';
 export class State {
   readonly #onReady: (ready: boolean) => Promise<void>;
   #assignment: Assignment | undefined;
+  #isKnown = false;
   #hasSandbox = false;
   #ready = false;
   #changed = Promise.withResolvers<void>();
@@ -24,8 +25,10 @@ export class State {
     return this.#interrupt.signal;
   }
 
-  assign(assignment: Assignment): void {
-    this.#assignment = assignment;
+  /** The gateway took this pod for one of its own: as somebody's, or, without an assignment, as nobody's yet. */
+  answered(assignment: Assignment | undefined): void {
+    this.#isKnown = true;
+    this.#assignment = assignment ?? this.#assignment;
     this.#change();
   }
 
@@ -61,7 +64,7 @@ export class State {
       this.#interrupt.abort();
       this.#interrupt = new AbortController();
     }
-    const ready = this.#assignment !== undefined && this.#hasSandbox;
+    const ready = this.#isKnown && this.#hasSandbox;
     if (ready === this.#ready) return;
     this.#ready = ready;
     this.#telling = this.#telling.then(() => this.#onReady(ready));
