@@ -11,9 +11,13 @@ const Name = Type.String({ pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength
 const Image = Type.String({ minLength: 1, maxLength: 512, pattern: '^[A-Za-z0-9][A-Za-z0-9._/:@-]*$' });
 const Labels = Type.Record(Type.String(), Type.String({ maxLength: 63 }));
 
+const Cpu = Type.String({ pattern: '^[0-9]{1,6}(m|\\.[0-9]{1,3})?$' });
+
 const Resources = Type.Object(
   {
-    cpu: Type.String({ pattern: '^[0-9]{1,6}(m|\\.[0-9]{1,3})?$' }),
+    cpu: Cpu,
+    /** What may be used while nobody else wants it; `cpu` when absent. */
+    cpuLimit: Type.Optional(Cpu),
     memory: Type.String({ pattern: '^[0-9]{1,12}(k|Ki|M|Mi|G|Gi|T|Ti)?$' }),
     ephemeralStorage: Type.String({ pattern: '^[0-9]{1,12}(k|Ki|M|Mi|G|Gi|T|Ti)?$' }),
   },
@@ -39,6 +43,7 @@ const SandboxClass = Type.Object(
   closed,
 );
 export type SandboxClass = Static<typeof SandboxClass>;
+export type Resources = Static<typeof Resources>;
 
 const Config = Type.Object(
   {
@@ -141,11 +146,11 @@ export function parseOperatorConfig(text: string): OperatorConfig {
 }
 
 function checkQuantities({ agent, sandboxClasses }: OperatorConfig): void {
-  for (const { cpu, memory, ephemeralStorage } of [
+  for (const { cpu, cpuLimit = cpu, memory, ephemeralStorage } of [
     agent.resources,
     ...sandboxClasses.map(({ resources }) => resources),
   ]) {
-    parseMillicores(cpu);
+    if (parseMillicores(cpuLimit) < parseMillicores(cpu)) throw invalid(`cpuLimit ${cpuLimit} is below cpu ${cpu}`);
     parseQuantityBytes(memory);
     parseQuantityBytes(ephemeralStorage);
   }

@@ -70,7 +70,7 @@ describe('an operator on a real API server', () => {
     assert.match(JSON.stringify(doors?.['data']), /"gateway":"https:\/\/10\.96\.\d+\.\d+:8443"/);
     const quota = await get(TYPES.resourceQuotas, 'team-a', NAMESPACE_OBJECTS.resourceQuota);
     const { hard } = (quota?.['spec'] ?? {}) as { hard?: object };
-    assert.deepEqual(hard, { pods: '1k', 'limits.cpu': '8', 'limits.memory': '16Gi' });
+    assert.deepEqual(hard, { pods: '1k', 'requests.cpu': '8', 'limits.memory': '16Gi' });
     assert.ok(await get(TYPES.secrets, RELEASE, RELEASE_OBJECTS.gatewayCertificate));
     const made = seen.filter(isWriteRequest).map(({ path }) => path);
     const firstPod = made.findIndex((path) => path.includes('/namespaces/team-a/pods'));

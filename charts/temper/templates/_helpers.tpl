@@ -32,11 +32,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- else }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* Requests are limits: the release keeps what it was given. */}}
+{{/* Memory and storage are kept as they are promised; processor time may go up to cpuLimit while nobody else wants it. */}}
 {{- define "temper.resources" -}}
 {{- range list "requests" "limits" }}
 {{ . }}:
-  cpu: {{ $.cpu }}
+  cpu: {{ if eq . "limits" }}{{ $.cpuLimit | default $.cpu }}{{ else }}{{ $.cpu }}{{ end }}
   memory: {{ $.memory }}
   ephemeral-storage: {{ $.ephemeralStorage }}
 {{- end }}

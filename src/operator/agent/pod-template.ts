@@ -3,7 +3,7 @@ import { AUDIENCES, LABELS, NAMESPACE_OBJECTS, POD_PATHS, POD_USERS, PRIORITY_CL
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
-import type { OperatorConfig, SandboxClass } from '../config.ts';
+import type { OperatorConfig, Resources, SandboxClass } from '../config.ts';
 import { bytesQuantity, cpuQuantity } from '../quantities.ts';
 
 /** What pods of one kind are made from. Nothing in it names an agent, so that a warm pod can become any. */
@@ -103,7 +103,7 @@ function sandboxContainer(
     image,
     ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
     args: ['serve', 'sandbox'],
-    resources: resources({ cpu, memory, ephemeralStorage: sum(standard.ephemeralStorage, workspace) }),
+    resources: resources({ ...standard, cpu, memory, ephemeralStorage: sum(standard.ephemeralStorage, workspace) }),
     securityContext: securityContext(POD_USERS.sandbox),
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
@@ -118,14 +118,15 @@ function sum(one: string, other: string): string {
   return bytesQuantity(parseQuantityBytes(one) + parseQuantityBytes(other));
 }
 
-/** Requests are limits: what is promised to one is never lent to another. */
-function resources(wanted: { cpu: string; memory: string; ephemeralStorage: string }) {
-  const amounts = {
-    cpu: cpuQuantity(parseMillicores(wanted.cpu)),
+/** Memory and storage that are promised are never lent to another. Idle processor time is, up to the limit: starting takes a burst. */
+function resources(wanted: Resources) {
+  const promised = parseMillicores(wanted.cpu);
+  const ceiling = Math.max(promised, parseMillicores(wanted.cpuLimit ?? wanted.cpu));
+  const kept = {
     memory: bytesQuantity(parseQuantityBytes(wanted.memory)),
     'ephemeral-storage': bytesQuantity(parseQuantityBytes(wanted.ephemeralStorage)),
   };
-  return { requests: amounts, limits: amounts };
+  return { requests: { cpu: cpuQuantity(promised), ...kept }, limits: { cpu: cpuQuantity(ceiling), ...kept } };
 }
 
 function securityContext(runAsUser: number) {

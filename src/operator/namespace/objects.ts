@@ -90,7 +90,7 @@ function resourceQuota({ namespace, policies, warmPods }: PrerequisiteOptions): 
   const memory = sumOf(quotas.map((quota) => quota.memory && parseQuantityBytes(quota.memory)));
   const hard = {
     ...(agents === undefined ? {} : { pods: countQuantity(agents + warmPods) }),
-    ...(cpu === undefined ? {} : { 'limits.cpu': cpuQuantity(cpu) }),
+    ...(cpu === undefined ? {} : { 'requests.cpu': cpuQuantity(cpu) }),
     ...(memory === undefined ? {} : { 'limits.memory': bytesQuantity(memory) }),
   };
   return {
