@@ -52,7 +52,6 @@ function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: No
       : { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
     securityContext: {
       runAsNonRoot: true,
-      runAsGroup: POD_USERS.group,
       fsGroup: POD_USERS.group,
       fsGroupChangePolicy: 'OnRootMismatch',
       seccompProfile: { type: 'RuntimeDefault' },
@@ -132,6 +131,8 @@ function resources(wanted: Resources) {
 function securityContext(runAsUser: number) {
   return {
     runAsUser,
+    // Not of the pod: a runtime refuses a group there without a user.
+    runAsGroup: POD_USERS.group,
     runAsNonRoot: true,
     readOnlyRootFilesystem: true,
     allowPrivilegeEscalation: false,
