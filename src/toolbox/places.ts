@@ -7,7 +7,7 @@ import { closedFolders } from '../tools/host-files.ts';
 const MAXIMUM_PATH = 4_096;
 
 /** Is `path` the folder itself or below it? Both absolute and resolved. */
-function isWithin(folder: string, path: string): boolean {
+export function isWithin(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }

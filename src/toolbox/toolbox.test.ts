@@ -143,6 +143,19 @@ describe('file_list', () => {
     assert.deepEqual(await names({ path: 'data', glob: '*.csv' }), ['data/a.csv']);
     assert.deepEqual(await names({ glob: '*.csv' }), []);
   });
+  it('shows mounted files as files, and nothing of how Kubernetes keeps their versions', async () => {
+    const { call, workspace } = await aWorld();
+    const mounted = join(workspace, 'mounted');
+    await mkdir(join(mounted, '..2026_11_21'), { recursive: true });
+    await writeFile(join(mounted, '..2026_11_21', 'a.csv'), 'x,y\n1,2\n');
+    await symlink('..2026_11_21', join(mounted, '..data'));
+    await symlink('..data/a.csv', join(mounted, 'a.csv'));
+    const { entries } = (await call('file_list', { path: 'mounted', glob: '*.csv' })) as { entries: Json };
+    assert.deepEqual(entries, [{ path: 'mounted/a.csv', type: 'file', bytes: 8, lines: 2 }]);
+    const all = (await call('file_list', { path: 'mounted' })) as { entries: Json };
+    assert.deepEqual(all.entries, entries);
+    assert.equal(((await call('file_read', { path: 'mounted/a.csv' })) as { text: string }).text, 'x,y\n1,2\n');
+  });
   it('follows no link and leaves no root', async () => {
     const { call } = await aWorld();
     const { entries } = (await call('file_list', { glob: '**' })) as { entries: { path: string }[] };

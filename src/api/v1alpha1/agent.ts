@@ -44,6 +44,30 @@ const Grants = Type.Object(
   { ...closed, description: 'What the agent may reach. Nothing is granted that is not listed.' },
 );
 
+const WorkspaceFiles = Type.Array(
+  Type.Object(
+    {
+      path: Type.String({
+        'x-temper-form': 'a folder name of letters, digits, dashes and underscores',
+        pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$',
+        maxLength: 63,
+        description: 'The folder of the workspace they are in.',
+      }),
+      configMap: Type.Object(
+        { name: ObjectName },
+        { ...closed, description: 'Each key of this ConfigMap of the same namespace is a file.' },
+      ),
+    },
+    closed,
+  ),
+  {
+    maxItems: 8,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['path'],
+    description: 'Files that are there when a pod starts. They can be read and not changed. On a cluster only.',
+  },
+);
+
 const Limits = Type.Object(
   {
     turns: Type.Optional(count(1, 1000, 'Model calls for one message.', 30)),
@@ -158,7 +182,7 @@ export const AgentSpec = Type.Object(
           ),
           workspace: Type.Optional(
             Type.Object(
-              { size: Type.Optional(Bytes) },
+              { size: Type.Optional(Bytes), files: Type.Optional(WorkspaceFiles) },
               { ...closed, description: 'The folder the agent works in. It goes with the pod.' },
             ),
           ),

@@ -36,6 +36,21 @@ describe('the template of an agent pod', () => {
     }
   });
 
+  it('gives the sandbox, and only it, the files an agent asks for, which nobody changes', () => {
+    const files = [{ path: 'data', configMap: { name: 'orders' } }];
+    const { spec, digest } = podTemplate(CONFIG, CLASS, { workspace: { files } });
+    const [agent, sandbox] = spec['containers'] as Container[];
+    const mount = { name: 'files-0', mountPath: '/workspace/data', readOnly: true };
+    assert.deepEqual(sandbox?.volumeMounts[2], mount);
+    assert.ok(agent?.volumeMounts.every(({ name }) => name !== mount.name));
+    const volumes = spec['volumes'] as { name: string }[];
+    assert.deepEqual(
+      volumes.find(({ name }) => name === mount.name),
+      { name: mount.name, configMap: { name: 'orders' } },
+    );
+    assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
+  });
+
   it('changes its digest with what pods are made of, however amounts are written, and with nothing else', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);

@@ -19,6 +19,7 @@ type TemplateConfig = Pick<OperatorConfig, 'agent' | 'imagePullPolicy' | 'imageP
 /** Nobody answers there: the address is reserved for documentation. Without a nameserver `dnsPolicy: None` is refused. */
 const NO_NAMESERVER = '192.0.2.1';
 const TOKEN_SECONDS = 3_600;
+type WorkspaceFiles = NonNullable<NonNullable<NonNullable<AgentSpec['sandbox']>['workspace']>['files']>;
 const RUN_VOLUME = '64Mi';
 const GRACE_SECONDS = 30;
 const READY_FILE = `${POD_PATHS.run}/agent/ready`;
@@ -57,7 +58,7 @@ function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: No
       seccompProfile: { type: 'RuntimeDefault' },
     },
     containers: [agentContainer(config), sandboxContainer(config, sandboxClass, sandbox, workspace)],
-    volumes: volumes(workspace),
+    volumes: volumes(workspace, sandbox.workspace?.files ?? []),
   };
 }
 
@@ -97,6 +98,7 @@ function sandboxContainer(
   workspace: string,
 ) {
   const { cpu = standard.cpu, memory = standard.memory } = sandbox.resources ?? {};
+  const files = sandbox.workspace?.files ?? [];
   return {
     name: 'sandbox',
     image,
@@ -108,6 +110,11 @@ function sandboxContainer(
     volumeMounts: [
       { name: 'run', mountPath: POD_PATHS.run },
       { name: 'workspace', mountPath: POD_PATHS.workspace },
+      ...files.map(({ path }, index) => ({
+        name: `files-${index}`,
+        mountPath: `${POD_PATHS.workspace}/${path}`,
+        readOnly: true,
+      })),
       { name: 'tmp-sandbox', mountPath: '/tmp' },
     ],
   };
@@ -140,13 +147,14 @@ function securityContext(runAsUser: number) {
   };
 }
 
-function volumes(workspace: string) {
+function volumes(workspace: string, files: WorkspaceFiles) {
   const serviceAccountToken = { audience: AUDIENCES.gateway, expirationSeconds: TOKEN_SECONDS, path: 'gateway' };
   return [
     { name: 'doors', configMap: { name: NAMESPACE_OBJECTS.doors } },
     { name: 'tokens', projected: { sources: [{ serviceAccountToken }] } },
     { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: RUN_VOLUME } },
     { name: 'workspace', emptyDir: { sizeLimit: workspace } },
+    ...files.map(({ configMap }, index) => ({ name: `files-${index}`, configMap: { name: configMap.name } })),
     { name: 'tmp-agent', emptyDir: { sizeLimit: RUN_VOLUME } },
     { name: 'tmp-sandbox', emptyDir: { sizeLimit: RUN_VOLUME } },
   ];
