@@ -111,6 +111,7 @@ describe('what is reserved', () => {
       {},
       { volumes: [{ name: 'v', emptyDir: { medium: 'Memory' } }] },
       { volumes: [{ name: 'v', configMap: { name: 'temper-doors' } }] },
+      { volumes: [{ name: 'v', configMap: { name: 'other' } }] },
       tokenFor('temper-gateway', 3600),
       {
         containers: [
@@ -133,7 +134,6 @@ describe('what is reserved', () => {
     const secretEnv = { env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] };
     const bad = [
       { volumes: [{ name: 'v', secret: { secretName: 's' } }] },
-      { volumes: [{ name: 'v', configMap: { name: 'other' } }] },
       { volumes: [{ name: 'v', hostPath: { path: '/' } }] },
       { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] },
       { volumes: [{ name: 'v', projected: { sources: [{ secret: { name: 's' } }] } }] },

@@ -77,13 +77,12 @@ validations:
   - expression: >-
       request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) ||
       !has(object.spec.volumes) || object.spec.volumes.all(v,
-        has(v.emptyDir) || has(v.ephemeral) ||
-        (has(v.configMap) && v.configMap.name == 'temper-doors') ||
+        has(v.emptyDir) || has(v.ephemeral) || has(v.configMap) ||
         (has(v.projected) && has(v.projected.sources) && v.projected.sources.all(s,
           (has(s.configMap) && s.configMap.name == 'temper-doors') ||
           (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience) &&
             s.serviceAccountToken.audience in ['temper-gateway', 'temper-egress'] && s.serviceAccountToken.expirationSeconds <= 3600))))
-    message: the pod of an agent mounts scratch space, temper-doors and its tokens for the gateway and egress, nothing else
+    message: the pod of an agent mounts scratch space, ConfigMaps and its tokens for the gateway and egress, nothing else
     reason: Forbidden
   - expression: >-
       request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) ||
