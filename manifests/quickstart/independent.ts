@@ -18,18 +18,28 @@ export async function independentAnswer(folder: string): Promise<RegionChange[]>
   const sums = new Map<string, RegionChange>();
   for (const period of ['before', 'after'] as const) {
     for (const month of QUARTERS[period]) {
-      const text = await readFile(join(folder, `orders-2026-${month}.csv`), 'utf8');
-      for (const line of text.split('\n').slice(1)) {
-        if (line === '') continue;
-        const [, , region = '', , , quantity = '', price = '', status = ''] = splitLine(line);
-        if (status !== 'paid') continue;
+      for (const { region, cents } of await paidOrders(join(folder, `orders-2026-${month}.csv`))) {
         const sum = sums.get(region) ?? { region, before: 0, after: 0 };
-        sum[period] += Number(quantity) * Number(price.replace('.', ''));
+        sum[period] += cents;
         sums.set(region, sum);
       }
     }
   }
   return [...sums.values()].sort((a, b) => a.after - a.before - (b.after - b.before));
+}
+
+/** How many orders of a file were paid, and what they are worth in cents. */
+export async function independentMonth(file: string): Promise<{ orders: number; revenue: number }> {
+  const paid = await paidOrders(file);
+  return { orders: paid.length, revenue: paid.reduce((sum, { cents }) => sum + cents, 0) };
+}
+
+async function paidOrders(file: string): Promise<{ region: string; cents: number }[]> {
+  const lines = (await readFile(file, 'utf8')).split('\n').slice(1);
+  return lines.flatMap((line) => {
+    const [, , region = '', , , quantity = '', price = '', status = ''] = splitLine(line);
+    return status === 'paid' ? [{ region, cents: Number(quantity) * Number(price.replace('.', '')) }] : [];
+  });
 }
 
 /** Splits at commas outside quotes; the data has no line breaks inside quotes. */
