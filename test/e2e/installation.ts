@@ -59,7 +59,8 @@ export async function startInstallation(...values: string[]): Promise<Installati
 const WAIT = ['--wait', '--timeout', '4m'];
 
 function installationOn(node: NodeCluster): Installation {
-  const { kubeconfig, kubectl } = node;
+  const { kubeconfig } = node;
+  const kubectl = (...args: string[]) => node.kubectl(...args);
   const folder = dirname(kubeconfig);
   const atRelease = (...args: string[]) => helm(...args, '--namespace', RELEASE_NAMESPACE, '--kubeconfig', kubeconfig);
   return {

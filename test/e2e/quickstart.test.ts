@@ -31,7 +31,12 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
     await installation.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
     await installation.waitFor('agent/analyst', 'Ready', 'quickstart');
     const { code, stdout, stderr } = await installation.temper(
-      ...['send', 'analyst', QUESTION, '--follow', '-n', 'quickstart'],
+      'send',
+      'analyst',
+      QUESTION,
+      '--follow',
+      '-n',
+      'quickstart',
     );
     assert.equal(code, 0, stderr);
     const { orders, revenue } = await independentMonth(join(ROOT, 'manifests/quickstart/data/orders-2026-04.csv'));
