@@ -7,7 +7,7 @@ UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts' 'test/cluster/**/*.t
 SYSTEM_TESTS := 'test/system/*.test.ts'
 INTEGRATION_TESTS := 'test/integration/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
-CLUSTER := .temper/cluster
+CLUSTER := .temper-cluster
 
 BASE ?=
 CC ?= cc
