@@ -20,7 +20,13 @@ const Body = Type.Object(
 );
 
 const ReceiptBody = Type.Object(
-  { id: Type.String(), session: Type.String(), duplicate: Type.Boolean(), awake: Type.Boolean() },
+  {
+    id: Type.String(),
+    session: Type.String(),
+    duplicate: Type.Boolean(),
+    awake: Type.Boolean(),
+    after: Type.Integer({ description: 'The last line of the session before it.' }),
+  },
   closed,
 );
 
@@ -64,6 +70,7 @@ async function send(
   const key = `${state.uid}/${idempotencyKey}`;
   const chosen = session ?? newSession(key);
   const now = deps.clock.now();
+  const before = session === undefined ? 0 : await deps.events.last(state.uid, session);
   const receipt = await deps.inbox.publish(
     state.uid,
     { uid: peopleOf(namespace), key },
@@ -78,7 +85,8 @@ async function send(
     },
   );
   await wakeIfAsleep(state, deps);
-  return { ...receipt, session: chosen, awake: state.podUid !== undefined };
+  // One that was sent before may have been answered before.
+  return { ...receipt, session: chosen, awake: state.podUid !== undefined, after: receipt.duplicate ? 0 : before };
 }
 
 /** All people of a namespace are one sender to the bus, whose names of senders are short. */

@@ -5,7 +5,7 @@ import type { StampedEvent } from '../tools/events.ts';
 import type { BusConnection } from './connection.ts';
 import { STREAMS, subjects, token } from './names.ts';
 import { publish } from './publish.ts';
-import { jsonOf, purge, storedMessages } from './stored.ts';
+import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
 /** One line of what happens in a session. */
 export type EventLine =
@@ -27,6 +27,8 @@ export interface Events {
   append(agentUid: string, session: string, line: EventLine): Promise<number>;
   /** What is there, oldest first, at most `limit` lines. */
   read(agentUid: string, session: string, after: number, limit: number): Promise<StoredLine[]>;
+  /** The seq of the last line; 0 when there is none. */
+  last(agentUid: string, session: string): Promise<number>;
   /** What is there and what comes, in order and without gaps, until the signal is aborted; ends then without an error. */
   follow(agentUid: string, session: string, options: FollowOptions): AsyncIterable<StoredLine>;
   /** For a removed agent. */
@@ -61,6 +63,9 @@ export function createEvents(connection: BusConnection): Events {
         if (lines.length >= limit) break;
       }
       return lines;
+    },
+    async last(agentUid, session) {
+      return (await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session)))?.seq ?? 0;
     },
     async *follow(agentUid, session, { after, signal }) {
       const subject = subjects.events(agentUid, session);

@@ -20,6 +20,8 @@ export interface PersonReceipt {
   duplicate: boolean;
   /** Does the agent have a pod now? If not it is woken. */
   awake: boolean;
+  /** The last line of the session before this message: what to follow it from. */
+  after: number;
 }
 
 /** GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&message=<id>&follow=true`: one a line, empty lines keep it alive. */

@@ -39,14 +39,31 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
       'quickstart',
     );
     assert.equal(code, 0, stderr);
-    const { orders, revenue } = await independentMonth(join(ROOT, 'manifests/quickstart/data/orders-2026-04.csv'));
+    const { orders, revenue } = await independentMonth(ordersOf('04'));
     assert.ok(stdout.endsWith(`◂ analyst: ${orders} orders were paid in April, worth ${dollars(revenue)}.\n`), stdout);
     for (const gate of ['build', 'tests 3/3', 'policy ✓', 'judge', 'register Session ✓', 'tests 1/2 ✗']) {
       assert.ok(stdout.includes(gate), `${gate} in ${stdout}`);
     }
     await holdPage(stdout);
   });
+
+  it('goes on in the session, with the tools it made there', async () => {
+    const sessions = await installation.temper('sessions', 'analyst', '-n', 'quickstart', '--output', 'json');
+    const { session } = JSON.parse(sessions.stdout) as { session: string };
+    const place = ['--session', session, '--follow', '-n', 'quickstart'];
+    const { code, stdout, stderr } = await installation.temper('send', 'analyst', 'And in May and June?', ...place);
+    assert.equal(code, 0, stderr);
+    assert.ok(!stdout.includes('in April'), stdout);
+    const months = await Promise.all(['05', '06'].map((month) => independentMonth(ordersOf(month))));
+    for (const { orders, revenue } of months) {
+      assert.ok(stdout.includes(`${orders} paid orders, ${dollars(revenue)}`), stdout);
+    }
+  });
 });
+
+function ordersOf(month: string): string {
+  return join(ROOT, `manifests/quickstart/data/orders-2026-${month}.csv`);
+}
 
 /** What the page shows is what was printed, but for what differs from run to run. */
 async function holdPage(transcript: string): Promise<void> {

@@ -18,17 +18,19 @@ export interface Followed {
 const EMPTY_ATTEMPTS = 10;
 const PAUSE_MILLISECONDS = 1_000;
 
-/** Prints what happens until the message is answered. False when it failed. A stream that ends early is taken up where it ended. */
+/** Prints what happens until the message is answered. False when it failed or was refused. A stream that ends early is taken up where it ended. */
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
   const transcript = new Transcript(agent, painter(io.colour), (line) => io.out(`${line}\n`));
-  let after = 0;
+  let { after } = receipt;
   for (let empty = 0; empty < EMPTY_ATTEMPTS; empty += 1) {
     const before = after;
     for await (const line of connection(gateway, agent, receipt, after)) {
       after = Math.max(after, line.seq);
       if (output === 'json') writeJsonLine(io, line);
       else show(line, transcript, io);
-      if (line.kind !== 'event') return line.kind === 'reply';
+      if (line.kind !== 'event' && line.message === receipt.id) {
+        return line.kind === 'reply' && line.ending !== 'refusal';
+      }
     }
     if (after > before) empty = 0;
     await systemClock.sleep(PAUSE_MILLISECONDS, io.signal);

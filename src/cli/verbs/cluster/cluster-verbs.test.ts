@@ -21,7 +21,7 @@ const PROXY = '/api/v1/namespaces/temper-system/services/https:temper-gateway:84
 const TOKEN = '/api/v1/namespaces/team-a/serviceaccounts/temper-people/token';
 const AGENT = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst';
 const FORBIDDEN: Answer = { status: 403, body: { kind: 'Status', reason: 'Forbidden', message: 'no such right' } };
-const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, awake: true };
+const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, awake: true, after: 0 };
 
 /** A cluster with Temper in temper-system; `more` goes before. */
 function installed(more: (request: SeenRequest) => Answer): Promise<FakeCluster> {
@@ -126,6 +126,23 @@ describe('temper send on a cluster', () => {
     assert.equal(io.printed().match(/▸ You: Hello/g)?.length, 1);
     assert.match(io.printed(), /◂ analyst: West fell most\./);
     assert.ok(!io.printed().includes('what the pod claims'));
+  });
+
+  it('in a session that went before follows from there, and ends with the answer to its own message', async () => {
+    await using cluster = await installed(({ path }) => {
+      if (path.endsWith('/messages')) return { status: 200, body: { ...RECEIPT, after: 7 } };
+      if (!path.includes('/events?')) return undefined;
+      const others = { seq: 8, kind: 'reply', message: 'm-0', text: 'to somebody else', ending: 'complete' };
+      return {
+        status: 200,
+        body: lines(others, { seq: 9, kind: 'reply', message: 'm-1', text: '[refused]', ending: 'refusal' }),
+      };
+    });
+    const io = aTerminal();
+    assert.equal(await send({ ...to(cluster), session: 's-1', text: 'x', follow: true }, io), 1, 'it was refused');
+    assert.match(io.printed(), /refused/);
+    const path = cluster.seen.find((call) => call.path.includes('/events?'))?.path ?? '';
+    assert.equal(new URLSearchParams(path.split('?')[1]).get('after'), '7');
   });
 
   it('ends with 1 when the message failed, and shows nothing a terminal would obey', async () => {

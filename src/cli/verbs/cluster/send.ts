@@ -53,5 +53,12 @@ function receiptOf(answer: Json): PersonReceipt {
   if (!isJsonObject(answer) || id === '' || session === '') {
     throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'what answers at the gateway gave no receipt');
   }
-  return { id, session, duplicate: member(answer, 'duplicate') === true, awake: member(answer, 'awake') === true };
+  const after = member(answer, 'after');
+  return {
+    id,
+    session,
+    duplicate: member(answer, 'duplicate') === true,
+    awake: member(answer, 'awake') === true,
+    after: typeof after === 'number' ? after : 0,
+  };
 }
