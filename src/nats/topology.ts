@@ -15,7 +15,7 @@ import { BUCKETS, type BucketName, bucketStream, bucketSubject, STREAMS } from '
 export interface TopologyOptions {
   /** 1, or 3 on three servers. */
   replicas?: number;
-  /** Bytes of the server's store, which the streams share. Default 4 GiB. */
+  /** Bytes of the server's store, which the streams share: what the server was given. Default `DEFAULT_STORE_BYTES`. */
   storeBytes?: number;
 }
 
@@ -59,7 +59,8 @@ interface Declared {
 const MESSAGE_BYTES = 256 * 1_024;
 const DUPLICATES_MINUTES = 30;
 const NANOS = { minute: 60_000_000_000, day: 86_400_000_000_000 };
-const GIBIBYTE = 1_024 ** 3;
+/** What all streams take together unless an installation says otherwise; the server must be given as much. */
+export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
 const ADVISORY = '$JS.EVENT.ADVISORY.CONSUMER';
 
 /** Every stream. What must not be lost in silence refuses when it is full; what is told as it happens lets the oldest go. */
@@ -176,7 +177,10 @@ function differences(found: StreamConfig, desired: DesiredStream): (keyof Desire
   return fields.filter((field) => JSON.stringify(found[field] ?? false) !== JSON.stringify(desired[field]));
 }
 
-function streamConfig(declared: Declared, { replicas = 1, storeBytes = 4 * GIBIBYTE }: TopologyOptions): DesiredStream {
+function streamConfig(
+  declared: Declared,
+  { replicas = 1, storeBytes = DEFAULT_STORE_BYTES }: TopologyOptions,
+): DesiredStream {
   const { name, subjects, share, days, perSubject = -1, discard = DiscardPolicy.Old } = declared;
   return {
     name,

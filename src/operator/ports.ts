@@ -7,12 +7,22 @@ export interface Bus {
   pending(agentUid: string, signal: AbortSignal): Promise<number>;
   /** When the agent last did anything; the beginning of time when that is a day ago or longer. Throws when the bus cannot be asked. */
   lastActivity(agentUid: string, signal: AbortSignal): Promise<Date>;
-  /** Agents without a pod that have a message; those that were told while nobody listened come first. Ends with the signal. */
+  /**
+   * Agents without a pod that have a message; those that were told while nobody listened come first. A bus that is away is waited for.
+   * Ends with the signal.
+   */
   wakes(signal: AbortSignal): AsyncIterable<string>;
   /** Uids of agents of which the bus keeps anything. */
   residents(signal: AbortSignal): Promise<readonly string[]>;
   /** Removes whatever the bus keeps of an agent that is gone. */
   sweep(agentUid: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Gives a message back that was in flight with a pod that is gone, so that the next pod gets it at once. Only for an agent whose new pod
+   * is not bound yet: what is in flight then is nobody's work. False when nothing was.
+   */
+  release(agentUid: string, signal: AbortSignal): Promise<boolean>;
+  /** Since when it is away, once that lasts longer than so many milliseconds, and undefined when it is back after. Ends with the signal. */
+  outages(patience: number, signal: AbortSignal): AsyncIterable<Date | undefined>;
   /** Since when it cannot be reached; undefined while it can. */
   unavailableSince(): Date | undefined;
 }

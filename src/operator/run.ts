@@ -2,14 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { loadClusterAccess } from '../kube/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
-import { prometheusMetrics } from '../kube/prometheus.ts';
+import { prometheusMetrics, registerMetrics } from '../kube/prometheus.ts';
 import { createTransport } from '../kube/transport.ts';
 import { PORTS } from '../api/cluster.ts';
 import { systemClock } from '../lib/clock.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry } from '../telemetry/registry.ts';
-import { NatsBus } from './bus/nats-bus.ts';
+import { BUS_METRICS } from './bus/metrics.ts';
+import { openBus } from './bus/open.ts';
 import type { OperatorConfig } from './config.ts';
 import { createOperator } from './operator.ts';
 
@@ -23,10 +24,14 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
   const metrics = prometheusMetrics(registry);
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
-  await using bus = config.nats === undefined ? undefined : new NatsBus(config.nats, { clock, log });
+  // Not waited for, and no part of being ready: the bus starts with what this operator makes.
+  await using parts =
+    config.nats === undefined
+      ? undefined
+      : openBus(config.nats, { clock, log, metrics: registerMetrics(registry, BUS_METRICS) });
   const identity = `${hostname()}_${randomUUID()}`;
   const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, identity };
-  const manager = createOperator(config, bus === undefined ? deps : { ...deps, bus });
+  const manager = createOperator(config, parts === undefined ? deps : { ...deps, ...parts });
   const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
   const waitingFor = () => manager.waitingFor();
   await using _health = await startHealthServer({ host, port, clock, registry, waitingFor });

@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { INDEX } from './agent/observe.ts';
+import { BUS_PATIENCE } from './agent/plan.ts';
 import type { Authority } from './authority/authority.ts';
 import type { Cache } from './cache.ts';
 import type { Guard } from './guard/guard.ts';
@@ -33,6 +34,7 @@ const AUTHORITY_EVERY = MINUTE;
 const GUARD_EVERY = MINUTE;
 const GUARD_SOON = 2 * SECOND;
 const SWEEP_EVERY = 10 * MINUTE;
+const LOOK_AGAIN = 10 * SECOND;
 
 /** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
 export function tasks(deps: TaskDeps): LeaderTask[] {
@@ -56,7 +58,17 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
   const sweep = new Sweep(bus, deps.agents);
   rounds.push(stream(deps, 'wakes', (signal) => bus.wakes(signal)));
   rounds.push(
+    round(deps, 'outages', async (signal) => {
+      // What every status says of the bus changed, and who slept through it may have messages.
+      for await (const _ of bus.outages(BUS_PATIENCE, signal)) {
+        for (const namespace of deps.namespaces()) deps.again(namespace);
+      }
+      return signal.aborted ? 0 : MINUTE;
+    }),
+  );
+  rounds.push(
     round(deps, 'sweep', async (signal) => {
+      if (bus.unavailableSince() !== undefined) return LOOK_AGAIN;
       const swept = await sweep.round(signal);
       if (swept > 0) deps.log.info({ agents: swept }, 'removed what the bus kept of agents that are gone');
       return SWEEP_EVERY;
@@ -69,7 +81,7 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
 function round({ clock, log }: TaskDeps, name: string, once: (signal: AbortSignal) => Promise<number>): LeaderTask {
   const run = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      let pause = 10 * SECOND;
+      let pause = LOOK_AGAIN;
       try {
         pause = await once(signal);
       } catch (error) {

@@ -26,7 +26,11 @@ export interface NatsServer extends AsyncDisposable {
 export interface NatsOptions {
   /** In the server's own format: accounts, users, limits. Address, port, store and TLS are given beside it. */
   readonly config?: string;
+  /** In the place of `config`: a file that somebody else keeps. */
+  readonly configFile?: string;
   readonly jetstream?: true;
+  /** Of 127.0.0.1, chosen by the server when absent. */
+  readonly port?: number;
   /** PEM. With `ca` clients must show a certificate that it signed. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca?: string };
 }
@@ -54,7 +58,11 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
   try {
     const flags = await writeFiles(folder, storeDir, options);
     // The server chooses its port, so nobody can take it first, and says which in a file.
-    server = await startServer(folder, { name: 'nats-server', path, flags: [...flags, '-p', '-1'] });
+    server = await startServer(folder, {
+      name: 'nats-server',
+      path,
+      flags: [...flags, '-p', String(options.port ?? -1)],
+    });
     const port = await portOf(server, folder);
     await answers(server, port);
     const restart = async () => {
@@ -75,12 +83,20 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
   }
 }
 
-async function writeFiles(folder: string, storeDir: string, { config, jetstream, tls }: NatsOptions) {
+async function writeFiles(folder: string, storeDir: string, options: NatsOptions) {
+  const { config, configFile, jetstream, tls } = options;
   const file = async (name: string, text: string) => {
     await writeFile(join(folder, name), text, { mode: 0o600 });
     return join(folder, name);
   };
-  const flags = ['-a', '127.0.0.1', '--ports_file_dir', folder, '-c', await file('nats.conf', config ?? '')];
+  const flags = [
+    '-a',
+    '127.0.0.1',
+    '--ports_file_dir',
+    folder,
+    '-c',
+    configFile ?? (await file('nats.conf', config ?? '')),
+  ];
   if (jetstream) flags.push('-js', '-sd', storeDir);
   if (tls === undefined) return flags;
   flags.push('--tls', '--tlscert', await file('tls.crt', tls.cert), '--tlskey', await file('tls.key', tls.key));

@@ -156,7 +156,10 @@ async function workOf(
     const lastActivity = status?.pod === undefined ? undefined : await bus.lastActivity(metadata.uid, signal);
     return { lastActivity, pending: await bus.pending(metadata.uid, signal) };
   } catch (error) {
-    log.warn({ error: messageOf(error) }, 'the bus did not say how many messages wait');
+    // That it is away is told once, by the connection.
+    if (bus.unavailableSince() === undefined) {
+      log.warn({ error: messageOf(error) }, 'the bus did not say how many messages wait');
+    }
     return unknown;
   }
 }

@@ -30,7 +30,9 @@ export interface Plan {
 }
 
 /** How long the bus may be away before every agent says so: most outages are shorter. */
-const BUS_PATIENCE = 60_000;
+export const BUS_PATIENCE = 60_000;
+/** Until a bus that did not say whether messages wait for a sleeper is asked again. */
+const ASK_AGAIN = 30_000;
 
 /** From what is to what shall be. Pure: the same observation makes the same plan. */
 export function plan(observed: Observed): Plan {
@@ -107,7 +109,8 @@ function resting(observed: Observed): { ready: Finding<'Ready'>; again?: number 
   if (after === undefined) return undefined;
   const asleep = reasonOf(agent.status?.conditions, 'Ready') === 'Idle' && agent.status?.pod === undefined;
   const message = `no message for ${agent.spec.idle?.scaleToZeroAfter}; the next one starts a pod with an empty workspace`;
-  if (asleep) return pending !== undefined && pending > 0 ? undefined : { ready: idle('Idle', message) };
+  if (asleep && pending === undefined) return { ready: idle('Idle', message), again: ASK_AGAIN };
+  if (asleep) return pending === 0 ? { ready: idle('Idle', message) } : undefined;
   const active = activeAt(observed, bound);
   if (bound === undefined || active === undefined || pending !== 0) return undefined;
   return now.getTime() - active >= after ? { ready: idle('Idle', message) } : undefined;

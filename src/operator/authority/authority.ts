@@ -4,6 +4,7 @@ import { PORTS, RELEASE_OBJECTS } from '../../api/cluster.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { serverConfig } from '../../nats/server-config.ts';
+import { DEFAULT_STORE_BYTES } from '../../nats/topology.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type PlainObject, TYPES } from '../kube-types.ts';
 import type { Doors } from '../namespace/objects.ts';
@@ -25,7 +26,6 @@ const NATS_FILES = {
   keyFile: '/etc/nats-tls/tls.key',
   storeFolder: '/data',
 } as const;
-const NATS_STORE_BYTES = 6 * 1_024 ** 3;
 const USERS = ['operator', 'gateway'] as const;
 
 /** Keeps the authority of a release and everything it issues. One pass makes what is missing, due or wrong, and writes nothing else. */
@@ -111,7 +111,7 @@ export class Authority {
     const text = serverConfig({
       users: USERS.map((name) => ({ name, publicKey: publicKeyOf(seeds[name] ?? '') })),
       ...NATS_FILES,
-      storeBytes: server.storeBytes ?? NATS_STORE_BYTES,
+      storeBytes: server.storeBytes ?? DEFAULT_STORE_BYTES,
       serverName: RELEASE_OBJECTS.nats,
       port: PORTS.nats,
     });

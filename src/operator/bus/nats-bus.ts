@@ -1,127 +1,119 @@
 import { TemperError, messageOf } from '../../lib/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { type BusConnection, connectBus } from '../../nats/connection.ts';
+import type { BusConnection } from '../../nats/connection.ts';
 import { createInbox } from '../../nats/inbox.ts';
+import { STREAMS, token } from '../../nats/names.ts';
+import { lastMessage } from '../../nats/stored.ts';
 import { agentsWithLeftovers, sweepAgent } from '../../nats/sweep.ts';
-import { reconcileTopology } from '../../nats/topology.ts';
 import { createWakes } from '../../nats/wakes.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { OperatorConfig } from '../config.ts';
 import type { Bus } from '../ports.ts';
+import type { BusLink } from './link.ts';
 
-type NatsOptions = NonNullable<OperatorConfig['nats']>;
+export interface NatsBusDeps {
+  readonly link: BusLink;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
 
-const RETRY = 2_000;
-/** Everything an agent does leaves an event there, for a day. */
-const EVENTS = 'temper-events';
+/** The bus over NATS. While it is away every question fails at once, and what is followed goes on when it is back. */
+export class NatsBus implements Bus {
+  readonly #deps: NatsBusDeps;
 
-/**
- * The bus over NATS. The operator makes the keys and certificates the server starts with, so it must run before there is a bus: the
- * connection is made in the background and everything says until then that the bus is away.
- */
-export class NatsBus implements Bus, AsyncDisposable {
-  readonly #options: NatsOptions;
-  readonly #clock: Clock;
-  readonly #log: Logger;
-  readonly #stopping = new AbortController();
-  readonly #since: Date;
-  readonly #connecting: Promise<void>;
-  #connection: BusConnection | undefined;
-
-  constructor(options: NatsOptions, { clock, log }: { clock: Clock; log: Logger }) {
-    this.#options = options;
-    this.#clock = clock;
-    this.#log = log;
-    this.#since = clock.now();
-    this.#connecting = this.#connect();
+  constructor(deps: NatsBusDeps) {
+    this.#deps = deps;
   }
 
   async pending(agentUid: string): Promise<number> {
-    const { waiting, inFlight } = await createInbox(this.#connected()).waiting(agentUid);
+    const { waiting, inFlight } = await createInbox(this.#deps.link.now()).waiting(agentUid);
     return waiting + inFlight;
   }
 
+  /** Everything an agent does leaves an event, which is kept for a day. */
   async lastActivity(agentUid: string): Promise<Date> {
-    const { streams } = this.#connected().manager;
-    const last = await streams.getMessage(EVENTS, { last_by_subj: `temper.events.${agentUid}.>` });
+    const last = await lastMessage(this.#deps.link.now(), STREAMS.events, `temper.events.${token(agentUid)}.>`);
     return last?.time ?? new Date(0);
   }
 
   async *wakes(signal: AbortSignal): AsyncIterable<string> {
-    const connection = this.#connected();
-    const arrived: string[] = [];
-    let notify = Promise.withResolvers<void>();
-    const wake = async (agentUid: string): Promise<void> => {
-      arrived.push(agentUid);
-      notify.resolve();
-    };
-    const over = createWakes(connection)
-      .consume(wake, signal)
-      .finally(() => notify.resolve());
-    let ended = false;
-    void over.then(
-      () => (ended = true),
-      () => (ended = true),
-    );
-    while (!signal.aborted) {
-      for (const uid of arrived.splice(0)) yield uid;
-      if (ended) break;
-      await notify.promise;
-      notify = Promise.withResolvers<void>();
+    for (;;) {
+      const connection = await this.#deps.link.connected(signal);
+      if (connection === undefined) return;
+      yield* this.#wakesOf(connection, signal);
+      if (signal.aborted) return;
     }
-    await over;
   }
 
-  residents(): Promise<readonly string[]> {
-    return agentsWithLeftovers(this.#connected());
+  async *outages(patience: number, signal: AbortSignal): AsyncIterable<Date | undefined> {
+    const { link, clock } = this.#deps;
+    let told: Date | undefined;
+    while (!signal.aborted) {
+      const since = link.unavailableSince();
+      const left = since === undefined ? 0 : since.getTime() + patience - clock.now().getTime();
+      if (since === undefined ? told !== undefined : told === undefined && left <= 0) {
+        told = since;
+        yield since;
+        continue;
+      }
+      const over = new AbortController();
+      const either = AbortSignal.any([signal, over.signal]);
+      const waits = [link.changed(either)];
+      if (left > 0) waits.push(clock.sleep(left, either).catch(() => undefined));
+      await Promise.race(waits);
+      over.abort();
+    }
   }
 
-  sweep(agentUid: string): Promise<void> {
-    return sweepAgent(this.#connected(), agentUid);
+  async residents(): Promise<readonly string[]> {
+    return agentsWithLeftovers(this.#deps.link.now());
+  }
+
+  async sweep(agentUid: string): Promise<void> {
+    return sweepAgent(this.#deps.link.now(), agentUid);
+  }
+
+  async release(agentUid: string): Promise<boolean> {
+    return createInbox(this.#deps.link.now()).release(agentUid);
   }
 
   unavailableSince(): Date | undefined {
-    const state = this.#connection?.state();
-    if (state === undefined) return this.#since;
-    return state.connected ? undefined : state.since;
+    return this.#deps.link.unavailableSince();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopping.abort();
-    await this.#connecting;
-    await this.#connection?.[Symbol.asyncDispose]();
-  }
-
-  #connected(): BusConnection {
-    if (this.#connection !== undefined) return this.#connection;
-    throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'the bus is not connected yet', { retry: 'backoff' });
-  }
-
-  async #connect(): Promise<void> {
-    const { signal } = this.#stopping;
-    const { url, seedFile, caFile, replicas } = this.#options;
-    while (!signal.aborted) {
-      try {
-        const connection = await connectBus({
-          servers: url,
-          name: 'temper-operator',
-          user: 'operator',
-          seedFile,
-          ...(caFile === undefined ? {} : { caFile }),
-          clock: this.#clock,
-          signal,
-        });
-        this.#connection = connection;
-        const report = await reconcileTopology(connection, replicas === undefined ? {} : { replicas });
-        this.#log.info({ ...report }, 'the bus is connected and has its streams');
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#log.warn({ error: messageOf(error) }, 'the bus cannot be used yet');
-        await this.#connection?.[Symbol.asyncDispose]();
-        this.#connection = undefined;
-        await this.#clock.sleep(RETRY, signal).catch(() => {});
+  /** Each is taken from the bus once whoever iterates asks for the next: one that nobody acted upon comes again. */
+  async *#wakesOf(connection: BusConnection, signal: AbortSignal): AsyncIterable<string> {
+    const stopping = new AbortController();
+    const over = AbortSignal.any([signal, connection.closed, stopping.signal]);
+    const arrived: { uid: string; taken: () => void; refuse: (error: Error) => void }[] = [];
+    let notify = Promise.withResolvers<void>();
+    const wake = (uid: string): Promise<void> =>
+      new Promise((taken, refuse) => {
+        arrived.push({ uid, taken, refuse });
+        notify.resolve();
+      });
+    const failed = (error: unknown): void => {
+      if (!over.aborted) this.#deps.log.debug({ error: messageOf(error, 200) }, 'a wake could not be taken yet');
+    };
+    const consuming = createWakes(connection).consume(wake, over, failed);
+    over.addEventListener('abort', () => notify.resolve(), { once: true });
+    try {
+      while (!over.aborted) {
+        const next = arrived.shift();
+        if (next === undefined) {
+          await notify.promise;
+          notify = Promise.withResolvers<void>();
+          continue;
+        }
+        // Given back unless the iteration goes on.
+        arrived.unshift(next);
+        yield next.uid;
+        arrived.shift();
+        next.taken();
       }
+    } finally {
+      stopping.abort();
+      for (const { refuse } of arrived) refuse(new TemperError('TEMPER_CANCELLED', 'nobody takes wakes any more'));
+      await consuming;
     }
   }
 }

@@ -1,0 +1,26 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { Bus, SpendReader } from '../ports.ts';
+import { BusLink, type NatsOptions } from './link.ts';
+import type { BusMetrics } from './metrics.ts';
+import { NatsBus } from './nats-bus.ts';
+import { ledgerSpend } from './spend-reader.ts';
+
+/** What the operator has of the bus. Disposing ends the connection. */
+export interface BusParts extends AsyncDisposable {
+  readonly bus: Bus;
+  readonly spend: SpendReader;
+}
+
+/** Begins to connect and does not wait for it. */
+export function openBus(
+  options: NatsOptions,
+  deps: { readonly clock: Clock; readonly log: Logger; readonly metrics: BusMetrics },
+): BusParts {
+  const link = new BusLink(options, deps);
+  return {
+    bus: new NatsBus({ ...deps, link }),
+    spend: ledgerSpend(link, deps.clock),
+    [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { mkdir } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { createEvents } from '../../src/nats/events.ts';
+import { createInbox } from '../../src/nats/inbox.ts';
+import { createWakes } from '../../src/nats/wakes.ts';
+import { desiredStreams } from '../../src/nats/topology.ts';
+import { createRegistry, registerMetrics } from '../../src/kube/prometheus.ts';
+import { BUS_METRICS } from '../../src/operator/bus/metrics.ts';
+import { openBus } from '../../src/operator/bus/open.ts';
+import { type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { createSecrets } from '../../src/telemetry/secrets.ts';
+import type { NatsServer } from '../cluster/nats-server.ts';
+import { type Installation, startInstallation } from './bus-installation.ts';
+import { newMessage, newUid } from './nats-bus.ts';
+import { agentOf, eventually, policyOf, readyReason } from './operator-world.ts';
+
+const PATIENCE = 20_000;
+const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
+const SWEEP_EVERY = 600_000;
+/** The pause between two sweeps passes at once. */
+const hurried: Clock = {
+  ...systemClock,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === SWEEP_EVERY ? 500 : milliseconds, signal),
+};
+const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecrets() };
+const never = new AbortController().signal;
+const because = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
+
+describe('an operator and the bus it makes', () => {
+  let installation: Installation;
+  let server: NatsServer;
+  const bus = () => installation.operator.parts.bus;
+  /** Connected, with all streams. */
+  const connected = () =>
+    eventually(
+      () =>
+        bus()
+          .residents(never)
+          .then(() => bus().sweep(newUid(), never))
+          .then(
+            () => true,
+            () => false,
+          ),
+      (works) => works,
+      'the bus works',
+    );
+
+  before(async () => {
+    installation = await startInstallation();
+  });
+  after(async () => {
+    await installation?.[Symbol.asyncDispose]();
+  });
+
+  it('works before there is a bus, and says since when it is away', async () => {
+    await installation.world.namespace('team-a');
+    await installation.world.apply(policyOf('team-a'));
+    await installation.world.apply(agentOf('team-a', 'analyst'));
+    await installation.world.agentWith('team-a', 'analyst', 'runs', because('Running'));
+    assert.ok(bus().unavailableSince() instanceof Date);
+    await assert.rejects(bus().pending(newUid(), never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(bus().residents(never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    const problems = installation.log.filter((line) => line.includes('the bus cannot be used yet'));
+    assert.ok(problems.length >= 1 && problems.length < 5, problems.join(''));
+  });
+
+  it('writes Secrets that a server starts with, and both users connect with what the chart mounts', async () => {
+    server = await installation.startServer();
+    await connected();
+    const gateway = await installation.gateway();
+    const uid = newUid();
+    await createInbox(gateway).publish(uid, { uid: 'person', key: 'one' }, newMessage('hello'));
+    assert.equal(await bus().pending(uid, never), 1);
+    assert.deepEqual(await bus().residents(never), [uid]);
+    await bus().sweep(uid, never);
+    assert.equal(await bus().pending(uid, never), 0);
+    assert.deepEqual(await bus().residents(never), []);
+  });
+
+  it('knows when an agent last did anything', async () => {
+    const uid = newUid();
+    assert.equal((await bus().lastActivity(uid, never)).getTime(), 0);
+    const gateway = await installation.gateway();
+    const started = Date.now();
+    await createEvents(gateway).append(uid, 's-1', LINE);
+    const last = await bus().lastActivity(uid, never);
+    assert.ok(Math.abs(last.getTime() - started) < PATIENCE, last.toISOString());
+  });
+
+  it('gives the streams all of the store the server was given', async () => {
+    const gateway = await installation.gateway();
+    const declared = desiredStreams({ storeBytes: installation.config.nats?.server?.storeBytes ?? 0 });
+    const info = await gateway.manager.streams.info('temper-inbox');
+    assert.equal(info.config.max_bytes, declared.find(({ name }) => name === 'temper-inbox')?.max_bytes);
+    assert.equal(info.config.num_replicas, installation.config.nats?.replicas);
+  });
+
+  it('puts an agent to sleep when it did nothing, and wakes it for a message', async () => {
+    const { world } = installation;
+    await world.apply(agentOf('team-a', 'sleeper', { idle: { scaleToZeroAfter: '2s' } }));
+    const asleep = await world.agentWith('team-a', 'sleeper', 'sleeps', because('Idle'));
+    assert.equal(asleep.status?.pod, undefined);
+    const { uid } = asleep.metadata;
+    const gateway = await installation.gateway();
+    await createInbox(gateway).publish(uid, { uid: 'person', key: 'wake' }, newMessage('good morning'));
+    await createWakes(gateway).publish(uid);
+    const awake = await world.agentWith('team-a', 'sleeper', 'runs', because('Running'));
+    assert.ok(awake.status?.pod !== undefined);
+    const inbox = createInbox(gateway);
+    const delivery = await inbox.fetchNext(uid, PATIENCE, AbortSignal.timeout(PATIENCE));
+    assert.equal(delivery?.message.text, 'good morning');
+    if (delivery !== undefined) await inbox.ack(delivery.coordinates);
+    await world.agentWith('team-a', 'sleeper', 'sleeps again', because('Idle'));
+  });
+
+  it('comes back to a server that was killed, and takes wakes as before', async () => {
+    const { world } = installation;
+    const { uid } = (await world.agent('team-a', 'sleeper')).metadata;
+    const outages: (Date | undefined)[] = [];
+    const watching = new AbortController();
+    const watched = (async () => {
+      for await (const since of bus().outages(100, watching.signal)) outages.push(since);
+    })();
+    await server.kill();
+    await eventually(
+      async () => outages.length,
+      (count) => count === 1,
+      'told that it is away',
+    );
+    const since = bus().unavailableSince();
+    assert.ok(since instanceof Date && outages[0]?.getTime() === since.getTime());
+    const start = performance.now();
+    await assert.rejects(bus().pending(uid, never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    assert.ok(performance.now() - start < 1_000, 'a question is answered at once');
+    await server.restart();
+    await connected();
+    await eventually(
+      async () => outages.length,
+      (count) => count === 2,
+      'told that it is back',
+    );
+    assert.equal(outages[1], undefined);
+    watching.abort();
+    await watched;
+    const gateway = await installation.gateway();
+    await createInbox(gateway).publish(uid, { uid: 'person', key: 'second' }, newMessage('again'));
+    await createWakes(gateway).publish(uid);
+    await world.agentWith('team-a', 'sleeper', 'runs', because('Running'));
+  });
+
+  it('makes the streams anew when the store was lost', async () => {
+    await installation.wipe();
+    await mkdir(installation.storeFolder);
+    await server.restart();
+    await connected();
+    const gateway = await installation.gateway();
+    // Those the gateway may look at.
+    const names = desiredStreams().map(({ name }) => name);
+    for (const name of names.filter((each) => !/wakes|promotions/.test(each))) await gateway.manager.streams.info(name);
+  });
+
+  it('does not lose a wake that nobody acted upon', async () => {
+    const gateway = await installation.gateway();
+    await installation.operator[Symbol.asyncDispose]();
+    const uid = newUid();
+    await createWakes(gateway).publish(uid);
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, BUS_METRICS);
+    const parts = openBus(natsOf(installation), { clock: systemClock, log: createLogger(QUIET), metrics });
+    try {
+      for (let times = 0; times < 2; times += 1) {
+        // The iteration ends before it asks for the next one: the first time nothing was done with it.
+        for await (const woken of parts.bus.wakes(AbortSignal.timeout(PATIENCE))) {
+          assert.equal(woken, uid);
+          break;
+        }
+      }
+      assert.match(await registry.metrics(), /^temper_bus_connected 1$/m);
+    } finally {
+      await parts[Symbol.asyncDispose]();
+      installation.operator = await installation.startOperator();
+    }
+    await connected();
+  });
+
+  it('sweeps what is left of an agent that was deleted while no operator ran', async () => {
+    const { world } = installation;
+    await world.apply(agentOf('team-a', 'gone'));
+    const { metadata } = await world.agentWith('team-a', 'gone', 'runs', because('Running'));
+    const kept = (await world.agent('team-a', 'analyst')).metadata.uid;
+    const gateway = await installation.gateway();
+    for (const uid of [metadata.uid, kept]) {
+      await createEvents(gateway).append(uid, 's-1', LINE);
+      await createInbox(gateway).publish(uid, { uid: 'person', key: 'k' }, newMessage('hello'));
+    }
+    await installation.operator[Symbol.asyncDispose]();
+    await world.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, never);
+    installation.operator = await installation.startOperator(hurried);
+    await connected();
+    await eventually(
+      () => bus().residents(never),
+      (residents) => !residents.includes(metadata.uid),
+      'swept',
+    );
+    assert.ok((await bus().residents(never)).includes(kept));
+  });
+});
+
+function natsOf({ config }: Installation) {
+  assert.ok(config.nats !== undefined);
+  return config.nats;
+}
