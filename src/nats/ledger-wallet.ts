@@ -79,8 +79,9 @@ export class Wallet {
     this.#dirtySince ??= this.#deps.clock.monotonic();
   }
 
-  /** Counts a call, which no block is leased for. */
-  count(used: Counts): void {
+  /** Counts a call, which no block is leased for. Counters that are missing begin with what was spent before, whatever comes first. */
+  count(used: Counts, opening: Opening): void {
+    this.#opening = opening;
     const time = this.#deps.clock.now().getTime();
     const purse = this.#currentPurse() ?? this.#open({ ...NOTHING_HELD, time }, this.#known?.document.epoch ?? '');
     this.settle(purse, NOTHING_HELD, used);

@@ -68,7 +68,7 @@ interface Open {
   key: string;
   held: Held;
   parts: readonly Part[];
-  accounts: readonly string[];
+  holders: readonly SharedHolder[];
 }
 
 class Shared implements SharedLedger {
@@ -179,7 +179,7 @@ class Shared implements SharedLedger {
     }
     this.#serial += 1;
     const id = `r-${this.#serial}`;
-    this.#open.set(id, { key, held, parts, accounts: holders.map(({ name }) => name) });
+    this.#open.set(id, { key, held, parts, holders });
     return { granted: true, id };
   }
 
@@ -211,7 +211,7 @@ class Shared implements SharedLedger {
     this.#granted.delete(open.key);
     for (const { wallet, purse } of open.parts) wallet.settle(purse, open.held, used);
     if (open.parts.length > 0 || Object.values(used).every((amount) => amount === 0)) return;
-    for (const account of open.accounts) this.#wallet(account).count(used);
+    for (const { name, opening = NO_OPENING } of open.holders) this.#wallet(name).count(used, opening);
   }
 
   async #usage({ name, opening = NO_OPENING }: SharedHolder) {

@@ -1,19 +1,26 @@
 import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
+import type { TrustPolicy } from '../../src/api/v1alpha1/trustpolicy.ts';
+import { policyHolder } from '../../src/gateway/ledger-accounts.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { randomIds } from '../../src/lib/ids.ts';
 import { createEvents } from '../../src/nats/events.ts';
 import { createInbox } from '../../src/nats/inbox.ts';
+import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger.ts';
+import { documentsIn } from '../../src/nats/ledger-store.ts';
+import { BUCKETS } from '../../src/nats/names.ts';
 import { createWakes } from '../../src/nats/wakes.ts';
 import { desiredStreams } from '../../src/nats/topology.ts';
 import { createRegistry, registerMetrics } from '../../src/kube/prometheus.ts';
 import { BUS_METRICS } from '../../src/operator/bus/metrics.ts';
 import { openBus } from '../../src/operator/bus/open.ts';
-import { type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
+import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createSecrets } from '../../src/telemetry/secrets.ts';
 import type { NatsServer } from '../cluster/nats-server.ts';
 import { type Installation, startInstallation } from './bus-installation.ts';
+import { anOp } from './ledger-bench.ts';
 import { newMessage, newUid } from './nats-bus.ts';
 import { agentOf, eventually, policyOf, readyReason } from './operator-world.ts';
 
@@ -162,6 +169,50 @@ describe('an operator and the bus it makes', () => {
     for (const name of names.filter((each) => !/wakes|promotions/.test(each))) await gateway.manager.streams.info(name);
   });
 
+  it('writes down what a policy spends, and a ledger that lost its counters begins with it', async () => {
+    const { world } = installation;
+    await world.apply(policyOf('team-a', { quotas: { tokensPerDay: 1_500 } }, 'counted'));
+    const read = async () => {
+      const ref = { namespace: 'team-a', name: 'counted' };
+      const found = await world.client.get<StoredPolicy>(TYPES.trustPolicies, ref, never);
+      assert.ok(found !== undefined);
+      return found;
+    };
+    const policy = await read();
+    const charge = async (tokens: number, calls = 0) => {
+      const now = await read();
+      const holder = policyHolder(policy as TrustPolicy, { policy: () => now as TrustPolicy });
+      await using shared = await openLedger(installation);
+      const ledger = shared.ledger([holder]);
+      const answer = await ledger.reserve({ inputTokens: tokens, toolCalls: calls }, anOp());
+      if (answer.granted)
+        await ledger.settle(answer.id, { inputTokens: tokens, toolCalls: calls, costMicros: 2 * tokens });
+      return answer.granted;
+    };
+    assert.equal(await charge(1_000), true);
+    // Any change of it is a reason to look at once; else it is done each minute.
+    await world.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Semi' } }, never);
+    const { status } = await eventually(read, (found) => found.status?.spend !== undefined, 'the spend');
+    assert.deepEqual(
+      status?.spend?.map(({ window, inputTokens, cost }) => [window, inputTokens, cost]),
+      [
+        ['hour', 1_000, '0.002'],
+        ['day', 1_000, '0.002'],
+        ['month', 1_000, '0.002'],
+      ],
+    );
+    await installation.wipe();
+    await mkdir(installation.storeFolder);
+    await server.restart();
+    await connected();
+    assert.equal(await charge(0, 1), true, 'a call that no block is leased for opens the counters as well');
+    assert.equal(await charge(600), false, 'what was spent before counts');
+    assert.equal(await charge(400), true);
+    await world.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Full' } }, never);
+    const isFolded = (found: StoredPolicy) => found.status?.spend?.[1]?.inputTokens === 1_400;
+    await eventually(read, isFolded, 'all of it');
+  });
+
   it('does not lose a wake that nobody acted upon', async () => {
     const gateway = await installation.gateway();
     await installation.operator[Symbol.asyncDispose]();
@@ -208,6 +259,12 @@ describe('an operator and the bus it makes', () => {
     assert.ok((await bus().residents(never)).includes(kept));
   });
 });
+
+async function openLedger(installation: Installation): Promise<SharedLedger> {
+  const store = documentsIn(await installation.gateway(), BUCKETS.ledger);
+  const failed = (error: unknown) => assert.fail(String(error));
+  return openSharedLedger({ store, clock: systemClock, ids: randomIds, random: Math.random, failed });
+}
 
 function natsOf({ config }: Installation) {
   assert.ok(config.nats !== undefined);

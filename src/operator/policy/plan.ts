@@ -20,9 +20,22 @@ export function policyStatus({ policy, agents, specProblem, spend, now }: Observ
     ...policy.status,
     observedGeneration: generation,
     agents,
-    ...(spend === undefined ? {} : { spend }),
+    ...(spend === undefined ? {} : { spend: folded(policy.status?.spend, spend) }),
     conditions: withFindings(policy.status?.conditions, findings, generation, now),
   };
+}
+
+/**
+ * A window that has only begun changes nothing: who spends nothing is not written down every hour. What stands there says by `start` of
+ * which window it is, and a ledger that begins with it leaves out what is over.
+ */
+function folded(before: readonly Spend[] = [], after: readonly Spend[]): Spend[] {
+  const old = new Map(before.map((spend) => [spend.window, spend]));
+  return after.map((spend) => (isNothing(spend) ? (old.get(spend.window) ?? spend) : spend));
+}
+
+function isNothing({ inputTokens, outputTokens, cost, toolCalls, networkBytes }: Spend): boolean {
+  return inputTokens + outputTokens + toolCalls + networkBytes === 0 && Number(cost) === 0;
 }
 
 function readiness({ spec }: StoredPolicy, specProblem: string | undefined): Finding<'Ready'> {
