@@ -3,9 +3,13 @@ import { printable } from '../lib/escape.ts';
 
 const SESSION_ID = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 
+export function isSessionId(session: string): boolean {
+  return SESSION_ID.test(session);
+}
+
 /** Throws TEMPER_SESSION_INVALID for an id that is missing or malformed. A session is named by whoever opens it, never guessed. */
 export function assertSessionId(session: string): void {
-  if (SESSION_ID.test(session)) return;
+  if (isSessionId(session)) return;
   throw new TemperError(
     'TEMPER_SESSION_INVALID',
     session === ''

@@ -5,7 +5,7 @@ import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { type LeaseAnswer, PATHS } from '../remote/wire.ts';
 import type { GatewayDeps } from './deps.ts';
-import { coordinatesOf, endMessage } from './failed-messages.ts';
+import { coordinatesOf } from './lease.ts';
 import { leaseOf, settlingLeaseOf } from './lease-check.ts';
 import type { GatewayServer } from './routes.ts';
 import { Code, closed, Done, Lease, POD, REFUSALS, TEXT_CHARACTERS, text } from './schemas.ts';
@@ -86,7 +86,7 @@ async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: Gatewa
       if (!Object.hasOwn(ERROR_CODES, answer.code)) {
         throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is no error code; see the error reference');
       }
-      await endMessage(claims, answer.code, printable(answer.message, REASON_CHARACTERS), deps);
+      await deps.inbox.reject(coordinatesOf(claims), answer.code, printable(answer.message, REASON_CHARACTERS));
       return;
     default:
       throw new TemperError('TEMPER_INTERNAL', `an action nobody knows: ${String(answer satisfies never)}`);

@@ -5,7 +5,6 @@ import { TemperError } from '../lib/errors.ts';
 import type { InboxDelivery } from '../nats/inbox.ts';
 import { PATHS, type WireDelivery } from '../remote/wire.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';
-import { endMessage } from './failed-messages.ts';
 import { waitSignal } from './long-poll.ts';
 import type { GatewayServer } from './routes.ts';
 import { closed, Nothing, POD, REFUSALS } from './schemas.ts';
@@ -112,7 +111,7 @@ async function give(
   }
   if (Date.parse(message.deadline) <= deps.clock.now().getTime()) {
     const reason = 'the deadline of its chain was over before it was delivered';
-    await endMessage({ ...pod, ...message, message: message.id, at: coordinates }, 'TEMPER_TIMEOUT', reason, deps);
+    await deps.inbox.reject(coordinates, 'TEMPER_TIMEOUT', reason);
     return undefined;
   }
   const lease = deps.leases.sign({

@@ -31,6 +31,9 @@ import { createSessionReports } from './session-reports.ts';
 import { WatchedFiles } from './watched-files.ts';
 import { createWatches, type Watches } from './watches.ts';
 
+/** The server's word about a message it gave up may be lost. */
+const ROUND_MILLISECONDS = 60_000;
+
 export interface GatewayRun {
   log: Logger;
   /** Begins the drain. */
@@ -185,18 +188,25 @@ function depsOf({ log, transport, watches, directory, bus, parts, keys, draining
   };
 }
 
-/** Buries what the bus gives up; the answer ends it. */
+/** Buries what the bus gives up, as the server tells and in rounds for what it did not; the answer ends it. */
 function startBurying({ bus, log }: DoorDeps): () => Promise<void> {
   const stopping = new AbortController();
+  const { signal } = stopping;
   const letters = createDeadLetters(bus);
-  const running = (async () => {
-    try {
-      await letters.reconcile();
-    } catch (error) {
-      log.warn({ error }, 'inboxes could not be looked through for messages that were given up');
+  const rounds = async (): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        await letters.reconcile();
+      } catch (error) {
+        log.warn({ error }, 'inboxes could not be looked through for messages that were given up');
+      }
+      await clock.sleep(ROUND_MILLISECONDS, signal).catch(() => undefined);
     }
-    await letters.run(stopping.signal);
-  })().catch((error: unknown) => log.error({ error }, 'dead letters are buried no more'));
+  };
+  const failed = (error: unknown): void => log.warn({ error }, 'a message that was given up could not be buried yet');
+  const running = Promise.all([rounds(), letters.run(signal, failed)]).catch((error: unknown) =>
+    log.error({ error }, 'dead letters are buried no more'),
+  );
   return async () => {
     stopping.abort();
     await running;

@@ -21,6 +21,11 @@ export interface LeaseClaims {
   at: Pick<DeliveryCoordinates, 'streamSequence' | 'consumerSequence' | 'deliveries'>;
 }
 
+/** A lease as the bus knows the delivery it is for. */
+export function coordinatesOf({ agentUid, message, at }: LeaseClaims): DeliveryCoordinates {
+  return { agentUid, message, ...at };
+}
+
 /** Signs leases and reads them. Any replica with the same keys reads what another signed. */
 export interface Leases {
   sign(claims: LeaseClaims): string;

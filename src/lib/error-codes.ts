@@ -268,6 +268,10 @@ export const ERROR_CODES = {
     meaning: 'A message was delivered as often as allowed and nobody ended it.',
     fix: "Read the log of the agent's pod at that time, then retry the message or drop it.",
   },
+  TEMPER_MESSAGE_DROPPED: {
+    meaning: 'A person dropped a message that had been given up.',
+    fix: 'Send it again if it still matters.',
+  },
 
   TEMPER_MESSAGE_DEPTH: {
     meaning: 'Agents answered messages with messages deeper than allowed.',

@@ -5,6 +5,7 @@ import type { Json } from '../lib/json.ts';
 import type { BusConnection } from './connection.ts';
 import { envelopeFrom } from './envelope.ts';
 import { busFailure } from './failures.ts';
+import { tellFailure } from './failed-lines.ts';
 import { STREAMS, subjects, token } from './names.ts';
 import { MAXIMUM_WRAPPED, publish } from './publish.ts';
 import { jsonOf, messageAt } from './stored.ts';
@@ -33,24 +34,26 @@ export interface Burial {
 }
 
 /**
- * Copies a message from its inbox to the dead letters. Its place there is its own for ever, so whoever does it again, or at the
- * same time, changes nothing. False when the inbox does not hold it any more.
+ * Copies a message from its inbox to the dead letters and tells who follows its session. Its place there is its own for ever, so
+ * whoever does it again, or at the same time, changes nothing. False when the inbox does not hold it any more.
  */
 export async function bury(connection: BusConnection, burial: Burial): Promise<boolean> {
   const { agentUid, streamSequence, deliveries } = burial;
   const found = await messageAt(connection, STREAMS.inbox, streamSequence);
   if (found === undefined || found.subject !== subjects.inbox(agentUid)) return false;
   const message = envelopeFrom(jsonOf(found.data));
-  const id = `${streamSequence}-${found.time.getTime().toString(36)}`;
-  await store(connection, {
-    id,
+  const buried: BuriedMessage = {
+    id: `${streamSequence}-${found.time.getTime().toString(36)}`,
     agentUid,
     time: connection.clock.now().toISOString(),
     deliveries,
     code: message === undefined ? 'TEMPER_MESSAGE_INVALID' : burial.code,
     reason: printable(burial.reason, 500),
     ...(message === undefined ? {} : { message }),
-  });
+  };
+  await store(connection, buried);
+  // Before it leaves the inbox: whoever is cut off here does it again, and the line is told once.
+  await tellFailure(connection, 'failed', buried);
   return true;
 }
 

@@ -7,6 +7,7 @@ import { type BuriedMessage, bury, buryLost, deadLetterSubject, removeFromInbox 
 import type { BusConnection } from './connection.ts';
 import { envelopeFrom } from './envelope.ts';
 import { busFailure } from './failures.ts';
+import { tellFailure } from './failed-lines.ts';
 import { createConsumers, deliveredAndThere } from './inbox-consumers.ts';
 import { CONSUMERS, STREAMS, subjects, token } from './names.ts';
 import { publish } from './publish.ts';
@@ -22,7 +23,7 @@ export interface DeadLetters {
    * TEMPER_MESSAGE_INVALID when there is no message in it.
    */
   retry(agentUid: string, id: string): Promise<void>;
-  /** TEMPER_NOT_FOUND when there is none. */
+  /** Tells who follows its session as well. TEMPER_NOT_FOUND when there is none. */
   drop(agentUid: string, id: string): Promise<void>;
   count(agentUid: string): Promise<number>;
   /** For a removed agent. */
@@ -80,7 +81,11 @@ export function createDeadLetters(connection: BusConnection): DeadLetters {
       await dropAt(found.seq);
     },
     async drop(agentUid, id) {
-      await dropAt((await existing(agentUid, id)).seq);
+      const { seq, data } = await existing(agentUid, id);
+      const buried = buriedFrom(jsonOf(data));
+      const why = { code: 'TEMPER_MESSAGE_DROPPED', reason: 'a person dropped it from the dead letters' } as const;
+      if (buried !== undefined) await tellFailure(connection, 'dropped', { ...buried, ...why });
+      await dropAt(seq);
     },
     async count(agentUid) {
       const counts = await countsOf(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`);

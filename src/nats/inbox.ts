@@ -127,7 +127,10 @@ class StreamInbox implements Inbox {
   }
 
   async retry(at: DeliveryCoordinates, afterMilliseconds: number): Promise<void> {
-    const delay = Math.round(Math.max(0, afterMilliseconds) * NANOS);
+    if (afterMilliseconds <= 0) return this.#settle(at, '-NAK');
+    // The server counts a delay from the first lease, and lets a message rest for the lease of its own delivery.
+    const longer = this.#consumers.leaseMilliseconds(at.deliveries) - this.#consumers.leaseMilliseconds(1);
+    const delay = Math.round((afterMilliseconds - longer) * NANOS);
     await this.#settle(at, `-NAK ${JSON.stringify({ delay })}`);
   }
 

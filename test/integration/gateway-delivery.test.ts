@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type { DeadLetter, FollowLine, PersonReceipt, TopAgent, UsageReport } from '../../src/remote/people.ts';
 import type { WireDelivery, WireError } from '../../src/remote/wire.ts';
 import { createAudit } from '../../src/nats/audit.ts';
+import { createInbox } from '../../src/nats/inbox.ts';
 import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gateway-house.ts';
 
 const NEXT = '/v1/messages/next';
@@ -241,6 +242,58 @@ describe('messages through two gateways over one bus', () => {
     const [second] = lettersOf(await one.call('GET', LETTERS, { person }));
     done(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 204);
     refused(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 404, 'TEMPER_NOT_FOUND');
+  });
+
+  it('a message delivered too often is told to who follows, once over two gateways, and again when it is dropped', async () => {
+    const agent = await running('hopeless');
+    const receipt = receiptOf(await say('hopeless', 'poison'));
+    const following = [follow('hopeless', receipt, one), follow('hopeless', receipt, other)];
+    for (let delivery = 1; delivery <= 5; delivery += 1) {
+      const [giving, taking] = delivery % 2 === 0 ? [one, other] : [other, one];
+      const { lease } = await next(agent, giving);
+      done(await settle(agent, { lease, action: 'retry', afterMilliseconds: 0 }, taking), 204);
+    }
+    // The server gives it up when the pod asks for the next one.
+    const asked = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
+    assert.equal(asked.status, 204);
+    for (const lines of await Promise.all(following)) {
+      assert.deepEqual(
+        lines.map((line) => [line.kind, line.kind === 'failed' && [line.message, line.code]]),
+        [['failed', [receipt.id, 'TEMPER_MESSAGE_UNDELIVERED']]],
+      );
+      assert.match(lines[0]?.kind === 'failed' ? lines[0].text : '', /delivered as often.*kubectl temper deadletters/);
+    }
+    const letters = lettersOf(await one.call('GET', LETTERS, { person }));
+    const letter = letters.find(({ agent: name }) => name === 'hopeless');
+    done(await other.call('DELETE', `${LETTERS}/${letter?.id}`, { person }), 204);
+    const path = `${AGENTS}/hopeless/sessions/${receipt.session}/events`;
+    const { text } = await one.call('GET', path, { person });
+    const codes = text
+      .split('\n')
+      .flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { code?: string }).code]));
+    assert.deepEqual(codes, ['TEMPER_MESSAGE_UNDELIVERED', 'TEMPER_MESSAGE_DROPPED']);
+  });
+
+  it('a message whose deadline is over is told to who follows', async () => {
+    const agent = await running('tardy');
+    const bus = await house.bus.connect('gateway');
+    const past = new Date(Date.now() - 1_000).toISOString();
+    const message = {
+      from: 'person',
+      to: 'tardy',
+      session: 's-late',
+      text: 'late',
+      depth: 0,
+      deadline: past,
+      time: past,
+    };
+    const { id } = await createInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
+    const following = follow('tardy', { id, session: 's-late', duplicate: false, awake: true }, other);
+    const asked = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
+    assert.equal(asked.status, 204);
+    const [line, ...more] = await following;
+    assert.ok(line?.kind === 'failed' && line.code === 'TEMPER_TIMEOUT' && line.message === id);
+    assert.deepEqual(more, []);
   });
 
   it('what a pod claims is kept under the agent it is, as claimed', async () => {

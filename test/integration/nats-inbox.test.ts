@@ -5,6 +5,7 @@ import { headers } from '@nats-io/transport-node';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { BusConnection } from '../../src/nats/connection.ts';
 import { createDeadLetters } from '../../src/nats/dead-letters.ts';
+import { createEvents } from '../../src/nats/events.ts';
 import { createInbox, type Inbox, type InboxDelivery, messageId, type Waiting } from '../../src/nats/inbox.ts';
 import { newMessage, newUid, startBus, type TestBus } from './nats-bus.ts';
 
@@ -104,6 +105,19 @@ describe('the inbox of an agent', () => {
     await inbox.retry(coordinates, 700);
     await next(inbox, uid);
     assert.ok(performance.now() - start >= 650, `after ${performance.now() - start} ms`);
+  });
+  it('keeps to the time asked for, however often it was delivered and however long its lease is now', async () => {
+    const uid = newUid();
+    const slow = createInbox(gateway, { leasesMilliseconds: [2_000, 60_000, 60_000, 60_000] });
+    await slow.publish(uid, { uid: 'person', key: 'long' }, newMessage('long'));
+    let { coordinates } = await next(slow, uid);
+    for (const wait of [1, 0, 300]) {
+      const start = performance.now();
+      await slow.retry(coordinates, wait);
+      ({ coordinates } = await next(slow, uid));
+      assert.ok(performance.now() - start >= wait * 0.9, `after ${performance.now() - start} ms`);
+    }
+    assert.equal(coordinates.deliveries, 4);
   });
   it('gives a message again when nobody gave a sign, and not while there are signs', async () => {
     const uid = newUid();
@@ -230,6 +244,11 @@ describe('dead letters', () => {
     assert.deepEqual(more, []);
     assert.equal(buried?.message?.id, sent.id);
     assert.deepEqual([buried?.code, buried?.deliveries], ['TEMPER_MESSAGE_UNDELIVERED', 3]);
+    const told = await createEvents(gateway).read(uid, 's-1', 0, 10);
+    assert.deepEqual(
+      told.map((line) => line.kind === 'failed' && [line.message, line.code]),
+      [[sent.id, 'TEMPER_MESSAGE_UNDELIVERED']],
+    );
     assert.deepEqual(await quick.waiting(uid), { waiting: 0, inFlight: 0 });
     const id = buried?.id ?? '';
     await Promise.allSettled([letters[0]?.retry(uid, id), letters[1]?.retry(uid, id)]);
