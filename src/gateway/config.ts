@@ -4,6 +4,7 @@ import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { PORTS } from '../api/cluster.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
+import { modelSection } from './models/section.ts';
 import { Namespace } from './people.ts';
 import { closed } from './schemas.ts';
 
@@ -67,6 +68,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     throw new TemperError('TEMPER_CONFIGURATION_INVALID', `the gateway's configuration: ${told}`);
   }
   const file: Static<typeof GatewayConfigFile> = value;
+  checkModels(file.models);
   return {
     listen: { host: file.listen?.host ?? '::', port: file.listen?.port ?? PORTS.gateway },
     health: { host: file.health?.host ?? '::', port: file.health?.port ?? PORTS.health },
@@ -78,6 +80,16 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     logLevel: file.logLevel ?? 'info',
     models: file.models,
   };
+}
+
+/** What is wrong there must not be noticed only when the bus has been reached. */
+function checkModels(section: unknown): void {
+  try {
+    modelSection(section);
+  } catch (error) {
+    const message = `the gateway's configuration: ${messageOf(error, 1_000)}`;
+    throw new TemperError('TEMPER_CONFIGURATION_INVALID', message, { cause: error });
+  }
 }
 
 /** Reads a YAML or JSON file. Throws TEMPER_CONFIGURATION_INVALID naming the file. */

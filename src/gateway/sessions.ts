@@ -1,11 +1,10 @@
 import { Type } from 'typebox';
 import type { SessionStore } from '../agent/ports.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { ModelMessage } from '../models/port.ts';
 import type { SessionRegistry } from '../nats/session-registry.ts';
 import { PATHS } from '../remote/wire.ts';
 import { leaseOf } from './lease-check.ts';
-import { Message } from './models/request.ts';
+import { keptMessage, Message } from './models/request.ts';
 import type { RouteModule } from './routes.ts';
 import { closed, Done, Lease, POD, SessionId } from './schemas.ts';
 
@@ -58,7 +57,7 @@ export function sessionRoutes({ sessionsOf, registry }: SessionRouteDeps): Route
           throw new TemperError('TEMPER_LEASE_INVALID', `the lease is one of session "${claims.session}"`);
         }
         const marks = tainted === true ? { tainted } : {};
-        const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items as ModelMessage[], marks);
+        const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items.map(keptMessage), marks);
         return { seq };
       },
     );

@@ -5,6 +5,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { gatewayConfig } from '../../src/gateway/config.ts';
+import { isTemperError } from '../../src/lib/errors.ts';
 import { eventually, GatewayHouse, httpsCaller } from './gateway-house.ts';
 
 const TEMPER = fileURLToPath(new URL('../../bin/temper', import.meta.url));
@@ -69,7 +71,36 @@ describe('temper serve gateway', () => {
     }
   });
 
+  const WRONG: Record<string, [field: object, said: RegExp]> = {
+    'too few lease keys': [{ leaseKeys: [] }, /\/leaseKeys/],
+    'a provider of no type': [
+      {
+        models: {
+          providers: [
+            { name: 'a', type: 'openai' },
+            { name: 'b', type: 'closed' },
+          ],
+        },
+      },
+      /models: providers\[1\]\.type must be one of/,
+    ],
+    'a key in the environment': [
+      { models: { providers: [{ name: 'a', type: 'openai', keyEnvironment: 'KEY' }] } },
+      /models: providers\[0\]\.keyEnvironment/,
+    ],
+  };
   it('says which field of its configuration is wrong', async () => {
+    for (const [what, [field, said]] of Object.entries(WRONG)) {
+      const wrong = { ...house.configuration(), ...field };
+      assert.throws(
+        () => gatewayConfig(wrong),
+        (error) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID') && said.test(error.message),
+        what,
+      );
+    }
+  });
+
+  it('ends at a wrong configuration with its field and code', async () => {
     const file = join(house.folder, 'wrong.yaml');
     await writeFile(file, JSON.stringify({ ...house.configuration(), leaseKeys: [] }));
     const child = spawn(TEMPER, ['serve', 'gateway', '--config', file], { stdio: ['ignore', 'pipe', 'inherit'] });

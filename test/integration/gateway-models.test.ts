@@ -69,6 +69,7 @@ describe('models for pods', () => {
         },
         { name: 'responses', type: 'openai-responses', baseUrl: `${house.replay.url}/v1` },
         { name: 'failing', type: 'anthropic', baseUrl: house.replay.url },
+        { name: 'mounted', type: 'openai', baseUrl: `${keyedUrl}/v1`, keyFile: join(house.folder, 'mount', 'key') },
         { name: 'keyed', type: 'openai', baseUrl: `${keyedUrl}/v1`, keyFile: join(house.folder, 'key') },
       ],
       aliases: { 'default/default': 'replay/scripted' },
@@ -187,6 +188,27 @@ describe('models for pods', () => {
     assert.equal(inputTokens, 200, 'a refusal costs nothing');
   });
 
+  it('follows a key that Kubernetes replaces in its volume, and lives without the file', async () => {
+    house.agent('erna', { model: { primary: 'mounted/scripted' } });
+    const request = aRequest({ model: 'mounted/scripted' });
+    const answered = async () => linesOf(await stream('erna', request)).at(-1);
+    const missing = await answered();
+    assert.ok(missing?.type === 'error' && missing.code === 'TEMPER_MODEL_UNAUTHORIZED');
+    assert.match(missing.message, /provider "mounted" has no key/);
+    const health = modelHealthStore(await house.bus.connect('operator'));
+    const state = async () => (await health.list()).find(({ provider }) => provider === 'mounted')?.state;
+    await eventually(async () => (await state()) === 'Unauthorized');
+    for (const key of ['key-of-monday', 'key-of-tuesday']) {
+      keys.accepted = key;
+      await house.mountKey(key);
+      assert.equal((await answered())?.type, 'end', `with ${key}`);
+    }
+    await eventually(async () => (await state()) === 'Available');
+    await house.mountKey(undefined);
+    assert.equal((await answered())?.type, 'error');
+    assert.equal((await stream('erna', aRequest({ model: 'replay/scripted' }))).status, 403, 'it still decides');
+  });
+
   it('lets a fallback answer for a provider that cannot, and says which', async () => {
     house.agent('finn', { model: { primary: 'failing/busy', fallbacks: ['failing/broken', 'replay/scripted'] } });
     const request = aRequest({ model: 'failing/busy' });
@@ -227,7 +249,7 @@ describe('models for pods', () => {
         body: {
           lease: house.lease('ines', leased),
           afterSeq,
-          items: [{ role: 'user', text: replica === one ? 'by one' : 'by the other' }],
+          items: [{ role: 'user', text: replica === one ? 'by one' : 'by the other', message: 'msg-1', more: 'x' }],
           tainted: afterSeq === 1,
         },
       });
@@ -240,8 +262,9 @@ describe('models for pods', () => {
     );
     assert.deepEqual(refusalOf(await append('s1', 0)), [409, 'TEMPER_STATE_CORRUPT']);
     assert.equal((await append('s1', 2)).status, 200);
-    const { seq, tainted } = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'ines' })).text);
+    const { seq, tainted, items } = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'ines' })).text);
     assert.deepEqual([seq, tainted], [3, true]);
+    assert.deepEqual(items[0], { role: 'user', text: 'by one', message: 'msg-1' }, 'known members, and no others');
     house.agent('jana');
     const foreign = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'jana' })).text);
     assert.equal(foreign.seq, 0, 'a session is one of its agent');

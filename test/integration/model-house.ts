@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { Agent as HttpsAgent, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import { claimedUses } from '../../src/gateway/claimed-uses.ts';
 import type { PodIdentity } from '../../src/identity/types.ts';
 import { Store } from '../../src/kube/store.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { TemperError } from '../../src/lib/errors.ts';
+import { hasErrno, TemperError } from '../../src/lib/errors.ts';
 import { randomIds } from '../../src/lib/ids.ts';
 import type { ModelEvent, ModelRequest } from '../../src/models/port.ts';
 import type { ReplayScript } from '../../src/models/replay/script.ts';
@@ -89,6 +89,19 @@ export class ModelHouse implements AsyncDisposable {
 
   async renewKey(key: string): Promise<void> {
     await writeFile(join(this.folder, 'key'), `${key}\n`);
+  }
+
+  /** As kubelet puts a Secret into a volume: files in a folder of their own, and a link that is swapped. */
+  async mountKey(key: string | undefined): Promise<void> {
+    const mount = join(this.folder, 'mount');
+    const version = `..version-${(this.#serial += 1)}`;
+    await mkdir(join(mount, version), { recursive: true });
+    if (key !== undefined) await writeFile(join(mount, version, 'key'), key);
+    await symlink(version, join(mount, '..data_tmp'));
+    await rename(join(mount, '..data_tmp'), join(mount, '..data'));
+    await symlink('..data/key', join(mount, 'key')).catch((error: unknown) => {
+      if (!hasErrno(error, 'EEXIST')) throw error;
+    });
   }
 
   agent(name: string, spec: Partial<AgentSpec> = {}, policy = 'standard'): string {

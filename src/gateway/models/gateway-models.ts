@@ -1,11 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
 import { openModels } from '../../models/named-models.ts';
 import type { ModelsDeps } from '../../models/providers.ts';
-import { readNamedModels } from '../../models/read-named-models.ts';
 import type { ModelCatalog } from '../deps.ts';
 import type { ChargedModels } from './charged-model.ts';
 import { HealthRecorder, type ModelHealth, providerOf } from './health.ts';
+import { modelSection } from './section.ts';
 
 /** The providers of this gateway: their models under the names of manifests, and how they do. */
 export interface GatewayModels {
@@ -20,21 +19,12 @@ export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' |
   random: () => number;
 }
 
-const NONE = { providers: [], aliases: {} };
-
 /**
  * `section`: `models` of the configuration file, `{providers, aliases}`; without it there is no model. Keys are read from files at every
  * call, so one that is renewed is used at once. Throws TEMPER_MANIFEST_INVALID naming the field.
  */
 export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): GatewayModels {
-  const config = section === undefined ? NONE : readNamedModels('models', section);
-  const inEnvironment = config.providers.find(({ keyEnvironment }) => keyEnvironment !== undefined);
-  if (inEnvironment !== undefined) {
-    throw new TemperError(
-      'TEMPER_MANIFEST_INVALID',
-      `models: provider "${inEnvironment.name}" has a keyEnvironment; a gateway takes keys from mounted files only, so give it a keyFile`,
-    );
-  }
+  const config = modelSection(section);
   const recorder = new HealthRecorder(
     deps.clock,
     config.providers.map(({ name }) => name),

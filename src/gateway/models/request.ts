@@ -13,7 +13,7 @@ const SCHEMA_DEPTH = 40;
 
 const Call = Type.Object({ id: name(256), name: text(256), arguments: text(TEXT) });
 export const Message = Type.Union([
-  Type.Object({ role: Type.Literal('user'), text: text(TEXT) }),
+  Type.Object({ role: Type.Literal('user'), text: text(TEXT), message: Type.Optional(text(512)) }),
   Type.Object({ role: Type.Literal('assistant'), text: text(TEXT), toolCalls: Type.Array(Call, { maxItems: 256 }) }),
   Type.Object({
     role: Type.Literal('tool'),
@@ -69,6 +69,13 @@ export function rebuiltRequest(
     ...(temperature === undefined ? {} : { temperature }),
     ...(responseFormat === undefined ? {} : { responseFormat }),
   };
+}
+
+/** An item of a history as it is kept: with the delivery its words came with, by which one that comes again is known. */
+export function keptMessage(item: Static<typeof Message>): ModelMessage {
+  const rebuilt = rebuiltMessage(item);
+  if (item.role !== 'user' || rebuilt.role !== 'user' || item.message === undefined) return rebuilt;
+  return { ...rebuilt, message: item.message };
 }
 
 function rebuiltMessage(message: StreamBody['request']['messages'][number]): ModelMessage {
