@@ -1,17 +1,48 @@
+import { measuredUse } from '../tempering/use-store.ts';
+import type { ToolUse } from '../tempering/types.ts';
 import type { BusAudit } from '../nats/audit.ts';
+import type { SessionRegistry } from '../nats/session-registry.ts';
+import type { SessionUses } from '../nats/session-uses.ts';
 import type { ClaimedUses } from './deps.ts';
 
-/** Uses as provenance: that a tool was used and how it went. Their inputs are not part of it. */
-export function claimedUses(audit: BusAudit): ClaimedUses {
+export interface ClaimedUsesDeps {
+  audit: BusAudit;
+  registry: Pick<SessionRegistry, 'digests'>;
+  counts: Pick<SessionUses, 'count'>;
+}
+
+/**
+ * Uses as provenance, each with the digest of its input, and counted for the tools their session really has: an agent does not
+ * get to fill the bus with the records of tools it made up.
+ */
+export function claimedUses({ audit, registry, counts }: ClaimedUsesDeps): ClaimedUses {
   return {
-    async record(agentUid, { agent, namespace, digest, session, rootMessage, succeeded, milliseconds }) {
-      await audit.append(namespace, {
-        action: 'tool.used',
-        actor: `agent/${agent}`,
-        evidence: 'claimed',
-        subject: digest,
-        facts: { agentUid, session, rootMessage, succeeded, milliseconds },
-      });
+    async record(agentUid, uses, key) {
+      for (const [index, use] of uses.entries()) await note(audit, agentUid, use, `${key}/use/${index}`);
+      for (const [session, ofSession] of Map.groupBy(uses, (use) => use.session)) {
+        const digests = await registry.digests(agentUid, session);
+        for (const [digest, ofTool] of Map.groupBy(ofSession, (use) => use.digest)) {
+          const [first] = ofTool;
+          if (first === undefined || !digests.includes(digest)) continue;
+          await counts.count(agentUid, { session, digest, namespace: first.namespace }, key, ofTool);
+        }
+      }
     },
   };
+}
+
+async function note(audit: BusAudit, agentUid: string, use: ToolUse, once: string): Promise<void> {
+  const { agent, namespace, digest, session, rootMessage, succeeded, milliseconds } = use;
+  const { inputDigest } = measuredUse(use);
+  await audit.append(
+    namespace,
+    {
+      action: 'tool.used',
+      actor: `agent/${agent}`,
+      evidence: 'claimed',
+      subject: digest,
+      facts: { agentUid, session, rootMessage, inputDigest, succeeded, milliseconds },
+    },
+    once,
+  );
 }

@@ -1,11 +1,10 @@
-import { LRUCache } from 'lru-cache';
 import { type Static, Type } from 'typebox';
 import type { AuditRecord } from '../audit/port.ts';
 import type { PodIdentity } from '../identity/types.ts';
-import type { Json, JsonObject } from '../lib/json.ts';
+import type { JsonObject } from '../lib/json.ts';
 import { PATHS } from '../remote/wire.ts';
 import type { ToolUse } from '../tempering/types.ts';
-import type { StampedEvent } from '../tools/events.ts';
+import type { Gate, StampedEvent } from '../tools/events.ts';
 import { ClaimedEvent, ClaimedRecord, ClaimedUse } from './claim-schemas.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { GatewayServer } from './routes.ts';
@@ -20,15 +19,14 @@ const Body = Type.Object(
   { ...closed, description: '`Claims`: what the pod says of itself.' },
 );
 
-/** Of one record, and of the input of one use. What is larger is left out, and that it was is kept. */
+/** Of one record. What is larger is left out, and that it was is kept. */
 const FACTS_BYTES = 16_384;
-const USE_INPUT_BYTES = 32_768;
-const REMEMBERED = 10_000;
 
-/** Takes what pods say of themselves, and keeps it as said: under the agent the pod is, as claimed, never as observed. */
+/**
+ * Takes what pods say of themselves, and keeps it as said: under the agent the pod is, as claimed, never as observed. A pod repeats
+ * what it got no answer to, to any replica: under one key each claim is kept once.
+ */
 export function claimRoutes(server: GatewayServer, deps: GatewayDeps): void {
-  // A pod repeats what it got no answer to, mostly to the same replica. A repeat that another one takes is a line twice.
-  const taken = new LRUCache<string, true>({ max: REMEMBERED });
   server.post(
     PATHS.claims,
     {
@@ -41,25 +39,60 @@ export function claimRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request, reply) => {
-      const key = `${request.pod.agentUid}/${request.idempotencyKey}`;
-      if (!taken.has(key)) {
-        await keep(request.pod, request.body, deps);
-        taken.set(key, true);
-      }
+      const left = await keep(request.pod, request.body, request.idempotencyKey, deps);
+      if (left > 0)
+        deps.log.warn({ correlation: request.id, left }, 'claims of what only a gateway decides were left out');
       return reply.code(204).send(null);
     },
   );
 }
 
-async function keep(pod: PodIdentity, claims: Static<typeof Body>, deps: GatewayDeps): Promise<void> {
+/** How many events were left out. */
+async function keep(pod: PodIdentity, claims: Static<typeof Body>, given: string, deps: GatewayDeps): Promise<number> {
   const { agentUid, namespace } = pod;
+  const key = `claims/${agentUid}/${given}`;
   const { events = [], audit = [], uses = [] } = claims;
-  for (const event of events) {
-    const stamped = stampedEvent(pod, event as StampedEvent, deps);
-    await deps.events.append(agentUid, event.session, { kind: 'event', event: stamped });
+  let left = 0;
+  for (const [index, event] of (events as StampedEvent[]).entries()) {
+    if (isForGateways(event)) {
+      left += 1;
+      continue;
+    }
+    const line = { kind: 'event', event: stampedEvent(pod, event, deps) } as const;
+    await deps.events.append(agentUid, event.session, line, `${key}/event/${index}`);
   }
-  for (const record of audit) await deps.audit.append(namespace, claimedRecord(pod, record));
-  for (const use of uses) await deps.uses.record(agentUid, claimedUse(pod, use));
+  for (const [index, record] of audit.entries()) {
+    await deps.audit.append(namespace, claimedRecord(pod, record), `${key}/audit/${index}`);
+  }
+  await deps.uses.record(
+    agentUid,
+    uses.map((use) => claimedUse(pod, use)),
+    key,
+  );
+  return left;
+}
+
+const REVIEWED: ReadonlySet<Gate> = new Set(['judge', 'register']);
+
+/** What is decided outside pods is told by who decides it: nobody who follows is to see a verdict that an agent made up. */
+function isForGateways(event: StampedEvent): boolean {
+  switch (event.type) {
+    case 'forge-gate': {
+      const { gate, passed } = event.result;
+      // A pod does not submit what its own look at the policy refuses.
+      return REVIEWED.has(gate) || (gate === 'policy' && passed);
+    }
+    case 'forge-refused':
+      return REVIEWED.has(event.gate);
+    case 'forge-accepted':
+    case 'promotion':
+    case 'demotion':
+    case 'approval-requested':
+    case 'approval-decided':
+      return true;
+    default:
+      return false;
+  }
 }
 
 function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayDeps): StampedEvent {
@@ -68,16 +101,15 @@ function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayD
 }
 
 function claimedRecord(pod: PodIdentity, record: Static<typeof ClaimedRecord>): AuditRecord {
-  const facts = fitting(record.facts as JsonObject, FACTS_BYTES);
+  const facts = fitting(record.facts as JsonObject);
   return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'claimed' };
 }
 
 function claimedUse(pod: PodIdentity, use: Static<typeof ClaimedUse>): ToolUse {
-  const input = fitting(use.input as Json, USE_INPUT_BYTES);
-  return { ...(use as ToolUse), input, agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
+  return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
 }
 
-function fitting<J extends Json>(value: J, maximum: number): J | JsonObject {
-  const bytes = Buffer.byteLength(JSON.stringify(value));
-  return bytes > maximum ? { omitted: `${bytes} bytes` } : value;
+function fitting(facts: JsonObject): JsonObject {
+  const bytes = Buffer.byteLength(JSON.stringify(facts));
+  return bytes > FACTS_BYTES ? { omitted: `${bytes} bytes` } : facts;
 }

@@ -46,7 +46,8 @@ export interface Directory {
 
 /** Uses that pods claim: they may open a promotion, never satisfy it. */
 export interface ClaimedUses {
-  record(agentUid: string, use: ToolUse): Promise<void>;
+  /** All of one agent. Under a key that was recorded already nothing is recorded again. */
+  record(agentUid: string, uses: readonly ToolUse[], key: string): Promise<void>;
 }
 
 /** What the gateway's own configuration makes of the names of models. */

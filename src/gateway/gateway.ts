@@ -14,6 +14,8 @@ import { type BusConnection, connectBus } from '../nats/connection.ts';
 import { createDeadLetters } from '../nats/dead-letters.ts';
 import { createEvents } from '../nats/events.ts';
 import { createInbox } from '../nats/inbox.ts';
+import { openSessionRegistry } from '../nats/session-registry.ts';
+import { createSessionUses } from '../nats/session-uses.ts';
 import { createWakes } from '../nats/wakes.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry } from '../telemetry/registry.ts';
@@ -157,6 +159,7 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 function depsOf({ log, transport, watches, directory, bus, parts, keys, draining }: DoorDeps): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = createAudit(bus);
+  const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
   // Whoever causes it can call as often as it likes.
   const told = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
   return {
@@ -180,9 +183,9 @@ function depsOf({ log, transport, watches, directory, bus, parts, keys, draining
     deadLetters: createDeadLetters(bus),
     wakes: createWakes(bus),
     audit,
-    uses: claimedUses(audit),
+    uses: claimedUses({ audit, registry, counts: uses }),
     models: parts.catalog,
-    sessions: createSessionReports(bus),
+    sessions: createSessionReports({ bus, registry, uses }),
     usage: parts.usage,
     draining,
   };

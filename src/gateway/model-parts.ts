@@ -3,9 +3,8 @@ import { openSharedLedger } from '../nats/ledger.ts';
 import { documentsIn } from '../nats/ledger-store.ts';
 import { modelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/names.ts';
-import { createSessionRegistry } from '../nats/session-registry.ts';
+import { openSessionRegistry } from '../nats/session-registry.ts';
 import { createSessionStore } from '../nats/session-store.ts';
-import { createSessionTools } from '../nats/session-tools.ts';
 import { usageReports } from './ledger-usage.ts';
 import { memoryRoutes } from './memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
@@ -25,7 +24,7 @@ export const openModelParts: OpenParts = async (context) => {
     random: Math.random,
     failed: (error) => log.warn({ error }, 'what was spent could not be written down; it is tried again'),
   });
-  const registry = createSessionRegistry(createSessionTools(bus), documentsIn(bus, BUCKETS.sessionTools));
+  const registry = openSessionRegistry(bus);
   const stopTelling = tellHealth(models, context);
   const speaking = { models: models.set, health: models.health, ledger };
   return {

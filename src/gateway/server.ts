@@ -3,6 +3,7 @@ import fastifyUnderPressure from '@fastify/under-pressure';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import { isTemperError, TemperError } from '../lib/errors.ts';
+import { type Json, jsonDepth } from '../lib/json.ts';
 import { authenticate, readIdempotencyKey, requireAccess } from './access.ts';
 import { Calls } from './calls.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -13,6 +14,8 @@ import { Refused } from './schemas.ts';
 import { type ShareOptions, Shares } from './shares.ts';
 
 const BODY_LIMIT = 1024 * 1024;
+/** Levels of a body. */
+const DEEPEST = 100;
 /** An event loop that is this late is not to be given more. */
 const BUSY_MILLISECONDS = 1_500;
 const CORRELATION_HEADER = 'correlation-id';
@@ -96,6 +99,11 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, calls: Calls, shares
     await authenticate(request, call, deps.identity);
     shares.take(call, request.routeOptions.config.longPoll === true, reply);
     readIdempotencyKey(request, call);
+  });
+  server.addHook('preValidation', async ({ body }) => {
+    // Whoever writes what is nested like that wants a stack to overflow.
+    if (jsonDepth((body ?? null) as Json, DEEPEST + 1) <= DEEPEST) return;
+    throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${DEEPEST} levels`);
   });
   server.addHook('onResponse', async (request, reply) => logCall(request, reply, deps, calls));
 }

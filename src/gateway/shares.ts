@@ -75,7 +75,8 @@ export class Shares {
 
 function callerOf({ pod, podToken, person }: Call): string | undefined {
   if (pod !== undefined) return `agent/${pod.agentUid}`;
-  if (podToken !== undefined) return `pod/${podToken.podUid}`;
+  // A pod that asks who it is may be bound already; it has no second share for that.
+  if (podToken !== undefined) return 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;
   return person === undefined ? undefined : `people/${person.namespace}`;
 }
 

@@ -2,7 +2,7 @@ import type { AuditRecord } from '../audit/port.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { BusConnection } from './connection.ts';
 import { STREAMS, subjects } from './names.ts';
-import { publish } from './publish.ts';
+import { onceId, publish } from './publish.ts';
 import { jsonOf, storedMessages } from './stored.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
@@ -13,17 +13,18 @@ export interface StoredAuditRecord extends AuditRecord {
 
 /** Plain records with evidence, time and sequence. There is no chain over them: who may write the stream may add to it. */
 export interface BusAudit {
-  /** Resolves with its sequence when the record is stored. */
-  append(namespace: string, record: AuditRecord): Promise<number>;
+  /** Resolves with its sequence when the record is stored. Of records of a namespace under one key the first is, for 30 minutes. */
+  append(namespace: string, record: AuditRecord, once?: string): Promise<number>;
   /** Oldest first, at most `limit`. */
   read(namespace: string, after: number, limit: number): Promise<StoredAuditRecord[]>;
 }
 
 export function createAudit(connection: BusConnection): BusAudit {
   return {
-    async append(namespace, { action, actor, evidence, subject, facts }) {
+    async append(namespace, { action, actor, evidence, subject, facts }, once) {
       const record = { action, actor, evidence, subject, facts };
-      const stored = await publish(connection, subjects.audit(namespace), record);
+      const options = once === undefined ? {} : { id: onceId(`${namespace}\n${once}`) };
+      const stored = await publish(connection, subjects.audit(namespace), record, options);
       return stored?.seq ?? 0;
     },
     async read(namespace, after, limit) {

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { BusConnection } from './connection.ts';
 import { STREAMS, subjects, token } from './names.ts';
-import { publish } from './publish.ts';
+import { onceId, publish, type PublishOptions } from './publish.ts';
 import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
 /** One line of what happens in a session. */
@@ -23,8 +23,11 @@ export interface FollowOptions {
 }
 
 export interface Events {
-  /** Returns the line's seq. Of the replies to one message, and of its failures, the first is stored, whoever repeats it within 30 minutes. */
-  append(agentUid: string, session: string, line: EventLine): Promise<number>;
+  /**
+   * Returns the line's seq. Of the replies to one message the first is stored, whoever repeats it within 30 minutes; so it is of
+   * events of an agent under one key, which may be any text.
+   */
+  append(agentUid: string, session: string, line: EventLine, once?: string): Promise<number>;
   /** What is there, oldest first, at most `limit` lines. */
   read(agentUid: string, session: string, after: number, limit: number): Promise<StoredLine[]>;
   /** The seq of the last line; 0 when there is none. */
@@ -50,9 +53,10 @@ export function createEvents(connection: BusConnection): Events {
     }
   };
   return {
-    async append(agentUid, session, line) {
-      const id = line.kind === 'event' ? {} : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
-      const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, id);
+    async append(agentUid, session, line, once) {
+      const options =
+        line.kind === 'event' ? optionsOnce(agentUid, once) : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
+      const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
       return ack?.seq ?? 0;
     },
     async read(agentUid, session, after, limit) {
@@ -91,6 +95,10 @@ export function createEvents(connection: BusConnection): Events {
     },
     remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
   };
+}
+
+function optionsOnce(agentUid: string, once: string | undefined): PublishOptions {
+  return once === undefined ? {} : { id: onceId(`${token(agentUid)}\n${once}`) };
 }
 
 /** Ends when the signal is aborted or the server ends it. */

@@ -1,4 +1,5 @@
 import type { PubAck } from '@nats-io/jetstream';
+import { sha256 } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { BusConnection } from './connection.ts';
@@ -17,6 +18,11 @@ export interface PublishOptions {
   after?: number;
   /** Bytes. */
   maximum?: number;
+}
+
+/** An id made of any text, so that nothing a sender chose becomes a header. */
+export function onceId(key: string): string {
+  return `once:${sha256(key).slice('sha256:'.length)}`;
 }
 
 /** Nothing when `after` no longer held. */

@@ -44,7 +44,7 @@ export function createSessionTools(connection: BusConnection): SessionTools {
       return tools;
     },
     remove: (agentUid, session, digest) => purge(connection, STREAM, keyOf(agentUid, session, digest)),
-    removeSession: (agentUid, session) => purge(connection, STREAM, place(agentUid, sessionToken(session), '*')),
+    removeSession: (agentUid, session) => purge(connection, STREAM, place(agentUid, sessionToken(session), '>')),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Audit, AuditRecord } from '../audit/port.ts';
 import type { Clock } from '../lib/clock.ts';
-import { messageOf } from '../lib/errors.ts';
+import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Ids } from '../lib/ids.ts';
 import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
@@ -26,6 +26,8 @@ const KEPT_BYTES = 4_194_304;
 /** Largest claim. A larger event is told without its content, a larger use is in the record of its call alone. */
 const CLAIM_BYTES = 49_152;
 const SEND_MILLISECONDS = 30_000;
+/** It breaks the schema, is too large, or cannot be done. */
+const REFUSED: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
 type Kind = keyof WireClaims;
 
@@ -112,8 +114,13 @@ export class Claims implements AsyncDisposable {
   async #sendAll(op: Op): Promise<void> {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
       if (batch.key === '') batch.key = this.#options.ids.next('claims');
-      const { key, claims, bytes } = batch;
-      await this.#options.client.call({ method: 'POST', path: PATHS.claims, body: claims, op: { ...op, key } });
+      const { key, claims, bytes, items } = batch;
+      try {
+        await this.#options.client.call({ method: 'POST', path: PATHS.claims, body: claims, op: { ...op, key } });
+      } catch (error) {
+        if (!isRefusedForGood(error)) throw error;
+        this.#options.onTrouble(`${items} claims were refused and are left out: ${messageOf(error, 200)}`);
+      }
       this.#batches.shift();
       this.#bytes -= bytes;
     }
@@ -124,6 +131,13 @@ export class Claims implements AsyncDisposable {
     // Once for each power of two: a flood must not become one of log lines.
     if (Number.isInteger(Math.log2(this.#left))) this.#options.onTrouble(`${this.#left} claims were left out`);
   }
+}
+
+/** The gateway understood and will say the same again. A pod that is not known, or not let in, at this moment may be later. */
+function isRefusedForGood(error: unknown): boolean {
+  if (!isTemperError(error)) return false;
+  const { status } = error.details;
+  return status === 403 ? error.code === 'TEMPER_POLICY_DENIED' : REFUSED.has(status);
 }
 
 /** What a tool was given may be a whole file; the transcript tells that it was large. */

@@ -10,6 +10,8 @@ const FIRST_WAIT = 100;
 const LARGEST_BACKOFF = 5_000;
 /** What stands between pod and gateway answers with these. */
 const BUSY: ReadonlySet<number> = new Set([502, 503, 504]);
+/** Refusals that may pass, if they say when. */
+const WHEN_SAID: ReadonlySet<number> = new Set([403, 429]);
 
 /** What the gateway said instead of an answer. `details.status` is the status. */
 export function refusalOf(status: number, body: Json | undefined, retryAfter: string | undefined): TemperError {
@@ -29,10 +31,10 @@ function codeOf(status: number, code: Json | undefined): ErrorCode {
 }
 
 function retryOf(status: number, milliseconds: Json | undefined, retryAfter: string | undefined): Retry {
-  if (status !== 429 && !BUSY.has(status)) return 'never';
+  if (!BUSY.has(status) && !WHEN_SAID.has(status)) return 'never';
   if (typeof milliseconds === 'number' && milliseconds >= 0) return milliseconds;
   if (retryAfter !== undefined && /^\d{1,6}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
-  return status === 429 ? 'never' : 'backoff';
+  return BUSY.has(status) ? 'backoff' : 'never';
 }
 
 /** What kept a request from being answered at all. */

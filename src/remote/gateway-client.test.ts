@@ -166,7 +166,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     const onTrouble = (problem: string) => void troubles.push(problem);
     const claims = new Claims({ client, clock: systemClock, ids: randomIds, onTrouble });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
-    gateway.fault = () => ({ status: 400 });
+    gateway.fault = () => ({ status: 401 });
     claims.event({ type: 'message', text: 'first', delta: true, ...stamp });
     await assert.rejects(claims.flush(anOp()));
     gateway.fault = () => undefined;
@@ -184,6 +184,47 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     );
     assert.equal(troubles.length, 1);
     await claims[Symbol.asyncDispose]();
+  });
+
+  it('leaves out claims that are refused for good, says why, and goes on with the next', async () => {
+    const troubles: string[] = [];
+    const claims = new Claims({
+      client,
+      clock: systemClock,
+      ids: randomIds,
+      onTrouble: (said) => void troubles.push(said),
+    });
+    const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
+    for (const status of [400, 413, 422]) {
+      gateway.fault = () => ({ status });
+      claims.event({ type: 'message', text: `refused ${status}`, delta: true, ...stamp });
+      await claims.flush(anOp());
+    }
+    gateway.fault = () => ({ status: 403 });
+    claims.event({ type: 'message', text: 'kept', delta: true, ...stamp });
+    await assert.rejects(claims.flush(anOp()), hasCode('TEMPER_GATEWAY_REFUSED'));
+    gateway.fault = () => undefined;
+    await claims.flush(anOp());
+    assert.deepEqual(
+      gateway.events.map((event) => event.type === 'message' && event.text),
+      ['kept'],
+    );
+    assert.equal(troubles.length, 3, troubles.join('\n'));
+    assert.match(troubles[0] ?? '', /1 claims were refused and are left out: .*400/);
+    await claims[Symbol.asyncDispose]();
+  });
+
+  it('waits as long as it is told to, whatever it was refused for', async () => {
+    for (const status of [403, 429, 503]) {
+      let refused = 0;
+      const start = performance.now();
+      gateway.fault = () => ((refused += 1) === 1 ? { status, headers: { 'retry-after': '1' } } : undefined);
+      await ask();
+      assert.equal(refused, 2);
+      assert.ok(performance.now() - start >= 900, `${status} after ${performance.now() - start} ms`);
+    }
+    gateway.fault = () => ({ status: 429, headers: { 'retry-after': '3600' } });
+    await assert.rejects(ask(), (error) => isTemperError(error) && error.retry === 3_600_000, 'nobody waits an hour');
   });
 
   it('remembers for the agent', async () => {

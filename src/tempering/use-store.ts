@@ -42,7 +42,7 @@ export function createUseStore(records: RecordStore): UseStore {
   return {
     async record(use) {
       const slot = await slotOf(use.digest, use.namespace);
-      const counted = measure(use);
+      const counted = measuredUse(use);
       const effect = countUse(slot.record, counted);
       slot.record = effect.record;
       if (effect.keep)
@@ -113,7 +113,8 @@ async function loadSlot(records: RecordStore, digest: Digest, namespace: string)
   return { record, dirty: false, writing: undefined, fresh: new Map(), evicted: [] };
 }
 
-function measure(use: ToolUse): CountedUse {
+/** A use with the digests it is counted by. */
+export function measuredUse(use: ToolUse): CountedUse {
   const { text, canonical } = canonicalOrRaw(use.input);
   return {
     use,

@@ -136,7 +136,9 @@ describe('messages through two gateways over one bus', () => {
     refused(await settle(victim, { ...ack(lease), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
     const successor = await house.pod('team-a', 'victim-2');
     await house.bind('team-a', 'victim', successor);
-    await eventually(async () => (await settle(victim, ack(lease))).status === 403);
+    // Until the gateway hears of it, the pod is the agent, and might end what it holds.
+    await eventually(async () => (await settle(victim, { lease, action: 'extend' })).status === 403);
+    refused(await settle(victim, ack(lease)), 403, 'TEMPER_POD_NOT_BOUND');
     const token = await house.podToken('team-a', successor);
     await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
     refused(await one.call('POST', LEASES, { token, body: ack(lease) }), 403, 'TEMPER_LEASE_INVALID');
@@ -304,8 +306,23 @@ describe('messages through two gateways over one bus', () => {
     const send = (key: string, body: object) => one.call('POST', '/v1/claims', { token: agent.token, key, body });
     done(await send('a', { events: [event], audit: [audit] }), 204);
     done(await send('a', { events: [event], audit: [audit] }), 204);
+    const repeated = { token: agent.token, key: 'a', body: { events: [event], audit: [audit] } };
+    done(await other.call('POST', '/v1/claims', repeated), 204);
     refused(await send('b', { events: [{ ...event, type: 'reply' }] }), 400, 'TEMPER_REQUEST_INVALID');
     refused(await send('c', { events: [{ ...event, more: true }] }), 400, 'TEMPER_REQUEST_INVALID');
+    const gate = (name: string, passed: boolean) => ({
+      type: 'forge-gate',
+      tool: 't',
+      result: { gate: name, passed, note: '' },
+      ...stamp,
+    });
+    const verdicts = [
+      ...['policy', 'judge', 'register'].map((name) => gate(name, true)),
+      { type: 'forge-accepted', tool: 't', digest: 'd', tier: 'Session', ...stamp },
+      { type: 'approval-decided', request: 'r', decision: 'Approve', by: 'alice', ...stamp },
+    ];
+    done(await send('e', { events: verdicts }), 204);
+    assert.ok(house.lines.some((line) => line.includes('only a gateway decides') && line.includes('"left":5')));
     const large = { ...audit, facts: { n: 'x'.repeat(20_000) } };
     done(await send('d', { audit: [large] }), 204);
     const { text } = await one.call('GET', `${AGENTS}/boaster/sessions/s-claims/events`, { person });

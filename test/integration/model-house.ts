@@ -28,6 +28,8 @@ import { createAudit } from '../../src/nats/audit.ts';
 import { createDeadLetters } from '../../src/nats/dead-letters.ts';
 import { createEvents } from '../../src/nats/events.ts';
 import { createInbox } from '../../src/nats/inbox.ts';
+import { openSessionRegistry } from '../../src/nats/session-registry.ts';
+import { createSessionUses } from '../../src/nats/session-uses.ts';
 import { createWakes } from '../../src/nats/wakes.ts';
 import type { UsageReport } from '../../src/remote/people.ts';
 import type { StreamLine, WireError } from '../../src/remote/wire.ts';
@@ -155,6 +157,7 @@ export class ModelHouse implements AsyncDisposable {
     const shared = { clock: systemClock, ids: randomIds, log, directory: this.#directory };
     const parts = await openModelParts({ ...shared, bus, models });
     const audit = createAudit(bus);
+    const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
     const deps: GatewayDeps = {
       ...shared,
       identity: {
@@ -170,9 +173,9 @@ export class ModelHouse implements AsyncDisposable {
       deadLetters: createDeadLetters(bus),
       wakes: createWakes(bus),
       audit,
-      uses: claimedUses(audit),
+      uses: claimedUses({ audit, registry, counts: uses }),
       models: parts.catalog,
-      sessions: createSessionReports(bus),
+      sessions: createSessionReports({ bus, registry, uses }),
       usage: parts.usage,
       draining: new AbortController().signal,
     };

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Identity } from '../identity/types.ts';
+import { systemClock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import { randomIds } from '../lib/ids.ts';
+import type { WireError } from '../remote/wire.ts';
+import { createLogger } from '../telemetry/log.ts';
+import { createSecrets } from '../telemetry/secrets.ts';
+import type { GatewayDeps } from './deps.ts';
+import { memoryRoutes } from './memory.ts';
+import { modelRoutes } from './models/routes.ts';
+import { DOOR_ROUTES } from './own-routes.ts';
+import { reviewRoutes } from './review/routes.ts';
+import type { Access, GatewayServer } from './routes.ts';
+import { createGatewayServer } from './server.ts';
+import { sessionRoutes } from './sessions.ts';
+
+interface Route {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  url: string;
+  access: Access;
+}
+
+const greedy = { agent: 'greedy', agentUid: 'a-1', podUid: 'pod-1' };
+const hostile = { agent: 'hostile', agentUid: 'a-3', podUid: 'pod-3' };
+const modest = { agent: 'modest', agentUid: 'a-2', podUid: 'pod-2' };
+
+function podOf(token: string) {
+  const found = [greedy, modest, hostile].find(({ agent }) => agent === token);
+  if (found === undefined) throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is none');
+  return { kind: 'pod', namespace: 'team-a', podName: 'p', ...found } as const;
+}
+
+const identity: Identity = {
+  pod: async (token) => podOf(token),
+  podOrWarm: async (token) => podOf(token),
+  bound: () => undefined,
+  stillBound: () => true,
+  person: async (token) => {
+    if (token !== 'person') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is none');
+    return { kind: 'person', namespace: 'team-a', tokenId: 't-1' };
+  },
+};
+
+describe('every door of the gateway', () => {
+  const routes: Route[] = [];
+  const lines: string[] = [];
+  let server: GatewayServer;
+
+  before(async () => {
+    const log = createLogger({
+      level: 'debug',
+      destination: { write: (line: string) => lines.push(line) },
+      secrets: createSecrets(),
+    });
+    const never = new AbortController().signal;
+    const deps = { clock: systemClock, ids: randomIds, log, identity, draining: never } as unknown as GatewayDeps;
+    const limits = { perSecond: 0.001, burst: 1, inFlight: 4, longPolls: 4 };
+    server = await createGatewayServer(deps, {
+      tls: undefined,
+      shares: { pod: limits, people: { ...limits, burst: 1_000 } },
+      routes: [
+        (adding) =>
+          void adding.addHook('onRoute', ({ method, url, config }) => {
+            if (config?.access === undefined || Array.isArray(method)) return;
+            routes.push({ method: method as Route['method'], url, access: config.access });
+          }),
+        ...DOOR_ROUTES,
+        modelRoutes({} as Parameters<typeof modelRoutes>[0]),
+        reviewRoutes({} as Parameters<typeof reviewRoutes>[0]),
+        sessionRoutes({} as Parameters<typeof sessionRoutes>[0]),
+        memoryRoutes({} as Parameters<typeof memoryRoutes>[0]),
+        (adding) => adding.get('/modest', { config: { access: 'pod' } }, async () => ({ served: true })),
+      ],
+    });
+    await server.ready();
+  });
+  after(() => server.close());
+
+  const of = (...access: Access[]): Route[] => {
+    const found = routes.filter((route) => access.includes(route.access));
+    assert.ok(found.length > 7, `only ${found.length} routes for ${access.join()}`);
+    return found;
+  };
+
+  async function refusal({ method, url }: Route, headers: Record<string, string>, body?: string) {
+    const path = url.replace(':namespace', 'team-a').replaceAll(/:[a-z]+/g, 'x1');
+    const key = { 'idempotency-key': 'k', 'content-type': 'application/json' };
+    const given = method === 'GET' || method === 'DELETE' ? {} : { payload: body ?? '{}' };
+    const answer = await server.inject({ method, url: path, headers: { ...key, ...headers }, ...given });
+    const { error } = answer.json<WireError>();
+    return { status: answer.statusCode, code: error.code, retryAfter: answer.headers['retry-after'] };
+  }
+
+  it('refuses the token of another door', async () => {
+    for (const route of of('pod', 'warm-pod')) {
+      for (const headers of [{ 'temper-token': 'person' }, { authorization: 'Bearer person' }]) {
+        assert.equal((await refusal(route, headers)).status, 401, route.url);
+      }
+    }
+    for (const route of of('person')) {
+      for (const headers of [{ authorization: 'Bearer modest' }, { 'temper-token': 'modest' }]) {
+        assert.equal((await refusal(route, headers)).status, 401, route.url);
+      }
+    }
+  });
+
+  it('turns away an agent that has used its share, says when to come again, and serves the others', async () => {
+    const headers = { authorization: 'Bearer greedy' };
+    assert.equal((await server.inject({ method: 'GET', url: '/modest', headers })).statusCode, 200);
+    for (const route of of('pod', 'warm-pod')) {
+      const { status, code, retryAfter } = await refusal(route, headers);
+      assert.deepEqual([status, code, retryAfter], [429, 'TEMPER_RATE_LIMITED', '1000'], route.url);
+    }
+    const served = await server.inject({ method: 'GET', url: '/modest', headers: { authorization: 'Bearer modest' } });
+    assert.deepEqual([served.statusCode, served.json()], [200, { served: true }]);
+  });
+
+  it('takes no body that is nested so deeply that a stack would overflow, and writes none into its log', async () => {
+    const nested = `${'['.repeat(50_000)}"the-secret"${']'.repeat(50_000)}`;
+    const record = `{"action":"a","actor":"b","evidence":"claimed","subject":"c","facts":{"n":${nested}}}`;
+    const claims: Route = { method: 'POST', url: '/v1/claims', access: 'pod' };
+    const { status, code } = await refusal(claims, { authorization: 'Bearer hostile' }, `{"audit":[${record}]}`);
+    assert.deepEqual([status, code], [400, 'TEMPER_REQUEST_INVALID']);
+    assert.ok(!lines.join('').includes('the-secret'));
+  });
+});
