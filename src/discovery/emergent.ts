@@ -1,5 +1,6 @@
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { JsonObject } from '../lib/json.ts';
+import { forgedTags } from './entry.ts';
 
 /** What discovery knows of one thing an agent could use. */
 export interface CapabilityDescriptor {
@@ -36,7 +37,7 @@ export function emergentCapability(tool: EmergentTool): CapabilityDescriptor {
     displayName: name.replaceAll('_', ' '),
     description,
     category: 'emergent',
-    tags: ['runtime-created', 'agent-forged', implementation.mode.toLowerCase()],
+    tags: forgedTags(implementation.mode),
     requiredTools: [...new Set(steps.map((step) => step.tool.split('@')[0] ?? step.tool))],
     available: tool.status?.active === true,
     hasSideEffects: requires.apis.includes('fetch') || steps.length > 0,

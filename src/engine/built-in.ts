@@ -2,6 +2,7 @@ import { GENERATE_TEXT } from '../agent/generate-text.ts';
 import { createMemoryTools } from '../agent/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
 import { SEND_TOOL } from '../agent/send-tool.ts';
+import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -16,7 +17,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: NO_MEMORY, decide }),
   ];
-  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, FORGE_TOOL];
+  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, DISCOVER_TOOL, FORGE_TOOL];
 }
 
 /** Names no forged tool may take. */

@@ -261,10 +261,26 @@ describe('the engine', () => {
 
   it('shows an agent no tool it may not call', async () => {
     const { call } = await anEngine({ agent: { grants: { tools: [] }, forge: { enabled: false } } });
-    for (const name of builtInNames()) {
+    const ungranted = [...builtInNames()].filter((name) => name !== 'discover_capabilities');
+    for (const name of ungranted) {
       const result = await call(name, {});
       assert.equal(!result.ok && result.error.code, 'TEMPER_POLICY_DENIED', name);
+      const found = await call('discover_capabilities', { query: name });
+      assert.deepEqual(found.ok && found.output, { capabilities: [], more: 0 }, name);
     }
+  });
+
+  it('finds what it forged and what it may call, without a grant for looking', async () => {
+    const { call } = await anEngine({ agent: { grants: { tools: ['file_read'] } } });
+    assert.ok((await call('forge_tool', TWICE)).ok);
+    const found = await call('discover_capabilities', { query: 'read a file or double the numbers' });
+    const names = found.ok ? (found.output as { capabilities: { id: string; available: boolean }[] }).capabilities : [];
+    assert.deepEqual(
+      names.map(({ id, available }) => `${id} ${available}`).toSorted((a, b) => (a < b ? -1 : 1)),
+      ['emergent-tool:twice true', 'tool:file_read true', 'tool:forge_tool true'],
+    );
+    const none = await call('discover_capabilities', { query: 'double', category: 'emergent', kind: 'tool' });
+    assert.deepEqual(none.ok && none.output, { capabilities: [], more: 0 });
   });
 
   it('names every built-in tool, so that no forged one takes its place', async () => {

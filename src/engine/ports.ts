@@ -3,6 +3,7 @@ import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit, AuditTrail } from '../audit/port.ts';
 import type { Bus } from '../bus/port.ts';
+import type { Discovery } from '../discovery/port.ts';
 import type { ForgeReview, SessionTools } from '../forge/types.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -69,6 +70,8 @@ export interface EnginePorts {
   tempering: TemperingHere | TemperingElsewhere;
   /** The way to other agents; absent where an agent runs alone. */
   bus?: Pick<Bus, 'send'>;
+  /** What else there is to find; absent where an agent finds its own tools only. */
+  discovery?: Discovery;
   fetch: SafeFetch;
   /** Absolute folder the agent's files lie in. */
   workspace: string;

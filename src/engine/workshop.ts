@@ -2,6 +2,8 @@ import { generateTextTool } from '../agent/generate-text.ts';
 import { sendTool } from '../agent/send-tool.ts';
 import { createMemoryTools } from '../agent/memory-tools.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import { discoverTool } from '../discovery/discover-tool.ts';
+import { ownTools } from '../discovery/own-tools.ts';
 import { createForge } from '../forge/forge.ts';
 import { createForgeTool } from '../forge/forge-tool.ts';
 import { createForgeReview } from '../forge/review.ts';
@@ -42,7 +44,7 @@ export interface Workshop {
 }
 
 /** The tools that are not made by agents. Which of them the agent sees is its policy's decision. */
-export function builtInTools({ ports, agent, agentModel, decider }: Workshop): Tool[] {
+export function builtInTools({ ports, agent, agentModel, decider, view }: Workshop): Tool[] {
   const { workspace, closed, clock, memory, ids, ledger, models, bus, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { model } = agentModel;
@@ -61,6 +63,7 @@ export function builtInTools({ ports, agent, agentModel, decider }: Workshop): T
     ...createMemoryTools({ memory, decide }),
     generateText,
     sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
+    discoverTool(ports.discovery ?? ownTools({ view, decider })),
   ];
 }
 

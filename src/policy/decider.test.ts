@@ -59,6 +59,17 @@ describe('a decision about a tool', () => {
     assert.equal(outcome(aTool(), { agent: { suspend: true } }), 'Deny suspend.agent');
   });
 
+  it('lets every agent look for tools, without grant, level or person, until a person forbids it by name or action', () => {
+    const look = aTool({ name: 'discover_capabilities', category: 'other', action: 'code:read' });
+    const bare = { agent: { grants: { tools: [] } }, policy: { autonomy: 'Locked' as const } };
+    assert.equal(outcome(look, bare), 'Allow grant.tools');
+    assert.equal(outcome({ ...look, forged: true }, bare), 'Deny grant.tools', 'a forged tool of its name is none');
+    assert.equal(outcome(look, { agent: { denyTools: ['discover_*'] } }), 'Deny deny.name');
+    assert.equal(outcome(look, { policy: { tools: { deny: ['discover_*'] } } }), 'Deny deny.tools');
+    assert.equal(outcome(look, { policy: { rules: { deny: ['code:read'] } } }), 'Deny rules.deny');
+    assert.equal(outcome(look, { agent: { suspend: true } }), 'Deny suspend.agent');
+  });
+
   it('reads rules.deny as actions and as whole categories', () => {
     assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code'] } } }), 'Deny rules.deny');
     assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code:write'] } } }), 'Allow grant.tools');

@@ -33,6 +33,13 @@ export function isForgeTool({ name, forged }: ToolQuestion): boolean {
   return name === FORGE_TOOL && !forged;
 }
 
+/** The tool agents look for tools with. It shows nothing that may not be listed, so it needs no grant, no level and no person. */
+const DISCOVERY_TOOL = 'discover_capabilities';
+
+export function isDiscoveryTool({ name, forged }: ToolQuestion): boolean {
+  return name === DISCOVERY_TOOL && !forged;
+}
+
 export interface NetworkQuestion extends Readonly<RequestOf<'Network'>> {
   /** `host:port` */
   target: string;

@@ -2,7 +2,7 @@ import { printable } from '../lib/escape.ts';
 import { argumentRule } from './arguments.ts';
 import { detectorRules } from './detect/rules.ts';
 import type { Prepared } from './prepare.ts';
-import { isForgeTool } from './questions.ts';
+import { isDiscoveryTool, isForgeTool } from './questions.ts';
 import type { ToolQuestion } from './questions.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rules.ts';
 import type { Rule } from './rules.ts';
@@ -67,15 +67,18 @@ function grantRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolQuesti
     id: 'grant.tools',
     check: (request) => {
       if (isForgeTool(request)) return ceilings.allowed ? undefined : deny(forgeDenied(prepared), 'grant.forge');
-      if ((forges && request.forged) || prepared.tools.covers(request.subject)) return undefined;
+      if ((forges && request.forged) || isDiscoveryTool(request)) return undefined;
+      if (prepared.tools.covers(request.subject)) return undefined;
       return deny(
         `Tool "${request.name}" is not granted to agent "${agent}": grants.tools allows ${prepared.tools.describe()}.`,
       );
     },
-    note: (request) =>
-      isForgeTool(request) || (forges && request.forged)
+    note: (request) => {
+      if (isDiscoveryTool(request)) return allowed('looking for tools needs no grant');
+      return isForgeTool(request) || (forges && request.forged)
         ? allowed('granted by spec.forge.enabled')
-        : allowed(`granted by grants.tools "${prepared.tools.find(request.name)}"`),
+        : allowed(`granted by grants.tools "${prepared.tools.find(request.name)}"`);
+    },
   };
 }
 
@@ -100,9 +103,8 @@ function nameRules(prepared: Prepared): Rule<ToolQuestion>[] {
     {
       id: 'level.category',
       check: (request) => {
-        if (level.categories.has(request.category) || policyAllow.covers(request.subject) || isForgeTool(request)) {
-          return undefined;
-        }
+        if (level.categories.has(request.category) || policyAllow.covers(request.subject)) return undefined;
+        if (isForgeTool(request) || isDiscoveryTool(request)) return undefined;
         return deny(
           `Tool "${request.name}" is of category ${request.category}; level ${level.name} opens ${open || 'none'}, and tools.allow of TrustPolicy "${snapshot.policy.name}" does not name it${neededLevel(request.category)}.`,
         );
@@ -111,6 +113,7 @@ function nameRules(prepared: Prepared): Rule<ToolQuestion>[] {
         if (policyAllow.covers(request.subject))
           return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
         if (isForgeTool(request)) return notApplicable('forging has its own table of levels');
+        if (isDiscoveryTool(request)) return notApplicable('looking for tools needs no level');
         return allowed(`category ${request.category} is open at level ${level.name}`);
       },
     },
@@ -138,13 +141,17 @@ function approvalRules(prepared: Prepared): Rule<ToolQuestion>[] {
     },
     {
       id: 'autonomy',
-      check: ({ name, action }) =>
-        automatic === undefined || automatic.has(action)
-          ? undefined
-          : escalate(
-              `Tool "${name}" does ${action} (risk ${riskOf(action)}), which autonomy ${autonomy} leaves to a person; without one ${describeAutomatic(automatic)} would run.`,
-            ),
-      note: ({ action }) => passed(`autonomy ${autonomy} lets ${printable(action, 64)} run without a person`),
+      check: (request) => {
+        const { name, action } = request;
+        if (automatic === undefined || automatic.has(action) || isDiscoveryTool(request)) return undefined;
+        return escalate(
+          `Tool "${name}" does ${action} (risk ${riskOf(action)}), which autonomy ${autonomy} leaves to a person; without one ${describeAutomatic(automatic)} would run.`,
+        );
+      },
+      note: (request) =>
+        isDiscoveryTool(request)
+          ? notApplicable('looking for tools needs no person')
+          : passed(`autonomy ${autonomy} lets ${printable(request.action, 64)} run without a person`),
     },
   ];
 }

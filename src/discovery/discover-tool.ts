@@ -1,0 +1,51 @@
+import { type Json, member } from '../lib/json.ts';
+import type { Tool, ToolDescriptor } from '../tools/contract.ts';
+import type { Discovery, DiscoveryQuery } from './port.ts';
+
+/** The one tool whose listing is no question of grants: it shows only what the agent may use anyway. */
+export const DISCOVER_TOOL: ToolDescriptor = {
+  name: 'discover_capabilities',
+  description: 'Find tools and skills by what they do. Kinds: tool, skill, extension, emergent-tool.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      query: { type: 'string', minLength: 1, maxLength: 400 },
+      kind: { type: 'string', maxLength: 20 },
+      category: { type: 'string', maxLength: 64 },
+    },
+    required: ['query'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { capabilities: { type: 'array', items: { type: 'object' } }, more: { type: 'integer' } },
+    required: ['capabilities', 'more'],
+    additionalProperties: false,
+  },
+  category: 'other',
+  action: 'code:read',
+  sideEffects: false,
+  locality: 'Brokered',
+};
+
+export function discoverTool(discovery: Discovery): Tool {
+  return {
+    descriptor: DISCOVER_TOOL,
+    async call(input, context) {
+      const { capabilities, more } = await discovery.search(queryOf(input), context, context.op);
+      return { capabilities: capabilities.map((found) => ({ ...found })), more };
+    },
+  };
+}
+
+function queryOf(input: Json): DiscoveryQuery {
+  const [query, kind, category] = ['query', 'kind', 'category'].map((key) => {
+    const value = member(input, key);
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  });
+  return {
+    query: query ?? '',
+    ...(kind === undefined ? {} : { kind }),
+    ...(category === undefined ? {} : { category }),
+  };
+}

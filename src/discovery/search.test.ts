@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import type { Capability } from '../api/v1alpha1/capability.ts';
+import { answerOf, MOST_FOUND } from './answer.ts';
+import { CAPABILITY_KINDS, capabilityEntry, type DiscoveryEntry, forgedEntry } from './entry.ts';
+import { LexicalIndex } from './lexical-index.ts';
+import { search } from './search.ts';
+import { wordsOf } from './words.ts';
+
+const all = (): boolean => true;
+const nothing: ReadonlySet<string> = new Set();
+
+function anEntry(name: string, changes: Partial<DiscoveryEntry> = {}): DiscoveryEntry {
+  const base = { description: '', category: 'other', tags: [], requiredTools: [] };
+  return { id: `tool:${name}`, kind: 'tool', name, ...base, ...changes };
+}
+
+function found(query: string, entries: readonly DiscoveryEntry[], permits = all): string[] {
+  return search({ query }, { indexes: [LexicalIndex.of(entries)], permits }).map(({ entry }) => entry.name);
+}
+
+const WORDS = ['parse', 'csv', 'rows', 'send', 'mail', 'sum', 'orders', 'region', 'file', 'read'] as const;
+const word = fc.constantFrom(...WORDS);
+const entries = fc
+  .uniqueArray(
+    fc.record({
+      name: fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => words.join('_')),
+      description: fc.array(word, { maxLength: 12 }).map((words) => words.join(' ')),
+      tags: fc.array(word, { maxLength: 3 }),
+      kind: fc.constantFrom(...CAPABILITY_KINDS),
+      category: fc.constantFrom('data', 'mail'),
+      hidden: fc.boolean(),
+    }),
+    { selector: ({ kind, name }) => `${kind}:${name}`, maxLength: 25 },
+  )
+  .map((made) =>
+    made.map(({ hidden, ...entry }) => ({
+      hidden,
+      entry: anEntry(entry.name, { ...entry, id: `${entry.kind}:${entry.name}` }),
+    })),
+  );
+const query = fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' '));
+
+describe('the words of a text', () => {
+  it('are the same however a name is written', () => {
+    for (const text of ['csvRows', 'csv_rows', 'CSV rows', 'csv-row', 'csv.Rows!']) {
+      assert.deepEqual(wordsOf(text), ['csv', 'row'], text);
+    }
+    assert.deepEqual(wordsOf('the queries of 3 classes'), ['query', '3', 'classe']);
+  });
+
+  it('of a script without spaces are its signs', () => {
+    assert.deepEqual(wordsOf('売上 report'), ['売', '上', 'report']);
+  });
+
+  it('are few and short, whatever the text is', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 5_000 }), (text) => {
+        const words = wordsOf(text);
+        assert.ok(words.length <= 257);
+        assert.ok(words.every((found) => found !== '' && found.length <= 160));
+      }),
+    );
+    assert.ok(wordsOf('ﷺ'.repeat(100_000)).length <= 257);
+    assert.deepEqual(wordsOf('x'.repeat(1_000_000)), ['x'.repeat(40)]);
+  });
+});
+
+describe('a search', () => {
+  it('puts the name before the tags and the tags before the description', () => {
+    const filler = 'some other words about nothing at all';
+    const made = [
+      anEntry('alpha', { description: `csv ${filler}` }),
+      anEntry('beta', { tags: ['csv'], description: filler }),
+      anEntry('csv', { description: filler }),
+    ];
+    assert.deepEqual(found('csv', made), ['csv', 'beta', 'alpha']);
+  });
+
+  it('finds nothing for words nobody has, and for none', () => {
+    assert.deepEqual(found('zebra', [anEntry('csv')]), []);
+    assert.deepEqual(found('the of !!', [anEntry('csv')]), []);
+  });
+
+  it('filters by kind and category, and no better entry gets around the filter', () => {
+    fc.assert(
+      fc.property(entries, query, fc.constantFrom(...CAPABILITY_KINDS), (made, text, kind) => {
+        const index = LexicalIndex.of(made.map(({ entry }) => entry));
+        const ranked = search({ query: text, kind, category: 'DATA' }, { indexes: [index], permits: all });
+        assert.ok(ranked.every(({ entry }) => entry.kind === kind && entry.category === 'data'));
+      }),
+    );
+  });
+
+  it('answers as if what may not be seen were not there, every figure included', () => {
+    fc.assert(
+      fc.property(entries, query, (made, text) => {
+        const hidden = new Set(made.filter((one) => one.hidden).map(({ entry }) => entry));
+        const whole = LexicalIndex.of(made.map(({ entry }) => entry));
+        const without = LexicalIndex.of(made.filter((one) => !one.hidden).map(({ entry }) => entry));
+        const asked = search({ query: text }, { indexes: [whole], permits: (entry) => !hidden.has(entry) });
+        const clean = search({ query: text }, { indexes: [without], permits: all });
+        assert.deepEqual(answerOf(asked, nothing), answerOf(clean, nothing));
+      }),
+    );
+  });
+
+  it('ranks the same whatever the order of the entries, and however they came to be', () => {
+    fc.assert(
+      fc.property(entries, query, fc.nat(), (made, text, seed) => {
+        const list = made.map(({ entry }) => entry);
+        const changed = new LexicalIndex();
+        for (const entry of list.toSorted(
+          (a, b) => ((a.id.length * 31 + seed) % 7) - ((b.id.length * 17 + seed) % 7),
+        )) {
+          changed.set(entry.id, anEntry(entry.name, { description: 'sum sum sum' }));
+          changed.set(`${entry.id}/gone`, entry);
+          changed.delete(`${entry.id}/gone`);
+          changed.set(entry.id, entry);
+        }
+        const one = search({ query: text }, { indexes: [LexicalIndex.of(list)], permits: all });
+        assert.deepEqual(search({ query: text }, { indexes: [changed], permits: all }), one);
+        assert.ok(one.every(({ relevance }) => relevance > 0 && relevance <= 1));
+      }),
+    );
+  });
+
+  it('shows of two entries with one id the one of the earlier index', () => {
+    const mine = LexicalIndex.of([anEntry('csv', { description: 'mine' })]);
+    const theirs = LexicalIndex.of([anEntry('csv', { description: 'theirs' })]);
+    const ranked = search({ query: 'csv' }, { indexes: [mine, theirs], permits: all });
+    assert.deepEqual(
+      ranked.map(({ entry }) => entry.description),
+      ['mine'],
+    );
+  });
+});
+
+describe('an answer', () => {
+  it('has the best within its budget, and what does not fit hides nothing behind it', () => {
+    const long = '\u202e'.repeat(160);
+    const ranked = [
+      ...['a', 'b'].map((name) => ({ entry: anEntry(name, { description: long }), relevance: 0.9 })),
+      ...['c', 'd', 'e', 'f'].map((name) => ({ entry: anEntry(name, { description: long }), relevance: 0.5 })),
+      { entry: anEntry('small'), relevance: 0.123 },
+    ];
+    const answer = answerOf(ranked, nothing);
+    const names = answer.capabilities.map(({ name }) => name);
+    assert.ok(JSON.stringify(answer.capabilities).length <= 3_202);
+    assert.ok(!names.includes('f') && names.includes('small'), names.join(' '));
+    assert.equal(answer.more, ranked.length - names.length);
+    assert.equal(answer.capabilities.find(({ name }) => name === 'small')?.relevance, 0.12);
+  });
+
+  it('shows no control character, however hostile the text is', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
+        const entry = anEntry('x', { description: text, unavailable: text });
+        const [line] = answerOf([{ entry, relevance: 1 }], nothing).capabilities;
+        const shown = `${line?.description} ${line?.note}`;
+        assert.ok(!/[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u.test(shown), JSON.stringify(shown));
+      }),
+    );
+    const many = Array.from({ length: 50 }, (_, index) => ({ entry: anEntry(`t${index}`), relevance: 1 }));
+    assert.equal(answerOf(many, nothing).capabilities.length, MOST_FOUND);
+  });
+
+  it('says why something cannot be used, and names no tool the agent may not know of', () => {
+    const capability: Capability = {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Capability',
+      metadata: { name: 'exchange-rate', namespace: 'team-a' },
+      spec: {
+        type: 'Tool',
+        description: 'Rates of exchange.',
+        requiredSecrets: ['rates-api'],
+        requiredTools: ['secret_tool'],
+        tool: { name: 'exchange_rate', category: 'web', inputSchema: {} },
+      },
+    };
+    const entry = capabilityEntry(capability);
+    assert.deepEqual(entry.request, {
+      kind: 'Tool',
+      name: 'exchange_rate',
+      category: 'web',
+      action: 'comms:external',
+      forged: false,
+    });
+    const note = (callable: ReadonlySet<string>) => answerOf([{ entry, relevance: 1 }], callable).capabilities[0]?.note;
+    const why = 'needs connection rates-api; calls of it are not carried out yet';
+    assert.equal(note(nothing), `[not available: needs 1 tool this agent does not have; ${why}]`);
+    assert.equal(note(new Set(['secret_tool'])), `[not available: ${why}]`);
+    assert.equal(note(new Set(['secret_tool', 'exchange_rate'])), undefined, 'the agent has a tool of this name');
+  });
+
+  it('says of a forged tool that fetches that pods have no way out, and of a chain what it lacks', () => {
+    const parts = {
+      name: 'rates',
+      description: 'Rates.',
+      implementation: { mode: 'Sandbox' },
+      requires: { apis: ['fetch'] },
+    };
+    assert.match(forgedEntry(parts, false).unavailable ?? '', /no way out/);
+    assert.equal(forgedEntry(parts, true).unavailable, undefined);
+    const pin = `csv_rows@sha256:${'1'.repeat(64)}`;
+    const implementation = { mode: 'Compose', steps: [{ tool: pin }, { tool: 'file_read' }] };
+    const chain = forgedEntry({ ...parts, requires: { apis: [] }, implementation }, false);
+    const line = (callable: string[]) => answerOf([{ entry: chain, relevance: 1 }], new Set(callable)).capabilities[0];
+    assert.equal(line(['file_read', 'csv_rows'])?.available, false, 'another version is another tool');
+    assert.equal(line(['file_read', 'csv_rows', pin])?.available, true);
+  });
+});
