@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { GatewayDeps } from './deps.ts';
+import { metricsPage } from './metrics-page.ts';
 import { memoryRoutes } from './memory.ts';
 import { modelRoutes } from './models/routes.ts';
 import { DOOR_ROUTES } from './own-routes.ts';
@@ -11,9 +12,8 @@ import type { RouteModule } from './routes.ts';
 import { createGatewayServer } from './server.ts';
 import { sessionRoutes } from './sessions.ts';
 
-/** Writes the OpenAPI document of the gateway. One that is as it should be is left alone. */
-const path = 'docs/reference/gateway-openapi.json';
-const target = resolve(import.meta.dirname, '../..', path);
+/** Writes the OpenAPI document of the gateway and the page of metrics. Files that are as they should be are left alone. */
+const root = resolve(import.meta.dirname, '../..');
 
 // Routes are added and none is called, so what they would be served from is not needed.
 const deps = {
@@ -31,9 +31,14 @@ const routes: readonly RouteModule[] = [
 ];
 const server = await createGatewayServer(deps, { tls: undefined, routes });
 await server.ready();
-const text = `${JSON.stringify(server.swagger(), undefined, 2)}\n`;
+const document = `${JSON.stringify(server.swagger(), undefined, 2)}\n`;
 await server.close();
-if ((await readFile(target, 'utf8').catch(() => undefined)) !== text) {
+for (const [path, text] of [
+  ['docs/reference/gateway-openapi.json', document],
+  ['docs/reference/metrics.md', metricsPage()],
+] as const) {
+  const target = resolve(root, path);
+  if ((await readFile(target, 'utf8').catch(() => undefined)) === text) continue;
   await writeFile(target, text);
   process.stdout.write(`${path}\n`);
 }

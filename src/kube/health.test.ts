@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
-import { Registry } from 'prom-client';
 import { type HealthOptions, startHealthServer } from './health.ts';
 import { HeldClock } from './held-clock.testing.ts';
-import { prometheusMetrics } from './prometheus.ts';
+import { METRICS } from './metrics.ts';
+import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 
 async function aServer(more: Partial<HealthOptions> = {}) {
   const clock = new HeldClock();
-  const registry = new Registry();
-  prometheusMetrics(registry).gauge('leader_election_master_status', { name: 'x' }, 1);
+  const registry = createRegistry();
+  registerMetrics(registry, METRICS).gauge('leader_election_master_status', { name: 'x' }, 1);
   const server = await startHealthServer({
     host: '127.0.0.1',
     port: 0,

@@ -1,15 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
+import type { MetricsPage } from '../telemetry/metrics.ts';
 
 export interface HealthOptions {
   host: string;
   /** 0 for any free one. */
   port: number;
   clock: Clock;
-  registry: Pick<Registry, 'metrics' | 'contentType'>;
+  registry: MetricsPage;
   /** What is not ready yet, by name; empty when all is. */
   waitingFor: () => readonly string[];
 }

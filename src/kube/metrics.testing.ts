@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { type CounterName, type GaugeName, type HistogramName, type Labels, METRICS, type Metrics } from './metrics.ts';
+import type { Labels } from '../telemetry/metrics.ts';
+import { type CounterName, type GaugeName, type HistogramName, METRICS, type Metrics } from './metrics.ts';
 
 /** For tests: keeps what was counted, shown and observed; refuses labels the table does not name. */
 export class KeptMetrics implements Metrics {

@@ -1,28 +1,7 @@
-/** Where the numbers of a table go. Durations are in seconds. */
-export interface MetricsOf<Table extends MetricTable> {
-  /** Adds `by`, one when not given; zero makes the combination of labels known. */
-  count(name: NamesOf<Table, 'counter'>, labels: Labels, by?: number): void;
-  gauge(name: NamesOf<Table, 'gauge'>, labels: Labels, value: number): void;
-  observe(name: NamesOf<Table, 'histogram'>, labels: Labels, seconds: number): void;
-  /** A gauge that is read when somebody looks, since its value changes by itself. */
-  watch(name: NamesOf<Table, 'gauge'>, labels: Labels, read: () => number): void;
-}
+import type { MetricsOf, MetricTable, NamesOf } from '../telemetry/metrics.ts';
 
 /** Where the runtime's numbers go. */
 export type Metrics = MetricsOf<typeof METRICS>;
-
-export type Labels = Readonly<Record<string, string>>;
-
-/** Values of labels are few and known: never a name, a key or an id. */
-export interface MetricEntry {
-  readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly labels: readonly string[];
-  readonly help: string;
-  /** Upper bounds of a histogram, in seconds. */
-  readonly buckets?: readonly number[];
-}
-
-export type MetricTable = Readonly<Record<string, MetricEntry>>;
 
 /** Up to a minute, when a reconcile is told to stop. */
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
@@ -130,10 +109,6 @@ export const METRICS = {
     help: '1 in the process that leads, 0 in the others.',
   },
 } as const satisfies MetricTable;
-
-type NamesOf<Table extends MetricTable, Type extends MetricEntry['type']> = {
-  [Name in keyof Table]: Table[Name]['type'] extends Type ? Name : never;
-}[keyof Table];
 
 export type CounterName = NamesOf<typeof METRICS, 'counter'>;
 export type GaugeName = NamesOf<typeof METRICS, 'gauge'>;

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { loadClusterAccess } from '../kube/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
-import { prometheusMetrics, registerMetrics } from '../kube/prometheus.ts';
+import { METRICS } from '../kube/metrics.ts';
 import { createTransport } from '../kube/transport.ts';
 import { PORTS } from '../api/cluster.ts';
 import { systemClock } from '../lib/clock.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
-import { createRegistry } from '../telemetry/registry.ts';
+import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { BUS_METRICS } from './bus/metrics.ts';
 import { openBus } from './bus/open.ts';
 import type { OperatorConfig } from './config.ts';
@@ -21,7 +21,7 @@ import { createOperator } from './operator.ts';
 export async function runOperator(config: OperatorConfig, log: Logger, signal: AbortSignal): Promise<void> {
   const clock = systemClock;
   const registry = createRegistry();
-  const metrics = prometheusMetrics(registry);
+  const metrics = registerMetrics(registry, METRICS);
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not waited for, and no part of being ready: the bus starts with what this operator makes.

@@ -1,28 +1,46 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Registry } from 'prom-client';
-import { type MetricList, prometheusMetrics } from './metrics.ts';
+import type { MetricTable } from './metrics.ts';
+import { createRegistry, registerMetrics } from './prometheus.ts';
 import { GATEWAY_METRICS, OPERATOR_METRICS } from './temper-metrics.ts';
 
 describe('metrics', () => {
-  it('count, set and observe under the names of their list', async () => {
-    const registry = new Registry();
-    const metrics = prometheusMetrics(registry, GATEWAY_METRICS);
+  it('count, set and observe under the names of their table, beside those of the process', async () => {
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, GATEWAY_METRICS);
     metrics.count('temper_messages_total', { outcome: 'sent' });
     metrics.count('temper_messages_total', { outcome: 'sent' }, 2);
     metrics.count('temper_messages_total', { outcome: 'refused' }, 0);
     metrics.gauge('temper_bus_connected', {}, 1);
-    metrics.observe('temper_message_duration_seconds', {}, 0.3);
+    metrics.observe('temper_message_wait_seconds', {}, 0.3);
     const text = await registry.metrics();
     assert.match(text, /^temper_messages_total\{outcome="sent"\} 3$/m);
     assert.match(text, /^temper_messages_total\{outcome="refused"\} 0$/m);
     assert.match(text, /^temper_bus_connected 1$/m);
-    assert.match(text, /^temper_message_duration_seconds_bucket\{le="0.5"\} 1$/m);
+    assert.match(text, /^temper_message_wait_seconds_bucket\{le="0.5"\} 1$/m);
+    assert.match(text, /^process_resident_memory_bytes \d+$/m);
+  });
+
+  it('show what is read when somebody looks, and what is gone no more', async () => {
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, OPERATOR_METRICS);
+    let pods: Record<string, number> = { bound: 2, warm: 1 };
+    let broken = false;
+    metrics.watchAll('temper_pods', async () => {
+      if (broken) throw new Error('cannot be told');
+      return Object.entries(pods).map(([state, value]) => ({ labels: { state }, value }));
+    });
+    const shown = async () => (await registry.metrics()).match(/^temper_pods\{.*$/gm);
+    assert.deepEqual(await shown(), ['temper_pods{state="bound"} 2', 'temper_pods{state="warm"} 1']);
+    pods = { bound: 3 };
+    assert.deepEqual(await shown(), ['temper_pods{state="bound"} 3']);
+    broken = true;
+    assert.deepEqual(await shown(), ['temper_pods{state="bound"} 3']);
   });
 
   it('are named by the rules: a total is a counter, a duration is in seconds, help ends with a full stop', () => {
-    for (const list of [GATEWAY_METRICS, OPERATOR_METRICS] as MetricList[]) {
-      for (const [name, { type, help }] of Object.entries(list)) {
+    for (const table of [GATEWAY_METRICS, OPERATOR_METRICS] as MetricTable[]) {
+      for (const [name, { type, help }] of Object.entries(table)) {
         assert.equal(name.endsWith('_total'), type === 'counter', name);
         if (type === 'histogram') assert.ok(name.endsWith('_seconds'), name);
         assert.ok(name.startsWith('temper_') && help.endsWith('.'), name);
@@ -30,9 +48,10 @@ describe('metrics', () => {
     }
   });
 
-  it('cannot be taken twice in one registry', () => {
-    const registry = new Registry();
-    prometheusMetrics(registry, OPERATOR_METRICS);
-    assert.throws(() => prometheusMetrics(registry, OPERATOR_METRICS));
+  it('refuse labels the table does not name, and a registry that has them', () => {
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, OPERATOR_METRICS);
+    assert.throws(() => metrics.count('temper_writes_total', { agent: 'team-a/scout' }));
+    assert.throws(() => registerMetrics(registry, OPERATOR_METRICS));
   });
 });

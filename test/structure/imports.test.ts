@@ -60,7 +60,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   undici: ['net', 'kube', 'remote'],
   'ipaddr.js': ['net'],
   pino: ['telemetry'],
-  'prom-client': ['telemetry', 'kube'],
+  'prom-client': ['telemetry'],
   '@opentelemetry/api': ['*'],
   '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Registry } from 'prom-client';
+import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { HeldClock } from './held-clock.testing.ts';
 import { METRICS } from './metrics.ts';
-import { createRegistry, prometheusMetrics, registerMetrics } from './prometheus.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 import { WorkQueue } from './work-queue.ts';
 
-describe('the metrics for Prometheus', () => {
+describe('the metrics of the runtime', () => {
   it('show what was counted, set and observed, each under its name, help and labels', async () => {
-    const registry = new Registry();
-    const metrics = prometheusMetrics(registry);
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, METRICS);
     metrics.count('controller_runtime_reconcile_total', { controller: 'agents', result: 'success' }, 0);
     metrics.count('controller_runtime_reconcile_errors_total', { controller: 'agents' });
     metrics.gauge('controller_runtime_active_workers', { controller: 'agents' }, 3);
@@ -31,9 +30,9 @@ describe('the metrics for Prometheus', () => {
   });
 
   it('show how long work has been in work when somebody looks', async () => {
-    const registry = new Registry();
+    const registry = createRegistry();
     const clock = new HeldClock();
-    const metrics = prometheusMetrics(registry);
+    const metrics = registerMetrics(registry, METRICS);
     const queue = new WorkQueue({ name: 'agents', clock, limiter: createRateLimiter(clock), metrics });
     const labels = '{name="agents",controller="agents"}';
     assert.ok((await registry.metrics()).includes(`workqueue_unfinished_work_seconds${labels} 0\n`));
@@ -49,25 +48,10 @@ describe('the metrics for Prometheus', () => {
     assert.ok(text.includes(`workqueue_adds_total${labels} 2\n`));
   });
 
-  it('take what a role counts besides, and show the process', async () => {
-    const registry = createRegistry();
-    const table = {
-      example_turns_total: { type: 'counter', labels: ['result'], help: 'Turns.' },
-      example_turn_seconds: { type: 'histogram', labels: [], help: 'Time of a turn.', buckets: [1, 10] },
-    } as const;
-    const metrics = registerMetrics(registry, table);
-    metrics.count('example_turns_total', { result: 'ok' }, 2);
-    metrics.observe('example_turn_seconds', {}, 5);
-    const text = await registry.metrics();
-    assert.match(text, /^example_turns_total\{result="ok"\} 2$/m);
-    assert.match(text, /^example_turn_seconds_bucket\{le="10"\} 1$/m);
-    assert.match(text, /^process_resident_memory_bytes \d+$/m);
-  });
-
   it('refuse labels the table does not name, and a registry that has them', () => {
-    const registry = new Registry();
-    const metrics = prometheusMetrics(registry);
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, METRICS);
     assert.throws(() => metrics.count('workqueue_adds_total', { key: 'team/a' }));
-    assert.throws(() => prometheusMetrics(registry));
+    assert.throws(() => registerMetrics(registry, METRICS));
   });
 });

@@ -1,0 +1,72 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Labels, MetricEntry, MetricTable, Reading, WatchedMetricsOf } from './metrics.ts';
+
+/** From a few milliseconds to the minutes a model may take. */
+const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+/** Where a role keeps its metrics; those of the process are in it: CPU, memory, event loop, garbage collection. */
+export function createRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** The metrics of a table. Throws when the registry has one of the names already. */
+export function registerMetrics<const Table extends MetricTable>(
+  registry: Registry,
+  table: Table,
+): WatchedMetricsOf<Table> {
+  const counters = new Map<PropertyKey, Counter>();
+  const gauges = new Map<PropertyKey, WatchedGauge>();
+  const histograms = new Map<PropertyKey, Histogram>();
+  for (const [name, { type, labels, help, buckets = DEFAULT_BUCKETS }] of Object.entries<MetricEntry>(table)) {
+    const options = { name, help, labelNames: [...labels], registers: [registry] };
+    if (type === 'counter') counters.set(name, new Counter(options));
+    else if (type === 'histogram') histograms.set(name, new Histogram({ ...options, buckets: [...buckets] }));
+    else gauges.set(name, new WatchedGauge(options));
+  }
+  return {
+    count: (name, labels, by = 1) => counters.get(name)?.inc(labels, by),
+    gauge: (name, labels, value) => gauges.get(name)?.set(labels, value),
+    observe: (name, labels, seconds) => histograms.get(name)?.observe(labels, seconds),
+    watch: (name, labels, read) => gauges.get(name)?.watch(labels, read),
+    watchAll: (name, read) => gauges.get(name)?.watchAll(read),
+  };
+}
+
+/** A gauge that may be read when somebody looks. */
+class WatchedGauge {
+  readonly #gauge: Gauge;
+  readonly #single: { labels: Labels; read: () => number }[] = [];
+  #all: (() => Iterable<Reading> | Promise<Iterable<Reading>>) | undefined;
+
+  constructor(options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) {
+    this.#gauge = new Gauge({ ...options, collect: () => this.#collect() });
+  }
+
+  set(labels: Labels, value: number): void {
+    this.#gauge.set(labels, value);
+  }
+
+  watch(labels: Labels, read: () => number): void {
+    this.#single.push({ labels, read });
+  }
+
+  watchAll(read: () => Iterable<Reading> | Promise<Iterable<Reading>>): void {
+    this.#all = read;
+  }
+
+  async #collect(): Promise<void> {
+    for (const { labels, read } of this.#single) this.#gauge.set(labels, read());
+    if (this.#all === undefined) return;
+    let readings: readonly Reading[];
+    try {
+      readings = [...(await this.#all())];
+    } catch {
+      // One number that cannot be had must not cost all others of the page.
+      return;
+    }
+    this.#gauge.reset();
+    for (const { labels, value } of readings) this.#gauge.set(labels, value);
+  }
+}
