@@ -1,21 +1,15 @@
-import {
-  type Attributes,
-  context,
-  propagation,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, context, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { isTemperError } from '../lib/errors.ts';
+import { contextOf } from './traceparent.ts';
 
 const SCOPE = 'temper';
 
-/** Names of spans, after the conventions for generative AI where there is one. */
+/** Names of spans, after OpenTelemetry's conventions for messaging and for generative AI. */
 export const SPANS = {
-  send: 'send message',
-  deliver: 'deliver message',
+  send: 'send temper-inbox',
+  receive: 'receive temper-inbox',
+  process: 'process temper-inbox',
+  reply: 'send temper-events',
   invokeAgent: (agent: string) => `invoke_agent ${agent}`,
   chat: (model: string) => `chat ${model}`,
   executeTool: (tool: string) => `execute_tool ${tool}`,
@@ -34,8 +28,11 @@ export const ATTRIBUTES = {
   inputTokens: 'gen_ai.usage.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
   tool: 'gen_ai.tool.name',
-  toolCall: 'gen_ai.tool.call.id',
-  message: 'temper.message.id',
+  messagingSystem: 'messaging.system',
+  messagingName: 'messaging.operation.name',
+  messagingType: 'messaging.operation.type',
+  messagingDestination: 'messaging.destination.name',
+  messagingId: 'messaging.message.id',
   rootMessage: 'temper.message.root_id',
   errorType: 'error.type',
 } as const;
@@ -60,14 +57,48 @@ export function inSpan<T>(
   });
 }
 
-/** `traceparent` and `tracestate` of the current span; empty when nothing is traced. */
-export function traceHeaders(): Record<string, string> {
-  const headers: Record<string, string> = {};
-  propagation.inject(context.active(), headers);
-  return headers;
+/** Does the work as a part of the trace that the `traceparent` names. One that names none begins a new one. */
+export function continuingTrace<T>(traceparent: string | undefined, work: () => T): T {
+  return context.with(contextOf(traceparent), work);
 }
 
-/** Does the work as a part of the trace that the headers name. Headers that name none begin a new one. */
-export function continuingTrace<T>(headers: Readonly<Record<string, string>>, work: () => T): T {
-  return context.with(propagation.extract(ROOT_CONTEXT, headers), work);
+/** The same for what is read piece by piece, whoever reads. */
+export async function* continuedTrace<T>(traceparent: string | undefined, items: AsyncIterable<T>): AsyncGenerator<T> {
+  const parent = contextOf(traceparent);
+  const iterator = items[Symbol.asyncIterator]();
+  let over = false;
+  try {
+    for (;;) {
+      const step = await context.with(parent, () => iterator.next());
+      if (step.done === true) {
+        over = true;
+        return;
+      }
+      yield step.value;
+    }
+  } catch (error) {
+    over = true;
+    throw error;
+  } finally {
+    if (!over) await iterator.return?.();
+  }
+}
+
+type MessagingOperation = 'send' | 'receive' | 'process';
+
+/** What is said of a message that goes through the bus; nothing of what is in it. */
+export function messagingAttributes(
+  operation: MessagingOperation,
+  destination: 'temper-inbox' | 'temper-events',
+  facts: { message?: string; session: string; root?: string },
+): Attributes {
+  return {
+    [ATTRIBUTES.messagingSystem]: 'nats',
+    [ATTRIBUTES.messagingName]: operation,
+    [ATTRIBUTES.messagingType]: operation,
+    [ATTRIBUTES.messagingDestination]: destination,
+    [ATTRIBUTES.conversation]: facts.session,
+    ...(facts.message === undefined ? {} : { [ATTRIBUTES.messagingId]: facts.message }),
+    ...(facts.root === undefined ? {} : { [ATTRIBUTES.rootMessage]: facts.root }),
+  };
 }

@@ -4,8 +4,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { TemperError } from '../lib/errors.ts';
-import { continuingTrace, inSpan, SPANS, traceHeaders } from './spans.ts';
-import { startTracing } from './tracing.ts';
+import type { ReportedSpan } from './reported-span.ts';
+import { continuedTrace, continuingTrace, inSpan, SPANS } from './spans.ts';
+import { currentTraceparent, isSampled, spanContextOf, traceIdOf, unrecordedTraceparent } from './traceparent.ts';
+import { startReporting, startTracing } from './tracing.ts';
 
 interface SentSpan {
   name: string;
@@ -54,7 +56,7 @@ describe('tracing', () => {
   it('does the work and names no trace when no collector is configured', async () => {
     await using _tracing = await startTracing({ service: 'temper', version: '0' });
     assert.equal(await inSpan('work', {}, async () => 7), 7);
-    assert.deepEqual(traceHeaders(), {});
+    assert.equal(currentTraceparent(), undefined);
   });
 
   it('sends one trace over two parts, with codes of errors and without their texts', async () => {
@@ -66,17 +68,17 @@ describe('tracing', () => {
         endpoint: sink.endpoint,
         headers: async () => ({ authorization: 'Bearer of-this-moment' }),
       });
-      const headers = await inSpan(SPANS.send, { kind: 'PRODUCER' }, async () => traceHeaders());
-      assert.match(headers['traceparent'] ?? '', /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+      const parent = await inSpan(SPANS.send, { kind: 'PRODUCER' }, async () => currentTraceparent());
+      assert.match(parent ?? '', /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
       await assert.rejects(
-        continuingTrace(headers, () =>
+        continuingTrace(parent, () =>
           inSpan(SPANS.chat('openai/x'), { kind: 'CLIENT', attributes: { 'gen_ai.request.model': 'x' } }, async () => {
             throw new TemperError('TEMPER_MODEL_OVERLOADED', 'words of the provider');
           }),
         ),
       );
     }
-    const [send, chat] = ['send message', 'chat openai/x'].map((name) => sink.spans.find((span) => span.name === name));
+    const [send, chat] = [SPANS.send, 'chat openai/x'].map((name) => sink.spans.find((span) => span.name === name));
     assert.ok(send !== undefined && chat !== undefined);
     assert.equal(chat.traceId, send.traceId);
     assert.notEqual(chat.parentSpanId, undefined);
@@ -86,5 +88,84 @@ describe('tracing', () => {
     assert.ok(!JSON.stringify(sink.spans).includes('words of the provider'));
     assert.ok(JSON.stringify(sink.resources).includes('temper-gateway'));
     assert.deepEqual([...new Set(sink.tokens)], ['Bearer of-this-moment']);
+  });
+
+  it('exports what others report under their resource, and follows what is read piece by piece', async () => {
+    await using sink = await collector();
+    const parent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const reported: ReportedSpan[] = [];
+    {
+      using _reporting = await startReporting((span) => reported.push(span));
+      async function* items(): AsyncGenerator<number> {
+        await inSpan('first', {}, async () => undefined);
+        yield 1;
+        await inSpan('second', {}, async () => undefined);
+        yield 2;
+      }
+      const read: number[] = [];
+      for await (const item of continuedTrace(parent, items())) read.push(item);
+      assert.deepEqual(read, [1, 2]);
+      // Nobody asked for these: a trace that is not sampled, and one that would begin here.
+      const unrecorded = unrecordedTraceparent('seed');
+      await continuingTrace(unrecorded, () => inSpan('unsampled', {}, async () => undefined));
+      await inSpan('root', {}, async () => undefined);
+    }
+    assert.deepEqual(
+      reported.map(({ name, traceId, parentSpanId }) => [name, traceId, parentSpanId]),
+      ['first', 'second'].map((name) => [name, 'a'.repeat(32), 'b'.repeat(16)]),
+    );
+    {
+      await using tracing = await startTracing({ service: 'temper-gateway', version: '1', endpoint: sink.endpoint });
+      tracing.take?.(reported, { 'service.name': 'temper-agent' });
+    }
+    assert.deepEqual(
+      sink.spans.map(({ name, traceId, parentSpanId }) => [name, traceId, parentSpanId]),
+      reported.map(({ name, traceId, parentSpanId }) => [name, traceId, parentSpanId]),
+    );
+    assert.ok(JSON.stringify(sink.resources).includes('temper-agent'));
+  });
+
+  it('says once that a collector does not answer, and ends all the same', async () => {
+    const told: unknown[] = [];
+    {
+      const endpoint = 'http://127.0.0.1:9/v1/traces';
+      await using _tracing = await startTracing({
+        service: 't',
+        version: '0',
+        endpoint,
+        failed: (error) => told.push(error),
+      });
+      await inSpan('lost', {}, async () => undefined);
+    }
+    assert.equal(told.length, 1);
+  });
+});
+
+describe('a traceparent', () => {
+  it('is taken in the one form of W3C, and nothing else is', () => {
+    const good = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`;
+    assert.equal(traceIdOf(good), '1'.repeat(32));
+    assert.ok(isSampled(good));
+    assert.ok(!isSampled(good.replace(/01$/, '00')));
+    for (const wrong of [
+      undefined,
+      '',
+      [good],
+      good.replace('00-', '01-'),
+      good.toUpperCase().replaceAll('1', 'A'),
+      `${good}-more`,
+      `${good}\n`,
+      good.replaceAll('1', '0'),
+      good.replaceAll('2', '0'),
+    ]) {
+      assert.equal(spanContextOf(wrong), undefined, String(wrong));
+    }
+  });
+
+  it('that nobody records is the same for the same seed, and not sampled', () => {
+    const one = unrecordedTraceparent('msg-1');
+    assert.equal(one, unrecordedTraceparent('msg-1'));
+    assert.notEqual(traceIdOf(one), traceIdOf(unrecordedTraceparent('msg-2')));
+    assert.ok(!isSampled(one));
   });
 });

@@ -62,7 +62,6 @@ const PACKAGES: Record<string, readonly string[]> = {
   pino: ['telemetry'],
   'prom-client': ['telemetry'],
   '@opentelemetry/api': ['*'],
-  '@opentelemetry/sdk-node': ['telemetry'],
   '@opentelemetry/sdk-trace': ['telemetry'],
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
