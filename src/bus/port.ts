@@ -18,6 +18,8 @@ export interface Envelope extends Draft {
   /** RFC 3339. */
   deadline: string;
   time: string;
+  /** W3C Trace Context of what sent it; from a bus it is a header of the message, made by us. */
+  traceparent?: string;
 }
 
 export interface Receipt {

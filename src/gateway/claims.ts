@@ -59,7 +59,7 @@ async function keep(pod: PodIdentity, claims: Static<typeof Body>, given: string
       continue;
     }
     const line = { kind: 'event', event: stampedEvent(pod, event, deps) } as const;
-    await deps.events.append(agentUid, event.session, line, `${key}/event/${index}`);
+    await deps.events.append(agentUid, event.session, line, { once: `${key}/event/${index}` });
   }
   for (const [index, record] of audit.entries()) {
     await deps.audit.append(namespace, claimedRecord(pod, record), `${key}/audit/${index}`);

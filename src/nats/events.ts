@@ -22,12 +22,19 @@ export interface FollowOptions {
   signal: AbortSignal;
 }
 
+export interface AppendOptions {
+  /** Any text; of events under one key the first is stored. */
+  once?: string | undefined;
+  /** Becomes a header. */
+  traceparent?: string | undefined;
+}
+
 export interface Events {
   /**
    * Returns the line's seq. Of the replies to one message the first is stored, whoever repeats it within 30 minutes; so it is of
-   * events of an agent under one key, which may be any text.
+   * events of an agent under one key.
    */
-  append(agentUid: string, session: string, line: EventLine, once?: string): Promise<number>;
+  append(agentUid: string, session: string, line: EventLine, options?: AppendOptions): Promise<number>;
   /** What is there, oldest first, at most `limit` lines. */
   read(agentUid: string, session: string, after: number, limit: number): Promise<StoredLine[]>;
   /** The seq of the last line; 0 when there is none. */
@@ -53,9 +60,10 @@ export function createEvents(connection: BusConnection): Events {
     }
   };
   return {
-    async append(agentUid, session, line, once) {
-      const options =
+    async append(agentUid, session, line, { once, traceparent } = {}) {
+      const id =
         line.kind === 'event' ? optionsOnce(agentUid, once) : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
+      const options = { ...id, traceparent };
       const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
       return ack?.seq ?? 0;
     },

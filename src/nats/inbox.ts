@@ -91,7 +91,7 @@ class StreamInbox implements Inbox {
     const { from, to, session, text, root = id, depth, deadline, time } = message;
     const envelope: Envelope = { id, from, to, session, text, root, depth, deadline, time };
     const subject = subjects.inbox(agentUid);
-    const options = { id: `${sender.uid}:${id}` };
+    const options = { id: `${sender.uid}:${id}`, traceparent: message.traceparent };
     const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
     return { id, duplicate: stored?.duplicate === true };
   }
@@ -105,7 +105,7 @@ class StreamInbox implements Inbox {
       const pulled = await pullOne(this.#connection, STREAMS.inbox, token(agentUid), { ensure, left, signal });
       if (pulled === undefined) return undefined;
       const { streamSequence, consumerSequence, deliveries } = pulled;
-      const message = envelopeFrom(jsonOf(pulled.data));
+      const message = envelopeFrom(jsonOf(pulled.data), pulled.traceparent);
       const coordinates = { agentUid, message: message?.id ?? '', streamSequence, consumerSequence, deliveries };
       if (message !== undefined && (await this.#isWorth(message, coordinates))) {
         return { message, coordinates, leaseMilliseconds: this.#consumers.leaseMilliseconds(deliveries) };

@@ -1,7 +1,9 @@
 import type { PubAck } from '@nats-io/jetstream';
+import { headers } from '@nats-io/transport-node';
 import { sha256 } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
+import { spanContextOf, TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { BusConnection } from './connection.ts';
 import { busFailure, isConflict } from './failures.ts';
 
@@ -18,6 +20,8 @@ export interface PublishOptions {
   after?: number;
   /** Bytes. */
   maximum?: number;
+  /** W3C Trace Context of what publishes; goes into a header. What is none is left out. */
+  traceparent?: string | undefined;
 }
 
 /** An id made of any text, so that nothing a sender chose becomes a header. */
@@ -39,7 +43,7 @@ export async function publish(
   value: Json | Uint8Array,
   options: PublishOptions = {},
 ): Promise<Published> {
-  const { id, after, maximum = MAXIMUM_PAYLOAD } = options;
+  const { id, after, maximum = MAXIMUM_PAYLOAD, traceparent } = options;
   const payload = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
   if (payload.byteLength > maximum) {
     throw new TemperError(
@@ -50,11 +54,19 @@ export async function publish(
   try {
     const expect = after === undefined ? {} : { expect: { lastSubjectSequence: after } };
     const msgID = id === undefined ? {} : { msgID: id };
+    const traced = tracedHeaders(traceparent);
     return await connection.ask(() =>
-      connection.jetstream.publish(subject, payload, { timeout: TIMEOUT, ...msgID, ...expect }),
+      connection.jetstream.publish(subject, payload, { timeout: TIMEOUT, ...msgID, ...expect, ...traced }),
     );
   } catch (error) {
     if (after !== undefined && isConflict(error)) return undefined;
     throw busFailure(error, `publishing to ${subject}`);
   }
+}
+
+function tracedHeaders(traceparent: string | undefined) {
+  if (traceparent === undefined || spanContextOf(traceparent) === undefined) return {};
+  const made = headers();
+  made.set(TRACEPARENT, traceparent);
+  return { headers: made };
 }

@@ -1,10 +1,13 @@
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import { TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { BusConnection } from './connection.ts';
 
 /** One message that a consumer gave out. */
 export interface Pulled {
   subject: string;
   data: Uint8Array;
+  /** The header, as it came. */
+  traceparent?: string;
   streamSequence: number;
   consumerSequence: number;
   /** 1 for the first. */
@@ -153,9 +156,11 @@ function isDelivery(message: Msg): boolean {
 
 function pulledFrom(message: Msg): Pulled {
   const [, , deliveries, streamSequence, consumerSequence] = ackTokens(message) ?? [];
+  const traceparent = message.headers?.get(TRACEPARENT);
   return {
     subject: message.subject,
     data: message.data,
+    ...(traceparent === undefined || traceparent === '' ? {} : { traceparent }),
     streamSequence: Number(streamSequence),
     consumerSequence: Number(consumerSequence),
     deliveries: Number(deliveries),

@@ -290,7 +290,7 @@ describe('messages through two gateways over one bus', () => {
       time: past,
     };
     const { id } = await createInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
-    const following = follow('tardy', { id, session: 's-late', duplicate: false, awake: true }, other);
+    const following = follow('tardy', { id, session: 's-late', duplicate: false, awake: true, after: 0 }, other);
     const asked = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
     assert.equal(asked.status, 204);
     const [line, ...more] = await following;

@@ -212,6 +212,27 @@ describe('the inbox of an agent', () => {
     assert.deepEqual([...(stored?.header ?? [])], [['Nats-Msg-Id', [`person:${id}`]]]);
     assert.ok(!('headers' in (stored?.json<object>() ?? {})));
   });
+  it('carries the trace of who sent it in a header, and takes no other text for one', async () => {
+    const uid = newUid();
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    await inbox.publish(uid, { uid: 'person', key: 'traced' }, { ...newMessage('traced'), traceparent });
+    const traced = await next(inbox, uid);
+    assert.equal(traced.message.traceparent, traceparent);
+    const last = { last_by_subj: `temper.inbox.${uid}` };
+    const data = (await gateway.manager.streams.getMessage('temper-inbox', last))?.string() ?? '';
+    assert.ok(!data.includes(traceparent));
+    await inbox.ack(traced.coordinates);
+    const wrong = `${traceparent}\r\nNats-Rollup: all`;
+    await inbox.publish(uid, { uid: 'person', key: 'wrong' }, { ...newMessage('wrong'), traceparent: wrong });
+    const untraced = await next(inbox, uid);
+    assert.equal(untraced.message.traceparent, undefined);
+    await inbox.ack(untraced.coordinates);
+    const stranger = headers();
+    stranger.set('traceparent', 'whatever');
+    const text = Buffer.from(data.replace(traced.message.id, 'msg-of-a-stranger'));
+    await gateway.jetstream.publish(`temper.inbox.${uid}`, text, { headers: stranger });
+    assert.equal((await next(inbox, uid)).message.traceparent, undefined);
+  });
   it('is not emptied by a rollup, whoever sends it', async () => {
     const uid = newUid();
     await inbox.publish(uid, { uid: 'person', key: 'kept' }, newMessage('kept'));

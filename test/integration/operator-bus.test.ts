@@ -12,7 +12,7 @@ import { documentsIn } from '../../src/nats/ledger-store.ts';
 import { BUCKETS } from '../../src/nats/names.ts';
 import { createWakes } from '../../src/nats/wakes.ts';
 import { desiredStreams } from '../../src/nats/topology.ts';
-import { createRegistry, registerMetrics } from '../../src/kube/prometheus.ts';
+import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
 import { BUS_METRICS } from '../../src/operator/bus/metrics.ts';
 import { openBus } from '../../src/operator/bus/open.ts';
 import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';

@@ -1,4 +1,4 @@
-import type { MetricsOf } from '../../kube/metrics.ts';
+import type { MetricsOf } from '../../telemetry/';
 
 /** What the operator counts of the bus. */
 export const BUS_METRICS = {
