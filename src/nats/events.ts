@@ -22,7 +22,7 @@ export interface FollowOptions {
   signal: AbortSignal;
 }
 
-export interface AppendOptions {
+interface AppendOptions {
   /** Any text; of events under one key the first is stored. */
   once?: string | undefined;
   /** Becomes a header. */

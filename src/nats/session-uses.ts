@@ -15,7 +15,7 @@ export interface SessionUses {
   statistics(agentUid: string, tool: SessionTool): Promise<ToolStatistics>;
 }
 
-export interface SessionTool {
+interface SessionTool {
   session: string;
   digest: Digest;
   namespace: string;
