@@ -1,4 +1,4 @@
-import type { MetricsOf } from '../../telemetry/';
+import type { MetricsOf } from '../../telemetry/metrics.ts';
 
 /** What the operator counts of the bus. */
 export const BUS_METRICS = {
