@@ -60,6 +60,9 @@ export const operatorPermissions: Permissions = {
   subscribe: [],
 };
 
+/** The one user of the system account: it may have the server read its configuration again, and nothing else. */
+export const systemPermissions: Permissions = { publish: ['$SYS.REQ.SERVER.*.RELOAD'], subscribe: [] };
+
 function reading(stream: string): string[] {
   return [`$JS.API.STREAM.INFO.${stream}`, `$JS.API.STREAM.MSG.GET.${stream}`, `$JS.API.DIRECT.GET.${stream}`];
 }

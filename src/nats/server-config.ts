@@ -1,6 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
-import { gatewayPermissions, operatorPermissions } from './permissions.ts';
+import { gatewayPermissions, operatorPermissions, systemPermissions } from './permissions.ts';
+import { SYSTEM_USER } from './reload.ts';
 
 export interface BusPermissions {
   /** Subjects, wildcards allowed. */
@@ -20,6 +21,8 @@ export interface BusUser {
 
 export interface ServerConfigOptions {
   users: readonly BusUser[];
+  /** Public nkey of the user that may have the server read its configuration again. */
+  systemKey?: string;
   /** Absolute paths as the server sees them. */
   certificateFile: string;
   keyFile: string;
@@ -81,7 +84,7 @@ jetstream {
 
 system_account: SYSTEM
 accounts {
-  SYSTEM {}
+  SYSTEM {${systemText(options.systemKey)}}
   TEMPER {
     jetstream: enabled
     users: [
@@ -103,10 +106,22 @@ function userText(user: BusUser): string {
         : `the permissions of "${name}" are fixed; leave them out`,
     );
   }
-  const { publish, subscribe } = fixed ?? user.permissions ?? { publish: [], subscribe: [] };
+  return entryOf(name, user.publicKey, fixed ?? user.permissions ?? { publish: [], subscribe: [] });
+}
+
+function systemText(key: string | undefined): string {
+  if (key === undefined) return '';
+  return `
+    users: [
+${entryOf(SYSTEM_USER, key, systemPermissions)}
+    ]
+  `;
+}
+
+function entryOf(name: string, publicKey: string, { publish, subscribe }: BusPermissions): string {
   return `      # ${name}
       {
-        nkey: ${quoted(`the key of "${name}"`, user.publicKey, PUBLIC_KEY)}
+        nkey: ${quoted(`the key of "${name}"`, publicKey, PUBLIC_KEY)}
         permissions: {
           publish: { allow: ${list(publish)} }
           subscribe: { allow: ${list([`_INBOX_${name}.>`, ...subscribe])} }

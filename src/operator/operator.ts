@@ -17,6 +17,7 @@ import { Failures } from './agent/failures.ts';
 import { addIndexes } from './agent/observe.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import { Authority } from './authority/authority.ts';
+import { ServerReload } from './authority/server-reload.ts';
 import type { OperatorConfig } from './config.ts';
 import { Guard } from './guard/guard.ts';
 import { type Informers, createInformers } from './informers.ts';
@@ -75,6 +76,7 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
     tasks: tasks({
       ...deps,
       authority: house.authority,
+      serverReload: createServerReload(config, deps),
       guard: house.guard,
       bus: deps.bus,
       facts: house.facts,
@@ -86,6 +88,10 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
     ...(election === undefined ? {} : { election }),
     resources: [events],
   });
+}
+
+function createServerReload({ nats }: OperatorConfig, deps: OperatorDeps): ServerReload | undefined {
+  return nats?.service === undefined ? undefined : new ServerReload({ ...deps, url: nats.url });
 }
 
 function createElection({ namespace }: OperatorConfig, deps: OperatorDeps): LeaderElection {

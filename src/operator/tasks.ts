@@ -6,6 +6,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { INDEX } from './agent/observe.ts';
 import { BUS_PATIENCE } from './agent/plan.ts';
 import type { Authority } from './authority/authority.ts';
+import type { ServerReload } from './authority/server-reload.ts';
 import type { Cache } from './cache.ts';
 import type { Guard } from './guard/guard.ts';
 import type { StoredAgent } from './kube-types.ts';
@@ -16,6 +17,8 @@ export interface TaskDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly authority: Authority;
+  /** Undefined where the bus is somebody else's. */
+  readonly serverReload: ServerReload | undefined;
   readonly guard: Guard;
   readonly bus: Bus | undefined;
   readonly facts: Facts;
@@ -38,7 +41,7 @@ const LOOK_AGAIN = 10 * SECOND;
 
 /** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
 export function tasks(deps: TaskDeps): LeaderTask[] {
-  const { authority, guard, bus, facts } = deps;
+  const { authority, serverReload, guard, bus, facts } = deps;
   const rounds: LeaderTask[] = [
     round(deps, 'authority', async (signal) => {
       if (await authority.reconcile(signal)) for (const namespace of deps.namespaces()) deps.again(namespace);
@@ -54,6 +57,9 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
     }),
     stream(deps, 'facts', (signal) => facts.changes(signal)),
   ];
+  if (serverReload !== undefined) {
+    rounds.push(round(deps, 'server', (signal) => serverReload.round(authority.server, signal)));
+  }
   if (bus === undefined) return rounds;
   const sweep = new Sweep(bus, deps.agents);
   rounds.push(stream(deps, 'wakes', (signal) => bus.wakes(signal)));

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
+import { RELEASE_OBJECTS } from '../../src/api/cluster.ts';
 import type { TrustPolicy } from '../../src/api/v1alpha1/trustpolicy.ts';
 import { policyHolder } from '../../src/gateway/ledger-accounts.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
@@ -10,6 +12,7 @@ import { createInbox } from '../../src/nats/inbox.ts';
 import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger.ts';
 import { documentsIn } from '../../src/nats/ledger-store.ts';
 import { BUCKETS } from '../../src/nats/names.ts';
+import { lookAtServer } from '../../src/nats/served-server.ts';
 import { createWakes } from '../../src/nats/wakes.ts';
 import { desiredStreams } from '../../src/nats/topology.ts';
 import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
@@ -26,11 +29,11 @@ import { agentOf, eventually, policyOf, readyReason } from './operator-world.ts'
 
 const PATIENCE = 20_000;
 const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
-const SWEEP_EVERY = 600_000;
-/** The pause between two sweeps passes at once. */
+/** Between two sweeps, two looks at the Secrets, two looks at the server: they pass at once. */
+const PAUSES = new Set([600_000, 60_000, 10_000]);
 const hurried: Clock = {
   ...systemClock,
-  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === SWEEP_EVERY ? 500 : milliseconds, signal),
+  sleep: (milliseconds, signal) => systemClock.sleep(PAUSES.has(milliseconds) ? 300 : milliseconds, signal),
 };
 const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecrets() };
 const never = new AbortController().signal;
@@ -257,6 +260,65 @@ describe('an operator and the bus it makes', () => {
       'swept',
     );
     assert.ok((await bus().residents(never)).includes(kept));
+  });
+
+  it('has the server take up a renewed certificate once its pod has it, and no connection notices', async () => {
+    const { world, config } = installation;
+    const { url } = natsOf(installation);
+    const gateway = await installation.gateway();
+    const served = async () => (await lookAtServer(url, AbortSignal.timeout(PATIENCE))).certificate;
+    const before = await served();
+    const { id } = await lookAtServer(url, AbortSignal.timeout(PATIENCE));
+    const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsCertificate };
+    await world.client.delete(TYPES.secrets, ref, {}, never);
+    const secret = await eventually(
+      () => installation.secret(ref.name),
+      (found) => found !== undefined,
+      'a new certificate',
+    );
+    const renewed = new X509Certificate(secret?.['tls.crt'] ?? '').raw;
+    assert.ok(!renewed.equals(before));
+    await eventually(
+      async () => installation.log.some((line) => line.includes('the files of before')),
+      (told) => told,
+      'asked too early',
+    );
+    assert.ok((await served()).equals(before), 'its pod has the files of before');
+    await installation.mount();
+    await eventually(served, (certificate) => certificate.equals(renewed), 'the new certificate');
+    assert.equal((await lookAtServer(url, AbortSignal.timeout(PATIENCE))).id, id, 'it was not restarted');
+    assert.equal(gateway.state().connected, true);
+    await gateway.nats.flush();
+    await installation.gateway();
+  });
+
+  it('has the server let in the new users when their keys were lost', async () => {
+    const { world, config } = installation;
+    const old = await installation.gateway();
+    const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsUsers };
+    const before = await installation.secret(ref.name);
+    await world.client.delete(TYPES.secrets, ref, {}, never);
+    const configured = () => installation.secret(RELEASE_OBJECTS.natsConfiguration);
+    const text = (await configured())?.['nats-server.conf'];
+    await eventually(configured, (found) => found?.['nats-server.conf'] !== text, 'other users');
+    assert.notDeepEqual(await installation.secret(ref.name), before);
+    await installation.mount();
+    await installation.gateway();
+    await eventually(
+      async () => old.state().connected,
+      (isConnected) => isConnected,
+      'the gateway of before',
+    );
+    await connected();
+  });
+
+  it('lets nobody else have the server read its files again', async () => {
+    const gateway = await installation.gateway();
+    const { id } = await lookAtServer(natsOf(installation).url, AbortSignal.timeout(PATIENCE));
+    const asked = gateway.nats.request(`$SYS.REQ.SERVER.${id}.RELOAD`, '', { timeout: 2_000 });
+    await assert.rejects(asked, /permissions violation/i);
+    const users = await installation.secret(RELEASE_OBJECTS.natsUsers);
+    assert.deepEqual(Object.keys(users ?? {}).sort(), ['gateway.nk', 'operator.nk']);
   });
 });
 

@@ -10,6 +10,7 @@ import { type PlainObject, TYPES } from '../kube-types.ts';
 import type { Doors } from '../namespace/objects.ts';
 import { type ServerNames, isDue, isSignedBy, issue, readCertificate } from './certificates.ts';
 import { type AuthorityState, bundleOf, rotated } from './rotation.ts';
+import type { WantedServer } from './server-reload.ts';
 import { type SecretData, Secrets } from './secrets.ts';
 
 export interface AuthorityDeps {
@@ -27,12 +28,14 @@ const NATS_FILES = {
   storeFolder: '/data',
 } as const;
 const USERS = ['operator', 'gateway'] as const;
+const SYSTEM_SEED = 'system.nk';
 
 /** Keeps the authority of a release and everything it issues. One pass makes what is missing, due or wrong, and writes nothing else. */
 export class Authority {
   readonly #deps: AuthorityDeps;
   readonly #secrets: Secrets;
   #doors: Doors | undefined;
+  #server: WantedServer | undefined;
 
   constructor(deps: AuthorityDeps) {
     this.#deps = deps;
@@ -44,15 +47,20 @@ export class Authority {
     return this.#doors;
   }
 
+  /** What the bus of this release shall run with; undefined before the first pass, and where the bus is somebody else's. */
+  get server(): WantedServer | undefined {
+    return this.#server;
+  }
+
   /** True when what agent pods are told is another than before. */
   async reconcile(signal: AbortSignal): Promise<boolean> {
     const { config } = this.#deps;
-    const state = await this.#authority(signal);
+    const { state, systemSeed } = await this.#authority(signal);
     const bundle = bundleOf(state);
     const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
     await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
     await this.#leaseKey(signal);
-    await this.#nats(state, bundle, signal);
+    await this.#nats(state, bundle, systemSeed, signal);
     const [address] = gateway.addresses;
     const doors = address === undefined ? undefined : doorsOf(address, gateway, bundle);
     const isNews = JSON.stringify(doors) !== JSON.stringify(this.#doors);
@@ -60,11 +68,13 @@ export class Authority {
     return isNews;
   }
 
-  async #authority(signal: AbortSignal): Promise<AuthorityState> {
+  /** With the key that has the server read its files again: it is nobody's but the operator's, and it must outlive the other keys. */
+  async #authority(signal: AbortSignal): Promise<{ state: AuthorityState; systemSeed: string }> {
     const known = await this.#secrets.read(RELEASE_OBJECTS.authority, signal);
     const state = await rotated(stateOf(known), this.#deps.clock.now());
-    await this.#secrets.keep(RELEASE_OBJECTS.authority, dataOf(state), known, signal);
-    return state;
+    const systemSeed = known?.[SYSTEM_SEED] ?? newSeed();
+    await this.#secrets.keep(RELEASE_OBJECTS.authority, { ...dataOf(state), [SYSTEM_SEED]: systemSeed }, known, signal);
+    return { state, systemSeed };
   }
 
   async #certificate(
@@ -73,13 +83,14 @@ export class Authority {
     bundle: string,
     wanted: ServerNames,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<string> {
     const known = await this.#secrets.read(name, signal);
     const pair = (await this.#isGood(known, state, wanted))
       ? { certificate: known?.['tls.crt'] ?? '', key: known?.['tls.key'] ?? '' }
       : await issue(state.current, wanted, this.#deps.clock.now(), CERTIFICATE_LIFE);
     const data = { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': bundle };
     await this.#secrets.keep(name, data, known, signal);
+    return pair.certificate;
   }
 
   async #isGood(known: SecretData | undefined, state: AuthorityState, wanted: ServerNames): Promise<boolean> {
@@ -99,17 +110,18 @@ export class Authority {
   }
 
   /** Only for a server of this release: that of somebody else has keys of its own. */
-  async #nats(state: AuthorityState, bundle: string, signal: AbortSignal): Promise<void> {
+  async #nats(state: AuthorityState, bundle: string, systemSeed: string, signal: AbortSignal): Promise<void> {
     const { service, server = {} } = this.#deps.config.nats ?? {};
     if (service === undefined) return;
     const names = await this.#serviceNames(service, server.extraNames ?? [], signal);
-    await this.#certificate(RELEASE_OBJECTS.natsCertificate, state, bundle, names, signal);
+    const certificate = await this.#certificate(RELEASE_OBJECTS.natsCertificate, state, bundle, names, signal);
     const known = await this.#secrets.read(RELEASE_OBJECTS.natsUsers, signal);
     const seeds = Object.fromEntries(USERS.map((user) => [user, known?.[`${user}.nk`] ?? newSeed()]));
     const files = Object.fromEntries(USERS.map((user) => [`${user}.nk`, seeds[user] ?? '']));
     await this.#secrets.keep(RELEASE_OBJECTS.natsUsers, files, known, signal);
     const text = serverConfig({
       users: USERS.map((name) => ({ name, publicKey: publicKeyOf(seeds[name] ?? '') })),
+      systemKey: publicKeyOf(systemSeed),
       ...NATS_FILES,
       storeBytes: server.storeBytes ?? DEFAULT_STORE_BYTES,
       serverName: RELEASE_OBJECTS.nats,
@@ -117,6 +129,8 @@ export class Authority {
     });
     const configuration = await this.#secrets.read(RELEASE_OBJECTS.natsConfiguration, signal);
     await this.#secrets.keep(RELEASE_OBJECTS.natsConfiguration, { 'nats-server.conf': text }, configuration, signal);
+    const operatorSeed = seeds['operator'] ?? '';
+    this.#server = { certificate, authorities: bundle, configuration: text, operatorSeed, systemSeed };
   }
 
   /** Every name a Service is called by inside the cluster, and its address once it has one. */
