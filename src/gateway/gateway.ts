@@ -21,6 +21,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { claimedUses } from './claimed-uses.ts';
 import type { GatewayConfig } from './config.ts';
+import { WatchedDemotions } from './demotions.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedDirectory } from './directory.ts';
 import { drain } from './drain.ts';
@@ -70,9 +71,12 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...waiting];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, waitingFor }));
   const directory = startDirectory(watches);
+  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
   const bus = stack.use(await connect(config, run));
   waiting.delete('bus');
-  const parts = stack.use(await run.openParts({ clock, ids: randomIds, log, bus, directory, models: config.models }));
+  const parts = stack.use(
+    await run.openParts({ clock, ids: randomIds, log, bus, directory, demotions, models: config.models }),
+  );
   const keys = stack.use(await openLeaseKeys(config, log));
   const door = { config, log, transport, watches, directory, bus, parts, keys, draining: draining.signal };
   const server = await openServer(door, stack);

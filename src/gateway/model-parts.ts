@@ -15,7 +15,7 @@ import { sessionRoutes } from './sessions.ts';
 
 /** Models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for a wrong `models` section. */
 export const openModelParts: OpenParts = async (context) => {
-  const { clock, ids, log, bus, directory } = context;
+  const { clock, ids, log, bus, directory, demotions } = context;
   const models = openGatewayModels(context.models, { clock, random: Math.random });
   const ledger = openSharedLedger({
     store: documentsIn(bus, BUCKETS.ledger),
@@ -30,8 +30,8 @@ export const openModelParts: OpenParts = async (context) => {
   return {
     routes: [
       modelRoutes(speaking),
-      reviewRoutes({ ...speaking, registry, demoted: () => undefined }),
-      sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry }),
+      reviewRoutes({ ...speaking, registry, demotions }),
+      sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry, demotions }),
       memoryRoutes((agentUid) => createMemory(bus, agentUid)),
     ],
     catalog: models.catalog,

@@ -3,6 +3,7 @@ import { TemperError } from '../lib/errors.ts';
 import type { Ids } from '../lib/ids.ts';
 import type { BusConnection } from '../nats/connection.ts';
 import type { Logger } from '../telemetry/log.ts';
+import type { Demotions } from './demotions.ts';
 import type { Directory, ModelCatalog, UsageReports } from './deps.ts';
 import type { RouteModule } from './routes.ts';
 
@@ -13,6 +14,7 @@ export interface PartsContext {
   log: Logger;
   bus: BusConnection;
   directory: Directory;
+  demotions: Demotions;
   /** `models` of the configuration file. */
   models: unknown;
 }

@@ -3,6 +3,7 @@ import type { SessionStore } from '../agent/ports.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { SessionRegistry } from '../nats/session-registry.ts';
 import { PATHS } from '../remote/wire.ts';
+import { type Demotions, inService } from './demotions.ts';
 import { leaseOf } from './lease-check.ts';
 import { keptMessage, Message } from './models/request.ts';
 import type { RouteModule } from './routes.ts';
@@ -12,6 +13,7 @@ export interface SessionRouteDeps {
   /** The sessions of one agent. */
   sessionsOf: (agentUid: string) => SessionStore;
   registry: SessionRegistry;
+  demotions: Demotions;
 }
 
 const BODY_BYTES = 12 * 1_024 * 1_024;
@@ -24,7 +26,7 @@ const AppendBody = Type.Object({
 });
 
 /** Histories and tools of the agent's own sessions; whose they are the binding says, never the path. */
-export function sessionRoutes({ sessionsOf, registry }: SessionRouteDeps): RouteModule {
+export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteDeps): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${PATHS.sessions}/:session`;
@@ -34,7 +36,10 @@ export function sessionRoutes({ sessionsOf, registry }: SessionRouteDeps): Route
     server.get(
       `${path}/tools`,
       { config, schema: { ...POD, params: Params, summary: 'Tools of a session' } },
-      (request) => registry.tools(request.pod.agentUid, request.params.session),
+      async ({ pod, params }) => {
+        const tools = await registry.tools(pod.agentUid, params.session);
+        return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);
+      },
     );
     server.post(
       `${path}/items`,

@@ -6,6 +6,7 @@ import { type AgentPod, slimPod } from '../identity/bindings.ts';
 import type { ResourceType } from '../kube/client.ts';
 import { Reflector, type ReflectorOptions } from '../kube/reflector.ts';
 import { type Change, type KubeObject, Store } from '../kube/store.ts';
+import { type ApprovalWord, slimApproval, slimTool, type ToolStanding } from './demotions.ts';
 
 const temperType = (kind: string, plural: string): ResourceType => ({
   group: GROUP,
@@ -16,6 +17,8 @@ const temperType = (kind: string, plural: string): ResourceType => ({
 });
 const AGENTS = temperType('Agent', 'agents');
 const POLICIES = temperType('TrustPolicy', 'trustpolicies');
+const TOOLS = temperType('EmergentTool', 'emergenttools');
+const APPROVALS = temperType('Approval', 'approvals');
 const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
 
 type Common = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
@@ -74,6 +77,8 @@ export interface Watches extends AsyncDisposable {
   agents: Watch<Agent>;
   policies: Watch<TrustPolicy>;
   pods: Watch<AgentPod>;
+  tools: Watch<ToolStanding>;
+  approvals: Watch<ApprovalWord>;
   start(): void;
   /** Resolves when all first lists are there; rejects with the reason of the signal. */
   synced(signal: AbortSignal): Promise<void>;
@@ -89,7 +94,9 @@ export function createWatches(namespaces: readonly string[] | undefined, common:
     labelSelector: LABELS.agentPod,
     transform: slimPod,
   });
-  const all = { agents, policies, pods };
+  const tools = new Watch<ToolStanding>(TOOLS, namespaces, common, { transform: slimTool });
+  const approvals = new Watch<ApprovalWord>(APPROVALS, namespaces, common, { transform: slimApproval });
+  const all = { agents, policies, pods, tools, approvals };
   return {
     ...all,
     start: () => Object.values(all).forEach((watch) => watch.start()),

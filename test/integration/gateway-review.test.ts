@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Candidate, ForgeResult } from '../../src/forge/types.ts';
 import { digestOf } from '../../src/lib/canonical.ts';
-import type { RegisteredTool } from '../../src/tempering/types.ts';
+import { textAt } from '../../src/lib/json.ts';
+import type { RegisteredTool, ToolUse } from '../../src/tempering/types.ts';
 import { anArtifact } from '../../src/tempering/testing.ts';
+import { claimedUses } from '../../src/gateway/claimed-uses.ts';
+import { createSessionReports } from '../../src/gateway/session-reports.ts';
+import { openSessionRegistry } from '../../src/nats/session-registry.ts';
+import { createSessionUses } from '../../src/nats/session-uses.ts';
 import { createAudit } from '../../src/nats/audit.ts';
 import { createEvents } from '../../src/nats/events.ts';
 import { ModelHouse, refusalOf, type Replica } from './model-house.ts';
@@ -73,10 +78,14 @@ describe('review of forged tools', () => {
     house.agent(name, { forge: { enabled: true, modes: ['Sandbox', 'Compose'] } }, policy);
   }
 
-  async function submit(agent: string, candidate: unknown, options: { replica?: Replica; session?: string } = {}) {
-    const { replica = one, session = 's1' } = options;
+  async function submit(
+    agent: string,
+    candidate: unknown,
+    options: { replica?: Replica; session?: string; key?: string } = {},
+  ) {
+    const { replica = one, session = 's1', key } = options;
     const body = { lease: house.lease(agent, session), candidate, authorModel: 'replay/judge' };
-    return replica.call('POST', '/v1/forge/review', { agent, body });
+    return replica.call('POST', '/v1/forge/review', { agent, body, ...(key === undefined ? {} : { key }) });
   }
 
   async function result(...given: Parameters<typeof submit>): Promise<ForgeResult> {
@@ -126,6 +135,89 @@ describe('review of forged tools', () => {
     assert.deepEqual(second.verdict, first.verdict);
     assert.equal(house.replay.requests.length, asked, 'the judge is not asked again');
     assert.equal((await tools('gert')).length, 1);
+  });
+
+  it('tells of a review once, in order, however often and wherever it was asked for', async () => {
+    smith('greta');
+    for (const replica of [one, other, one]) {
+      assert.ok((await result('greta', aCandidate('double'), { replica, key: 'the-same' })).accepted);
+    }
+    const bus = await house.bus.connect('gateway');
+    const told = await createEvents(bus).read('uid-greta', 's1', 0, 100);
+    assert.deepEqual(
+      told.map(
+        (line) => line.kind === 'event' && (line.event.type === 'forge-gate' ? line.event.result : line.event.type),
+      ),
+      [
+        { gate: 'policy', passed: true, note: '' },
+        { gate: 'judge', passed: true, note: '0.90' },
+        { gate: 'register', passed: true, note: 'Session' },
+        'forge-accepted',
+      ],
+    );
+    const audit = await createAudit(bus).read('team-a', 0, 1_000);
+    const records = audit.filter(({ actor }) => actor === 'agent/greta');
+    assert.deepEqual(
+      records.map(({ action, evidence }) => [action, evidence]),
+      [['tool.accepted', 'observed']],
+    );
+  });
+
+  it('neither registers nor lists what was taken out of service, nor what has it as a step', async () => {
+    smith('dirk');
+    const [double, triple] = [aCandidate('double'), aCandidate('triple')];
+    for (const candidate of [double, triple]) assert.ok((await result('dirk', candidate)).accepted);
+    const step = { name: 'first', tool: `double@${double.digest}`, inputMapping: '{"value":"$input.value"}' };
+    const chain = await result('dirk', aCandidate('chain', { implementation: { mode: 'Compose', steps: [step] } }));
+    assert.ok(chain.accepted, JSON.stringify(chain));
+    assert.equal((await tools('dirk')).length, 3);
+    house.demoted.set(double.digest, 'demoted by alice');
+    const left = (await tools('dirk', 's1', other)).map(({ artifact }) => artifact.name);
+    assert.deepEqual(left, ['triple']);
+    const refused = await result('dirk', double, { session: 's2' });
+    house.demoted.clear();
+    assert.ok(!refused.accepted);
+    assert.deepEqual([refused.gate, refused.code], ['register', 'TEMPER_TOOL_DEMOTED']);
+    assert.match(refused.message, /demoted by alice/);
+  });
+
+  it('counts a claimed use once for the tool the session has, and lists it', async () => {
+    smith('uwe');
+    const candidate = aCandidate('double');
+    assert.ok((await result('uwe', candidate)).accepted);
+    const bus = await house.bus.connect('gateway');
+    const [audit, registry, counts] = [createAudit(bus), openSessionRegistry(bus), createSessionUses(bus)];
+    const uses = claimedUses({ audit, registry, counts });
+    const use = (value: number, digest = candidate.digest): ToolUse => ({
+      agent: 'uwe',
+      namespace: 'team-a',
+      session: 's1',
+      digest,
+      evidence: 'claimed',
+      rootMessage: `m-${value}`,
+      input: { value },
+      succeeded: value !== 3,
+      milliseconds: 4,
+      time: '2026-01-01T00:00:00Z',
+    });
+    const invented = use(9, `sha256:${'1'.repeat(64)}`);
+    await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first')));
+    await uses.record('uid-uwe', [use(3)], 'second');
+    const statistics = await counts.statistics('uid-uwe', use(1));
+    const { totalUses, successes, claimedUses: claimed, distinctInputs, rootMessages } = statistics;
+    assert.deepEqual([totalUses, successes, claimed, distinctInputs, rootMessages], [4, 3, 4, 3, 3]);
+    const reports = createSessionReports({ bus, registry, uses: counts });
+    for (const session of ['s1', undefined]) {
+      const [tool, ...more] = await reports.tools('uid-uwe', session);
+      assert.deepEqual([tool?.name, tool?.session, tool?.uses, more.length], ['double', 's1', 4, 0]);
+    }
+    const records = (await audit.read('team-a', 0, 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
+    assert.deepEqual(
+      records.map(({ action, facts }) => [action, textAt(facts, ['inputDigest']).slice(0, 7), 'input' in facts]),
+      [1, 2, 3, 4, 5].map(() => ['tool.used', 'sha256:', false]),
+    );
+    assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'uwe' })).status, 204);
+    assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'they go with the session');
   });
 
   const TAMPERED: Record<string, [candidate: () => Candidate, gate: string]> = {

@@ -18,6 +18,7 @@ import { createSessionReports } from '../../src/gateway/session-reports.ts';
 import { claimedUses } from '../../src/gateway/claimed-uses.ts';
 import type { PodIdentity } from '../../src/identity/types.ts';
 import { Store } from '../../src/kube/store.ts';
+import type { Digest } from '../../src/lib/canonical.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { hasErrno, TemperError } from '../../src/lib/errors.ts';
 import { randomIds } from '../../src/lib/ids.ts';
@@ -45,9 +46,17 @@ export interface Answer {
   text: string;
 }
 
+export interface CallOptions {
+  agent: string;
+  /** Another one each time when absent. */
+  key?: string;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
 export interface Replica {
   parts: Parts;
-  call(method: string, path: string, options: { agent: string; body?: unknown; signal?: AbortSignal }): Promise<Answer>;
+  call(method: string, path: string, options: CallOptions): Promise<Answer>;
 }
 
 /**
@@ -58,6 +67,8 @@ export class ModelHouse implements AsyncDisposable {
   readonly bus: TestBus;
   readonly replay: ReplayServer;
   readonly folder: string;
+  /** Why digests were taken out of service. */
+  readonly demoted = new Map<Digest, string>();
   /** Everything that was logged. */
   readonly lines: string[] = [];
   readonly #agents = new Store<Agent>();
@@ -155,7 +166,8 @@ export class ModelHouse implements AsyncDisposable {
       secrets: createSecrets(),
     });
     const shared = { clock: systemClock, ids: randomIds, log, directory: this.#directory };
-    const parts = await openModelParts({ ...shared, bus, models });
+    const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
+    const parts = await openModelParts({ ...shared, bus, demotions, models });
     const audit = createAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
     const deps: GatewayDeps = {
@@ -215,13 +227,13 @@ async function call(
   port: number,
   method: string,
   path: string,
-  { agent, body, signal }: { agent: string; body?: unknown; signal?: AbortSignal },
+  { agent, key = randomIds.next('key'), body, signal }: CallOptions,
 ): Promise<Answer> {
   // The fixture's certificate is of another name; that pods pin theirs is tested with their client.
   const connection = new HttpsAgent({ rejectUnauthorized: false });
   const headers = {
     authorization: `Bearer ${agent}`,
-    'idempotency-key': randomIds.next('key'),
+    'idempotency-key': key,
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
   const where = { host: '127.0.0.1', port, path, method, headers, agent: connection };

@@ -10,20 +10,25 @@ export interface ObservedEvents {
   settled(): Promise<void>;
 }
 
+/** `key`: what is observed again under it, in the same order, is told once. */
 export function observedEvents(
   events: Pick<Events, 'append'>,
   clock: Clock,
   { agentUid, agent, session, root }: LeaseClaims,
-  failed: (error: unknown) => void,
+  { key, failed }: { key: string; failed: (error: unknown) => void },
 ): ObservedEvents {
   let tail: Promise<unknown> = Promise.resolve();
-  const append = (event: AgentEvent, time: string): Promise<unknown> =>
-    events.append(agentUid, session, { kind: 'event', event: { ...event, time, agent, session, rootMessage: root } });
+  let told = 0;
+  const append = (event: AgentEvent, time: string, once: string): Promise<unknown> => {
+    const stamped = { ...event, time, agent, session, rootMessage: root };
+    return events.append(agentUid, session, { kind: 'event', event: stamped }, once);
+  };
   return {
     sink(event) {
       const time = clock.now().toISOString();
+      const once = `${key}/${event.type}/${(told += 1)}`;
       // In the order they came; who follows misses what cannot be told, and the review stands all the same.
-      tail = tail.then(() => append(event, time)).catch(failed);
+      tail = tail.then(() => append(event, time, once)).catch(failed);
     },
     async settled() {
       await tail;

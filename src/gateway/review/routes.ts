@@ -1,3 +1,5 @@
+import type { AuditRecord } from '../../audit/port.ts';
+import { GateLog } from '../../forge/gate-log.ts';
 import { createForgeReview } from '../../forge/review.ts';
 import type { Accepted, Candidate, ForgeCaller } from '../../forge/types.ts';
 import { builtInNames } from '../../engine/built-in.ts';
@@ -7,6 +9,8 @@ import type { SessionRegistry } from '../../nats/session-registry.ts';
 import { PATHS } from '../../remote/wire.ts';
 import { createJudge } from '../../tempering/judge.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
+import type { EventSink } from '../../tools/events.ts';
+import { type Demotions, inService } from '../demotions.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { LeaseClaims } from '../lease.ts';
 import { type HeldLease, leaseOf } from '../lease-check.ts';
@@ -20,8 +24,7 @@ import { describedView } from './tool-view.ts';
 
 export interface ReviewRouteDeps extends Omit<SpeakerDeps, 'directory' | 'ids'> {
   registry: SessionRegistry;
-  /** Why a tool was taken out of service in a namespace; nothing when it was not. */
-  demoted: (namespace: string, digest: Digest) => string | undefined;
+  demotions: Demotions;
 }
 
 const BODY_BYTES = 2 * 1_024 * 1_024;
@@ -46,7 +49,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
           deadline: clock.monotonic() + REVIEW_MILLISECONDS,
           key: request.idempotencyKey,
         };
-        const review = await openReview(own, deps, held);
+        const review = await openReview(own, deps, held, request.idempotencyKey);
         try {
           return await review.submit(request.body.candidate, op);
         } finally {
@@ -64,7 +67,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       async (request, reply) => {
         const { claims, state } = leaseOf(request, request.body.lease, deps);
         const speaker = speakerOf({ ...own, ...deps, models: own.models }, state, false);
-        const tools = toolsOf(own, deps, claims, speaker, 'claimed');
+        const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'claimed' }, speaker);
         await tools.keepRejected(refusedOf(request.body), callerOf(claims, speaker));
         return reply.code(204).send(null);
       },
@@ -78,59 +81,82 @@ interface Review {
 }
 
 /** The world as this gateway knows it; the author's model is the agent's, whatever the pod says. */
-async function openReview(own: ReviewRouteDeps, deps: GatewayDeps, { claims, state }: HeldLease): Promise<Review> {
+async function openReview(
+  own: ReviewRouteDeps,
+  deps: GatewayDeps,
+  { claims, state }: HeldLease,
+  key: string,
+): Promise<Review> {
   const { clock, ids, log } = deps;
   const { agentUid, session } = claims;
-  const [tainted, tools] = await Promise.all([
+  const [tainted, registered] = await Promise.all([
     deps.sessions.tainted(agentUid, session),
     own.registry.tools(agentUid, session),
   ]);
+  const isOut = (digest: Digest): boolean => own.demotions.reason(claims.namespace, digest) !== undefined;
+  const tools = inService(registered, isOut);
   const speaker = speakerOf({ ...own, ...deps, models: own.models }, state, tainted);
   const { judge: judgeModel } = speaker.agentModel();
   const nonce = (): string => ids.next('nonce');
   const judge = createJudge({ model: speaker.charged, judgeModel, clock, nonce });
-  const events = observedEvents(deps.events, clock, claims, (error) =>
-    log.warn({ error, agent: claims.agent }, 'an event of a review could not be told'),
-  );
+  const events = observedEvents(deps.events, clock, claims, {
+    key: `review/${key}`,
+    failed: (error) => log.warn({ error, agent: claims.agent }, 'an event of a review could not be told'),
+  });
   const caller = callerOf(claims, speaker);
   const view = describedView(tools, caller);
+  const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed' }, speaker);
   const review = createForgeReview({
     judge,
-    sessionTools: toolsOf(own, deps, claims, speaker, 'observed'),
+    sessionTools,
     world: () => ({ decider: speaker.decider, view, events: events.sink }),
   });
   return {
     async submit(given, op) {
       const candidate = candidateOf(given);
-      const registered = tools.find(({ digest }) => digest === candidate.digest);
-      // The answer to the first submission was lost: the same bytes in the same session are the same tool.
-      return registered === undefined ? review.submit(candidate, caller, op) : acceptedBefore(registered, candidate);
+      const before = tools.find(({ digest }) => digest === candidate.digest);
+      if (before === undefined) return review.submit(candidate, caller, op);
+      // The answer to the first submission was lost, and maybe the word about it: the same bytes in the same session are the same tool.
+      await sessionTools.recordAccepted(before, caller);
+      return acceptedBefore(before, candidate, events.sink);
     },
     settled: () => events.settled(),
   };
 }
 
-function acceptedBefore({ artifact, digest, verdicts }: RegisteredTool, { evidence, gates }: Candidate): Accepted {
+/** Says once more what was said when it was accepted, in the same order. */
+function acceptedBefore(
+  { artifact, digest, verdicts }: RegisteredTool,
+  { evidence, gates = [] }: Candidate,
+  events: EventSink,
+): Accepted {
   const [verdict] = verdicts;
+  const log = new GateLog(artifact.name, events, gates);
+  log.pass('policy');
+  log.pass('judge', verdict?.confidence.toFixed(2));
+  log.pass('register', 'Session');
+  events({ type: 'forge-accepted', tool: artifact.name, digest, tier: 'Session' });
   return {
     accepted: true,
     artifact,
     digest,
     evidence,
-    gates: [...(gates ?? [])],
+    gates: log.gates,
     ...(verdict === undefined ? {} : { verdict }),
   };
 }
 
-function toolsOf(
-  own: ReviewRouteDeps,
-  deps: GatewayDeps,
-  { agentUid, namespace }: LeaseClaims,
-  { decider }: Speaker,
-  evidence: 'observed' | 'claimed',
-) {
-  const append = async (record: Parameters<GatewayDeps['audit']['append']>[1]): Promise<void> => {
-    await deps.audit.append(namespace, record);
+interface OnBehalf {
+  claims: LeaseClaims;
+  /** Of the request; what is written down under it again is written down once. */
+  key: string;
+  evidence: 'observed' | 'claimed';
+}
+
+function toolsOf(own: ReviewRouteDeps, deps: GatewayDeps, { claims, key, evidence }: OnBehalf, { decider }: Speaker) {
+  const { agentUid, namespace } = claims;
+  const append = async (record: AuditRecord): Promise<void> => {
+    await deps.audit.append(namespace, record, `review/${agentUid}/${key}/${record.action}`);
   };
   return gatewaySessionTools({
     agentUid,
@@ -139,7 +165,7 @@ function toolsOf(
     clock: deps.clock,
     builtIn: builtInNames(),
     limits: decider.ceilings,
-    demoted: (digest) => own.demoted(namespace, digest),
+    demoted: (digest) => own.demotions.reason(namespace, digest),
     evidence,
   });
 }

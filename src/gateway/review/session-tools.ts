@@ -24,9 +24,17 @@ export interface GatewayToolsDeps {
   evidence: 'observed' | 'claimed';
 }
 
+export interface GatewayTools extends SessionTools {
+  /** Writes down that a tool was accepted. */
+  recordAccepted(tool: RegisteredTool, caller: ForgeCaller): Promise<void>;
+}
+
 /** Session tools of one agent, kept on the bus where every gateway sees them. */
-export function gatewaySessionTools(deps: GatewayToolsDeps): SessionTools {
+export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
+  const recordAccepted = (tool: RegisteredTool, { agent }: ForgeCaller): Promise<void> =>
+    recordActivation(deps.audit, tool, { action: 'tool.accepted', actor: `agent/${agent}`, supersedes: [] });
   return {
+    recordAccepted,
     async register(accepted: Accepted, caller: ForgeCaller) {
       const tool = sessionTool(accepted, caller, deps.clock.now().toISOString());
       assertNotDemoted(tool, deps);
@@ -34,8 +42,7 @@ export function gatewaySessionTools(deps: GatewayToolsDeps): SessionTools {
       await deps.registry.register(deps.agentUid, tool, (actives) =>
         assertRoom(tool, actives, { builtIn, limits, replaces: [] }),
       );
-      const actor = `agent/${caller.agent}`;
-      await recordActivation(deps.audit, tool, { action: 'tool.accepted', actor, supersedes: [] });
+      await recordAccepted(tool, caller);
     },
     async keepRejected(refused: Refused, caller: ForgeCaller) {
       const tool = printable(refused.name, 80);

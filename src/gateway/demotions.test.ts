@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Store } from '../kube/store.ts';
+import { type ApprovalWord, slimApproval, slimTool, type ToolStanding, WatchedDemotions } from './demotions.ts';
+
+const DIGEST = `sha256:${'a'.repeat(64)}` as const;
+const OTHER = `sha256:${'b'.repeat(64)}` as const;
+let versions = 0;
+
+const meta = (name: string, namespace: string) => ({ name, namespace, resourceVersion: String((versions += 1)) });
+
+function tool(name: string, reason: string, namespace = 'team-a'): ToolStanding {
+  const active = reason === 'Verified';
+  const condition = { type: 'Active', status: active ? 'True' : 'False', reason, message: 'by alice' } as const;
+  const conditions = [{ ...condition, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+  return slimTool({ metadata: meta(name, namespace), spec: { digest: DIGEST }, status: { active, conditions } });
+}
+
+function approval(decision: 'Approve' | 'Deny' | 'Revoke'): ApprovalWord {
+  const promotion = { tool: 'csv_rows', digest: DIGEST, tier: 'Shared' } as const;
+  return slimApproval({ metadata: meta('word', 'team-a'), spec: { decision, subject: { promotion } } });
+}
+
+describe('what was taken out of service', () => {
+  function world() {
+    const [tools, approvals] = [new Store<ToolStanding>(), new Store<ApprovalWord>()];
+    return { tools, approvals, demotions: new WatchedDemotions(tools, approvals) };
+  }
+
+  it('is what an EmergentTool says so of, in its namespace alone, until it says otherwise', () => {
+    const { tools, demotions } = world();
+    for (const reason of ['Demoted', 'Revoked']) {
+      tools.set(tool('csv-rows', reason));
+      assert.match(demotions.reason('team-a', DIGEST) ?? '', /EmergentTool "csv-rows" \((Demoted|Revoked)\): by alice/);
+      assert.equal(demotions.reason('team-a', OTHER), undefined);
+      assert.equal(demotions.reason('team-b', DIGEST), undefined);
+    }
+    for (const reason of ['AwaitingVerification', 'Verified']) {
+      tools.set(tool('csv-rows', reason));
+      assert.equal(demotions.reason('team-a', DIGEST), undefined, reason);
+    }
+  });
+
+  it('is what an Approval revokes, until a tool of that digest is active again', () => {
+    const { tools, approvals, demotions } = world();
+    for (const decision of ['Approve', 'Deny'] as const) {
+      approvals.set(approval(decision));
+      assert.equal(demotions.reason('team-a', DIGEST), undefined, decision);
+    }
+    approvals.set(approval('Revoke'));
+    assert.equal(demotions.reason('team-a', DIGEST), 'revoked by Approval "word"');
+    tools.set(tool('csv-rows', 'AwaitingApproval'));
+    assert.equal(demotions.reason('team-a', DIGEST), 'revoked by Approval "word"');
+    tools.set(tool('csv-rows', 'Verified'));
+    assert.equal(demotions.reason('team-a', DIGEST), undefined);
+    tools.set(tool('other', 'Demoted'));
+    assert.match(demotions.reason('team-a', DIGEST) ?? '', /EmergentTool "other"/, 'one of two is enough');
+  });
+});
