@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PersonIdentity, PodIdentity, PodToken } from '../identity/types.ts';
 import { TemperError } from '../lib/errors.ts';
+import type { MessageFacts } from './message-traces.ts';
 import type { GatewayServer } from './routes.ts';
 
 /** What the gateway knows of one call beside the request itself. */
@@ -10,6 +11,8 @@ export interface Call {
   person?: PersonIdentity;
   idempotencyKey?: string;
   gone: AbortSignal;
+  /** Filled in by who finds out. */
+  about: MessageFacts;
 }
 
 /** The facts of calls under way, and the members of a request that read them. */
@@ -21,7 +24,7 @@ export class Calls {
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) gone.abort(new DOMException('the caller is gone', 'AbortError'));
     });
-    this.#calls.set(request, { gone: gone.signal });
+    this.#calls.set(request, { gone: gone.signal, about: {} });
   }
 
   of(request: FastifyRequest): Call {
@@ -44,6 +47,6 @@ export class Calls {
         },
       });
     };
-    for (const name of ['pod', 'podToken', 'person', 'idempotencyKey', 'gone'] as const) member(name);
+    for (const name of ['pod', 'podToken', 'person', 'idempotencyKey', 'gone', 'about'] as const) member(name);
   }
 }

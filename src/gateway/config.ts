@@ -7,6 +7,7 @@ import { messageOf, TemperError } from '../lib/errors.ts';
 import { modelSection } from './models/section.ts';
 import { Namespace } from './people.ts';
 import { closed } from './schemas.ts';
+import { TracingSection } from './tracing-config.ts';
 
 const Path = (description: string) => Type.String({ minLength: 1, maxLength: 4_096, description });
 const Port = (description: string) => Type.Integer({ minimum: 0, maximum: 65_535, description });
@@ -40,6 +41,7 @@ const GatewayConfigFile = Type.Object(
     }),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
+    tracing: Type.Optional(TracingSection),
   },
   closed,
 );
@@ -57,6 +59,8 @@ export interface GatewayConfig {
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   /** Read by what proxies models. */
   models: unknown;
+  /** Absent: nothing is traced. */
+  tracing?: TracingSection;
 }
 
 /** Throws TEMPER_CONFIGURATION_INVALID that names the field and the rule. */
@@ -79,6 +83,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     leaseKeys: file.leaseKeys,
     logLevel: file.logLevel ?? 'info',
     models: file.models,
+    ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };
 }
 

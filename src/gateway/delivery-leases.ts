@@ -4,9 +4,12 @@ import { ERROR_CODES } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { type LeaseAnswer, PATHS } from '../remote/wire.ts';
+import { TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { GatewayDeps } from './deps.ts';
 import { coordinatesOf } from './lease.ts';
+import { secondsSince } from './counted-inbox.ts';
 import { leaseOf, settlingLeaseOf } from './lease-check.ts';
+import { replyTraced } from './message-traces.ts';
 import type { GatewayServer } from './routes.ts';
 import { Code, closed, Done, Lease, POD, REFUSALS, TEXT_CHARACTERS, text } from './schemas.ts';
 
@@ -75,8 +78,13 @@ async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: Gatewa
       const ending = text === answer.reply ? answer.ending : 'cut';
       // In this order: a gateway that ends in between leaves a message that is delivered again, and its reply is there already.
       const line = { kind: 'reply', message: claims.message, text, ending } as const;
-      await deps.events.append(claims.agentUid, claims.session, line);
+      await replyTraced(claims, request.headers[TRACEPARENT], (traceparent) =>
+        deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
+      );
       await deps.inbox.ack(coordinatesOf(claims));
+      if (claims.time !== undefined) {
+        deps.metrics.observe('temper_message_duration_seconds', {}, secondsSince(claims.time, deps.clock));
+      }
       return;
     }
     case 'retry':

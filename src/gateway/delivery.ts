@@ -6,6 +6,8 @@ import type { InboxDelivery } from '../nats/inbox.ts';
 import { PATHS, type WireDelivery } from '../remote/wire.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';
 import { waitSignal } from './long-poll.ts';
+import { factsOf, receivedTrace } from './message-traces.ts';
+import type { LeaseClaims } from './lease.ts';
 import type { GatewayServer } from './routes.ts';
 import { closed, Nothing, POD, REFUSALS } from './schemas.ts';
 
@@ -114,7 +116,8 @@ async function give(
     await deps.inbox.reject(coordinates, 'TEMPER_TIMEOUT', reason);
     return undefined;
   }
-  const lease = deps.leases.sign({
+  const traceparent = await receivedTrace(message);
+  const claims: LeaseClaims = {
     agentUid: pod.agentUid,
     agent: pod.agent,
     namespace: pod.namespace,
@@ -124,11 +127,14 @@ async function give(
     root: message.root,
     depth: message.depth,
     deadline: message.deadline,
+    time: message.time,
+    traceparent,
     at: {
       streamSequence: coordinates.streamSequence,
       consumerSequence: coordinates.consumerSequence,
       deliveries: coordinates.deliveries,
     },
-  });
-  return { message, lease, leaseMilliseconds };
+  };
+  Object.assign(request.about, factsOf(claims));
+  return { message: { ...message, traceparent }, lease: deps.leases.sign(claims), leaseMilliseconds };
 }

@@ -11,6 +11,8 @@ import type { Wakes } from '../nats/wakes.ts';
 import type { PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../remote/people.ts';
 import type { Logger } from '../telemetry/log.ts';
+import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
+import type { SpanSink } from '../telemetry/tracing.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { Leases } from './lease.ts';
 
@@ -75,6 +77,9 @@ export interface GatewayDeps {
   clock: Clock;
   ids: Ids;
   log: Logger;
+  metrics: GatewayMetrics;
+  /** Where the spans that pods report go; undefined when nothing is traced. */
+  spans: SpanSink | undefined;
   identity: Identity;
   directory: Directory;
   leases: Leases;

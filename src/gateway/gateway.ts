@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { LRUCache } from 'lru-cache';
 import { createIdentity } from '../identity/identity.ts';
 import { Bindings } from '../identity/bindings.ts';
@@ -19,13 +20,17 @@ import { createSessionUses } from '../nats/session-uses.ts';
 import { createWakes } from '../nats/wakes.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
+import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
+import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import { claimedUses } from './claimed-uses.ts';
 import type { GatewayConfig } from './config.ts';
+import { countedInbox } from './counted-inbox.ts';
 import { WatchedDemotions } from './demotions.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedDirectory } from './directory.ts';
 import { drain } from './drain.ts';
 import { createLeases } from './lease.ts';
+import { observeBus } from './observe-bus.ts';
 import { DOOR_ROUTES } from './own-routes.ts';
 import type { OpenParts, Parts } from './parts.ts';
 import type { GatewayServer } from './routes.ts';
@@ -42,6 +47,8 @@ export interface GatewayRun {
   /** Begins the drain. */
   signal: AbortSignal;
   openParts: OpenParts;
+  /** Of the software, for traces. */
+  version?: string;
   /** Told once calls are answered. */
   listening?: (addresses: { port: number; healthPort: number }) => void;
 }
@@ -63,6 +70,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   await using stack = new AsyncDisposableStack();
   const registry = createRegistry();
   const metrics = registerMetrics(registry, METRICS);
+  const counts = registerMetrics(registry, GATEWAY_METRICS);
+  const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config), clock);
   const transport = stack.use(createTransport({ access, clock, metrics }));
   const watches = stack.use(createWatches(config.namespaces, { transport, clock, log, metrics, random: Math.random }));
@@ -74,11 +83,23 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
   const bus = stack.use(await connect(config, run));
   waiting.delete('bus');
-  const parts = stack.use(
-    await run.openParts({ clock, ids: randomIds, log, bus, directory, demotions, models: config.models }),
-  );
+  observeBus(bus, counts);
+  const shared = { clock, ids: randomIds, log, metrics: counts, bus, directory, demotions };
+  const parts = stack.use(await run.openParts({ ...shared, models: config.models }));
   const keys = stack.use(await openLeaseKeys(config, log));
-  const door = { config, log, transport, watches, directory, bus, parts, keys, draining: draining.signal };
+  const door = {
+    config,
+    log,
+    counts,
+    tracing,
+    transport,
+    watches,
+    directory,
+    bus,
+    parts,
+    keys,
+    draining: draining.signal,
+  };
   const server = await openServer(door, stack);
   stack.defer(startBurying(door));
   // Before the first lists are there every agent would look like none.
@@ -94,6 +115,18 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
 
 function clusterSource({ kubeconfig }: GatewayConfig): ClusterSource {
   return kubeconfig === undefined ? { kind: 'cluster' } : { kind: 'file', path: kubeconfig };
+}
+
+function openTracing({ tracing }: GatewayConfig, run: GatewayRun): Promise<Tracing> {
+  return startTracing({
+    service: 'temper-gateway',
+    version: run.version ?? 'unknown',
+    endpoint: tracing?.endpoint,
+    sampleRatio: tracing?.ratio,
+    attributes: { 'service.instance.id': hostname() },
+    failed: (error) =>
+      run.log.warn({ error }, 'spans could not be exported; they are dropped until the collector answers'),
+  });
 }
 
 function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<BusConnection> {
@@ -121,6 +154,8 @@ function openLeaseKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<Watch
 interface DoorDeps {
   config: GatewayConfig;
   log: Logger;
+  counts: GatewayMetrics;
+  tracing: Tracing;
   transport: Transport;
   watches: Watches;
   directory: WatchedDirectory;
@@ -160,7 +195,8 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
   return { cert: cert.toString('utf8'), key: key.toString('utf8') };
 }
 
-function depsOf({ log, transport, watches, directory, bus, parts, keys, draining }: DoorDeps): GatewayDeps {
+function depsOf(door: DoorDeps): GatewayDeps {
+  const { log, counts, transport, watches, directory, bus, parts, keys, draining } = door;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = createAudit(bus);
   const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
@@ -170,6 +206,8 @@ function depsOf({ log, transport, watches, directory, bus, parts, keys, draining
     clock,
     ids: randomIds,
     log,
+    metrics: counts,
+    spans: door.tracing.take,
     identity: createIdentity({
       verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
       bindings: new Bindings(watches.agents.store, watches.pods.store),
@@ -182,7 +220,7 @@ function depsOf({ log, transport, watches, directory, bus, parts, keys, draining
     }),
     directory,
     leases: createLeases(() => keys.contents),
-    inbox: createInbox(bus),
+    inbox: countedInbox(createInbox(bus), counts, clock),
     events: createEvents(bus),
     deadLetters: createDeadLetters(bus),
     wakes: createWakes(bus),

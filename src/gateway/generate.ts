@@ -2,6 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
 import { randomIds } from '../lib/ids.ts';
+import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
+import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from './deps.ts';
 import { metricsPage } from './metrics-page.ts';
 import { memoryRoutes } from './memory.ts';
@@ -19,6 +21,7 @@ const root = resolve(import.meta.dirname, '../..');
 const deps = {
   clock: systemClock,
   ids: randomIds,
+  metrics: registerMetrics(createRegistry(), GATEWAY_METRICS),
   draining: new AbortController().signal,
 } as unknown as GatewayDeps;
 

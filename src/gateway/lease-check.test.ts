@@ -33,7 +33,7 @@ const CLAIMS: LeaseClaims = {
 
 describe('a lease that is shown', () => {
   const leases = createLeases(() => [KEY]);
-  const request = { pod: POD } as unknown as FastifyRequest;
+  const request = { pod: POD, about: {} } as unknown as FastifyRequest;
 
   function deps(change: { suspended?: boolean; bound?: boolean; known?: boolean } = {}): GatewayDeps {
     const { suspended = false, bound = true, known = true } = change;

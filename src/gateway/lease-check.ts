@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { TemperError } from '../lib/errors.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';
 import type { LeaseClaims } from './lease.ts';
+import { factsOf } from './message-traces.ts';
 
 /** A lease that holds, and the agent as it is now. */
 export interface HeldLease {
@@ -34,6 +35,7 @@ export function settlingLeaseOf(request: FastifyRequest, lease: string, deps: De
   if (claims.podUid !== pod.podUid || claims.agentUid !== pod.agentUid || claims.namespace !== pod.namespace) {
     throw new TemperError('TEMPER_LEASE_INVALID', 'the lease is one of another pod');
   }
+  Object.assign(request.about, factsOf(claims));
   const state = deps.directory.byUid(claims.agentUid);
   if (state === undefined || !deps.identity.stillBound(claims.podUid, claims.agentUid)) {
     throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is bound to this agent no more');

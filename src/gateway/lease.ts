@@ -17,6 +17,10 @@ export interface LeaseClaims {
   depth: number;
   /** RFC 3339: after it the chain of messages is worth nothing. */
   deadline: string;
+  /** RFC 3339: when the message was accepted. Leases of older gateways lack this and the next. */
+  time?: string;
+  /** W3C Trace Context of the delivery. */
+  traceparent?: string;
   /** How the delivery is settled at the bus. */
   at: Pick<DeliveryCoordinates, 'streamSequence' | 'consumerSequence' | 'deliveries'>;
 }
@@ -83,8 +87,10 @@ function claimsOf(value: Json): LeaseClaims {
   const texts = ['agentUid', 'agent', 'namespace', 'podUid', 'message', 'session', 'root', 'deadline'] as const;
   const at = member(value, 'at');
   const numbers = ['streamSequence', 'consumerSequence', 'deliveries'].map((name) => member(at, name));
+  const optional = ['time', 'traceparent'].map((name) => member(value, name));
   const whole =
     isJsonObject(value) &&
+    optional.every((text) => text === undefined || typeof text === 'string') &&
     texts.every((name) => textAt(value, [name]) !== '') &&
     [...numbers, value['depth']].every((number) => Number.isSafeInteger(number)) &&
     Number.isFinite(Date.parse(textAt(value, ['deadline'])));

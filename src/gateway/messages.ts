@@ -4,8 +4,10 @@ import type { Draft, Receipt } from '../bus/port.ts';
 import { TemperError } from '../lib/errors.ts';
 import { createDecider } from '../policy/decider.ts';
 import { PATHS } from '../remote/wire.ts';
+import { TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';
 import { type HeldLease, leaseOf } from './lease-check.ts';
+import { parentUnder, sendTraced } from './message-traces.ts';
 import type { GatewayServer } from './routes.ts';
 import { AgentName, closed, Lease, POD, REFUSALS, SessionId, TEXT_CHARACTERS, text } from './schemas.ts';
 
@@ -36,12 +38,19 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
     },
     async (request) => {
       const held = leaseOf(request, request.body.lease, deps);
-      return send(held, request.body.draft, request.idempotencyKey, deps);
+      const parent = parentUnder(held.claims, request.headers[TRACEPARENT]);
+      return send(held, request.body.draft, request.idempotencyKey, parent, deps);
     },
   );
 }
 
-async function send(held: HeldLease, draft: Draft, key: string, deps: GatewayDeps): Promise<Receipt> {
+async function send(
+  held: HeldLease,
+  draft: Draft,
+  key: string,
+  parent: string | undefined,
+  deps: GatewayDeps,
+): Promise<Receipt> {
   const { claims, state } = held;
   const depth = claims.depth + 1;
   if (depth > DEEPEST) {
@@ -53,19 +62,19 @@ async function send(held: HeldLease, draft: Draft, key: string, deps: GatewayDep
   await assertMay(held, draft.to, deps);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
-  const receipt = await deps.inbox.publish(
-    receiver.uid,
-    { uid: state.uid, key: `${receiver.uid}/${key}` },
-    {
-      to: draft.to,
-      from: claims.agent,
-      session: receiverSession(claims.agent, draft.session),
-      text: draft.text,
-      root: claims.root,
-      depth,
-      deadline: claims.deadline,
-      time: deps.clock.now().toISOString(),
-    },
+  const message = {
+    to: draft.to,
+    from: claims.agent,
+    session: receiverSession(claims.agent, draft.session),
+    text: draft.text,
+    root: claims.root,
+    depth,
+    deadline: claims.deadline,
+    time: deps.clock.now().toISOString(),
+  };
+  const sender = { uid: state.uid, key: `${receiver.uid}/${key}` };
+  const { receipt } = await sendTraced(parent, { session: message.session, seed: sender.key }, (traceparent) =>
+    deps.inbox.publish(receiver.uid, sender, { ...message, traceparent }),
   );
   await wakeIfAsleep(receiver, deps);
   return receipt;

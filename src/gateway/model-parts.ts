@@ -5,9 +5,11 @@ import { modelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/names.ts';
 import { openSessionRegistry } from '../nats/session-registry.ts';
 import { createSessionStore } from '../nats/session-store.ts';
+import { countedLedger } from './counted-ledger.ts';
 import { usageReports } from './ledger-usage.ts';
 import { memoryRoutes } from './memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
+import { observedModels } from './models/observed-models.ts';
 import { modelRoutes } from './models/routes.ts';
 import type { OpenParts, PartsContext } from './parts.ts';
 import { reviewRoutes } from './review/routes.ts';
@@ -15,7 +17,7 @@ import { sessionRoutes } from './sessions.ts';
 
 /** Models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for a wrong `models` section. */
 export const openModelParts: OpenParts = async (context) => {
-  const { clock, ids, log, bus, directory, demotions } = context;
+  const { clock, ids, log, metrics, bus, directory, demotions } = context;
   const models = openGatewayModels(context.models, { clock, random: Math.random });
   const ledger = openSharedLedger({
     store: documentsIn(bus, BUCKETS.ledger),
@@ -26,7 +28,11 @@ export const openModelParts: OpenParts = async (context) => {
   });
   const registry = openSessionRegistry(bus);
   const stopTelling = tellHealth(models, context);
-  const speaking = { models: models.set, health: models.health, ledger };
+  const speaking = {
+    models: observedModels(models.set, { clock, metrics, labelsOf: models.labelsOf }),
+    health: models.health,
+    ledger: countedLedger(ledger, metrics),
+  };
   return {
     routes: [
       modelRoutes(speaking),

@@ -8,6 +8,7 @@ import { peopleFollowRoutes } from './people-follow.ts';
 import { peopleReportRoutes } from './people-reports.ts';
 import { peopleMessageRoutes } from './people.ts';
 import type { RouteModule } from './routes.ts';
+import { traceRoutes } from './traces.ts';
 
 /** Identity, delivery and the door for people. What needs models, a ledger or a judge is added beside these. */
 export const DOOR_ROUTES: readonly RouteModule[] = [
@@ -16,6 +17,7 @@ export const DOOR_ROUTES: readonly RouteModule[] = [
   deliveryLeaseRoutes,
   messageRoutes,
   claimRoutes,
+  traceRoutes,
   peopleMessageRoutes,
   peopleFollowRoutes,
   peopleReportRoutes,

@@ -4,6 +4,7 @@ import type { Ids } from '../lib/ids.ts';
 import type { BusConnection } from '../nats/connection.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Demotions } from './demotions.ts';
+import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { Directory, ModelCatalog, UsageReports } from './deps.ts';
 import type { RouteModule } from './routes.ts';
 
@@ -12,6 +13,7 @@ export interface PartsContext {
   clock: Clock;
   ids: Ids;
   log: Logger;
+  metrics: GatewayMetrics;
   bus: BusConnection;
   directory: Directory;
   demotions: Demotions;

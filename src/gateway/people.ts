@@ -1,8 +1,11 @@
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { sha256 } from '../lib/canonical.ts';
 import { TemperError } from '../lib/errors.ts';
 import { PEOPLE_PATH, type PersonReceipt } from '../remote/people.ts';
+import { TRACEPARENT, traceIdOf } from '../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';
+import { sendTraced } from './message-traces.ts';
 import { wakeIfAsleep } from './messages.ts';
 import type { GatewayServer } from './routes.ts';
 import { AgentName, closed, PERSON, REFUSALS, SessionId, TEXT_CHARACTERS, text } from './schemas.ts';
@@ -26,6 +29,7 @@ const ReceiptBody = Type.Object(
     duplicate: Type.Boolean(),
     awake: Type.Boolean(),
     after: Type.Integer({ description: 'The last line of the session before it.' }),
+    traceId: Type.Optional(Type.String()),
   },
   closed,
 );
@@ -55,38 +59,43 @@ export function peopleMessageRoutes(server: GatewayServer, deps: GatewayDeps): v
     },
     async (request) => {
       const state = namedAgent(request.params, deps);
-      return send(state, request.params.namespace, request.body, request.idempotencyKey, deps);
+      return send(state, request, deps);
     },
   );
 }
 
-async function send(
-  state: AgentState,
-  namespace: string,
-  { text, session }: { text: string; session?: string },
-  idempotencyKey: string,
-  deps: GatewayDeps,
-): Promise<PersonReceipt> {
-  const key = `${state.uid}/${idempotencyKey}`;
+interface Said extends Pick<FastifyRequest, 'headers' | 'idempotencyKey' | 'about'> {
+  params: { namespace: string };
+  body: { text: string; session?: string };
+}
+
+async function send(state: AgentState, request: Said, deps: GatewayDeps): Promise<PersonReceipt> {
+  const { text, session } = request.body;
+  const key = `${state.uid}/${request.idempotencyKey}`;
   const chosen = session ?? newSession(key);
   const now = deps.clock.now();
   const before = session === undefined ? 0 : await deps.events.last(state.uid, session);
-  const receipt = await deps.inbox.publish(
-    state.uid,
-    { uid: peopleOf(namespace), key },
-    {
-      to: state.agent.metadata.name,
-      from: 'person',
-      session: chosen,
-      text,
-      depth: 0,
-      deadline: new Date(now.getTime() + CHAIN_MILLISECONDS).toISOString(),
-      time: now.toISOString(),
-    },
+  const message = {
+    to: state.agent.metadata.name,
+    from: 'person',
+    session: chosen,
+    text,
+    depth: 0,
+    deadline: new Date(now.getTime() + CHAIN_MILLISECONDS).toISOString(),
+    time: now.toISOString(),
+  };
+  const sender = { uid: peopleOf(request.params.namespace), key };
+  const { receipt, traceparent } = await sendTraced(
+    request.headers[TRACEPARENT],
+    { session: chosen, seed: key },
+    (own) => deps.inbox.publish(state.uid, sender, { ...message, traceparent: own }),
   );
+  const traceId = traceIdOf(traceparent) ?? '';
+  Object.assign(request.about, { agent: message.to, messageId: receipt.id, session: chosen, traceId });
   await wakeIfAsleep(state, deps);
   // One that was sent before may have been answered before.
-  return { ...receipt, session: chosen, awake: state.podUid !== undefined, after: receipt.duplicate ? 0 : before };
+  const after = receipt.duplicate ? 0 : before;
+  return { ...receipt, session: chosen, awake: state.podUid !== undefined, after, traceId };
 }
 
 /** All people of a namespace are one sender to the bus, whose names of senders are short. */

@@ -4,6 +4,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { PersonIdentity, PodIdentity, PodToken } from '../identity/types.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { MessageFacts } from './message-traces.ts';
 
 export type GatewayServer = FastifyInstance<
   Server,
@@ -42,5 +43,7 @@ declare module 'fastify' {
     readonly idempotencyKey: string;
     /** Aborts when the caller is gone. Long polls join it with `deps.draining`. */
     readonly gone: AbortSignal;
+    /** What the log of the call says of the message it is about. */
+    readonly about: MessageFacts;
   }
 }

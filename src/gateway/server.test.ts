@@ -13,7 +13,9 @@ import { TemperError } from '../lib/errors.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { WireError } from '../remote/wire.ts';
 import { createLogger } from '../telemetry/log.ts';
+import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { createSecrets } from '../telemetry/secrets.ts';
+import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from './deps.ts';
 import { drain } from './drain.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
@@ -86,6 +88,10 @@ const routes: RouteModule = (server) => {
   server.get('/people/:namespace', { config: { access: 'person' } }, async ({ person }) => person);
 };
 
+function newMetrics() {
+  return registerMetrics(createRegistry(), GATEWAY_METRICS);
+}
+
 describe('the server of the gateway', () => {
   let certificate: { cert: string; key: string };
   let server: GatewayServer;
@@ -103,7 +109,14 @@ describe('the server of the gateway', () => {
     draining = new AbortController();
     slow.begun = 0;
     slow.release = Promise.withResolvers<void>();
-    const deps = { clock: systemClock, ids: randomIds, log, identity, draining: draining.signal } as GatewayDeps;
+    const deps = {
+      clock: systemClock,
+      ids: randomIds,
+      log,
+      metrics: newMetrics(),
+      identity,
+      draining: draining.signal,
+    } as GatewayDeps;
     server = await createGatewayServer(deps, {
       tls: certificate,
       routes: [routes],
@@ -227,7 +240,14 @@ describe('the server of the gateway', () => {
 
   it('will not be made with a route that does not say who may call it', async () => {
     await start();
-    const deps = { clock: systemClock, ids: randomIds, log, identity, draining: draining.signal } as GatewayDeps;
+    const deps = {
+      clock: systemClock,
+      ids: randomIds,
+      log,
+      metrics: newMetrics(),
+      identity,
+      draining: draining.signal,
+    } as GatewayDeps;
     const open: RouteModule = (unsure) => void unsure.get('/open', async () => ({}));
     await assert.rejects(createGatewayServer(deps, { tls: certificate, routes: [open] }), RangeError);
   });

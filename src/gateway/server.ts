@@ -1,12 +1,13 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyUnderPressure from '@fastify/under-pressure';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
-import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyReply } from 'fastify';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, jsonDepth } from '../lib/json.ts';
 import { authenticate, readIdempotencyKey, requireAccess } from './access.ts';
 import { Calls } from './calls.ts';
 import type { GatewayDeps } from './deps.ts';
+import { observeCalls } from './observe-calls.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
 import { type Refusal, refusal, refusalOf } from './refusals.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
@@ -58,12 +59,12 @@ export async function createGatewayServer(deps: GatewayDeps, options: ServerOpti
   server.setErrorHandler((error, request, reply) => {
     const found = refusalOf(error);
     if (found.status >= 500 && !isTemperError(error, 'TEMPER_OVERLOADED')) {
-      deps.log.error({ correlation: request.id, error }, 'a call failed');
+      deps.log.error({ correlation: request.id, ...request.about, error }, 'a call failed');
     }
-    return refuse(reply, found);
+    return refuse(reply, found, deps);
   });
   server.setNotFoundHandler((_request, reply) =>
-    refuse(reply, refusal('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json')),
+    refuse(reply, refusal('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json'), deps),
   );
   server.addSchema(Refused);
   await server.register(fastifySwagger, openApiOptions());
@@ -105,30 +106,12 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, calls: Calls, shares
     if (jsonDepth((body ?? null) as Json, DEEPEST + 1) <= DEEPEST) return;
     throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${DEEPEST} levels`);
   });
-  server.addHook('onResponse', async (request, reply) => logCall(request, reply, deps, calls));
+  observeCalls(server, deps, calls);
 }
 
-/** Facts about a call: the pattern of its route and who called, never what was said. */
-function logCall(request: FastifyRequest, reply: FastifyReply, deps: GatewayDeps, calls: Calls): void {
-  const { pod, podToken, person } = calls.of(request);
-  const caller = pod ?? podToken ?? person;
-  deps.log.info(
-    {
-      correlation: request.id,
-      method: request.method,
-      route: request.routeOptions.url ?? 'unknown',
-      status: reply.statusCode,
-      milliseconds: Math.round(reply.elapsedTime),
-      ...(caller === undefined ? {} : { namespace: caller.namespace }),
-      ...(pod === undefined ? {} : { agent: pod.agent }),
-      ...(person === undefined ? {} : { token: person.tokenId }),
-    },
-    'call',
-  );
-}
-
-function refuse(reply: FastifyReply, { status, body }: Refusal): FastifyReply {
-  const { retryAfterMilliseconds } = body.error;
+function refuse(reply: FastifyReply, { status, body }: Refusal, { metrics }: GatewayDeps): FastifyReply {
+  const { code, retryAfterMilliseconds } = body.error;
+  metrics.count('temper_door_refusals_total', { code });
   if (retryAfterMilliseconds !== undefined) {
     void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMilliseconds / 1_000)));
   }

@@ -5,6 +5,7 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import { type Op, remainingMilliseconds } from '../lib/operation.ts';
 import type { Door, DoorFiles } from './door-files.ts';
+import { currentTraceparent, TRACEPARENT } from '../telemetry/traceparent.ts';
 import { connectionFailure, refusalOf, waitBefore } from './failures.ts';
 import { type LineLimits, readLines, tooLarge } from './line-reader.ts';
 
@@ -121,6 +122,7 @@ export class GatewayClient implements AsyncDisposable {
 
   #request(call: GatewayCall, door: Door): Dispatcher.RequestOptions {
     const { method, path, query, body, op } = call;
+    const traceparent = currentTraceparent();
     const patience = Math.min(call.patience ?? PATIENCE, remainingMilliseconds(op, this.#options.clock));
     return {
       origin: door.origin,
@@ -131,6 +133,7 @@ export class GatewayClient implements AsyncDisposable {
       bodyTimeout: IDLE_MILLISECONDS,
       headers: {
         authorization: `Bearer ${door.token}`,
+        ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
         ...(method === 'GET' ? {} : { 'idempotency-key': op.key }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },

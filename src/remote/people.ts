@@ -22,6 +22,8 @@ export interface PersonReceipt {
   awake: boolean;
   /** The last line of the session before this message: what to follow it from. */
   after: number;
+  /** What logs and traces call everything done for the message; absent from gateways that know none. */
+  traceId?: string;
 }
 
 /** GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&message=<id>&follow=true`: one a line, empty lines keep it alive. */

@@ -11,6 +11,7 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { ModelEvent, ModelMessage, ModelRequest } from '../models/port.ts';
 import type { ToolUse } from '../tempering/types.ts';
+import type { ReportedSpan } from '../telemetry/reported-span.ts';
 import type { StampedEvent } from '../tools/events.ts';
 
 export const PATHS = {
@@ -36,6 +37,8 @@ export const PATHS = {
   memory: '/v1/memory',
   /** POST `Claims`: 204. */
   claims: '/v1/claims',
+  /** POST `TracesRequest`: 204. */
+  traces: '/v1/traces',
 } as const;
 
 export interface WireError {
@@ -117,4 +120,13 @@ export interface Claims {
   events?: StampedEvent[];
   audit?: AuditRecord[];
   uses?: ToolUse[];
+}
+
+/**
+ * What the pod recorded of its work on one message, when the `traceparent` of its delivery is sampled. Calls under a lease name the span
+ * they are part of in the header `traceparent`.
+ */
+export interface TracesRequest {
+  lease: string;
+  spans: ReportedSpan[];
 }

@@ -6,6 +6,7 @@ const SCOPE = 'temper';
 
 /** Names of spans, after OpenTelemetry's conventions for messaging and for generative AI. */
 export const SPANS = {
+  ask: 'temper send',
   send: 'send temper-inbox',
   receive: 'receive temper-inbox',
   process: 'process temper-inbox',
@@ -13,7 +14,7 @@ export const SPANS = {
   invokeAgent: (agent: string) => `invoke_agent ${agent}`,
   chat: (model: string) => `chat ${model}`,
   executeTool: (tool: string) => `execute_tool ${tool}`,
-  review: (tool: string) => `review tool ${tool}`,
+  review: 'review tool',
 } as const;
 
 /** Names of attributes. No prompt, argument or result is ever one. */
@@ -34,6 +35,7 @@ export const ATTRIBUTES = {
   messagingDestination: 'messaging.destination.name',
   messagingId: 'messaging.message.id',
   rootMessage: 'temper.message.root_id',
+  reviewOutcome: 'temper.review.outcome',
   errorType: 'error.type',
 } as const;
 
@@ -55,6 +57,28 @@ export function inSpan<T>(
       span.end();
     }
   });
+}
+
+/** A span whose work is no single function. */
+export interface OpenSpan {
+  set(attributes: Attributes): void;
+  /** `failure`: the code of what it failed of. */
+  end(failure?: string): void;
+}
+
+/** Begins a span that is a child of what is active now; it does not become active itself. */
+export function beginSpan(name: string, options: { kind: keyof typeof SpanKind; attributes: Attributes }): OpenSpan {
+  const span = trace.getTracer(SCOPE).startSpan(name, { ...options, kind: SpanKind[options.kind] }, context.active());
+  return {
+    set: (attributes) => void span.setAttributes(attributes),
+    end(failure) {
+      if (failure !== undefined) {
+        span.setAttribute(ATTRIBUTES.errorType, failure);
+        span.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      span.end();
+    },
+  };
 }
 
 /** Does the work as a part of the trace that the `traceparent` names. One that names none begins a new one. */

@@ -1,4 +1,4 @@
-import type { MetricTable } from './metrics.ts';
+import type { MetricTable, WatchedMetricsOf } from './metrics.ts';
 
 /** Messages wait for a pod to start, and are worked on for as long as models and tools take. */
 const MESSAGE_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600] as const;
@@ -113,3 +113,6 @@ export const OPERATOR_METRICS = {
   },
   temper_bus_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
 } as const satisfies MetricTable;
+
+export type GatewayMetrics = WatchedMetricsOf<typeof GATEWAY_METRICS>;
+export type OperatorMetrics = WatchedMetricsOf<typeof OPERATOR_METRICS>;

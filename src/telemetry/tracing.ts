@@ -75,8 +75,10 @@ function telling(exporter: SpanExporter, failed: (error: unknown) => void): Span
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
-        if (result.code !== 0 && !isFailing) failed(result.error);
-        isFailing = result.code !== 0;
+        const code: number = result.code;
+        const isFailure = code !== 0;
+        if (isFailure && !isFailing) failed(result.error);
+        isFailing = isFailure;
         done(result);
       });
     },

@@ -35,7 +35,9 @@ import { createWakes } from '../../src/nats/wakes.ts';
 import type { UsageReport } from '../../src/remote/people.ts';
 import type { StreamLine, WireError } from '../../src/remote/wire.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
+import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
 import { createSecrets } from '../../src/telemetry/secrets.ts';
+import { GATEWAY_METRICS } from '../../src/telemetry/temper-metrics.ts';
 import { startBus, type TestBus } from './nats-bus.ts';
 
 const TLS = new URL('../fixtures/tls/', import.meta.url);
@@ -56,6 +58,8 @@ export interface CallOptions {
 
 export interface Replica {
   parts: Parts;
+  /** What `/metrics` shows. */
+  metrics(): Promise<string>;
   call(method: string, path: string, options: CallOptions): Promise<Answer>;
 }
 
@@ -165,13 +169,16 @@ export class ModelHouse implements AsyncDisposable {
       destination: { write: (line: string) => this.lines.push(line) },
       secrets: createSecrets(),
     });
-    const shared = { clock: systemClock, ids: randomIds, log, directory: this.#directory };
+    const page = createRegistry();
+    const metrics = registerMetrics(page, GATEWAY_METRICS);
+    const shared = { clock: systemClock, ids: randomIds, log, metrics, directory: this.#directory };
     const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
     const parts = await openModelParts({ ...shared, bus, demotions, models });
     const audit = createAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
     const deps: GatewayDeps = {
       ...shared,
+      spans: undefined,
       identity: {
         pod: async (token) => podOf(token),
         podOrWarm: async (token) => podOf(token),
@@ -202,7 +209,11 @@ export class ModelHouse implements AsyncDisposable {
       await parts[Symbol.asyncDispose]();
     });
     const { port } = server.server.address() as AddressInfo;
-    return { parts, call: (method, path, options) => call(port, method, path, options) };
+    return {
+      parts,
+      metrics: () => page.metrics(),
+      call: (method, path, options) => call(port, method, path, options),
+    };
   }
 
   async usage(replica: Replica, agent: string): Promise<UsageReport['windows'][number]> {

@@ -6,6 +6,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/escape.ts';
 import { type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
 import { PEOPLE_PATH, TOKEN_HEADER } from '../../remote/people.ts';
+import { currentTraceparent, TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { type ApiCall, type ApiReply, callApi, streamApi } from './api-call.ts';
 import { type Cluster, explained } from './cluster.ts';
 
@@ -57,6 +58,7 @@ export class PeopleGateway {
   async #proxied({ method, path, body, idempotencyKey }: GatewayCall): Promise<ApiCall> {
     const { namespace } = this.#cluster;
     this.#release ??= await this.#releaseNamespace();
+    const traceparent = currentTraceparent();
     const service = `https:${RELEASE_OBJECTS.gateway}:${PORTS.gateway}`;
     const root = `/api/v1/namespaces/${encodeURIComponent(this.#release)}/services/${service}/proxy`;
     return {
@@ -65,6 +67,7 @@ export class PeopleGateway {
       ...(body === undefined ? {} : { body }),
       headers: {
         [TOKEN_HEADER]: await this.#peopleToken(),
+        ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
     };

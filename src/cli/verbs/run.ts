@@ -14,6 +14,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { openModelSource } from '../model-source.ts';
 import { PATTERN_RULES } from '../../policy/pattern-rules.ts';
 import { withoutSecrets } from '../redact.ts';
+import { startCommandTracing } from '../tracing.ts';
 import { painter, Transcript } from '../transcript.ts';
 import { problemBlock } from './validate.ts';
 
@@ -43,6 +44,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   }
   const { agent, policy } = choose(manifests, options.agent);
   const printer = createPrinter(agent.metadata.name, options, io);
+  await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
   const [state, workspace] = [resolve(io.cwd, options.state), resolve(io.cwd, options.workspace)];

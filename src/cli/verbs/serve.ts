@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Logger, LogLevel } from '../../telemetry/log.ts';
 import type { CliIo } from '../io.ts';
 import { roleLogger, runRole } from '../role.ts';
+import { ownVersion } from '../tracing.ts';
 
 /** What a role is given of the process. */
 interface RoleProcess {
@@ -25,7 +26,8 @@ const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
     const { openModelParts } = await import('../../gateway/model-parts.ts');
     return async ({ config, signal, createLog }) => {
       const read = await readGatewayConfig(config);
-      await runGateway(read, { log: createLog(read.logLevel), signal, openParts: openModelParts });
+      const log = createLog(read.logLevel);
+      await runGateway(read, { log, signal, openParts: openModelParts, version: await ownVersion() });
     };
   },
   operator: async () => {

@@ -4,6 +4,7 @@ import type { ModelsDeps } from '../../models/providers.ts';
 import type { ModelCatalog } from '../deps.ts';
 import type { ChargedModels } from './charged-model.ts';
 import { HealthRecorder, type ModelHealth, providerOf } from './health.ts';
+import type { ModelLabels } from './observed-models.ts';
 import { modelSection } from './section.ts';
 
 /** The providers of this gateway: their models under the names of manifests, and how they do. */
@@ -11,6 +12,8 @@ export interface GatewayModels {
   set: ChargedModels;
   health: ModelHealth;
   catalog: ModelCatalog;
+  /** Of a real name, for metrics: what the configuration does not name is `other`. */
+  labelsOf: (resolved: string) => ModelLabels;
 }
 
 export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' | 'circuit'> {
@@ -44,9 +47,18 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
       stream: (request, op) => observed.stream({ ...request, model: open.resolve(request.model) }, op),
     },
   };
+  const named = new Set([
+    ...config.providers.flatMap(({ name, models = [] }) => models.map((model) => `${name}/${model.name}`)),
+    ...Object.values(config.aliases),
+    set.embedding,
+  ]);
   return {
     set,
     health: recorder,
+    labelsOf(resolved) {
+      const provider = config.providers.find(({ name }) => name === providerOf(resolved))?.name ?? 'other';
+      return { provider, model: named.has(resolved) ? resolved.slice(resolved.indexOf('/') + 1) : 'other' };
+    },
     catalog: {
       resolve(name) {
         const resolved = open.resolve(name);

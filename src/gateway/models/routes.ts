@@ -3,7 +3,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { Op } from '../../lib/operation.ts';
 import { PATHS } from '../../remote/wire.ts';
+import { continuedTrace } from '../../telemetry/spans.ts';
+import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { leaseOf } from '../lease-check.ts';
+import { parentUnder } from '../message-traces.ts';
 import type { RouteModule } from '../routes.ts';
 import { speakerOf, type SpeakerDeps } from '../speaker.ts';
 import { AnswerLines } from './lines.ts';
@@ -32,9 +35,11 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         const rebuilt = rebuiltRequest(asked, { model: resolved, maxOutputTokens: speaker.maxOutputTokens });
         const left = Math.min(ANSWER_MILLISECONDS, Date.parse(claims.deadline) - clock.now().getTime());
         const op = opOf(clock, left, request.gone, request.id);
-        const answer = new AnswerLines(model.stream(rebuilt, op), {
+        const parent = parentUnder(claims, request.headers[TRACEPARENT]);
+        const answer = new AnswerLines(continuedTrace(parent, model.stream(rebuilt, op)), {
           clock,
-          failed: (error) => log.error({ correlation: request.id, error }, 'an answer of a model failed'),
+          failed: (error) =>
+            log.error({ correlation: request.id, ...request.about, error }, 'an answer of a model failed'),
         });
         // A caller who is gone reads no line, so that nobody would end the answer.
         request.gone.addEventListener('abort', () => void answer.stop(), { once: true });

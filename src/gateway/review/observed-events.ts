@@ -21,7 +21,7 @@ export function observedEvents(
   let told = 0;
   const append = (event: AgentEvent, time: string, once: string): Promise<unknown> => {
     const stamped = { ...event, time, agent, session, rootMessage: root };
-    return events.append(agentUid, session, { kind: 'event', event: stamped }, once);
+    return events.append(agentUid, session, { kind: 'event', event: stamped }, { once });
   };
   return {
     sink(event) {

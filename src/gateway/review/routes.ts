@@ -1,12 +1,14 @@
 import type { AuditRecord } from '../../audit/port.ts';
 import { GateLog } from '../../forge/gate-log.ts';
 import { createForgeReview } from '../../forge/review.ts';
-import type { Accepted, Candidate, ForgeCaller } from '../../forge/types.ts';
+import type { Accepted, Candidate, ForgeCaller, ForgeResult } from '../../forge/types.ts';
 import { builtInNames } from '../../engine/built-in.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { Op } from '../../lib/operation.ts';
 import type { SessionRegistry } from '../../nats/session-registry.ts';
 import { PATHS } from '../../remote/wire.ts';
+import { ATTRIBUTES, continuingTrace, inSpan, SPANS } from '../../telemetry/spans.ts';
+import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { createJudge } from '../../tempering/judge.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { EventSink } from '../../tools/events.ts';
@@ -14,6 +16,7 @@ import { type Demotions, inService } from '../demotions.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { LeaseClaims } from '../lease.ts';
 import { type HeldLease, leaseOf } from '../lease-check.ts';
+import { factsOf, parentUnder } from '../message-traces.ts';
 import type { RouteModule } from '../routes.ts';
 import { Done, POD } from '../schemas.ts';
 import { type Speaker, speakerOf, type SpeakerDeps } from '../speaker.ts';
@@ -50,8 +53,9 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
           key: request.idempotencyKey,
         };
         const review = await openReview(own, deps, held, request.idempotencyKey);
+        const parent = parentUnder(held.claims, request.headers[TRACEPARENT]);
         try {
-          return await review.submit(request.body.candidate, op);
+          return await continuingTrace(parent, () => observed(deps, () => review.submit(request.body.candidate, op)));
         } finally {
           await review.settled();
         }
@@ -75,8 +79,23 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
   };
 }
 
+/** A span of its own, counted by how it ended. The judge's call is below it. */
+function observed({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>): Promise<ForgeResult> {
+  return inSpan(SPANS.review, {}, async (span) => {
+    let outcome = 'failed';
+    try {
+      const result = await work();
+      outcome = result.accepted ? 'accepted' : result.gate;
+      return result;
+    } finally {
+      span.setAttribute(ATTRIBUTES.reviewOutcome, outcome);
+      metrics.count('temper_forge_reviews_total', { outcome });
+    }
+  });
+}
+
 interface Review {
-  submit(candidate: Parameters<typeof candidateOf>[0], op: Op): Promise<object>;
+  submit(candidate: Parameters<typeof candidateOf>[0], op: Op): Promise<ForgeResult>;
   settled(): Promise<void>;
 }
 
@@ -101,7 +120,7 @@ async function openReview(
   const judge = createJudge({ model: speaker.charged, judgeModel, clock, nonce });
   const events = observedEvents(deps.events, clock, claims, {
     key: `review/${key}`,
-    failed: (error) => log.warn({ error, agent: claims.agent }, 'an event of a review could not be told'),
+    failed: (error) => log.warn({ error, ...factsOf(claims) }, 'an event of a review could not be told'),
   });
   const caller = callerOf(claims, speaker);
   const view = describedView(tools, caller);

@@ -52,7 +52,8 @@ export function createPodEngine(parts: PodEngineParts, assignment: Assignment): 
     lease: work.lease,
     builtIn: builtInNames(),
     flush: (op) => claims.flush(op),
-    onUnusable: (tool, problem) => log.warn({ tool, problem }, 'a tool of the session cannot be used'),
+    onUnusable: (tool, problem) =>
+      log.warn({ agent: name, ...work.stamp(), tool, problem }, 'a tool of the session cannot be used'),
   });
   const engine = createEngine(
     {

@@ -12,6 +12,7 @@ import type { Assignment } from '../../remote/wire.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { ownFolder, socketPaths } from '../socket/folder.ts';
 import { SandboxLink } from './sandbox-link.ts';
+import { SpanReports } from './span-reports.ts';
 import { State } from './state.ts';
 import { WorkInHand } from './work.ts';
 import { Worker } from './worker.ts';
@@ -66,6 +67,8 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const client = open.use(new GatewayClient({ doors, clock, random }));
   const onTrouble = (problem: string): void => log.warn({ problem }, 'claims');
   const claims = open.use(new Claims({ client, clock, ids, onTrouble }));
+  const untold = (error: unknown): void => log.warn({ error }, 'spans were not taken');
+  const spans = open.use(new SpanReports({ client, clock, ids, failed: untold }));
   const work = new WorkInHand();
   const bus = new RemoteBus({ client, clock, ids, lease: work.lease });
   const givingUp = giveUpAfter(signal, options.graceMilliseconds ?? GRACE_MILLISECONDS);
@@ -75,6 +78,7 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
     client,
     bus,
     claims,
+    spans,
     work,
     sandbox,
     workspace,

@@ -6,13 +6,16 @@ import type { RemoteBus, RemoteDelivery } from '../../remote/bus.ts';
 import type { Claims } from '../../remote/claims.ts';
 import type { Assignment } from '../../remote/wire.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { traceIdOf } from '../../telemetry/traceparent.ts';
 import { createPodEngine, type PodEngine, type PodEngineParts } from './pod-engine.ts';
 import { type Verdict, verdictOf, verdictOfFailure } from './verdict.ts';
+import type { SpanReports } from './span-reports.ts';
 import type { WorkInHand } from './work.ts';
 
 export interface WorkerParts extends PodEngineParts {
   bus: RemoteBus;
   claims: Claims;
+  spans: SpanReports;
   work: WorkInHand;
   clock: Clock;
   ids: Ids;
@@ -31,25 +34,36 @@ const HURRY_MILLISECONDS = 4_000;
 /** Works on one delivered message after another, with the assignment as it is then. */
 export class Worker {
   readonly #parts: WorkerParts;
+  /** Says of every line which message it is about. */
+  #log: Logger;
   #engine: PodEngine | undefined;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
+    this.#log = parts.log;
   }
 
   async handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
-    const { givingUp, work, log } = this.#parts;
-    const { id, session, root } = delivery.message;
+    const { log, spans } = this.#parts;
+    this.#log = log.child(factsOf(delivery, assignment));
+    await spans.during(delivery, () => this.#handle(delivery, assignment));
+  }
+
+  async #handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
+    const { givingUp, work, clock } = this.#parts;
+    const { session, root } = delivery.message;
+    const started = clock.monotonic();
     const over = new AbortController();
     const signal = AbortSignal.any([givingUp, over.signal]);
-    const facts = { messageId: id, session, rootMessage: root };
     const extending = this.#keepLease(delivery, over);
     try {
       const verdict = await work.during({ lease: delivery.lease, session, rootMessage: root, signal }, () =>
         this.#verdict(delivery, assignment, signal),
       );
-      if (over.signal.aborted || verdict.end === 'lost') log.warn(facts, 'the message went to another pod');
+      if (over.signal.aborted || verdict.end === 'lost') this.#log.warn({}, 'the message went to another pod');
       else await this.#settle(delivery, verdict);
+      const milliseconds = Math.round(clock.monotonic() - started);
+      this.#log.info({ end: verdict.end, milliseconds }, 'the work on a message ended');
     } finally {
       extending.stop();
     }
@@ -71,27 +85,27 @@ export class Worker {
       await claims.flush(op);
       return verdictOf(handled);
     } catch (error) {
-      return this.#verdictOfFailure(error, delivery);
+      return this.#verdictOfFailure(error);
     }
   }
 
-  async #verdictOfFailure(error: unknown, { message }: RemoteDelivery): Promise<Verdict> {
-    const { givingUp, log } = this.#parts;
-    const facts = { error, messageId: message.id, session: message.session, rootMessage: message.root };
+  async #verdictOfFailure(error: unknown): Promise<Verdict> {
+    const { givingUp } = this.#parts;
     if (givingUp.aborted) return { end: 'retry', afterMilliseconds: 0, code: 'TEMPER_CANCELLED' };
     const verdict = verdictOfFailure(error);
-    log[verdict.end === 'answer' ? 'info' : 'warn']({ ...facts, end: verdict.end }, 'a message could not be answered');
+    const fields = { error, end: verdict.end };
+    this.#log[verdict.end === 'answer' ? 'info' : 'warn'](fields, 'a message could not be answered');
     if (verdict.end === 'answer') await this.#tellClaims();
     return verdict;
   }
 
   /** Before the end of a message that failed: what it did must be known, but the person waits. */
   async #tellClaims(): Promise<void> {
-    const { claims, log } = this.#parts;
+    const { claims } = this.#parts;
     try {
       await claims.flush(this.#op(SETTLE_MILLISECONDS));
     } catch (error) {
-      log.warn({ error }, 'claims were not taken');
+      this.#log.warn({ error }, 'claims were not taken');
     }
   }
 
@@ -106,20 +120,20 @@ export class Worker {
 
   /** Tells the end of a message. When that does not arrive, the lease runs out and the message is delivered again. */
   async #settle(delivery: RemoteDelivery, verdict: Exclude<Verdict, { end: 'lost' }>): Promise<void> {
-    const { givingUp, log } = this.#parts;
+    const { givingUp } = this.#parts;
     const op = this.#op(givingUp.aborted ? HURRY_MILLISECONDS : SETTLE_MILLISECONDS);
     try {
       if (verdict.end === 'answer') await delivery.answer(verdict.reply, verdict.ending, op);
       else if (verdict.end === 'retry') await delivery.giveBack(verdict.afterMilliseconds, op);
       else await delivery.refuse(verdict.code, verdict.message, op);
     } catch (error) {
-      log.warn({ error, messageId: delivery.message.id, end: verdict.end }, 'the end of a message was not taken');
+      this.#log.warn({ error, end: verdict.end }, 'the end of a message was not taken');
     }
   }
 
   /** Extends the lease when half of it is over; withdraws the work when it is lost. */
   #keepLease(delivery: RemoteDelivery, over: AbortController): { stop(): void } {
-    const { log } = this.#parts;
+    const log = this.#log;
     const half = Math.max(100, delivery.leaseMilliseconds / 2);
     const extend = async (): Promise<void> => {
       try {
@@ -147,4 +161,12 @@ export class Worker {
       key: ids.next('settle'),
     };
   }
+}
+
+/** What every line about a message says; nothing of what is in it. */
+function factsOf({ message }: RemoteDelivery, { agent }: Assignment): object {
+  const { id, session, root, traceparent } = message;
+  const traceId = traceIdOf(traceparent);
+  const traced = traceId === undefined ? {} : { traceId };
+  return { agent: agent.name, messageId: id, session, rootMessage: root, ...traced };
 }

@@ -3,11 +3,13 @@ import { TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/escape.ts';
 import { textAt, member, isJsonObject, type Json } from '../../../lib/json.ts';
 import type { PersonMessage, PersonReceipt } from '../../../remote/people.ts';
+import { inSpan, SPANS } from '../../../telemetry/spans.ts';
 import { openCluster } from '../../cluster/cluster.ts';
 import { followMessage } from '../../cluster/follow.ts';
 import { PeopleGateway } from '../../cluster/people-gateway.ts';
 import type { ClusterOptions } from '../../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { startCommandTracing } from '../../tracing.ts';
 
 export interface SendOptions extends ClusterOptions {
   agent: string;
@@ -22,15 +24,18 @@ export interface SendOptions extends ClusterOptions {
 export async function send(options: SendOptions, io: CliIo): Promise<number> {
   const text = options.text === undefined || options.text === '-' ? (await io.stdin()).trimEnd() : options.text;
   if (text === '') throw new TemperError('TEMPER_USAGE', 'there is nothing to say: the text is empty');
+  await using _tracing = await startCommandTracing(io);
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
   const { agent, session } = options;
-  const answer = await gateway.call({
-    method: 'POST',
-    path: `agents/${encodeURIComponent(agent)}/messages`,
-    body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
-    idempotencyKey: randomIds.next('cli'),
-  });
+  const answer = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
+    gateway.call({
+      method: 'POST',
+      path: `agents/${encodeURIComponent(agent)}/messages`,
+      body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
+      idempotencyKey: randomIds.next('cli'),
+    }),
+  );
   const receipt = receiptOf(answer);
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
   else io.error(sentence(receipt, agent, cluster.place));
@@ -47,6 +52,8 @@ function sentence({ id, session, awake, duplicate }: PersonReceipt, agent: strin
   return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${place} ${state} · session ${printable(session, 128)}\n`;
 }
 
+const TRACE_ID = /^[0-9a-f]{32}$/;
+
 function receiptOf(answer: Json): PersonReceipt {
   const id = textAt(answer, ['id']);
   const session = textAt(answer, ['session']);
@@ -54,11 +61,13 @@ function receiptOf(answer: Json): PersonReceipt {
     throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'what answers at the gateway gave no receipt');
   }
   const after = member(answer, 'after');
+  const traceId = textAt(answer, ['traceId']);
   return {
     id,
     session,
     duplicate: member(answer, 'duplicate') === true,
     awake: member(answer, 'awake') === true,
     after: typeof after === 'number' ? after : 0,
+    ...(TRACE_ID.test(traceId) ? { traceId } : {}),
   };
 }

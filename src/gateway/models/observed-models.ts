@@ -1,0 +1,129 @@
+import type { Clock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { Op } from '../../lib/operation.ts';
+import type { Model, ModelEvent, ModelRequest } from '../../models/port.ts';
+import { ATTRIBUTES, beginSpan, type OpenSpan, SPANS } from '../../telemetry/spans.ts';
+import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
+import type { ChargedModels } from './charged-model.ts';
+
+export interface ModelLabels {
+  provider: string;
+  model: string;
+}
+
+export interface ObservedModelsDeps {
+  clock: Clock;
+  metrics: GatewayMetrics;
+  /** Of a real `provider/model`; bounded, whatever an agent asks for. */
+  labelsOf: (resolved: string) => ModelLabels;
+}
+
+/** The models, each call of a provider counted and a span of its own, which says who answered and what it took. */
+export function observedModels(models: ChargedModels, deps: ObservedModelsDeps): ChargedModels {
+  const model: Model = {
+    stream: (request, op) => observed(models, deps, request, op),
+    async embed(texts, op) {
+      const call = new Call(deps, models.embedding, op);
+      try {
+        const vectors = await models.model.embed(texts, op);
+        call.outcome = 'ok';
+        return vectors;
+      } catch (error) {
+        call.failed(error);
+        throw error;
+      } finally {
+        call.end();
+      }
+    },
+  };
+  return { ...models, model };
+}
+
+async function* observed(
+  models: ChargedModels,
+  deps: ObservedModelsDeps,
+  request: ModelRequest,
+  op: Op,
+): AsyncGenerator<ModelEvent> {
+  const resolved = models.resolve(request.model);
+  const call = new Call(deps, resolved, op);
+  const span = openSpan(resolved);
+  try {
+    for await (const event of models.model.stream(request, op)) {
+      if (event.type === 'end') {
+        call.outcome = 'ok';
+        call.used(event, models.costOf(resolved, event.usage));
+        span.set({
+          [ATTRIBUTES.responseModel]: event.model.slice(0, 128),
+          [ATTRIBUTES.finishReasons]: [event.stopReason],
+          [ATTRIBUTES.inputTokens]: event.usage.inputTokens,
+          [ATTRIBUTES.outputTokens]: event.usage.outputTokens,
+        });
+      }
+      yield event;
+    }
+  } catch (error) {
+    call.failed(error);
+    throw error;
+  } finally {
+    span.end(call.outcome === 'ok' ? undefined : call.outcome);
+    call.end();
+  }
+}
+
+function openSpan(resolved: string): OpenSpan {
+  const slash = resolved.indexOf('/');
+  return beginSpan(SPANS.chat(resolved.slice(slash + 1)), {
+    kind: 'CLIENT',
+    attributes: {
+      [ATTRIBUTES.operation]: 'chat',
+      [ATTRIBUTES.provider]: resolved.slice(0, Math.max(0, slash)),
+      [ATTRIBUTES.requestModel]: resolved.slice(slash + 1),
+    },
+  });
+}
+
+/** What is counted of one call. */
+class Call {
+  /** `ok`, `cancelled` or a code. Whoever stops reading has withdrawn it. */
+  outcome = 'cancelled';
+  readonly #deps: ObservedModelsDeps;
+  readonly #labels: ModelLabels;
+  readonly #signal: AbortSignal;
+  readonly #started: number;
+
+  constructor(deps: ObservedModelsDeps, resolved: string, { signal }: Op) {
+    this.#deps = deps;
+    this.#labels = deps.labelsOf(resolved);
+    this.#signal = signal;
+    this.#started = deps.clock.monotonic();
+  }
+
+  used({ usage }: Extract<ModelEvent, { type: 'end' }>, costMicros: number): void {
+    const { metrics } = this.#deps;
+    for (const [direction, tokens] of [
+      ['input', usage.inputTokens],
+      ['output', usage.outputTokens],
+    ] as const) {
+      metrics.count('temper_model_tokens_total', { ...this.#labels, direction }, countable(tokens));
+    }
+    metrics.count('temper_model_cost_dollars_total', { ...this.#labels }, countable(costMicros) / 1e6);
+  }
+
+  failed(error: unknown): void {
+    if (this.#signal.aborted) return;
+    this.outcome = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+  }
+
+  end(): void {
+    const { clock, metrics } = this.#deps;
+    metrics.count('temper_model_requests_total', { ...this.#labels, outcome: this.outcome });
+    const seconds = (clock.monotonic() - this.#started) / 1_000;
+    metrics.observe('temper_model_duration_seconds', { ...this.#labels }, seconds);
+  }
+}
+
+/** What a provider reports is text from outside, and a counter never falls. */
+function countable(amount: number): number {
+  return Number.isFinite(amount) ? Math.max(0, amount) : 0;
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { isTemperError } from '../lib/errors.ts';
+import type { ReportedSpan } from '../telemetry/reported-span.ts';
+import type { LeaseClaims } from './lease.ts';
+import { parentUnder } from './message-traces.ts';
+import { checkedSpan } from './span-check.ts';
+
+const NOW = new Date('2026-06-01T12:00:00Z');
+const SECONDS = NOW.getTime() / 1_000;
+const TRACE = 'a'.repeat(32);
+const CLAIMS: LeaseClaims = {
+  agentUid: 'a-1',
+  agent: 'scout',
+  namespace: 'team-a',
+  podUid: 'pod-1',
+  message: 'msg-1',
+  session: 's-1',
+  root: 'msg-0',
+  depth: 1,
+  deadline: '2026-06-01T13:00:00Z',
+  traceparent: `00-${TRACE}-${'b'.repeat(16)}-01`,
+  at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+};
+
+function aSpan(changes: Partial<ReportedSpan> = {}): ReportedSpan {
+  return {
+    traceId: TRACE,
+    spanId: 'c'.repeat(16),
+    parentSpanId: 'b'.repeat(16),
+    name: 'execute_tool file_read',
+    kind: 'INTERNAL',
+    start: [SECONDS - 2, 0],
+    end: [SECONDS - 1, 5],
+    failed: false,
+    attributes: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'file_read' },
+    ...changes,
+  };
+}
+
+describe('a span that a pod reports', () => {
+  it('is exported as it is when it is honest', () => {
+    const { attributes, ...rest } = checkedSpan(aSpan(), CLAIMS, NOW);
+    const { attributes: given, ...same } = aSpan();
+    assert.deepEqual(rest, same);
+    assert.deepEqual(attributes, { ...given, 'gen_ai.agent.name': 'scout', 'gen_ai.conversation.id': 's-1' });
+  });
+
+  it('is refused in another trace than that of its message, and outside of its day', () => {
+    const wrong: Partial<ReportedSpan>[] = [
+      { traceId: 'd'.repeat(32) },
+      { end: [SECONDS - 3, 0] },
+      { start: [SECONDS - 90_001, 0] },
+      { end: [SECONDS + 301, 0] },
+      { attributes: {} },
+      { attributes: { 'gen_ai.operation.name': 'toString' } },
+    ];
+    for (const changes of wrong) {
+      const check = (): ReportedSpan => checkedSpan(aSpan(changes), CLAIMS, NOW);
+      assert.throws(check, (error) => isTemperError(error, 'TEMPER_REQUEST_INVALID'), JSON.stringify(changes));
+    }
+    const { traceparent: _, ...untraced } = CLAIMS;
+    assert.throws(() => checkedSpan(aSpan(), untraced, NOW));
+  });
+
+  it('says nothing but what is allowed, and is of its own agent, session and message whatever it says', () => {
+    const secret = 'words of the person';
+    const names = fc.constantFrom(
+      'gen_ai.agent.name',
+      'gen_ai.conversation.id',
+      'gen_ai.usage.input_tokens',
+      'gen_ai.input.messages',
+      'messaging.message.id',
+      'error.type',
+      'temper.message.root_id',
+      '__proto__',
+      'constructor',
+    );
+    const operations = fc.constantFrom('invoke_agent', 'chat', 'execute_tool', 'process');
+    fc.assert(
+      fc.property(operations, fc.uniqueArray(names), fc.string(), (operation, given, name) => {
+        const attributes = Object.fromEntries(given.map((key) => [key, secret]));
+        const operationKey = operation === 'process' ? 'messaging.operation.type' : 'gen_ai.operation.name';
+        const span = checkedSpan(
+          aSpan({ name, attributes: { ...attributes, [operationKey]: operation } }),
+          CLAIMS,
+          NOW,
+        );
+        assert.ok(!JSON.stringify(span).includes(secret));
+        assert.equal(span.attributes['gen_ai.conversation.id'], 's-1');
+        assert.ok(span.name.startsWith(operation));
+        if (operation === 'process') assert.equal(span.attributes['messaging.message.id'], 'msg-1');
+        else assert.equal(span.attributes['gen_ai.agent.name'], 'scout');
+      }),
+    );
+  });
+
+  it('makes no name and no value longer than it may be, nor one a terminal would obey', () => {
+    const hostile = `\u001b[2J${'x'.repeat(4_000)}`;
+    const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': hostile };
+    const { name, attributes: kept } = checkedSpan(aSpan({ attributes }), CLAIMS, NOW);
+    assert.ok(name.length < 160 && !name.includes('\u001b'));
+    assert.ok(String(kept['gen_ai.request.model']).length <= 140);
+  });
+});
+
+describe('the parent a pod names', () => {
+  const own = `00-${TRACE}-${'e'.repeat(16)}-01`;
+  it('counts when it is of the trace of its message and recorded like it', () => {
+    assert.equal(parentUnder(CLAIMS, own), own);
+  });
+  it('is the delivery otherwise', () => {
+    for (const header of [
+      undefined,
+      '',
+      [own],
+      own.replace(TRACE, 'f'.repeat(32)),
+      own.replace(/01$/, '00'),
+      `${own}x`,
+    ]) {
+      assert.equal(parentUnder(CLAIMS, header), CLAIMS.traceparent);
+    }
+    assert.equal(parentUnder({}, own), undefined);
+  });
+});

@@ -1,0 +1,122 @@
+import { LRUCache } from 'lru-cache';
+import { Type } from 'typebox';
+import type { PodIdentity } from '../identity/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import { PATHS } from '../remote/wire.ts';
+import type { ReportedSpan } from '../telemetry/reported-span.ts';
+import { isSampled } from '../telemetry/traceparent.ts';
+import type { GatewayDeps } from './deps.ts';
+import { settlingLeaseOf } from './lease-check.ts';
+import type { GatewayServer } from './routes.ts';
+import { closed, Done, Lease, POD, REFUSALS } from './schemas.ts';
+import { checkedSpan } from './span-check.ts';
+
+const BODY_BYTES = 256 * 1_024;
+const MOST_SPANS = 200;
+/** Spans of one agent at once, and a second for long. */
+const BURST = 2_000;
+const PER_SECOND = 20;
+const REMEMBERED = 20_000;
+
+const Instant = Type.Tuple([
+  Type.Integer({ minimum: 0, maximum: 10_000_000_000 }),
+  Type.Integer({ minimum: 0, maximum: 999_999_999 }),
+]);
+const hexadecimal = (digits: number) => Type.String({ pattern: `^[0-9a-f]{${digits}}$` });
+const Span = Type.Object(
+  {
+    traceId: hexadecimal(32),
+    spanId: hexadecimal(16),
+    parentSpanId: Type.Optional(hexadecimal(16)),
+    name: Type.String({ maxLength: 512 }),
+    kind: Type.Enum(['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']),
+    start: Instant,
+    end: Instant,
+    failed: Type.Boolean(),
+    attributes: Type.Record(
+      Type.String({ maxLength: 128 }),
+      Type.Union([
+        Type.String({ maxLength: 4_096 }),
+        Type.Number(),
+        Type.Boolean(),
+        Type.Array(Type.String({ maxLength: 256 }), { maxItems: 64 }),
+      ]),
+      { maxProperties: 64 },
+    ),
+  },
+  { ...closed, description: '`ReportedSpan`.' },
+);
+const Body = Type.Object({ lease: Lease, spans: Type.Array(Span, { maxItems: MOST_SPANS }) }, closed);
+
+/** Exports what pods record of their own work, which reach no collector: only of the trace of their message, under their own name. */
+export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  const budgets = new SpanBudgets(deps.clock);
+  server.post(
+    PATHS.traces,
+    {
+      config: { access: 'pod' },
+      bodyLimit: BODY_BYTES,
+      schema: {
+        ...POD,
+        summary: 'Spans of the work on a message',
+        body: Body,
+        response: { 204: Done, ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { lease, spans } = request.body;
+      try {
+        // What ends with the message is told after its end.
+        const { claims } = settlingLeaseOf(request, lease, deps);
+        if (!isSampled(claims.traceparent)) {
+          throw new TemperError('TEMPER_REQUEST_INVALID', 'body.lease is of a message whose trace nobody records');
+        }
+        budgets.take(request.pod.agentUid, spans.length);
+        const checked = spans.map((span) => checkedSpan(span as ReportedSpan, claims, deps.clock.now()));
+        deps.spans?.(checked, resourceOf(request.pod));
+      } catch (error) {
+        deps.metrics.count('temper_pod_spans_total', { outcome: 'refused' }, spans.length);
+        throw error;
+      }
+      deps.metrics.count('temper_pod_spans_total', { outcome: 'taken' }, spans.length);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** Whose spans they are, as the gateway knows it. */
+function resourceOf({ namespace, podName, podUid, agent, agentUid }: PodIdentity): Record<string, string> {
+  return {
+    'service.name': 'temper-agent',
+    'service.instance.id': podUid,
+    'k8s.namespace.name': namespace,
+    'k8s.pod.name': podName,
+    'k8s.pod.uid': podUid,
+    'gen_ai.agent.name': agent,
+    'gen_ai.agent.id': agentUid,
+    'temper.evidence': 'claimed',
+  };
+}
+
+/** How many spans each agent may still report. */
+class SpanBudgets {
+  readonly #clock: Clock;
+  readonly #budgets = new LRUCache<string, { left: number; at: number }>({ max: REMEMBERED });
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Throws TEMPER_RATE_LIMITED. */
+  take(agentUid: string, spans: number): void {
+    const at = this.#clock.monotonic();
+    const budget = this.#budgets.get(agentUid) ?? { left: BURST, at };
+    const left = Math.min(BURST, budget.left + ((at - budget.at) / 1_000) * PER_SECOND);
+    const enough = left >= spans;
+    this.#budgets.set(agentUid, { left: enough ? left - spans : left, at });
+    if (enough) return;
+    const retry = Math.ceil(((spans - left) / PER_SECOND) * 1_000);
+    throw new TemperError('TEMPER_RATE_LIMITED', 'this agent has reported too many spans', { retry });
+  }
+}
