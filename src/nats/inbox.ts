@@ -40,6 +40,12 @@ export interface Waiting {
   inFlight: number;
 }
 
+/** A delivery that has not ended. */
+export interface InFlight {
+  streamSequence: number;
+  consumerSequence: number;
+}
+
 /** Inboxes of all agents. Any process may settle what any other fetched. */
 export interface Inbox {
   /** Throws TEMPER_BUS_FULL when the inbox takes no more, TEMPER_BUS_TOO_LARGE beyond 200 KiB. */
@@ -54,8 +60,13 @@ export interface Inbox {
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
   /** Still being worked on: the lease begins anew. */
   working(at: DeliveryCoordinates): Promise<void>;
-  /** Gives back what is in flight at once, for a pod that is gone. False when nothing was. */
-  release(agentUid: string): Promise<boolean>;
+  /** What is in flight, by its last delivery. */
+  inFlight(agentUid: string): Promise<InFlight | undefined>;
+  /**
+   * Gives back what is in flight at once, for a pod that is gone. False when nothing was. With `only` that one delivery, and false too when
+   * it ended or was delivered again since.
+   */
+  release(agentUid: string, only?: InFlight): Promise<boolean>;
   waiting(agentUid: string): Promise<Waiting>;
   /** For a removed agent: its consumer and its messages. */
   remove(agentUid: string): Promise<void>;
@@ -145,13 +156,19 @@ class StreamInbox implements Inbox {
     return this.#settle(at, '+WPI');
   }
 
-  async release(agentUid: string): Promise<boolean> {
+  async inFlight(agentUid: string): Promise<InFlight | undefined> {
     const info = await this.#consumers.info(agentUid);
-    if (info === undefined || info.num_ack_pending === 0) return false;
+    if (info === undefined || info.num_ack_pending === 0) return undefined;
     const { inFlight } = await deliveredAndThere(this.#connection, agentUid, info);
-    if (inFlight === undefined) return false;
-    const consumerSequence = info.delivered.consumer_seq;
-    await this.#settle({ agentUid, message: '', streamSequence: inFlight, consumerSequence, deliveries: 1 }, '-NAK');
+    if (inFlight === undefined) return undefined;
+    return { streamSequence: inFlight, consumerSequence: info.delivered.consumer_seq };
+  }
+
+  async release(agentUid: string, only?: InFlight): Promise<boolean> {
+    const held = await this.inFlight(agentUid);
+    if (held === undefined) return false;
+    if (only !== undefined && only.consumerSequence !== held.consumerSequence) return false;
+    await this.#settle({ agentUid, message: '', deliveries: 1, ...held }, '-NAK');
     return true;
   }
 

@@ -52,6 +52,8 @@ export const operatorPermissions: Permissions = {
     `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
+    // Gives back what is in flight with a pod that is gone.
+    `$JS.ACK.${STREAMS.inbox}.>`,
     ...working(STREAMS.advisories, CONSUMERS.deadLetters),
     ...working(STREAMS.wakes, CONSUMERS.wakes),
     ...working(STREAMS.promotions, CONSUMERS.promotions),

@@ -1,6 +1,12 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { Finding } from './conditions.ts';
 
+/** One delivery, as the bus knows it. */
+export interface HeldMessage {
+  readonly streamSequence: number;
+  readonly consumerSequence: number;
+}
+
 /** What the operator wants of the bus. Without a bus it works all the same: nothing is idle, nothing is swept. */
 export interface Bus {
   /** Messages that wait for an agent. Throws when the bus cannot be asked. */
@@ -16,11 +22,10 @@ export interface Bus {
   residents(signal: AbortSignal): Promise<readonly string[]>;
   /** Removes whatever the bus keeps of an agent that is gone. */
   sweep(agentUid: string, signal: AbortSignal): Promise<void>;
-  /**
-   * Gives a message back that was in flight with a pod that is gone, so that the next pod gets it at once. Only for an agent whose new pod
-   * is not bound yet: what is in flight then is nobody's work. False when nothing was.
-   */
-  release(agentUid: string, signal: AbortSignal): Promise<boolean>;
+  /** What is in flight with the agent's pod. Throws when the bus cannot be asked. */
+  held(agentUid: string, signal: AbortSignal): Promise<HeldMessage | undefined>;
+  /** Has it delivered again at once. False when it was delivered again, or ended, since: what a later pod holds stays with it. */
+  release(agentUid: string, held: HeldMessage, signal: AbortSignal): Promise<boolean>;
   /** Since when it is away, once that lasts longer than so many milliseconds, and undefined when it is back after. Ends with the signal. */
   outages(patience: number, signal: AbortSignal): AsyncIterable<Date | undefined>;
   /** Since when it cannot be reached; undefined while it can. */

@@ -172,6 +172,37 @@ describe('an operator and the bus it makes', () => {
     for (const name of names.filter((each) => !/wakes|promotions/.test(each))) await gateway.manager.streams.info(name);
   });
 
+  it('gives the message of a pod that died to the next one at once, and never takes one from the pod that is bound', async () => {
+    const { world } = installation;
+    const { metadata, status } = await world.agentWith('team-a', 'analyst', 'runs', because('Running'));
+    const inbox = createInbox(await installation.gateway());
+    const next = () => inbox.fetchNext(metadata.uid, PATIENCE, AbortSignal.timeout(PATIENCE));
+    await inbox.publish(metadata.uid, { uid: 'person', key: 'work' }, newMessage('work'));
+    const first = await next();
+    assert.ok(first !== undefined);
+    // A change that keeps the pod, and one that keeps it and writes the status.
+    await world.apply(agentOf('team-a', 'analyst', { prompt: { system: 'Be brief.' } }));
+    const isSeen = (agent: StoredAgent) => agent.status?.observedGeneration === agent.metadata.generation;
+    await world.agentWith('team-a', 'analyst', 'is seen', (agent) => isSeen(agent) && agent.metadata.generation > 1);
+    assert.deepEqual(await inbox.waiting(metadata.uid), { waiting: 0, inFlight: 1 });
+    const died = { namespace: 'team-a', name: status?.pod?.name ?? '' };
+    const start = performance.now();
+    await world.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, never);
+    const isReplaced = (agent: StoredAgent) =>
+      agent.status?.pod !== undefined && agent.status.pod.uid !== status?.pod?.uid;
+    await world.agentWith('team-a', 'analyst', 'has another pod', isReplaced);
+    const second = await next();
+    assert.equal(second?.message.text, 'work');
+    assert.equal(second?.coordinates.deliveries, 2);
+    assert.ok(performance.now() - start < first.leaseMilliseconds / 2, 'before the lease was over');
+    // What was held before is no more: the second delivery stays with whoever has it.
+    const { streamSequence, consumerSequence } = first.coordinates;
+    assert.equal(await bus().release(metadata.uid, { streamSequence, consumerSequence }, never), false);
+    assert.deepEqual(await inbox.waiting(metadata.uid), { waiting: 0, inFlight: 1 });
+    if (second !== undefined) await inbox.ack(second.coordinates);
+    assert.equal(await bus().held(metadata.uid, never), undefined);
+  });
+
   it('writes down what a policy spends, and a ledger that lost its counters begins with it', async () => {
     const { world } = installation;
     await world.apply(policyOf('team-a', { quotas: { tokensPerDay: 1_500 } }, 'counted'));

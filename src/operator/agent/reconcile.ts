@@ -8,6 +8,7 @@ import { type StoredAgent, TYPES } from '../kube-types.ts';
 import type { Namespaces } from '../namespace/prepare.ts';
 import { OwnWrites } from '../own-writes.ts';
 import { type Applied, apply } from './apply.ts';
+import { giveBack, heldBefore } from './hand-over.ts';
 import { type ObserveDeps, observe } from './observe.ts';
 import type { Observed } from './observed.ts';
 import { type Plan, plan } from './plan.ts';
@@ -47,6 +48,7 @@ export class AgentReconciler {
     const observed = await observe(this.#deps, agent, log, signal);
     const planned = plan(observed);
     const applied = await this.#apply(observed, planned, signal);
+    const held = await heldBefore(this.#deps.bus, agent, applied, log, signal);
     await this.#write(
       key,
       cached.metadata.resourceVersion,
@@ -55,6 +57,8 @@ export class AgentReconciler {
       applied,
       signal,
     );
+    // The write would have failed had another pod been bound since: what was held is nobody's.
+    await giveBack(this.#deps.bus, agent.metadata.uid, held, log, signal);
     return this.#outcome(agent.metadata.uid, planned, applied);
   }
 

@@ -7,7 +7,7 @@ import { lastMessage } from '../../nats/stored.ts';
 import { agentsWithLeftovers, sweepAgent } from '../../nats/sweep.ts';
 import { createWakes } from '../../nats/wakes.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { Bus } from '../ports.ts';
+import type { Bus, HeldMessage } from '../ports.ts';
 import type { BusLink } from './link.ts';
 
 export interface NatsBusDeps {
@@ -72,8 +72,12 @@ export class NatsBus implements Bus {
     return sweepAgent(this.#deps.link.now(), agentUid);
   }
 
-  async release(agentUid: string): Promise<boolean> {
-    return createInbox(this.#deps.link.now()).release(agentUid);
+  async held(agentUid: string): Promise<HeldMessage | undefined> {
+    return createInbox(this.#deps.link.now()).inFlight(agentUid);
+  }
+
+  async release(agentUid: string, held: HeldMessage): Promise<boolean> {
+    return createInbox(this.#deps.link.now()).release(agentUid, held);
   }
 
   unavailableSince(): Date | undefined {
