@@ -12,13 +12,13 @@ export async function ownVersion(): Promise<string> {
 }
 
 /** Traces a command of a person when OpenTelemetry's own variables name a collector. Throws TEMPER_USAGE for one that is no URL. */
-export async function startCommandTracing({ environment, error }: CliIo): Promise<Tracing> {
-  const endpoint = traceEndpoint(environment);
+export async function startCommandTracing(io: CliIo): Promise<Tracing> {
+  const endpoint = traceEndpoint(io.environment);
   return startTracing({
     service: 'temper',
     version: endpoint === undefined ? '' : await ownVersion(),
     endpoint,
-    failed: (problem) => error(`temper: spans could not be exported to ${endpoint}: ${messageOf(problem, 300)}\n`),
+    failed: (problem) => io.error(`temper: spans could not be exported to ${endpoint}: ${messageOf(problem, 300)}\n`),
   });
 }
 

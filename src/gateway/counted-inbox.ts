@@ -44,6 +44,7 @@ export function countedInbox(inbox: Inbox, metrics: GatewayMetrics, clock: Clock
       await inbox.working(at);
       metrics.count('temper_lease_extensions_total', {});
     },
+    inFlight: (agentUid) => inbox.inFlight(agentUid),
     release: (agentUid) => inbox.release(agentUid),
     waiting: (agentUid) => inbox.waiting(agentUid),
     remove: (agentUid) => inbox.remove(agentUid),

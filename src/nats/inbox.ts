@@ -41,7 +41,7 @@ export interface Waiting {
 }
 
 /** A delivery that has not ended. */
-export interface InFlight {
+interface InFlight {
   streamSequence: number;
   consumerSequence: number;
 }
