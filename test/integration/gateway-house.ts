@@ -203,7 +203,7 @@ export class GatewayHouse implements AsyncDisposable {
     };
   }
 
-  async replica(change: Partial<GatewayConfig> = {}): Promise<Replica> {
+  async replica(change: Partial<GatewayConfig> = {}, openParts: OpenParts = openTestParts): Promise<Replica> {
     const stopping = new AbortController();
     const listening = Promise.withResolvers<{ port: number; healthPort: number }>();
     const destination = { write: (line: string) => this.lines.push(line) };
@@ -212,7 +212,7 @@ export class GatewayHouse implements AsyncDisposable {
     const running = runGateway(config, {
       log,
       signal: stopping.signal,
-      openParts: openTestParts,
+      openParts,
       listening: listening.resolve,
     });
     running.catch(listening.reject);
@@ -226,6 +226,11 @@ export class GatewayHouse implements AsyncDisposable {
     this.#replicas.push(replica);
     await eventually(async () => (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status === 200);
     return replica;
+  }
+
+  /** Of any object, as its controller does it. */
+  async status(path: string, status: object): Promise<void> {
+    await this.#merge(`${path}/status`, { status });
   }
 
   /** Members of the patch are laid over those of the object, one level deep. */

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { cp, mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { painter, Transcript } from '../../src/cli/transcript.ts';
+import { openModelParts } from '../../src/gateway/model-parts.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
+import { createAudit } from '../../src/nats/audit.ts';
+import { createInbox } from '../../src/nats/inbox.ts';
+import { createSessionStore } from '../../src/nats/session-store.ts';
+import { RoleProcess } from '../../src/pod/pod.testing.ts';
+import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing.ts';
+import type { FollowLine, PersonReceipt, SessionToolSummary } from '../../src/remote/people.ts';
+import type { RegisteredTool } from '../../src/tempering/types.ts';
+import type { AgentEvent } from '../../src/tools/events.ts';
+import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gateway-house.ts';
+
+const QUICKSTART = new URL('../../manifests/quickstart/', import.meta.url);
+const NAME = 'temper-gateway.temper-system.svc';
+const AGENT = '/v1/people/namespaces/team-a/agents/analyst';
+const OBJECTS = '/apis/temper.dev/v1alpha1/namespaces/team-a';
+const APRIL =
+  'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
+const GATES = [
+  'shape',
+  'static',
+  'schemas',
+  'build',
+  'tests',
+  'output-schema',
+  'measured',
+  'policy',
+  'judge',
+  'register',
+];
+
+function done({ text, status }: HttpAnswer): unknown {
+  assert.equal(status, 200, text);
+  return JSON.parse(text);
+}
+
+describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
+  let house: GatewayHouse;
+  let replay: ReplayServer;
+  let one: Replica;
+  let other: Replica;
+  let person: string;
+  let agentUid: string;
+  let token: string;
+  let keys = 0;
+  const roles: RoleProcess[] = [];
+  const at = (...parts: string[]): string => join(house.folder, ...parts);
+
+  before(async () => {
+    house = await GatewayHouse.open(['team-a']);
+    replay = await startReplay({ script: new URL('replay.yaml', QUICKSTART).pathname, clock: systemClock });
+    await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(at(name))));
+    await cp(new URL('data/', QUICKSTART), at('workspace/data'), { recursive: true });
+    await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
+    const { authority } = await issueIdentity(at('keys'), 'gateway', NAME);
+    const config = {
+      tls: { certificate: at('keys/gateway-tls.crt'), key: at('keys/gateway-tls.key') },
+      models: {
+        providers: [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` }],
+        aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge' },
+      },
+    };
+    [one, other] = await Promise.all([house.replica(config, openModelParts), house.replica(config, openModelParts)]);
+    for (const [file, collection] of [
+      ['policy.yaml', 'trustpolicies'],
+      ['agent.yaml', 'agents'],
+    ]) {
+      const object = parse(await readFile(new URL(file ?? '', QUICKSTART), 'utf8')) as object;
+      const { metadata } = await house.made(`${OBJECTS}/${collection}`, object);
+      agentUid = (metadata as { uid: string }).uid;
+    }
+    const pod = await house.pod('team-a', 'analyst-1');
+    await house.bind('team-a', 'analyst', pod);
+    token = await house.podToken('team-a', pod);
+    person = await house.personToken('team-a');
+    await writeDoors(at('doors'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
+    start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
+  });
+  after(async () => {
+    await Promise.all(roles.map((role) => role.end('SIGKILL')));
+    await replay?.[Symbol.asyncDispose]();
+    await house?.[Symbol.asyncDispose]();
+  });
+
+  function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
+    const doors = role === 'agent' ? ['--doors', at('doors'), '--token', at('doors/token')] : [];
+    const started = new RoleProcess(role, ['--run', at('run'), '--workspace', at('workspace'), ...doors, ...options]);
+    roles.push(started);
+    return started;
+  }
+
+  async function say(text: string): Promise<PersonReceipt> {
+    keys += 1;
+    return done(
+      await one.call('POST', `${AGENT}/messages`, { person, key: `k-${keys}`, body: { text } }),
+    ) as PersonReceipt;
+  }
+
+  async function follow({ id, session }: PersonReceipt): Promise<FollowLine[]> {
+    const path = `${AGENT}/sessions/${session}/events?follow=true&message=${id}`;
+    const { text } = await other.call('GET', path, { person });
+    return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as FollowLine]));
+  }
+
+  const toolsOf = async (session: string): Promise<RegisteredTool[]> =>
+    done(await other.call('GET', `/v1/sessions/${session}/tools`, { token })) as RegisteredTool[];
+
+  const eventsOf = (lines: readonly FollowLine[]): AgentEvent[] =>
+    lines.flatMap((line) => (line.kind === 'event' ? [line.event] : []));
+
+  it('shows who follows the whole story: forge, gates, verdict, use and answer, in order and once', async () => {
+    const agent = start('agent');
+    const receipt = await say(APRIL);
+    const lines = await follow(receipt);
+    const last = lines.at(-1);
+    assert.ok(last?.kind === 'reply' && /paid/i.test(last.text), JSON.stringify(last));
+    const events = eventsOf(lines);
+    const aboutRows = events.flatMap((event) => {
+      if (event.type === 'forge-gate' && event.tool === 'csv_rows') return [event.result.gate];
+      return 'tool' in event && event.tool === 'csv_rows' && event.type.startsWith('forge') ? [event.type] : [];
+    });
+    assert.deepEqual(aboutRows, ['forge-start', ...GATES, 'forge-accepted']);
+    const accepted = events.flatMap((event) => (event.type === 'forge-accepted' ? [event.tool] : []));
+    assert.equal(new Set(accepted).size, accepted.length);
+    const used = events.find((event) => event.type === 'tool-call' && accepted.includes(event.tool));
+    assert.ok(used?.type === 'tool-call');
+    const place = (type: string, tool: string): number =>
+      events.findIndex((event) => event.type === type && 'tool' in event && event.tool === tool);
+    assert.ok(place('forge-accepted', used.tool) < place('tool-call', used.tool));
+    const shown: string[] = [];
+    const transcript = new Transcript('analyst', painter(false), (line) => shown.push(line));
+    for (const event of events) transcript.show(event);
+    const story = shown.join('\n');
+    assert.match(
+      story,
+      /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}register Session ✓\n +→ csv_rows@/,
+    );
+    const records = await createAudit(await house.bus.connect('gateway')).read('team-a', 0, 1_000);
+    const digests = (action: string, evidence: string): string[] =>
+      records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
+    const registered = digests('tool.accepted', 'observed');
+    assert.deepEqual(
+      digests('tool.used', 'claimed').filter((digest) => !registered.includes(digest)),
+      [],
+    );
+    const tools = done(await one.call('GET', `${AGENT}/tools`, { person })) as SessionToolSummary[];
+    assert.deepEqual(tools.map(({ name }) => name).toSorted(), accepted.toSorted());
+    const found = tools.find(({ name }) => name === used.tool);
+    assert.ok(found !== undefined && found.uses > 0);
+    assert.equal(found.uses, digests('tool.used', 'claimed').filter((digest) => digest === found.digest).length);
+    assert.equal(await agent.end('SIGTERM'), 0, agent.log);
+  });
+
+  it('appends a message once that is delivered again after its pod was lost', async () => {
+    const agent = start('agent');
+    const before = house.lines.length;
+    const receipt = await say(APRIL);
+    const appended = async (): Promise<boolean> =>
+      house.lines.slice(before).some((line) => line.includes('"/v1/sessions/:session/items"'));
+    await eventually(appended);
+    assert.equal(await agent.end('SIGKILL'), null);
+    const bus = await house.bus.connect('gateway');
+    assert.equal(await createInbox(bus).release(agentUid), true, 'as the operator does for a pod that is gone');
+    const again = start('agent');
+    const lines = await follow(receipt);
+    const last = lines.at(-1);
+    assert.ok(last?.kind === 'reply' && last.ending === 'complete', JSON.stringify(last));
+    assert.equal(lines.filter(({ kind }) => kind !== 'event').length, 1);
+    const { items } = await createSessionStore(bus, agentUid).load(receipt.session);
+    const said = items.filter(({ role }) => role === 'user');
+    assert.deepEqual(said, [{ role: 'user', text: APRIL, message: receipt.id }]);
+    const accepted = eventsOf(lines).flatMap((event) => (event.type === 'forge-accepted' ? [event.digest] : []));
+    assert.deepEqual(accepted, [...new Set(accepted)], 'nothing is accepted twice');
+    assert.equal(await again.end('SIGTERM'), 0, again.log);
+  });
+
+  it('is handed no tool that people or operator took out of service', async () => {
+    const [session] = done(await one.call('GET', `${AGENT}/sessions`, { person })) as { session: string }[];
+    const id = session?.session ?? '';
+    const tool = (await toolsOf(id)).find(({ artifact }) => artifact.name === 'csv_rows');
+    assert.ok(tool !== undefined);
+    const { artifact, digest } = tool;
+    const stands = async (): Promise<boolean> => (await toolsOf(id)).some((found) => found.digest === digest);
+    const path = `${OBJECTS}/emergenttools`;
+    const head = { apiVersion: 'temper.dev/v1alpha1', kind: 'EmergentTool', metadata: { name: 'csv-rows' } };
+    await house.made(path, { ...head, spec: { artifact, digest, tier: 'Agent' } });
+    const condition = { type: 'Active', lastTransitionTime: new Date().toISOString(), message: 'by alice' };
+    await house.status(`${path}/csv-rows`, {
+      active: false,
+      conditions: [{ ...condition, status: 'False', reason: 'Demoted' }],
+    });
+    await eventually(async () => !(await stands()));
+    await house.status(`${path}/csv-rows`, {
+      active: true,
+      conditions: [{ ...condition, status: 'True', reason: 'Verified' }],
+    });
+    await eventually(stands);
+    await house.status(`${path}/csv-rows`, {
+      active: false,
+      conditions: [{ ...condition, status: 'False', reason: 'AwaitingApproval' }],
+    });
+    const promotion = { tool: 'csv_rows', digest, tier: 'Agent' };
+    await house.made(`${OBJECTS}/approvals`, {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Approval',
+      metadata: { name: 'no-more' },
+      spec: { decision: 'Revoke', nonce: 'a'.repeat(32), approvedBy: { username: 'alice' }, subject: { promotion } },
+    });
+    await eventually(async () => !(await stands()));
+  });
+});
