@@ -45,7 +45,8 @@ function lineOf(entry: DiscoveryEntry, relevance: number, callable: Callable): F
 function unavailable({ kind, name, requiredTools, unavailable: reason }: DiscoveryEntry, callable: Callable) {
   if (kind === 'tool' && callable.has(name)) return undefined;
   const missing = requiredTools.filter((tool) => !callable.has(tool)).length;
-  if (missing === 0) return reason;
+  const isTool = kind === 'tool' || kind === 'emergent-tool';
+  if (missing === 0) return reason ?? (isTool && !callable.has(name) ? 'this agent was not given it' : undefined);
   const needs = `needs ${missing} ${missing === 1 ? 'tool' : 'tools'} this agent does not have`;
   return reason === undefined ? needs : `${needs}; ${reason}`;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Store } from '../kube/store.ts';
-import { type ApprovalWord, slimApproval, slimTool, type ToolStanding, WatchedDemotions } from './demotions.ts';
+import { type ApprovalWord, slimApproval, toolStanding, type ToolStanding, WatchedDemotions } from './demotions.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}` as const;
 const OTHER = `sha256:${'b'.repeat(64)}` as const;
@@ -13,7 +13,7 @@ function tool(name: string, reason: string, namespace = 'team-a'): ToolStanding 
   const active = reason === 'Verified';
   const condition = { type: 'Active', status: active ? 'True' : 'False', reason, message: 'by alice' } as const;
   const conditions = [{ ...condition, lastTransitionTime: '2026-01-01T00:00:00Z' }];
-  return slimTool({ metadata: meta(name, namespace), spec: { digest: DIGEST }, status: { active, conditions } });
+  return toolStanding({ metadata: meta(name, namespace), spec: { digest: DIGEST }, status: { active, conditions } });
 }
 
 function approval(decision: 'Approve' | 'Deny' | 'Revoke'): ApprovalWord {

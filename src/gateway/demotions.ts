@@ -22,7 +22,7 @@ export interface ApprovalWord extends KubeObject {
 }
 
 /** Without the artifact, which may have 128 KiB. */
-export function slimTool({ metadata, spec: { digest }, status }: ToolStanding): ToolStanding {
+export function toolStanding({ metadata, spec: { digest }, status }: ToolStanding): ToolStanding {
   return { metadata: slimMeta(metadata), spec: { digest }, ...(status === undefined ? {} : { status }) };
 }
 

@@ -6,6 +6,7 @@ import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
 import { type ClusterSource, loadClusterAccess } from '../kube/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
+import { createKubeClient } from '../kube/kube-client.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport, type Transport } from '../kube/transport.ts';
 import { systemClock as clock } from '../lib/clock.ts';
@@ -18,6 +19,7 @@ import { createInbox } from '../nats/inbox.ts';
 import { openSessionRegistry } from '../nats/session-registry.ts';
 import { createSessionUses } from '../nats/session-uses.ts';
 import { createWakes } from '../nats/wakes.ts';
+import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -28,6 +30,7 @@ import { countedInbox } from './counted-inbox.ts';
 import { WatchedDemotions } from './demotions.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedDirectory } from './directory.ts';
+import { WatchedLibrary } from './discovery/library.ts';
 import { drain } from './drain.ts';
 import { createLeases } from './lease.ts';
 import { observeBus } from './observe-bus.ts';
@@ -37,7 +40,7 @@ import type { GatewayServer } from './routes.ts';
 import { createGatewayServer } from './server.ts';
 import { createSessionReports } from './session-reports.ts';
 import { WatchedFiles } from './watched-files.ts';
-import { createWatches, type Watches } from './watches.ts';
+import { createWatches, EMERGENT_TOOLS, type Watches } from './watches.ts';
 
 /** The server's word about a message it gave up may be lost. */
 const ROUND_MILLISECONDS = 60_000;
@@ -81,10 +84,11 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, waitingFor }));
   const directory = startDirectory(watches);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
+  const library = startLibrary(watches, transport, log);
   const bus = stack.use(await connect(config, run));
   waiting.delete('bus');
   observeBus(bus, counts);
-  const shared = { clock, ids: randomIds, log, metrics: counts, bus, directory, demotions };
+  const shared = { clock, ids: randomIds, log, metrics: counts, bus, directory, demotions, library };
   const parts = stack.use(await run.openParts({ ...shared, models: config.models }));
   const keys = stack.use(await openLeaseKeys(config, log));
   const door = {
@@ -170,6 +174,19 @@ function startDirectory(watches: Watches): WatchedDirectory {
   watches.agents.subscribe((change) => directory.agentChanged(change));
   watches.policies.subscribe((change) => directory.policyChanged(change));
   return directory;
+}
+
+/** An artifact that the API server does not give in time is missing from one session. */
+const READ_MILLISECONDS = 5_000;
+
+function startLibrary(watches: Watches, transport: Transport, log: Logger): WatchedLibrary {
+  const client = createKubeClient(transport, { isLeader: () => false });
+  const read = (namespace: string, name: string) =>
+    client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_MILLISECONDS));
+  const library = new WatchedLibrary({ read, log });
+  watches.capabilities.subscribe((change) => library.capabilityChanged(change));
+  watches.tools.subscribe((change) => library.toolChanged(change));
+  return library;
 }
 
 async function openServer(door: DoorDeps, stack: AsyncDisposableStack): Promise<GatewayServer> {

@@ -6,6 +6,8 @@ import { BUCKETS } from '../nats/names.ts';
 import { openSessionRegistry } from '../nats/session-registry.ts';
 import { createSessionStore } from '../nats/session-store.ts';
 import { countedLedger } from './counted-ledger.ts';
+import { discoveryRoutes } from './discovery/routes.ts';
+import { withStandingTools } from './discovery/standing-tools.ts';
 import { usageReports } from './ledger-usage.ts';
 import { memoryRoutes } from './memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
@@ -17,7 +19,7 @@ import { sessionRoutes } from './sessions.ts';
 
 /** Models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for a wrong `models` section. */
 export const openModelParts: OpenParts = async (context) => {
-  const { clock, ids, log, metrics, bus, directory, demotions } = context;
+  const { clock, ids, log, metrics, bus, directory, demotions, library } = context;
   const models = openGatewayModels(context.models, { clock, random: Math.random });
   const ledger = openSharedLedger({
     store: documentsIn(bus, BUCKETS.ledger),
@@ -26,7 +28,8 @@ export const openModelParts: OpenParts = async (context) => {
     random: Math.random,
     failed: (error) => log.warn({ error }, 'what was spent could not be written down; it is tried again'),
   });
-  const registry = openSessionRegistry(bus);
+  const ofSessions = openSessionRegistry(bus);
+  const registry = withStandingTools(ofSessions, library, directory);
   const stopTelling = tellHealth(models, context);
   const speaking = {
     models: observedModels(models.set, { clock, metrics, labelsOf: models.labelsOf }),
@@ -39,6 +42,7 @@ export const openModelParts: OpenParts = async (context) => {
       reviewRoutes({ ...speaking, registry, demotions }),
       sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry, demotions }),
       memoryRoutes((agentUid) => createMemory(bus, agentUid)),
+      discoveryRoutes({ library, registry: ofSessions }),
     ],
     catalog: models.catalog,
     usage: usageReports(ledger, directory),

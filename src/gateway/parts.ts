@@ -6,6 +6,7 @@ import type { Logger } from '../telemetry/log.ts';
 import type { Demotions } from './demotions.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { Directory, ModelCatalog, UsageReports } from './deps.ts';
+import type { Library } from './discovery/library.ts';
 import type { RouteModule } from './routes.ts';
 
 /** What the parts that are added to the door are made from. */
@@ -17,6 +18,7 @@ export interface PartsContext {
   bus: BusConnection;
   directory: Directory;
   demotions: Demotions;
+  library: Library;
   /** `models` of the configuration file. */
   models: unknown;
 }

@@ -2,11 +2,15 @@ import { LABELS } from '../api/cluster.ts';
 import { GROUP, VERSION } from '../api/names.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
+import { type CatalogueObject, slimCapability, standingTool, type StandingTool } from './discovery/catalogue.ts';
 import { type AgentPod, slimPod } from '../identity/bindings.ts';
 import type { ResourceType } from '../kube/client.ts';
 import { Reflector, type ReflectorOptions } from '../kube/reflector.ts';
 import { type Change, type KubeObject, Store } from '../kube/store.ts';
-import { type ApprovalWord, slimApproval, slimTool, type ToolStanding } from './demotions.ts';
+import { type ApprovalWord, slimApproval, toolStanding, type ToolStanding } from './demotions.ts';
+
+/** What is kept of an EmergentTool: what it is found by, and whether it was taken out of service. */
+type WatchedTool = StandingTool & ToolStanding;
 
 const temperType = (kind: string, plural: string): ResourceType => ({
   group: GROUP,
@@ -17,9 +21,14 @@ const temperType = (kind: string, plural: string): ResourceType => ({
 });
 const AGENTS = temperType('Agent', 'agents');
 const POLICIES = temperType('TrustPolicy', 'trustpolicies');
-const TOOLS = temperType('EmergentTool', 'emergenttools');
+const CAPABILITIES = temperType('Capability', 'capabilities');
+export const EMERGENT_TOOLS = temperType('EmergentTool', 'emergenttools');
 const APPROVALS = temperType('Approval', 'approvals');
 const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+
+function slimTool(object: WatchedTool): WatchedTool {
+  return { ...standingTool(object), ...toolStanding(object) };
+}
 
 type Common = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
 
@@ -77,7 +86,8 @@ export interface Watches extends AsyncDisposable {
   agents: Watch<Agent>;
   policies: Watch<TrustPolicy>;
   pods: Watch<AgentPod>;
-  tools: Watch<ToolStanding>;
+  capabilities: Watch<CatalogueObject>;
+  tools: Watch<WatchedTool>;
   approvals: Watch<ApprovalWord>;
   start(): void;
   /** Resolves when all first lists are there; rejects with the reason of the signal. */
@@ -94,9 +104,10 @@ export function createWatches(namespaces: readonly string[] | undefined, common:
     labelSelector: LABELS.agentPod,
     transform: slimPod,
   });
-  const tools = new Watch<ToolStanding>(TOOLS, namespaces, common, { transform: slimTool });
+  const capabilities = new Watch<CatalogueObject>(CAPABILITIES, namespaces, common, { transform: slimCapability });
+  const tools = new Watch<WatchedTool>(EMERGENT_TOOLS, namespaces, common, { transform: slimTool });
   const approvals = new Watch<ApprovalWord>(APPROVALS, namespaces, common, { transform: slimApproval });
-  const all = { agents, policies, pods, tools, approvals };
+  const all = { agents, policies, pods, capabilities, tools, approvals };
   return {
     ...all,
     start: () => Object.values(all).forEach((watch) => watch.start()),

@@ -3,6 +3,9 @@ import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { writeDoors } from '../remote/certificates.testing.ts';
 import { aMessage } from '../remote/inbox.testing.ts';
+import { artifactDigest } from '../tempering/documents.ts';
+import { anArtifact } from '../tempering/testing.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
 import { PodBench, quickstartAssignment } from './pod.testing.ts';
 
 const APRIL =
@@ -13,6 +16,24 @@ async function isThere(file: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** A tool of tier Shared, as a gateway hands it out. */
+function sharedTool(name: string): RegisteredTool {
+  const artifact = anArtifact(name);
+  return {
+    object: `tools/${name}`,
+    artifact,
+    digest: artifactDigest(artifact),
+    tier: 'Shared',
+    owner: { agent: 'analyst', namespace: 'team-a', session: '' },
+    contributors: [],
+    verdicts: [],
+    authorModel: '',
+    sourceWithheld: false,
+    acceptedAt: '',
+    active: true,
+  };
 }
 
 describe('a pod', { timeout: 240_000 }, () => {
@@ -45,6 +66,41 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
     assert.equal(await sandbox.end('SIGTERM'), 0, sandbox.log);
     assert.equal(await isThere(bench.at('run/agent/ready')), false);
+  });
+
+  it('finds a tool of the cluster through the gateway, runs it in its sandbox, and takes none with other content', async () => {
+    const calls = [
+      { name: 'discover_capabilities', arguments: { query: 'double a number' } },
+      { name: 'double_it', arguments: { value: 21 } },
+      { name: 'changed', arguments: { value: 1 } },
+    ];
+    const rules = calls.map((call, index) => ({ when: { turn: index + 1 }, answer: { toolCalls: [call] } }));
+    await using bench = await PodBench.open({ rules: [...rules, { answer: { text: 'done' } }] });
+    const { gateway } = bench;
+    const { digest } = sharedTool('something_else');
+    gateway.standing.push({ ...sharedTool('changed'), digest });
+    const line = { id: 'emergent-tool:double_it', name: 'double_it', kind: 'emergent-tool', description: 'Doubles.' };
+    gateway.found = () => {
+      // It came into service while the message was worked on.
+      gateway.standing.push(sharedTool('double_it'));
+      return { capabilities: [{ ...line, relevance: 0.87, available: true }], more: 0 };
+    };
+    bench.sandbox();
+    const agent = bench.agent();
+    await gateway.assign(await quickstartAssignment());
+    const answer = await gateway.inbox.add(aMessage());
+    assert.ok(answer.action === 'ack', JSON.stringify(answer));
+    assert.equal(answer.reply, 'done');
+    assert.deepEqual(
+      gateway.searches.map(({ query }) => query),
+      ['double a number'],
+    );
+    const { items } = await gateway.sessions.load('s-1');
+    const results = JSON.stringify(items.filter(({ role }) => role === 'tool'));
+    assert.match(results, /0\.87/);
+    assert.match(results, /result[^0-9]+42/);
+    assert.match(results, /TEMPER_TOOL_NOT_FOUND/);
+    await agent.said('it does not have the digest it is listed with');
   });
 
   it('killed in the middle of a message, is replaced by one that goes on and answers once', async () => {

@@ -8,6 +8,7 @@ import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createModels } from '../models/providers.ts';
+import type { ReplayScript } from '../models/replay/script.ts';
 import { type ReplayServer, startReplay } from '../models/replay/server.ts';
 import { PATTERN_RULES } from '../policy/pattern-rules.ts';
 import { type Identity, issueIdentity, writeDoors } from '../remote/certificates.testing.ts';
@@ -80,14 +81,14 @@ export class PodBench implements AsyncDisposable {
     this.replay = replay;
   }
 
-  static async open(): Promise<PodBench> {
+  static async open(script: string | ReplayScript = join(QUICKSTART, 'replay.yaml')): Promise<PodBench> {
     const folder = await mkdtemp(join(tmpdir(), 'temper-pod-'));
     await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(join(folder, name))));
     for (const name of ['data', 'samples']) {
       await cp(join(QUICKSTART, name), join(folder, 'workspace', name), { recursive: true });
     }
     const identity = await issueIdentity(join(folder, 'keys'), 'first', GATEWAY_NAME);
-    const replay = await startReplay({ script: join(QUICKSTART, 'replay.yaml'), clock: systemClock });
+    const replay = await startReplay({ script, clock: systemClock });
     const providers = [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` }] as const;
     const model = createModels({ providers }, { clock: systemClock, random: Math.random, environment: {} });
     const gateway = await GatewayDouble.start(identity, model);

@@ -15,7 +15,7 @@ import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import { memoryRecords } from '../lib/records.ts';
 import type { Model } from '../models/port.ts';
-import type { ToolUse } from '../tempering/types.ts';
+import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { Identity } from './certificates.testing.ts';
 import { InboxDouble, refused } from './inbox.testing.ts';
@@ -24,6 +24,7 @@ import type {
   AppendRequest,
   Assignment,
   Claims,
+  DiscoveryRequest,
   LeaseAnswer,
   MemoryPut,
   NextRequest,
@@ -56,6 +57,11 @@ export class GatewayDouble implements AsyncDisposable {
   readonly requests: { what: string; token: string; key: string }[] = [];
   readonly sessions: SessionStore = recordSessionStore(memoryRecords(), systemClock);
   fault: (what: string) => Fault = () => undefined;
+  /** What a search is answered with. */
+  found: () => unknown = () => ({ capabilities: [], more: 0 });
+  readonly searches: DiscoveryRequest[] = [];
+  /** Tools of tiers Agent and Shared, behind those of each session. */
+  readonly standing: RegisteredTool[] = [];
   readonly #memory = new Map<string, Json>();
   readonly #server: Server;
   readonly #model: Model;
@@ -135,6 +141,7 @@ export class GatewayDouble implements AsyncDisposable {
     if (area === 'sessions') return this.#session(what, call);
     if (area === 'memory') return this.#remember(what, call);
     if (area === 'claims') return this.#claim(call.body as Claims);
+    if (area === 'discovery') return this.#search(call.body as DiscoveryRequest);
     throw refused(404, 'TEMPER_NOT_FOUND', 'no such path');
   }
 
@@ -182,7 +189,7 @@ export class GatewayDouble implements AsyncDisposable {
 
   async #session(what: string, { parts, body }: Call): Promise<unknown> {
     const [, id = '', part] = parts;
-    if (part === 'tools') return this.#review?.tools(id);
+    if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.standing];
     if (what.startsWith('DELETE')) return this.sessions.close(id);
     if (part !== 'items') return this.sessions.load(id);
     const { lease, afterSeq, items, tainted } = body as AppendRequest;
@@ -201,6 +208,12 @@ export class GatewayDouble implements AsyncDisposable {
     const value = this.#memory.get(key);
     if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'nothing is kept under this key');
     return { value };
+  }
+
+  #search(request: DiscoveryRequest): unknown {
+    this.inbox.held(request.lease);
+    this.searches.push(request);
+    return this.found();
   }
 
   #claim({ events = [], audit = [], uses = [] }: Claims): undefined {

@@ -41,11 +41,27 @@ export class RemoteTools implements ToolStore {
 
   /** Makes the tools of this session the ones that are seen. */
   async open(session: string, op: Op): Promise<void> {
-    const answer = await this.#options.client.call({ method: 'GET', path: `${sessionPath(session)}/tools`, op });
+    const listed = await this.#listed(session, op);
     this.#session = session;
     this.#tools = [];
-    for (const value of listIn(answer, 'tools')) this.#add(value as unknown as RegisteredTool);
+    for (const tool of listed) this.#add(tool);
     this.#tell();
+  }
+
+  /** Adds what came since, when one of these names is not seen yet. Takes nothing away: the work goes on with what it has. */
+  async addMissing(names: readonly string[], op: Op): Promise<void> {
+    const seen = (name: string): boolean => this.#tools.some(({ artifact }) => artifact.name === name);
+    if (names.every(seen)) return;
+    const session = this.#session;
+    const listed = await this.#listed(session, op);
+    if (session !== this.#session) return;
+    for (const tool of listed) if (!this.#tools.some(({ digest }) => digest === tool.digest)) this.#add(tool);
+    this.#tell();
+  }
+
+  async #listed(session: string, op: Op): Promise<RegisteredTool[]> {
+    const answer = await this.#options.client.call({ method: 'GET', path: `${sessionPath(session)}/tools`, op });
+    return listIn(answer, 'tools') as unknown as RegisteredTool[];
   }
 
   resolve(_agent: string, _namespace: string, session: string): RegisteredTool[] {

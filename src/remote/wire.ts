@@ -6,6 +6,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Draft, Envelope } from '../bus/port.ts';
+import type { DiscoveryQuery } from '../discovery/port.ts';
 import type { Candidate, Refused } from '../forge/types.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
@@ -39,6 +40,8 @@ export const PATHS = {
   claims: '/v1/claims',
   /** POST `TracesRequest`: 204. */
   traces: '/v1/traces',
+  /** POST `DiscoveryRequest`: `DiscoveryAnswer`. */
+  discoverySearch: '/v1/discovery/search',
 } as const;
 
 export interface WireError {
@@ -113,6 +116,11 @@ export interface AppendRequest {
 
 export interface MemoryPut {
   value: Json;
+}
+
+/** What the agent may use in the session of the lease. */
+export interface DiscoveryRequest extends DiscoveryQuery {
+  lease: string;
 }
 
 /** What the pod says of itself: kept as claimed, never as observed. Events feed who follows the session. */

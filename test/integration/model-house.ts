@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, AgentSpec } from '../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../src/gateway/deps.ts';
+import { WatchedLibrary } from '../../src/gateway/discovery/library.ts';
 import { WatchedDirectory } from '../../src/gateway/directory.ts';
 import { createLeases } from '../../src/gateway/lease.ts';
 import { openModelParts } from '../../src/gateway/model-parts.ts';
@@ -173,7 +174,8 @@ export class ModelHouse implements AsyncDisposable {
     const metrics = registerMetrics(page, GATEWAY_METRICS);
     const shared = { clock: systemClock, ids: randomIds, log, metrics, directory: this.#directory };
     const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
-    const parts = await openModelParts({ ...shared, bus, demotions, models });
+    const library = new WatchedLibrary({ read: async () => undefined, log });
+    const parts = await openModelParts({ ...shared, bus, demotions, library, models });
     const audit = createAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
     const deps: GatewayDeps = {

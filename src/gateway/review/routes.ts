@@ -133,7 +133,7 @@ async function openReview(
   return {
     async submit(given, op) {
       const candidate = candidateOf(given);
-      const before = tools.find(({ digest }) => digest === candidate.digest);
+      const before = tools.find(({ digest, tier }) => tier === 'Session' && digest === candidate.digest);
       if (before === undefined) return review.submit(candidate, caller, op);
       // The answer to the first submission was lost, and maybe the word about it: the same bytes in the same session are the same tool.
       await sessionTools.recordAccepted(before, caller);

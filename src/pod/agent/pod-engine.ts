@@ -9,6 +9,7 @@ import type { SafeFetch } from '../../net/fetch.ts';
 import { noApprovals } from '../../remote/approvals.ts';
 import type { RemoteBus } from '../../remote/bus.ts';
 import type { Claims } from '../../remote/claims.ts';
+import { remoteDiscovery } from '../../remote/discovery.ts';
 import type { GatewayClient } from '../../remote/gateway-client.ts';
 import { remoteModel } from '../../remote/model.ts';
 import { remoteMemory, remoteSessions } from '../../remote/stores.ts';
@@ -69,6 +70,7 @@ export function createPodEngine(parts: PodEngineParts, assignment: Assignment): 
       tools,
       tempering: { review: tools.review, keepRejected: tools.keepRejected, claimUse: (use) => claims.use(use) },
       bus,
+      discovery: remoteDiscovery({ client, lease: work.lease, tools }),
       fetch: noFetch,
       workspace,
       closed: [],

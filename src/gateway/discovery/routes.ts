@@ -1,0 +1,114 @@
+import { Type } from 'typebox';
+import { answerOf, MOST_FOUND } from '../../discovery/answer.ts';
+import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
+import { CAPABILITY_KINDS, type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
+import { LexicalIndex } from '../../discovery/lexical-index.ts';
+import { search } from '../../discovery/search.ts';
+import { builtInDescriptors } from '../../engine/built-in.ts';
+import type { SessionRegistry } from '../../nats/session-registry.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { Decider } from '../../policy/types.ts';
+import { PATHS } from '../../remote/wire.ts';
+import { leaseOf } from '../lease-check.ts';
+import type { RouteModule } from '../routes.ts';
+import { closed, Lease, POD, REFUSALS, text } from '../schemas.ts';
+import type { StandingTool } from './catalogue.ts';
+import type { Library } from './library.ts';
+
+export interface DiscoveryRouteDeps {
+  library: Pick<Library, 'index' | 'standing'>;
+  /** Tools of sessions. */
+  registry: Pick<SessionRegistry, 'tools'>;
+}
+
+const BODY_BYTES = 16 * 1_024;
+const SearchBody = Type.Object(
+  {
+    lease: Lease,
+    query: text(400, 'What is looked for, in words.'),
+    kind: Type.Optional(text(20, 'Only this kind.')),
+    category: Type.Optional(text(64, 'Only this category.')),
+  },
+  closed,
+);
+const Found = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    kind: Type.Enum([...CAPABILITY_KINDS]),
+    description: Type.String(),
+    relevance: Type.Number({ minimum: 0, maximum: 1 }),
+    available: Type.Boolean(),
+    note: Type.Optional(Type.String({ description: 'Why it is not available.' })),
+  },
+  closed,
+);
+const Answer = Type.Object(
+  { capabilities: Type.Array(Found, { maxItems: MOST_FOUND }), more: Type.Integer({ minimum: 0 }) },
+  closed,
+);
+
+/** What an agent may use, by words: its own tools, those of the cluster, and the catalogue of its namespace. */
+export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): RouteModule {
+  const builtIn = builtInDescriptors()
+    .filter(({ name }) => name !== DISCOVER_TOOL.name)
+    .map(toolEntry);
+  const builtInIndex = LexicalIndex.of(builtIn);
+  return (server, deps) => {
+    server.post(
+      PATHS.discoverySearch,
+      {
+        config: { access: 'pod' },
+        bodyLimit: BODY_BYTES,
+        schema: {
+          ...POD,
+          body: SearchBody,
+          summary: 'Finds what the agent may use',
+          response: { 200: Answer, ...REFUSALS },
+        },
+      },
+      async (request) => {
+        const { lease, ...query } = request.body;
+        const { claims, state } = leaseOf(request, lease, deps);
+        const { agentUid, session, namespace, agent } = claims;
+        const [tainted, tools] = await Promise.all([
+          deps.sessions.tainted(agentUid, session),
+          registry.tools(agentUid, session),
+        ]);
+        const decider = createDecider(deps.directory.snapshot(state, tainted));
+        const forged = tools.map(({ artifact }) => forgedEntry(artifact, false));
+        const visible = (entry: DiscoveryEntry | undefined): boolean =>
+          entry !== undefined && isVisible(entry, agent, decider);
+        const ranked = search(query, {
+          indexes: [builtInIndex, LexicalIndex.of(forged), library.index(namespace)],
+          permits: visible,
+        });
+        const callable = new Set([
+          ...builtIn.filter(visible).map(({ name }) => name),
+          ...tools
+            .filter((_, index) => visible(forged[index]))
+            .flatMap(({ artifact, digest }) => names(artifact.name, digest)),
+          ...library
+            .standing(namespace, agent)
+            .filter(({ entry }) => visible(entry))
+            .flatMap(namesOfStanding),
+        ]);
+        return answerOf(ranked, callable);
+      },
+    );
+  };
+}
+
+function isVisible({ agent: owner, request }: DiscoveryEntry, agent: string, decider: Decider): boolean {
+  if (owner !== undefined && owner !== agent) return false;
+  return request === undefined || decider.decide(request).effect !== 'Deny';
+}
+
+/** What a forged tool is called by: its name, and the pin of a chain that was made with it. */
+function names(name: string, digest: string): string[] {
+  return [name, `${name}@${digest}`];
+}
+
+function namesOfStanding({ entry, digest }: StandingTool): string[] {
+  return entry === undefined || digest === undefined ? [] : names(entry.name, digest);
+}
