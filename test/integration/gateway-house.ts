@@ -39,6 +39,7 @@ export interface CallOptions {
   /** In the header people use. */
   person?: string;
   key?: string;
+  headers?: Record<string, string>;
   body?: unknown;
   /** The address the call comes from. */
   from?: string;
@@ -244,8 +245,9 @@ export class GatewayHouse implements AsyncDisposable {
 
 /** Calls one port over HTTPS. The fixture's certificate is of other names. */
 export function httpsCaller(port: number): Replica['call'] {
-  return (method, path, { token, person, key, body, from, signal } = {}) => {
+  return (method, path, { token, person, key, headers: given = {}, body, from, signal } = {}) => {
     const headers = {
+      ...given,
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(person === undefined ? {} : { 'temper-token': person }),
       ...(key === undefined ? {} : { 'idempotency-key': key }),

@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { stringify } from 'yaml';
+import { systemClock } from '../../src/lib/clock.ts';
+import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
+import { RoleProcess } from '../../src/pod/pod.testing.ts';
+import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing.ts';
+import type { FollowLine, PersonReceipt } from '../../src/remote/people.ts';
+import type { TracesRequest, WireDelivery } from '../../src/remote/wire.ts';
+import { eventually, GatewayHouse, httpsCaller } from './gateway-house.ts';
+import { metricFamilies } from './metrics-text.ts';
+import { type CollectedSpan, TraceCollector } from './trace-collector.ts';
+
+const AGENTS = '/v1/people/namespaces/team-a/agents';
+const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
+/** What only the person, the model and a file say. */
+const SAID = { person: 'canary-of-the-person', file: 'canary-of-the-file', model: 'canary-of-the-model' };
+const FILE = 'canary-of-an-argument.txt';
+const SCRIPT = {
+  rules: [
+    {
+      when: { turn: 1 },
+      answer: { text: SAID.model, toolCalls: [{ id: 'call-1', name: 'file_read', arguments: { path: FILE } }] },
+    },
+    { answer: { text: `${SAID.model}: done` } },
+  ],
+};
+
+interface Door {
+  process: RoleProcess;
+  port: number;
+  healthPort: number;
+  call: ReturnType<typeof httpsCaller>;
+}
+
+/** The roles as processes of their own: two gateways, and a pod's two containers at the second. */
+describe('one message through two gateways, the bus, a pod, a model and a tool', { timeout: 180_000 }, () => {
+  let house: GatewayHouse;
+  let collector: TraceCollector;
+  let replay: ReplayServer;
+  let folder: string;
+  let person: string;
+  let one: Door;
+  let other: Door;
+  let podUid: string;
+  const roles: RoleProcess[] = [];
+
+  before(async () => {
+    [house, collector, replay] = await Promise.all([
+      GatewayHouse.open(['team-a']),
+      TraceCollector.start(),
+      startReplay({ script: SCRIPT, clock: systemClock }),
+    ]);
+    folder = await mkdtemp(join(tmpdir(), 'temper-traces-'));
+    await house.policy('team-a', 'traced', { level: { initial: 'restricted' }, models: { allow: ['replay/*'] } });
+    person = await house.personToken('team-a');
+    const identity = await issueIdentity(folder, 'first', GATEWAY_NAME);
+    [one, other] = await Promise.all([gateway('one', { ratio: 1 }), gateway('other', { ratio: 1 })]);
+    const spec = { trustPolicyRef: { name: 'traced' }, grants: { tools: ['file_read'] } };
+    const { token, pod } = await house.runningAgent('team-a', 'scout', spec);
+    podUid = pod.uid;
+    await Promise.all(['run', 'doors', 'workspace'].map((name) => mkdir(join(folder, name))));
+    await writeFile(join(folder, 'workspace', FILE), SAID.file);
+    const { authority } = identity;
+    const door = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
+    await writeDoors(join(folder, 'doors'), door);
+    const shared = ['--run', join(folder, 'run'), '--workspace', join(folder, 'workspace')];
+    const doors = ['--doors', join(folder, 'doors'), '--token', join(folder, 'doors', 'token')];
+    const agent = role('agent', [...shared, ...doors]);
+    role('sandbox', [...shared, '--agent-uid', String(process.getuid?.() ?? 0)]);
+    await agent.said('"ready":true');
+  });
+  after(async () => {
+    await Promise.all(roles.map((running) => running.end('SIGKILL')));
+    await Promise.all([house, collector, replay].map((part) => part?.[Symbol.asyncDispose]()));
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  });
+
+  function role(name: string, options: readonly string[]): RoleProcess {
+    const running = new RoleProcess(name, options);
+    roles.push(running);
+    return running;
+  }
+
+  async function gateway(name: string, tracing: object): Promise<Door> {
+    const [port, healthPort] = await Promise.all([freePort(), freePort()]);
+    const config = {
+      ...house.configuration(),
+      listen: { host: '127.0.0.1', port },
+      health: { host: '127.0.0.1', port: healthPort },
+      tls: { certificate: join(folder, 'first-tls.crt'), key: join(folder, 'first-tls.key') },
+      tracing: { endpoint: collector.endpoint, ...tracing },
+      models: {
+        providers: [
+          {
+            name: 'replay',
+            type: 'openai',
+            baseUrl: `${replay.url}/v1`,
+            models: [{ name: 'scripted', inputPrice: 1, outputPrice: 2 }],
+          },
+        ],
+        aliases: { 'default/default': 'replay/scripted' },
+      },
+    };
+    const file = join(folder, `${name}.yaml`);
+    await writeFile(file, stringify(config));
+    const running = role('gateway', ['--config', file]);
+    await eventually(async () => {
+      const answer = await fetch(`http://127.0.0.1:${healthPort}/readyz`).catch(() => undefined);
+      return answer?.status === 200;
+    });
+    return { process: running, port, healthPort, call: httpsCaller(port) };
+  }
+
+  async function answered(key: string, headers: Record<string, string> = {}): Promise<PersonReceipt> {
+    const options = { person, key, headers, body: { text: SAID.person } };
+    const sent = await one.call('POST', `${AGENTS}/scout/messages`, options);
+    assert.equal(sent.status, 200, sent.text);
+    const receipt = JSON.parse(sent.text) as PersonReceipt;
+    const query = `follow=true&message=${receipt.id}`;
+    const followed = await one.call('GET', `${AGENTS}/scout/sessions/${receipt.session}/events?${query}`, { person });
+    const lines = followed.text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as FollowLine]));
+    const last = lines.at(-1);
+    assert.equal(last?.kind === 'reply' && last.text, `${SAID.model}: done`, followed.text);
+    return receipt;
+  }
+
+  /** The spans of a trace, once the process span of its pod has come. */
+  async function spansOf(traceId: string | undefined): Promise<CollectedSpan[]> {
+    const own = (): CollectedSpan[] => collector.spans.filter((span) => span.traceId === traceId);
+    const names = ['send temper-inbox', 'process temper-inbox', 'send temper-events'];
+    await eventually(async () => names.every((name) => own().some((span) => span.name === name)));
+    return own();
+  }
+
+  it('is one trace with the right parents, named by the conventions, without a word that was said', async () => {
+    const { traceId, id, session } = await answered('key-1');
+    const spans = await spansOf(traceId);
+    const nameOf = (spanId: string | undefined): string | undefined => {
+      const found = spans.find((span) => span.spanId === spanId);
+      return found === undefined ? undefined : `${String(found.resource['service.name'])}: ${found.name}`;
+    };
+    const tree = spans.map((span) => [nameOf(span.spanId), nameOf(span.parentSpanId)].join(' < ')).sort();
+    assert.deepEqual(tree, [
+      'temper-agent: chat replay/scripted < temper-agent: invoke_agent scout',
+      'temper-agent: chat replay/scripted < temper-agent: invoke_agent scout',
+      'temper-agent: execute_tool file_read < temper-agent: invoke_agent scout',
+      'temper-agent: invoke_agent scout < temper-agent: process temper-inbox',
+      'temper-agent: process temper-inbox < temper-gateway: receive temper-inbox',
+      'temper-gateway: chat scripted < temper-agent: chat replay/scripted',
+      'temper-gateway: chat scripted < temper-agent: chat replay/scripted',
+      'temper-gateway: receive temper-inbox < temper-gateway: send temper-inbox',
+      'temper-gateway: send temper-events < temper-agent: process temper-inbox',
+      'temper-gateway: send temper-inbox < ',
+    ]);
+    const attributes = (name: string): Record<string, unknown> =>
+      spans.find((span) => nameOf(span.spanId) === name)?.attributes ?? {};
+    const messaging = { 'messaging.system': 'nats', 'messaging.message.id': id, 'gen_ai.conversation.id': session };
+    const inbox = { ...messaging, 'messaging.destination.name': 'temper-inbox' };
+    const operation = (name: string) => ({ 'messaging.operation.name': name, 'messaging.operation.type': name });
+    assert.deepEqual(attributes('temper-gateway: send temper-inbox'), { ...inbox, ...operation('send') });
+    const root = { 'temper.message.root_id': id };
+    assert.deepEqual(attributes('temper-agent: process temper-inbox'), { ...inbox, ...operation('process'), ...root });
+    const chat = attributes('temper-gateway: chat scripted');
+    assert.equal(chat['gen_ai.operation.name'], 'chat');
+    assert.equal(chat['gen_ai.provider.name'], 'replay');
+    assert.equal(chat['gen_ai.request.model'], 'scripted');
+    assert.ok(Number(chat['gen_ai.usage.output_tokens']) > 0);
+    assert.equal(attributes('temper-agent: execute_tool file_read')['gen_ai.tool.name'], 'file_read');
+    assert.equal(attributes('temper-agent: invoke_agent scout')['gen_ai.agent.name'], 'scout');
+    const resource = spans.find(({ name }) => name === 'invoke_agent scout')?.resource ?? {};
+    assert.equal(resource['k8s.pod.uid'], podUid);
+    assert.equal(resource['k8s.namespace.name'], 'team-a');
+    for (const canary of [...Object.values(SAID), FILE]) {
+      assert.ok(!collector.bodies.some((body) => body.includes(canary)), `${canary} is in a span`);
+    }
+  });
+
+  it('goes on with the trace of the person, and records none that the person does not', async () => {
+    const mine = `00-${'5'.repeat(32)}-${'6'.repeat(16)}`;
+    assert.equal((await answered('key-2', { traceparent: `${mine}-01` })).traceId, '5'.repeat(32));
+    const spans = await spansOf('5'.repeat(32));
+    assert.equal(spans.find(({ name }) => name === 'send temper-inbox')?.parentSpanId, '6'.repeat(16));
+    const unsampled = mine.replaceAll('5', '7');
+    assert.equal((await answered('key-3', { traceparent: `${unsampled}-00` })).traceId, '7'.repeat(32));
+    // What comes after it has been exported, so what would have come before it is there too.
+    await spansOf((await answered('key-4')).traceId);
+    assert.deepEqual(
+      collector.spans.filter(({ traceId }) => traceId === '7'.repeat(32)),
+      [],
+    );
+  });
+
+  it('is in the logs of every role under one trace id, with its agent, session and id, and without a word of it', async () => {
+    const { traceId, id, session } = await answered('key-5');
+    const facts = { traceId, messageId: id, session, agent: 'scout' };
+    const agent = roles.find(({ child }) => child.spawnargs.includes('agent'));
+    assert.ok(agent !== undefined);
+    await eventually(async () => agent.log.includes(id));
+    const logs = { one: one.process.log, other: other.process.log, agent: agent.log };
+    const about = (log: string): Record<string, unknown>[] =>
+      log.split('\n').flatMap((line) => (line.includes(id) ? [JSON.parse(line) as Record<string, unknown>] : []));
+    const said = Object.values(logs).map((log) =>
+      about(log).filter((line) => !String(line['route']).includes('events')),
+    );
+    for (const lines of said) {
+      assert.ok(lines.length > 0);
+      for (const line of lines) {
+        const { traceId: trace, messageId, session: where, agent: who } = line;
+        assert.deepEqual({ traceId: trace, messageId, session: where, agent: who }, facts, JSON.stringify(line));
+      }
+    }
+    const routes = about(logs.other).map(({ route }) => route);
+    for (const route of ['/v1/messages/next', '/v1/models/stream', '/v1/leases', '/v1/traces']) {
+      assert.ok(routes.includes(route), `${route} of ${routes.join(', ')}`);
+    }
+    for (const canary of [...Object.values(SAID), FILE]) {
+      for (const [name, log] of Object.entries(logs))
+        assert.ok(!log.includes(canary), `${canary} is in the log of ${name}`);
+    }
+  });
+
+  it('is counted by the gateways it went through', async () => {
+    const shown = async ({ healthPort }: Door) =>
+      metricFamilies(await (await fetch(`http://127.0.0.1:${healthPort}/metrics`)).text());
+    const [sent, worked] = await Promise.all([shown(one), shown(other)]);
+    const value = (families: typeof sent, sample: string): number => families.samples.get(sample) ?? 0;
+    const messages = value(sent, 'temper_messages_total{outcome="sent"}');
+    assert.ok(messages >= 4);
+    for (const outcome of ['delivered', 'answered']) {
+      assert.equal(value(worked, `temper_messages_total{outcome="${outcome}"}`), messages);
+    }
+    const labels = 'provider="replay",model="scripted"';
+    assert.equal(value(worked, `temper_model_requests_total{${labels},outcome="ok"}`), 2 * messages);
+    assert.ok(value(worked, `temper_model_tokens_total{${labels},direction="output"}`) > 0);
+    assert.ok(value(worked, `temper_model_cost_dollars_total{${labels}}`) > 0);
+    for (const name of ['temper_message_wait_seconds', 'temper_message_duration_seconds']) {
+      assert.equal(value(worked, `${name}_count`), messages);
+    }
+    assert.ok(value(worked, 'temper_pod_spans_total{outcome="taken"}') > 0);
+    assert.equal(value(worked, 'temper_pod_spans_total{outcome="refused"}'), 0);
+    assert.equal(value(worked, 'temper_bus_connected'), 1);
+    assert.ok(sent.samples.has('temper_dead_letters'));
+    for (const { samples } of [sent, worked]) {
+      for (const sample of samples.keys())
+        assert.doesNotMatch(sample, /scout|canary|msg-|s-[0-9a-f]{24}|agent-uid/, sample);
+    }
+  });
+
+  it('takes no span of another trace, another agent or a message nobody records', async () => {
+    const { token } = await house.runningAgent('team-a', 'forger', { trustPolicyRef: { name: 'traced' } });
+    await eventually(async () => (await other.call('GET', '/v1/assignment', { token })).status === 200);
+    const sent = async (key: string, flags: string): Promise<WireDelivery> => {
+      const headers = { traceparent: `00-${'8'.repeat(32)}-${'9'.repeat(16)}-${flags}` };
+      await one.call('POST', `${AGENTS}/forger/messages`, { person, key, headers, body: { text: 'hello' } });
+      const answer = await other.call('POST', '/v1/messages/next', { token, body: { waitSeconds: 20 } });
+      const delivery = JSON.parse(answer.text) as WireDelivery;
+      const body = { lease: delivery.lease, action: 'ack', reply: '', ending: 'complete' };
+      await other.call('POST', '/v1/leases', { token, key: `${key}-end`, body });
+      return delivery;
+    };
+    const { lease } = await sent('forger-1', '01');
+    const unrecorded = await sent('forger-2', '00');
+    const now = Math.floor(Date.now() / 1_000);
+    const report = (changes: object, under = lease): TracesRequest => ({
+      lease: under,
+      spans: [
+        {
+          traceId: '8'.repeat(32),
+          spanId: 'a'.repeat(16),
+          name: 'chat gpt',
+          kind: 'CLIENT',
+          start: [now - 1, 0],
+          end: [now, 0],
+          failed: false,
+          attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.agent.name': 'scout', prompt: SAID.person },
+          ...changes,
+        },
+      ],
+    });
+    const told = async (body: object): Promise<number> =>
+      (await other.call('POST', '/v1/traces', { token, key: 'spans', body })).status;
+    assert.equal(await told(report({})), 204);
+    assert.equal(await told(report({ traceId: 'b'.repeat(32) })), 400);
+    assert.equal(await told(report({}, unrecorded.lease)), 400);
+    assert.equal(await told(report({ attributes: { 'gen_ai.operation.name': 'pwn' } })), 400);
+    assert.equal(await told(report({ events: [] })), 400);
+    assert.equal(
+      await told(
+        report(
+          {},
+          lease.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
+        ),
+      ),
+      403,
+    );
+    const many = { ...report({}), spans: Array.from({ length: 200 }, () => report({}).spans[0]) };
+    const answers: number[] = [];
+    for (let calls = 0; calls < 12; calls += 1) answers.push(await told(many));
+    assert.ok(answers.includes(429), answers.join());
+    const ours = (span: CollectedSpan): boolean => span.spanId === 'a'.repeat(16);
+    await eventually(async () => collector.spans.some(ours));
+    const found = collector.spans.find(ours);
+    assert.equal(found?.resource['gen_ai.agent.name'], 'forger');
+    assert.equal(found.attributes['gen_ai.agent.name'], 'forger');
+    assert.ok(!('prompt' in found.attributes));
+    assert.ok(!collector.spans.some(({ traceId }) => traceId === 'b'.repeat(32)));
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
