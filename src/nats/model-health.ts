@@ -1,5 +1,5 @@
 import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
-import { isJsonObject, type Json } from '../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import type { BusConnection } from './connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './names.ts';
 import { publish } from './publish.ts';
@@ -17,6 +17,8 @@ export interface ProviderHealth {
   since: string;
   /** The last model that answered in the place of one of this provider. */
   fallback?: string;
+  /** Other names of its models that manifests may use, such as `default/judge`. */
+  names?: readonly string[];
 }
 
 /** One entry a provider, the last word of any gateway; conditions are made from it. */
@@ -29,7 +31,9 @@ export function modelHealthStore(connection: BusConnection): ModelHealthStore {
   const subject = (key: string): string => bucketSubject(BUCKETS.health, key);
   return {
     async put(health) {
-      await publish(connection, subject(token(health.provider)), { ...health });
+      const { names, ...plain } = health;
+      const document: JsonObject = names === undefined ? { ...plain } : { ...plain, names: [...names] };
+      await publish(connection, subject(token(health.provider)), document);
     },
     async list() {
       const found: ProviderHealth[] = [];
@@ -44,7 +48,7 @@ export function modelHealthStore(connection: BusConnection): ModelHealthStore {
 
 function healthFrom(value: Json | undefined): ProviderHealth | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { provider, state, code, message, since, fallback } = value;
+  const { provider, state, code, message, since, fallback, names } = value;
   if (typeof provider !== 'string' || typeof since !== 'string') return undefined;
   if (state !== 'Available' && state !== 'Unauthorized' && state !== 'Unavailable') return undefined;
   return {
@@ -54,5 +58,6 @@ function healthFrom(value: Json | undefined): ProviderHealth | undefined {
     ...(isErrorCode(code) ? { code } : {}),
     ...(typeof message === 'string' ? { message } : {}),
     ...(typeof fallback === 'string' ? { fallback } : {}),
+    ...(Array.isArray(names) ? { names: names.filter((name) => typeof name === 'string') } : {}),
   };
 }

@@ -81,6 +81,7 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
       bus: deps.bus,
       facts: house.facts,
       agents: house.agents,
+      policies: house.policies,
       agentQueue: queues.agents,
       namespaces: () => populated(config, informers),
       again: (namespace) => lookAgain(informers, queues, namespace),

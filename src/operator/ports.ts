@@ -1,5 +1,6 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { Finding } from './conditions.ts';
+import type { StoredAgent, StoredPolicy } from './kube-types.ts';
 
 /** One delivery, as the bus knows it. */
 export interface HeldMessage {
@@ -46,9 +47,9 @@ export interface AgentFacts {
 
 export interface Facts {
   /** Answers from memory; never waits. */
-  of(agentUid: string): AgentFacts;
-  /** Uids of agents whose facts changed in a way that a condition shows. Ends with the signal. */
-  changes(signal: AbortSignal): AsyncIterable<string>;
+  of(agent: StoredAgent, policy: StoredPolicy | undefined): AgentFacts;
+  /** Each time more was learned. Ends with the signal. */
+  learned(signal: AbortSignal): AsyncIterable<void>;
 }
 
 /** Spend as the ledger knows it, folded into the status of the policy, from which an empty ledger is seeded. */
@@ -59,6 +60,6 @@ export interface SpendReader {
 
 export const NO_FACTS: Facts = {
   of: () => ({}),
-  // oxlint-disable-next-line require-yield -- nothing ever changes
-  async *changes() {},
+  // oxlint-disable-next-line require-yield -- nothing is ever learned
+  async *learned() {},
 };

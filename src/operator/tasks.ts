@@ -1,15 +1,17 @@
 import type { LeaderTask } from '../kube/manager.ts';
+import { PRIORITY } from '../kube/ready-keys.ts';
 import type { WorkQueue } from '../kube/work-queue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { INDEX } from './agent/observe.ts';
+import { News } from './agent/news.ts';
 import { BUS_PATIENCE } from './agent/plan.ts';
 import type { Authority } from './authority/authority.ts';
 import type { ServerReload } from './authority/server-reload.ts';
 import type { Cache } from './cache.ts';
 import type { Guard } from './guard/guard.ts';
-import type { StoredAgent } from './kube-types.ts';
+import type { StoredAgent, StoredPolicy } from './kube-types.ts';
 import type { Bus, Facts } from './ports.ts';
 import { Sweep } from './sweep.ts';
 
@@ -23,6 +25,7 @@ export interface TaskDeps {
   readonly bus: Bus | undefined;
   readonly facts: Facts;
   readonly agents: Cache<StoredAgent>;
+  readonly policies: Cache<StoredPolicy>;
   readonly agentQueue: WorkQueue;
   /** Namespaces with agents or with a pool. */
   namespaces(): string[];
@@ -41,7 +44,8 @@ const LOOK_AGAIN = 10 * SECOND;
 
 /** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
 export function tasks(deps: TaskDeps): LeaderTask[] {
-  const { authority, serverReload, guard, bus, facts } = deps;
+  const { authority, serverReload, guard, bus } = deps;
+  const news = new News(deps.clock);
   const rounds: LeaderTask[] = [
     round(deps, 'authority', async (signal) => {
       if (await authority.reconcile(signal)) for (const namespace of deps.namespaces()) deps.again(namespace);
@@ -55,7 +59,7 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
       }
       return soon ? GUARD_SOON : GUARD_EVERY;
     }),
-    stream(deps, 'facts', (signal) => facts.changes(signal)),
+    round(deps, 'facts', (signal) => lookAtNews(deps, news, signal)),
   ];
   if (serverReload !== undefined) {
     rounds.push(round(deps, 'server', (signal) => serverReload.round(authority.server, signal)));
@@ -81,6 +85,22 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
     }),
   );
   return rounds;
+}
+
+/** Whose status says something else than what was learned is looked at. */
+async function lookAtNews(
+  { facts, agents, policies, agentQueue }: TaskDeps,
+  news: News,
+  signal: AbortSignal,
+): Promise<number> {
+  for await (const _ of facts.learned(signal)) {
+    for (const agent of agents.list()) {
+      const { namespace, name } = agent.metadata;
+      const policy = policies.get(namespace, agent.spec.trustPolicyRef.name);
+      if (news.isNews(agent, facts.of(agent, policy))) agentQueue.add(`${namespace}/${name}`, PRIORITY.resync);
+    }
+  }
+  return signal.aborted ? 0 : MINUTE;
 }
 
 /** Calls again after as many milliseconds as the last call said; ten seconds after one that failed. */

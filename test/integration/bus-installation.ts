@@ -7,12 +7,22 @@ import { type BusConnection, connectBus } from '../../src/nats/connection.ts';
 import type { BusMetrics } from '../../src/operator/bus/metrics.ts';
 import { type BusParts, openBus } from '../../src/operator/bus/open.ts';
 import type { OperatorConfig } from '../../src/operator/config.ts';
+import type { KubeRequest } from '../../src/kube/transport.ts';
 import { type PlainObject, TYPES } from '../../src/operator/kube-types.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createSecrets } from '../../src/telemetry/secrets.ts';
 import { type NatsServer, startNats } from '../cluster/nats-server.ts';
 import { freePorts } from '../cluster/process.ts';
-import { CONFIG, eventually, RELEASE, type Running, startOperator, startWorld, type World } from './operator-world.ts';
+import {
+  CONFIG,
+  counting,
+  eventually,
+  RELEASE,
+  type Running,
+  startOperator,
+  startWorld,
+  type World,
+} from './operator-world.ts';
 
 const NEVER = new AbortController().signal;
 const STORE_BYTES = 256 * 1_024 * 1_024;
@@ -30,6 +40,8 @@ export interface Installation extends AsyncDisposable {
   readonly world: World;
   readonly config: OperatorConfig;
   readonly log: string[];
+  /** What operators asked of the API server. */
+  readonly seen: KubeRequest[];
   readonly storeFolder: string;
   operator: OperatorProcess;
   /** What `temper serve operator` makes of the configuration. */
@@ -67,6 +79,7 @@ export async function startInstallation(options: Partial<OperatorConfig> = {}): 
   };
   const config: OperatorConfig = { ...CONFIG, ...options, nats };
   const log: string[] = [];
+  const seen: KubeRequest[] = [];
   let server: NatsServer | undefined;
   const connections: BusConnection[] = [];
 
@@ -105,7 +118,12 @@ export async function startInstallation(options: Partial<OperatorConfig> = {}): 
       secrets: createSecrets(),
     });
     const parts = openBus(nats, { clock, log: logger, metrics: NO_BUS_METRICS });
-    const running = await startOperator(world, config, { clock, log: logger, ...parts });
+    const running = await startOperator(world, config, {
+      clock,
+      log: logger,
+      ...parts,
+      wrap: (transport) => counting(transport, seen),
+    });
     const end = async () => {
       await running.stop();
       await parts[Symbol.asyncDispose]();
@@ -116,6 +134,7 @@ export async function startInstallation(options: Partial<OperatorConfig> = {}): 
     world,
     config,
     log,
+    seen,
     storeFolder: join(folder, 'store'),
     operator: await start(),
     startOperator: start,

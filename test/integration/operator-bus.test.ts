@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RELEASE_OBJECTS } from '../../src/api/cluster.ts';
 import type { TrustPolicy } from '../../src/api/v1alpha1/trustpolicy.ts';
 import { policyHolder } from '../../src/gateway/ledger-accounts.ts';
@@ -10,6 +11,8 @@ import { randomIds } from '../../src/lib/ids.ts';
 import { createEvents } from '../../src/nats/events.ts';
 import { createInbox } from '../../src/nats/inbox.ts';
 import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger.ts';
+import { agentAccount } from '../../src/nats/ledger-spend.ts';
+import { modelHealthStore } from '../../src/nats/model-health.ts';
 import { documentsIn } from '../../src/nats/ledger-store.ts';
 import { BUCKETS } from '../../src/nats/names.ts';
 import { lookAtServer } from '../../src/nats/served-server.ts';
@@ -25,7 +28,7 @@ import type { NatsServer } from '../cluster/nats-server.ts';
 import { type Installation, startInstallation } from './bus-installation.ts';
 import { anOp } from './ledger-bench.ts';
 import { newMessage, newUid } from './nats-bus.ts';
-import { agentOf, eventually, policyOf, readyReason } from './operator-world.ts';
+import { agentOf, eventually, isWriteRequest, policyOf, readyReason } from './operator-world.ts';
 
 const PATIENCE = 20_000;
 const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
@@ -279,7 +282,7 @@ describe('an operator and the bus it makes', () => {
     const gateway = await installation.gateway();
     for (const uid of [metadata.uid, kept]) {
       await createEvents(gateway).append(uid, 's-1', LINE);
-      await createInbox(gateway).publish(uid, { uid: 'person', key: 'k' }, newMessage('hello'));
+      await createInbox(gateway).publish(uid, { uid: 'person', key: `left ${uid}` }, newMessage('hello'));
     }
     await installation.operator[Symbol.asyncDispose]();
     await world.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, never);
@@ -291,6 +294,48 @@ describe('an operator and the bus it makes', () => {
       'swept',
     );
     assert.ok((await bus().residents(never)).includes(kept));
+  });
+
+  it('says of an agent at work that its budget is used up and that its model fails, and when both are over', async () => {
+    const { world, seen } = installation;
+    await world.apply(agentOf('team-a', 'worker', { quotas: { tokensPerHour: 5_000 } }));
+    await world.apply(agentOf('team-a', 'bystander'));
+    await world.agentWith('team-a', 'bystander', 'runs', because('Running'));
+    const { metadata } = await world.agentWith('team-a', 'worker', 'runs', because('Running'));
+    const reasonIs = (type: string, reason: string) => (agent: StoredAgent) =>
+      agent.status?.conditions?.find((condition) => condition.type === type)?.reason === reason;
+    const gateway = await installation.gateway();
+    const providers = modelHealthStore(gateway);
+    const since = new Date(Date.now() - 60_000).toISOString();
+    await providers.put({ provider: 'openai', state: 'Unavailable', since, code: 'TEMPER_MODEL_OVERLOADED' });
+    await createInbox(gateway).publish(metadata.uid, { uid: 'person', key: 'for the worker' }, newMessage('work'));
+    await world.agentWith('team-a', 'worker', 'waits for its model', reasonIs('ModelAvailable', 'ModelUnavailable'));
+    const idle = await world.agent('team-a', 'bystander');
+    assert.ok(!reasonIs('ModelAvailable', 'ModelUnavailable')(idle), 'who does nothing is not written');
+    await providers.put({ provider: 'openai', state: 'Available', since });
+    await world.agentWith('team-a', 'worker', 'has its model', reasonIs('ModelAvailable', 'ModelReady'));
+    {
+      await using shared = await openLedger(installation);
+      const own = { name: agentAccount(metadata.uid), quotas: {}, prefix: '' };
+      const answer = await shared.ledger([own]).reserve({ inputTokens: 4_000 }, anOp());
+      assert.ok(answer.granted);
+      await shared.ledger([own]).settle(answer.id, { inputTokens: 4_000 });
+    }
+    await world.agentWith('team-a', 'worker', 'has spent', reasonIs('BudgetAvailable', 'TokenQuotaExceeded'));
+    await world.apply(agentOf('team-a', 'worker', { quotas: { tokensPerHour: 50_000 } }));
+    await world.agentWith('team-a', 'worker', 'may spend', reasonIs('BudgetAvailable', 'WithinBudget'));
+    // Numbers are written with what is written anyway.
+    const { status } = await world.agentWith('team-a', 'worker', 'waits', (agent) => agent.status?.queue === 1);
+    assert.match(status?.summary ?? '', /^8\d?% of 5k tok\/h$|^8% of 50k tok\/h$/);
+    await sleep(1_000);
+    const before = seen.length;
+    // Facts are learned anew several times meanwhile.
+    await sleep(3_000);
+    const written = seen.slice(before).filter(isWriteRequest);
+    assert.deepEqual(
+      written.map(({ method, path }) => `${method} ${path}`),
+      [],
+    );
   });
 
   it('has the server take up a renewed certificate once its pod has it, and no connection notices', async () => {

@@ -31,6 +31,7 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
   const recorder = new HealthRecorder(
     deps.clock,
     config.providers.map(({ name }) => name),
+    config.aliases,
   );
   const open = openModels(config, { ...deps, environment: {} });
   const observed = recorder.observe({

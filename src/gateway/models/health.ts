@@ -32,16 +32,21 @@ const MESSAGE_CHARACTERS = 400;
 
 export class HealthRecorder implements ModelHealth {
   readonly #clock: Clock;
+  readonly #names = new Map<string, readonly string[]>();
   readonly #states = new Map<string, ProviderHealth>();
   readonly #failures = new Map<string, number>();
   readonly #toldAt = new Map<string, number>();
   readonly #listeners = new Set<(health: ProviderHealth) => void>();
 
-  /** Providers are those of the configuration: names that agents made up are remembered nowhere. */
-  constructor(clock: Clock, providers: readonly string[]) {
+  /** Providers are those of the configuration, and so are other names of their models: what agents made up is remembered nowhere. */
+  constructor(clock: Clock, providers: readonly string[], aliases: Readonly<Record<string, string>> = {}) {
     this.#clock = clock;
     const since = clock.now().toISOString();
-    for (const provider of providers) this.#states.set(provider, { provider, state: 'Available', since });
+    for (const provider of providers) {
+      const names = Object.keys(aliases).filter((name) => providerOf(aliases[name] ?? '') === provider);
+      if (names.length > 0) this.#names.set(provider, names);
+      this.#states.set(provider, this.#named({ provider, state: 'Available', since }));
+    }
   }
 
   list(): ProviderHealth[] {
@@ -111,7 +116,13 @@ export class HealthRecorder implements ModelHealth {
     }
   }
 
-  #set(health: ProviderHealth): void {
+  #named(health: ProviderHealth): ProviderHealth {
+    const names = this.#names.get(health.provider);
+    return names === undefined ? health : { ...health, names };
+  }
+
+  #set(state: ProviderHealth): void {
+    const health = this.#named(state);
     this.#states.set(health.provider, health);
     this.#toldAt.set(health.provider, this.#clock.monotonic());
     for (const listener of this.#listeners) listener(health);

@@ -55,6 +55,7 @@ export async function observe(
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
   const template = templateOf(deps.config, agent);
+  const rules = rulesOf(deps, agent, template);
   const { bound, pods } = await podsOf(deps, agent, signal);
   const guard = await deps.guard.state(namespace, signal);
   const { pending, lastActivity } = await workOf(deps, agent, log, signal);
@@ -63,7 +64,7 @@ export async function observe(
   return {
     agent,
     now,
-    ...rulesOf(deps, agent, template),
+    ...rules,
     guard,
     pods,
     bound,
@@ -74,7 +75,7 @@ export async function observe(
     failures: deps.failures.of(uid),
     pending,
     lastActivity,
-    facts: deps.facts.of(uid),
+    facts: deps.facts.of(agent, rules.policy),
     busUnavailableSince: deps.bus?.unavailableSince(),
   };
 }

@@ -10,6 +10,7 @@ import { OwnWrites } from '../own-writes.ts';
 import { type Applied, apply } from './apply.ts';
 import { giveBack, heldBefore } from './hand-over.ts';
 import { type ObserveDeps, observe } from './observe.ts';
+import { LIVE_EVERY } from './news.ts';
 import type { Observed } from './observed.ts';
 import { type Plan, plan } from './plan.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
@@ -19,8 +20,6 @@ export interface AgentDeps extends ObserveDeps {
   readonly events: EventRecorder;
 }
 
-/** Numbers in the status are written at most this often. */
-const LIVE_EVERY = 300_000;
 /** Until the gateway's address and the authority are known. */
 const NOT_YET = 1_000;
 const FIRST_RETRY = 5_000;

@@ -4,6 +4,7 @@ import type { Condition } from '../../api/v1alpha1/common.ts';
 import { type Finding, reasonOf, sameConditions, withFindings, without } from '../conditions.ts';
 import type { Pod } from '../kube-types.ts';
 import type { Applied } from './apply.ts';
+import { LIVE } from './news.ts';
 import type { Observed } from './observed.ts';
 import { type Plan, busAway } from './plan.ts';
 import { podState } from './pod-state.ts';
@@ -116,9 +117,6 @@ function modelFinding({ facts, modelProblem }: Observed): Finding<'ModelAvailabl
   if (modelProblem === undefined) return facts.model;
   return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelProblem };
 }
-
-/** Numbers that move all the time. By themselves they are written every few minutes only. */
-const LIVE = ['summary', 'queue', 'tools'] as const;
 
 /** Is there anything to write? `liveToo` asks about the numbers as well. */
 export function statusDiffers(before: AgentStatus | undefined, after: AgentStatus, liveToo: boolean): boolean {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { Bus, SpendReader } from '../ports.ts';
+import type { Bus, Facts, SpendReader } from '../ports.ts';
+import { BusFacts } from './bus-facts.ts';
 import { BusLink, type NatsOptions } from './link.ts';
 import type { BusMetrics } from './metrics.ts';
 import { NatsBus } from './nats-bus.ts';
@@ -9,6 +10,7 @@ import { ledgerSpend } from './spend-reader.ts';
 /** What the operator has of the bus. Disposing ends the connection. */
 export interface BusParts extends AsyncDisposable {
   readonly bus: Bus;
+  readonly facts: Facts;
   readonly spend: SpendReader;
 }
 
@@ -20,6 +22,7 @@ export function openBus(
   const link = new BusLink(options, deps);
   return {
     bus: new NatsBus({ ...deps, link }),
+    facts: new BusFacts({ ...deps, link }),
     spend: ledgerSpend(link, deps.clock),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

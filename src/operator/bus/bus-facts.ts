@@ -1,0 +1,94 @@
+import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { BusConnection } from '../../nats/connection.ts';
+import { LedgerCopy } from '../../nats/ledger-copy.ts';
+import { agentAccount, policyAccount } from '../../nats/ledger-spend.ts';
+import { modelHealthStore } from '../../nats/model-health.ts';
+import { STREAMS, subjects } from '../../nats/names.ts';
+import { countsOf } from '../../nats/stored.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import { reasonOf } from '../conditions.ts';
+import type { StoredAgent, StoredPolicy } from '../kube-types.ts';
+import type { AgentFacts, Facts } from '../ports.ts';
+import { type Accounts, budgetFine, budgetProblem, budgetSummary } from './budget.ts';
+import type { BusLink } from './link.ts';
+import { modelFine, modelProblem, Providers } from './models.ts';
+
+export interface BusFactsDeps {
+  readonly link: BusLink;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const LEARN_EVERY = 10_000;
+
+/**
+ * What the bus knows of agents: the ledger, how providers do, how many messages wait. Read as a whole every few seconds, three questions
+ * while nothing changes, so that no reconcile waits for it.
+ */
+export class BusFacts implements Facts {
+  readonly #deps: BusFactsDeps;
+  readonly #ledger = new LedgerCopy();
+  readonly #providers = new Providers();
+  #queues: Readonly<Record<string, number>> | undefined;
+
+  constructor(deps: BusFactsDeps) {
+    this.#deps = deps;
+  }
+
+  of(agent: StoredAgent, policy: StoredPolicy | undefined): AgentFacts {
+    // Nothing was learned yet: what stands in the status stays.
+    if (this.#queues === undefined) return {};
+    const time = this.#deps.clock.now().getTime();
+    const accounts = this.#accountsOf(agent, policy, time);
+    const waiting = this.#queues[subjects.inbox(agent.metadata.uid)] ?? 0;
+    // A provider's bad hour and a spent budget are told of those they hold up, and not written into a thousand statuses.
+    const isAtWork = waiting > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
+    const told = (type: string) => reasonOf(agent.status?.conditions, type) !== undefined;
+    const budget = budgetProblem(agent, policy, accounts, time);
+    const model = modelProblem(agent, this.#providers);
+    const tells = { budget: isAtWork || told('BudgetAvailable'), model: isAtWork || told('ModelAvailable') };
+    const summary =
+      accounts.own === undefined && agent.status?.summary === undefined ? undefined : budgetSummary(agent, accounts);
+    return {
+      ...(budget !== undefined && tells.budget ? { budget } : {}),
+      ...(budget === undefined && told('BudgetAvailable') ? { budget: budgetFine() } : {}),
+      ...(model !== undefined && tells.model ? { model } : {}),
+      ...(model === undefined && told('ModelAvailable') ? { model: modelFine(agent) } : {}),
+      // An agent that never had a message is not written to say so.
+      ...(waiting === 0 && agent.status?.queue === undefined ? {} : { queue: waiting }),
+      ...(summary === undefined ? {} : { summary }),
+    };
+  }
+
+  async *learned(signal: AbortSignal): AsyncIterable<void> {
+    const { link, clock, log } = this.#deps;
+    while (!signal.aborted) {
+      const connection = await link.connected(signal);
+      if (connection === undefined) return;
+      try {
+        await this.#learn(connection);
+        yield;
+      } catch (error) {
+        if (link.unavailableSince() === undefined) {
+          log.warn({ error: messageOf(error, 200) }, 'the bus did not say how agents do; it is asked again');
+        }
+      }
+      await clock.sleep(LEARN_EVERY, signal).catch(() => undefined);
+    }
+  }
+
+  async #learn(connection: BusConnection): Promise<void> {
+    const now = this.#deps.clock.now();
+    await this.#ledger.refresh(connection, now.getTime());
+    this.#providers.learn(await modelHealthStore(connection).list(), now);
+    this.#queues = await countsOf(connection, STREAMS.inbox, 'temper.inbox.*');
+  }
+
+  #accountsOf({ metadata }: StoredAgent, policy: StoredPolicy | undefined, time: number): Accounts {
+    return {
+      own: this.#ledger.of(agentAccount(metadata.uid), time),
+      policy: policy === undefined ? undefined : this.#ledger.of(policyAccount(policy.metadata.uid), time),
+    };
+  }
+}
