@@ -20,6 +20,15 @@ interface Route {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   url: string;
   access: Access;
+  /** Schemas. */
+  body?: unknown;
+  query?: unknown;
+}
+
+/** One of several forms is closed when each is. */
+function isClosed(schema: unknown): boolean {
+  const { anyOf, additionalProperties } = schema as { anyOf?: unknown[]; additionalProperties?: unknown };
+  return anyOf === undefined ? additionalProperties === false : anyOf.every(isClosed);
 }
 
 const greedy = { agent: 'greedy', agentUid: 'a-1', podUid: 'pod-1' };
@@ -62,9 +71,10 @@ describe('every door of the gateway', () => {
       shares: { pod: limits, people: { ...limits, burst: 1_000 } },
       routes: [
         (adding) =>
-          void adding.addHook('onRoute', ({ method, url, config }) => {
+          void adding.addHook('onRoute', ({ method, url, config, schema }) => {
             if (config?.access === undefined || Array.isArray(method)) return;
-            routes.push({ method: method as Route['method'], url, access: config.access });
+            const { body, querystring: query } = schema ?? {};
+            routes.push({ method: method as Route['method'], url, access: config.access, body, query });
           }),
         ...DOOR_ROUTES,
         modelRoutes({} as Parameters<typeof modelRoutes>[0]),
@@ -115,6 +125,14 @@ describe('every door of the gateway', () => {
     }
     const served = await server.inject({ method: 'GET', url: '/modest', headers: { authorization: 'Bearer modest' } });
     assert.deepEqual([served.statusCode, served.json()], [200, { served: true }]);
+  });
+
+  it('takes no member of a body or a query that it does not know', () => {
+    const open = routes.flatMap(({ url, method, body, query }) =>
+      [body, query].every((schema) => schema === undefined || isClosed(schema)) ? [] : [`${method} ${url}`],
+    );
+    assert.deepEqual(open, []);
+    assert.ok(routes.filter(({ body }) => body !== undefined).length > 7);
   });
 
   it('takes no body that is nested so deeply that a stack would overflow, and writes none into its log', async () => {

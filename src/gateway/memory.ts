@@ -13,10 +13,13 @@ import { closed, Done, POD } from './schemas.ts';
 /** A value of 65,536 characters, each of them escaped. */
 const BODY_BYTES = 512 * 1_024;
 const Params = Type.Object({ key: Type.String({ minLength: 1, maxLength: 256 }) });
-const Search = Type.Object({
-  query: Type.String({ maxLength: 1_024 }),
-  limit: Type.Integer({ minimum: 1, maximum: 100 }),
-});
+const Search = Type.Object(
+  {
+    query: Type.String({ maxLength: 1_024 }),
+    limit: Type.Integer({ minimum: 1, maximum: 100 }),
+  },
+  closed,
+);
 
 /** What agents keep beyond sessions, within their grants. */
 export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {

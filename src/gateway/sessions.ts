@@ -18,12 +18,15 @@ export interface SessionRouteDeps {
 
 const BODY_BYTES = 12 * 1_024 * 1_024;
 const Params = Type.Object({ session: SessionId });
-const AppendBody = Type.Object({
-  lease: Lease,
-  afterSeq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-  items: Type.Array(Message, { maxItems: 2_000 }),
-  tainted: Type.Optional(Type.Boolean()),
-});
+const AppendBody = Type.Object(
+  {
+    lease: Lease,
+    afterSeq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    items: Type.Array(Message, { maxItems: 2_000 }),
+    tainted: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
 
 /** Histories and tools of the agent's own sessions; whose they are the binding says, never the path. */
 export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteDeps): RouteModule {

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, type JsonObject, jsonDepth } from '../../lib/json.ts';
 import type { ModelMessage, ModelRequest, ToolCall } from '../../models/port.ts';
+import { closed } from '../schemas.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
@@ -29,23 +30,25 @@ const Tool = Type.Object({
   inputSchema: Type.Record(Type.String(), Type.Unknown()),
 });
 
-export const StreamBody = Type.Object({
-  lease: name(8_192),
-  request: Type.Object({
-    model: name(256),
-    system: text(TEXT),
-    messages: Type.Array(Message, { minItems: 1, maxItems: 5_000 }),
-    tools: Type.Array(Tool, { maxItems: 256 }),
-    maxOutputTokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
-    temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
-    responseFormat: Type.Optional(Type.Literal('json')),
-  }),
-});
+/** Of the request itself, members that are not known are dropped: it is written anew. */
+export const StreamBody = Type.Object(
+  {
+    lease: name(8_192),
+    request: Type.Object({
+      model: name(256),
+      system: text(TEXT),
+      messages: Type.Array(Message, { minItems: 1, maxItems: 5_000 }),
+      tools: Type.Array(Tool, { maxItems: 256 }),
+      maxOutputTokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+      temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+      responseFormat: Type.Optional(Type.Literal('json')),
+    }),
+  },
+  closed,
+);
 type StreamBody = Static<typeof StreamBody>;
 
-export const EmbedBody = Type.Object({
-  texts: Type.Array(name(32_768), { minItems: 1, maxItems: 64 }),
-});
+export const EmbedBody = Type.Object({ texts: Type.Array(name(32_768), { minItems: 1, maxItems: 64 }) }, closed);
 
 /**
  * The request as the provider gets it: these members and no others, whatever else the pod wrote; no more output than the agent may have.

@@ -8,6 +8,7 @@ import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { leaseOf } from '../lease-check.ts';
 import { parentUnder } from '../message-traces.ts';
 import type { RouteModule } from '../routes.ts';
+import { POD } from '../schemas.ts';
 import { speakerOf, type SpeakerDeps } from '../speaker.ts';
 import { AnswerLines } from './lines.ts';
 import { EmbedBody, rebuiltRequest, StreamBody } from './request.ts';
@@ -26,7 +27,11 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
     const speakers: SpeakerDeps = { ...own, directory, ids };
     server.post(
       PATHS.modelStream,
-      { config: { access: 'pod' }, bodyLimit: BODY_BYTES, schema: { body: StreamBody } },
+      {
+        config: { access: 'pod' },
+        bodyLimit: BODY_BYTES,
+        schema: { ...POD, body: StreamBody, summary: 'Lines of what a model answers' },
+      },
       async (request, reply) => {
         const { lease, request: asked } = request.body;
         const { claims, state } = leaseOf(request, lease, deps);
@@ -51,7 +56,11 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
     );
     server.post(
       PATHS.modelEmbed,
-      { config: { access: 'pod' }, bodyLimit: BODY_BYTES, schema: { body: EmbedBody } },
+      {
+        config: { access: 'pod' },
+        bodyLimit: BODY_BYTES,
+        schema: { ...POD, body: EmbedBody, summary: 'A vector for each text' },
+      },
       async (request) => {
         const state = directory.byUid(request.pod.agentUid);
         if (state === undefined || state.suspended) {

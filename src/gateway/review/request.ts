@@ -5,7 +5,7 @@ import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
 import { printable } from '../../lib/escape.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Gate, GateResult } from '../../tools/events.ts';
-import { Lease } from '../schemas.ts';
+import { closed, Lease } from '../schemas.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const figure = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -25,34 +25,45 @@ const Run = Type.Object({
 });
 const Digested = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
-export const ReviewBody = Type.Object({
-  lease: Lease,
-  candidate: Type.Object({
-    artifact: Thing,
-    digest: Digested,
-    evidence: Type.Object({
-      tests: Type.Array(Run, { maxItems: 1_000 }),
-      milliseconds: figure,
-      heapBytes: figure,
-      warnings: Type.Array(text(2_048), { maxItems: 100 }),
-    }),
-    gates: Type.Optional(Gates),
-  }),
-});
+/** The author's model is the agent's, whatever stands here. */
+const authorModel = text(256);
 
-export const RejectedBody = Type.Object({
-  lease: Lease,
-  refused: Type.Object({
-    name: text(256),
-    digest: Type.Optional(Digested),
-    gate: GateName,
-    code: text(64),
-    class: text(64),
-    message: text(65_536),
-    details: Type.Optional(Thing),
-    gates: Gates,
-  }),
-});
+export const ReviewBody = Type.Object(
+  {
+    lease: Lease,
+    authorModel: Type.Optional(authorModel),
+    candidate: Type.Object({
+      artifact: Thing,
+      digest: Digested,
+      evidence: Type.Object({
+        tests: Type.Array(Run, { maxItems: 1_000 }),
+        milliseconds: figure,
+        heapBytes: figure,
+        warnings: Type.Array(text(2_048), { maxItems: 100 }),
+      }),
+      gates: Type.Optional(Gates),
+    }),
+  },
+  closed,
+);
+
+export const RejectedBody = Type.Object(
+  {
+    lease: Lease,
+    authorModel: Type.Optional(authorModel),
+    refused: Type.Object({
+      name: text(256),
+      digest: Type.Optional(Digested),
+      gate: GateName,
+      code: text(64),
+      class: text(64),
+      message: text(65_536),
+      details: Type.Optional(Thing),
+      gates: Gates,
+    }),
+  },
+  closed,
+);
 
 /** A candidate of known members; what its artifact is, the review reads for itself. */
 export function candidateOf({ artifact, digest, evidence, gates }: Static<typeof ReviewBody>['candidate']): Candidate {
