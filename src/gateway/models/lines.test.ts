@@ -14,9 +14,9 @@ const END: ModelEvent = {
 /** Time passes at once. */
 const hurried: Clock = { ...systemClock, sleep: (_milliseconds, signal) => systemClock.sleep(1, signal) };
 
-async function read(events: AsyncIterable<ModelEvent>, clock: Clock = systemClock) {
+async function read(events: AsyncIterable<ModelEvent>) {
   const failures: unknown[] = [];
-  const answer = new AnswerLines(events, { clock, failed: (error) => failures.push(error) });
+  const answer = new AnswerLines(events, { clock: systemClock, failed: (error) => failures.push(error) });
   const lines: string[] = [];
   for await (const line of answer.lines()) lines.push(line);
   return { lines, failures };
@@ -38,15 +38,18 @@ describe('the lines of an answer', () => {
   });
 
   it('are empty while nothing comes', async () => {
-    const { lines } = await read(
-      (async function* (): AsyncGenerator<ModelEvent> {
-        await systemClock.sleep(50, new AbortController().signal);
-        yield END;
-      })(),
-      hurried,
-    );
-    assert.equal(lines[0], '\n');
-    assert.equal(lines.length > 2, true);
+    const thought = Promise.withResolvers<void>();
+    const thinking = (async function* (): AsyncGenerator<ModelEvent> {
+      await thought.promise;
+      yield END;
+    })();
+    const answer = new AnswerLines(thinking, { clock: hurried, failed: (error) => assert.fail(String(error)) });
+    const lines: string[] = [];
+    for await (const line of answer.lines()) {
+      lines.push(line);
+      if (lines.length === 3) thought.resolve();
+    }
+    assert.deepEqual(lines.slice(0, 3), ['\n', '\n', '\n']);
     assert.deepEqual(JSON.parse(lines.at(-1) ?? ''), END);
   });
 
