@@ -161,6 +161,14 @@ describe('review of forged tools', () => {
       records.map(({ action, evidence }) => [action, evidence]),
       [['tool.accepted', 'observed']],
     );
+    assert.ok((await result('greta', aCandidate('triple'), { key: 'the-same' })).accepted);
+    const more = await createEvents(bus).read('uid-greta', 's1', 0, 100);
+    const names = more.flatMap((line) =>
+      line.kind === 'event' && line.event.type === 'forge-accepted' ? [line.event.tool] : [],
+    );
+    assert.deepEqual(names, ['double', 'triple'], 'one key hides no second tool');
+    const all = (await createAudit(bus).read('team-a', 0, 1_000)).filter(({ actor }) => actor === 'agent/greta');
+    assert.equal(all.length, 2);
   });
 
   it('neither registers nor lists what was taken out of service, nor what has it as a step', async () => {

@@ -52,7 +52,9 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
           deadline: clock.monotonic() + REVIEW_MILLISECONDS,
           key: request.idempotencyKey,
         };
-        const review = await openReview(own, deps, held, request.idempotencyKey);
+        // With the bytes it is about: a pod that uses one key for two tools must not hide the second one.
+        const key = `${request.idempotencyKey}/${request.body.candidate.digest}`;
+        const review = await openReview(own, deps, held, key);
         const parent = parentUnder(held.claims, request.headers[TRACEPARENT]);
         try {
           return await continuingTrace(parent, () => observed(deps, () => review.submit(request.body.candidate, op)));
@@ -175,7 +177,7 @@ interface OnBehalf {
 function toolsOf(own: ReviewRouteDeps, deps: GatewayDeps, { claims, key, evidence }: OnBehalf, { decider }: Speaker) {
   const { agentUid, namespace } = claims;
   const append = async (record: AuditRecord): Promise<void> => {
-    await deps.audit.append(namespace, record, `review/${agentUid}/${key}/${record.action}`);
+    await deps.audit.append(namespace, record, `review/${agentUid}/${key}/${record.action}/${record.subject}`);
   };
   return gatewaySessionTools({
     agentUid,
