@@ -26,19 +26,25 @@ export function createToolViews(
   };
 }
 
-/** A composed tool is described by what it calls, so those it calls are made first; pins make circles impossible. */
+/**
+ * A composed tool is described by what it calls, so those it calls are made first. Pins make circles of calls impossible, but not of
+ * names: what a chain was pinned to may be gone and its name another tool's by now.
+ */
 function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]): Tool[] {
   const made = new Map<Digest, Tool>();
+  const making = new Set<Digest>();
   const describe = (name: string): ToolDescriptor | undefined => {
     const builtIn = deps.builtIn.find((tool) => tool.descriptor.name === name);
     if (builtIn !== undefined) return builtIn.descriptor;
     const forged = registered.find((tool) => tool.artifact.name === name);
-    return forged === undefined ? undefined : make(forged).descriptor;
+    return forged === undefined || making.has(forged.digest) ? undefined : make(forged).descriptor;
   };
   const make = ({ artifact, digest, tier }: RegisteredTool): Tool => {
     const known = made.get(digest);
     if (known !== undefined) return known;
+    making.add(digest);
     const tool = createForgedTool(artifact, digest, tier, { ...deps.forged, describe });
+    making.delete(digest);
     made.set(digest, tool);
     return tool;
   };

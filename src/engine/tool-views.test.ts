@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { artifactDigest } from '../tempering/documents.ts';
+import { anArtifact } from '../tempering/testing.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
+import { createSchemaCompiler } from '../tools/schemas.ts';
+import { deniedHostCalls } from '../tools/host-calls.ts';
+import { createToolViews } from './tool-views.ts';
+
+const nothing = (): Promise<never> => Promise.reject(new Error('nothing runs here'));
+
+function aChain(name: string, calls: string): RegisteredTool {
+  const pin = `${calls}@sha256:${'0'.repeat(64)}`;
+  const steps = [{ name: 'one', tool: pin, inputMapping: '{}' }];
+  const artifact = anArtifact(name, { implementation: { mode: 'Compose', steps } });
+  return {
+    object: `tools/${name}`,
+    artifact,
+    digest: artifactDigest(artifact),
+    tier: 'Shared',
+    owner: { agent: 'analyst', namespace: 'team-a', session: '' },
+    contributors: [],
+    verdicts: [],
+    authorModel: '',
+    sourceWithheld: false,
+    acceptedAt: '',
+    active: true,
+  };
+}
+
+describe('the tools of a session', () => {
+  it('are described when chains call each other by names whose tools are others by now', () => {
+    const registered = [aChain('first', 'second'), aChain('second', 'first'), aChain('own', 'own')];
+    const view = createToolViews({
+      tools: { resolve: () => registered, changes: () => () => undefined, closeSession: nothing },
+      builtIn: [],
+      forged: {
+        sandbox: { run: nothing },
+        clock: systemClock,
+        schemas: createSchemaCompiler(),
+        hostCalls: () => deniedHostCalls,
+      },
+    })({ agent: 'analyst', namespace: 'team-a', session: 's-1' });
+    assert.deepEqual(
+      view.list().map(({ name, sideEffects }) => [name, sideEffects]),
+      [
+        ['first', true],
+        ['second', true],
+        ['own', true],
+      ],
+    );
+  });
+});
