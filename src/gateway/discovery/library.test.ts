@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { search } from '../../discovery/search.ts';
+import { keyOf } from '../../kube/store.ts';
+import { artifactDigest } from '../../tempering/documents.ts';
+import { objectName } from '../../tempering/object-name.ts';
+import { anArtifact } from '../../tempering/testing.ts';
+import { createLogger } from '../../telemetry/log.ts';
+import { createSecrets } from '../../telemetry/secrets.ts';
+import { slimCapability, slimTool } from './catalogue.ts';
+import { WatchedLibrary } from './library.ts';
+
+const NAMESPACE = 'team-a';
+
+function aTool(artifact: ToolArtifact, agent?: string): EmergentTool {
+  const digest = artifactDigest(artifact);
+  const tier = agent === undefined ? 'Shared' : 'Agent';
+  return {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'EmergentTool',
+    metadata: {
+      name: objectName(artifact.name, tier, `${NAMESPACE}/${agent ?? ''}`, digest),
+      namespace: NAMESPACE,
+      ...(agent === undefined ? {} : { labels: { 'temper.dev/agent': agent } }),
+    },
+    spec: { artifact, digest, tier },
+    status: { active: true },
+  };
+}
+
+function aLibrary() {
+  const lines: string[] = [];
+  const objects = new Map<string, EmergentTool>();
+  let reads = 0;
+  const log = createLogger({
+    level: 'info',
+    destination: { write: (line) => lines.push(line) },
+    secrets: createSecrets(),
+  });
+  const library = new WatchedLibrary({
+    log,
+    async read(_namespace, name) {
+      reads += 1;
+      return objects.get(name);
+    },
+  });
+  const put = (tool: EmergentTool): void => {
+    objects.set(tool.metadata.name, tool);
+    const object = slimTool(tool as never);
+    library.toolChanged({ type: 'added', key: keyOf(object), object });
+  };
+  const found = (query: string): number =>
+    search({ query }, { indexes: [library.index(NAMESPACE)], permits: () => true }).length;
+  return { library, lines, objects, put, found, reads: () => reads };
+}
+
+describe('what a gateway keeps of the catalogue', () => {
+  it('is neither the tool itself nor a schema, and an artifact is read once', async () => {
+    const { library, put, reads } = aLibrary();
+    const tool = aTool(anArtifact('double_it'), 'analyst');
+    assert.ok(!JSON.stringify(slimTool(tool as never)).includes('execute'));
+    put(tool);
+    for (let time = 0; time < 3; time += 1) {
+      const [given] = await library.tools(NAMESPACE, 'analyst');
+      assert.deepEqual(given?.artifact, tool.spec.artifact);
+    }
+    assert.equal(reads(), 1);
+    assert.deepEqual(await library.tools(NAMESPACE, 'clerk'), []);
+    assert.deepEqual(await library.tools('team-b', 'analyst'), []);
+  });
+
+  it('hands out no tool that reads other than it was watched, and none that is gone', async () => {
+    const { library, put, objects } = aLibrary();
+    const tool = aTool(anArtifact('double_it'));
+    put(tool);
+    objects.set(tool.metadata.name, {
+      ...tool,
+      spec: { ...tool.spec, artifact: anArtifact('double_it', { description: 'Other.' }) },
+    });
+    assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
+    objects.delete(tool.metadata.name);
+    assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
+  });
+
+  it("puts the agent's own tool before a shared one of its name, and gives a hundred at most", () => {
+    const { library, put } = aLibrary();
+    put(aTool(anArtifact('same', { description: 'Shared.' })));
+    const own = aTool(anArtifact('same', { description: 'Own.' }), 'analyst');
+    put(own);
+    assert.deepEqual(
+      library.standing(NAMESPACE, 'analyst').map(({ digest }) => digest),
+      [own.spec.digest],
+    );
+    for (let number = 0; number < 150; number += 1) put(aTool(anArtifact(`tool_${number}`)));
+    const given = library.standing(NAMESPACE, 'analyst');
+    assert.equal(given.length, 100);
+    assert.equal(given[0]?.digest, own.spec.digest);
+  });
+
+  it('has 5,000 entries of a namespace at most, says so once, and has room again', () => {
+    const { library, lines, found } = aLibrary();
+    const change = (number: number, type: 'added' | 'deleted') => {
+      const object = slimCapability({
+        metadata: { name: `c-${number}`, namespace: NAMESPACE },
+        spec: { type: 'Skill', description: `word${'x'.repeat(number % 7)} ${number}` },
+      } as never);
+      library.capabilityChanged(
+        type === 'added'
+          ? { type, key: keyOf(object), object }
+          : { type, key: keyOf(object), object, tombstone: false },
+      );
+    };
+    for (let number = 0; number < 5_010; number += 1) change(number, 'added');
+    assert.equal(library.index(NAMESPACE).size, 5_000);
+    assert.equal(lines.filter((line) => line.includes('no more is found')).length, 1);
+    assert.equal(found('5009'), 0);
+    change(0, 'deleted');
+    change(5_009, 'added');
+    assert.equal(found('5009'), 1);
+  });
+
+  it('survives objects no schema let in', () => {
+    for (const spec of [undefined, null, {}, { type: 'Tool' }, { artifact: {}, digest: 'x', tier: 'Shared' }]) {
+      const object = { metadata: { name: 'odd', namespace: NAMESPACE }, spec, status: { active: true } } as never;
+      assert.equal(slimTool(object).entry, undefined);
+      assert.equal(slimCapability(object).entry, undefined);
+    }
+  });
+});
