@@ -12,6 +12,7 @@ import { WorkQueue } from '../kube/work-queue.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Ids } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
+import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
 import { Examination } from './agent/examination.ts';
 import { Failures } from './agent/failures.ts';
 import { addIndexes } from './agent/observe.ts';
@@ -19,6 +20,7 @@ import { AgentReconciler } from './agent/reconcile.ts';
 import { Authority } from './authority/authority.ts';
 import { ServerReload } from './authority/server-reload.ts';
 import type { OperatorConfig } from './config.ts';
+import { countedClient, observeOperator } from './counts.ts';
 import { Guard } from './guard/guard.ts';
 import { type Informers, createInformers } from './informers.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
@@ -38,6 +40,8 @@ export interface OperatorDeps {
   readonly random: () => number;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** What is counted of agents, pods and writes. */
+  readonly counts?: OperatorMetrics;
   /** Unlike that of any other process, for the Lease and for events. */
   readonly identity: string;
   readonly bus?: Bus;
@@ -59,7 +63,9 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
     election === undefined ? {} : { isLeader: () => election.isLeader() },
   );
   const events = createEventRecorder({ ...deps, client, component: COMPONENT, instance: deps.identity });
-  const house = createHouse(config, deps, client, events);
+  const { counts } = deps;
+  const house = createHouse(config, deps, counts === undefined ? client : countedClient(client, counts), events);
+  if (counts !== undefined) observeOperator(counts, house);
   const { informers, queues } = house;
   startPools(config, queues);
   const again = () => {

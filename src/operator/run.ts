@@ -11,6 +11,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { BUS_METRICS } from './bus/metrics.ts';
 import { openBus } from './bus/open.ts';
+import { OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import type { OperatorConfig } from './config.ts';
 import { createOperator } from './operator.ts';
 
@@ -22,6 +23,7 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
   const clock = systemClock;
   const registry = createRegistry();
   const metrics = registerMetrics(registry, METRICS);
+  const counts = registerMetrics(registry, OPERATOR_METRICS);
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not waited for, and no part of being ready: the bus starts with what this operator makes.
@@ -30,7 +32,7 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
       ? undefined
       : openBus(config.nats, { clock, log, metrics: registerMetrics(registry, BUS_METRICS) });
   const identity = `${hostname()}_${randomUUID()}`;
-  const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, identity };
+  const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, counts, identity };
   const manager = createOperator(config, parts === undefined ? deps : { ...deps, ...parts });
   const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
   const waitingFor = () => manager.waitingFor();

@@ -4,12 +4,14 @@ import type { WorkQueue } from '../kube/work-queue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { Logger } from '../telemetry/log.ts';
+import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
 import { INDEX } from './agent/observe.ts';
 import { News } from './agent/news.ts';
 import { BUS_PATIENCE } from './agent/plan.ts';
 import type { Authority } from './authority/authority.ts';
 import type { ServerReload } from './authority/server-reload.ts';
 import type { Cache } from './cache.ts';
+import { countedWakes } from './counts.ts';
 import type { Guard } from './guard/guard.ts';
 import type { StoredAgent, StoredPolicy } from './kube-types.ts';
 import type { Bus, Facts } from './ports.ts';
@@ -18,6 +20,7 @@ import { Sweep } from './sweep.ts';
 export interface TaskDeps {
   readonly clock: Clock;
   readonly log: Logger;
+  readonly counts?: OperatorMetrics;
   readonly authority: Authority;
   /** Undefined where the bus is somebody else's. */
   readonly serverReload: ServerReload | undefined;
@@ -66,7 +69,7 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
   }
   if (bus === undefined) return rounds;
   const sweep = new Sweep(bus, deps.agents);
-  rounds.push(stream(deps, 'wakes', (signal) => bus.wakes(signal)));
+  rounds.push(stream(deps, 'wakes', (signal) => countedWakes(bus.wakes(signal), deps.counts)));
   rounds.push(
     round(deps, 'outages', async (signal) => {
       // What every status says of the bus changed, and who slept through it may have messages.

@@ -24,18 +24,19 @@ describe('metrics', () => {
   it('show what is read when somebody looks, and what is gone no more', async () => {
     const registry = createRegistry();
     const metrics = registerMetrics(registry, OPERATOR_METRICS);
-    let pods: Record<string, number> = { bound: 2, warm: 1 };
+    let pods: Record<string, number> = { agent: 2, warm: 1 };
     let broken = false;
     metrics.watchAll('temper_pods', async () => {
       if (broken) throw new Error('cannot be told');
-      return Object.entries(pods).map(([state, value]) => ({ labels: { state }, value }));
+      return Object.entries(pods).map(([kind, value]) => ({ labels: { kind, state: 'ready' }, value }));
     });
     const shown = async () => (await registry.metrics()).match(/^temper_pods\{.*$/gm);
-    assert.deepEqual(await shown(), ['temper_pods{state="bound"} 2', 'temper_pods{state="warm"} 1']);
-    pods = { bound: 3 };
-    assert.deepEqual(await shown(), ['temper_pods{state="bound"} 3']);
+    const sample = (kind: string, value: number) => `temper_pods{kind="${kind}",state="ready"} ${value}`;
+    assert.deepEqual(await shown(), [sample('agent', 2), sample('warm', 1)]);
+    pods = { agent: 3 };
+    assert.deepEqual(await shown(), [sample('agent', 3)]);
     broken = true;
-    assert.deepEqual(await shown(), ['temper_pods{state="bound"} 3']);
+    assert.deepEqual(await shown(), [sample('agent', 3)]);
   });
 
   it('are named by the rules: a total is a counter, a duration is in seconds, help ends with a full stop', () => {

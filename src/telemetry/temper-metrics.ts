@@ -87,8 +87,8 @@ export const OPERATOR_METRICS = {
   },
   temper_pods: {
     type: 'gauge',
-    labels: ['state'],
-    help: 'Agent pods: ready, starting, failing, ended, terminating; and warm, those that wait for an agent.',
+    labels: ['kind', 'state'],
+    help: 'Pods of agents, and warm ones that wait for an agent, by state: ready, starting, unschedulable, imagePullFailed, crashLooping, ended, terminating.',
   },
   temper_warm_pods: {
     type: 'gauge',

@@ -34,6 +34,7 @@ const SYSTEM_SEED = 'system.nk';
 export class Authority {
   readonly #deps: AuthorityDeps;
   readonly #secrets: Secrets;
+  readonly #expirations = new Map<string, Date>();
   #doors: Doors | undefined;
   #server: WantedServer | undefined;
 
@@ -50,6 +51,11 @@ export class Authority {
   /** What the bus of this release shall run with; undefined before the first pass, and where the bus is somebody else's. */
   get server(): WantedServer | undefined {
     return this.#server;
+  }
+
+  /** When each certificate ends, by the name of its Secret. */
+  expirations(): ReadonlyMap<string, Date> {
+    return this.#expirations;
   }
 
   /** True when what agent pods are told is another than before. */
@@ -74,6 +80,7 @@ export class Authority {
     const state = await rotated(stateOf(known), this.#deps.clock.now());
     const systemSeed = known?.[SYSTEM_SEED] ?? newSeed();
     await this.#secrets.keep(RELEASE_OBJECTS.authority, { ...dataOf(state), [SYSTEM_SEED]: systemSeed }, known, signal);
+    this.#note(RELEASE_OBJECTS.authority, state.current.certificate);
     return { state, systemSeed };
   }
 
@@ -90,7 +97,13 @@ export class Authority {
       : await issue(state.current, wanted, this.#deps.clock.now(), CERTIFICATE_LIFE);
     const data = { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': bundle };
     await this.#secrets.keep(name, data, known, signal);
+    this.#note(name, pair.certificate);
     return pair.certificate;
+  }
+
+  #note(name: string, certificate: string): void {
+    const end = readCertificate(certificate)?.notAfter;
+    if (end !== undefined) this.#expirations.set(name, end);
   }
 
   async #isGood(known: SecretData | undefined, state: AuthorityState, wanted: ServerNames): Promise<boolean> {

@@ -45,6 +45,11 @@ export class Guard {
     return JSON.stringify(before) !== JSON.stringify(after);
   }
 
+  /** What is known of the namespaces looked at. */
+  known(): GuardState['kind'][] {
+    return [...this.#known.values()].map(({ state }) => state.kind);
+  }
+
   #once(namespace: string, signal: AbortSignal): Promise<GuardState> {
     const running = this.#running.get(namespace);
     if (running !== undefined) return running;

@@ -1,0 +1,125 @@
+import { LABELS } from '../api/cluster.ts';
+import { CONDITIONS } from '../api/v1alpha1/reasons.ts';
+import { ApiError, type KubeClient, type ResourceType } from '../kube/client.ts';
+import type { Reading } from '../telemetry/metrics.ts';
+import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
+import { podState } from './agent/pod-state.ts';
+import type { Authority } from './authority/authority.ts';
+import type { Cache } from './cache.ts';
+import type { OperatorConfig } from './config.ts';
+import type { Guard } from './guard/guard.ts';
+import type { Pod, StoredAgent } from './kube-types.ts';
+import type { Pool } from './pool/pool.ts';
+import type { Bus } from './ports.ts';
+
+export interface Observed {
+  readonly config: Pick<OperatorConfig, 'sandboxClasses'>;
+  readonly agents: Cache<StoredAgent>;
+  readonly pods: Cache<Pod>;
+  readonly pool: Pool;
+  readonly guard: Guard;
+  readonly authority: Authority;
+  readonly bus: Bus | undefined;
+}
+
+/** What is counted when somebody looks: nothing is kept for it, so it is never behind the caches. */
+export function observeOperator(metrics: OperatorMetrics, observed: Observed): void {
+  const { config, agents, pods, pool, guard, authority, bus } = observed;
+  metrics.watchAll('temper_agents', () => tally(agents.list().map(readinessOf)));
+  metrics.watchAll('temper_pods', () => tally(pods.list().map(standingOf)));
+  metrics.watchAll('temper_warm_pods', () =>
+    config.sandboxClasses.flatMap(({ name, pool: places = [] }) => {
+      const wanted = places.reduce((sum, { size }) => sum + size, 0);
+      const there = places.reduce((sum, { namespace }) => sum + pool.unclaimed(namespace, name).length, 0);
+      const labels = (kind: string) => ({ sandbox_class: name, kind });
+      return [
+        { labels: labels('wanted'), value: wanted },
+        { labels: labels('there'), value: there },
+      ];
+    }),
+  );
+  metrics.watchAll('temper_guard_namespaces', () => tally(guard.known().map((state) => ({ state }))));
+  metrics.watchAll('temper_certificate_expiration_timestamp_seconds', () =>
+    [...authority.expirations()].map(([certificate, end]) => ({
+      labels: { certificate },
+      value: Math.floor(end.getTime() / 1_000),
+    })),
+  );
+  if (bus === undefined) return;
+  metrics.watch('temper_bus_connected', {}, () => (bus.unavailableSince() === undefined ? 1 : 0));
+}
+
+/** The client, its writes counted. */
+export function countedClient(client: KubeClient, metrics: OperatorMetrics): KubeClient {
+  const counted = async <T>({ plural }: ResourceType, verb: string, isDry: boolean, write: Promise<T>): Promise<T> => {
+    let outcome = 'failed';
+    try {
+      const result = await write;
+      outcome = result === false ? 'conflict' : 'ok';
+      return result;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) outcome = 'conflict';
+      throw error;
+    } finally {
+      if (!isDry) metrics.count('temper_writes_total', { resource: plural, verb, outcome });
+    }
+  };
+  return {
+    get: (type, ref, signal) => client.get(type, ref, signal),
+    list: (type, options, signal) => client.list(type, options, signal),
+    create: (type, object, signal, options) =>
+      counted(type, 'create', options?.dryRun === true, client.create(type, object, signal, options)),
+    apply: (type, object, options, signal) =>
+      counted(type, 'apply', options.dryRun === true, client.apply(type, object, options, signal)),
+    applyStatus: (type, object, options, signal) =>
+      counted(type, 'apply-status', options.dryRun === true, client.applyStatus(type, object, options, signal)),
+    patch: (type, ref, patch, signal, options) =>
+      counted(
+        type,
+        options?.subresource === undefined ? 'patch' : 'patch-status',
+        false,
+        client.patch(type, ref, patch, signal, options),
+      ),
+    delete: (type, ref, options, signal) => counted(type, 'delete', false, client.delete(type, ref, options, signal)),
+    createToken: (ref, request, signal) => client.createToken(ref, request, signal),
+    mayI: (attributes, signal) => client.mayI(attributes, signal),
+  };
+}
+
+export async function* countedWakes(
+  wakes: AsyncIterable<string>,
+  metrics: OperatorMetrics | undefined,
+): AsyncGenerator<string> {
+  for await (const uid of wakes) {
+    metrics?.count('temper_wakes_total', {});
+    yield uid;
+  }
+}
+
+function readinessOf({ status }: StoredAgent): { ready: string; reason: string } {
+  const found = status?.conditions?.find(({ type }) => type === 'Ready');
+  if (found === undefined) return { ready: 'Unknown', reason: 'NotLookedAt' };
+  // Where nothing guards the status somebody else may have written it.
+  return { ready: found.status, reason: READY_REASONS.has(found.reason) ? found.reason : 'Other' };
+}
+
+const READY_REASONS: ReadonlySet<string> = new Set(
+  CONDITIONS.Agent.flatMap(({ type, reasons }) => (type === 'Ready' ? Object.keys(reasons) : [])),
+);
+
+function standingOf(pod: Pod): { kind: string; state: string } {
+  const kind = pod.metadata.labels?.[LABELS.agentUid] === undefined ? 'warm' : 'agent';
+  return { kind, state: podState(pod).kind };
+}
+
+/** How often each combination of labels is among them. */
+function tally(all: readonly Readonly<Record<string, string>>[]): Reading[] {
+  const counts = new Map<string, { labels: Readonly<Record<string, string>>; value: number }>();
+  for (const labels of all) {
+    const key = JSON.stringify(Object.values(labels));
+    const known = counts.get(key);
+    if (known === undefined) counts.set(key, { labels, value: 1 });
+    else known.value += 1;
+  }
+  return [...counts.values()];
+}
