@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
+import { gatewayConfig } from '../../src/gateway/config.ts';
 import { type ChartObject, helm, renderChart } from '../cluster/helm.ts';
 
 const CHART = new URL('../../charts/temper/', import.meta.url).pathname;
@@ -60,6 +61,8 @@ describe('the chart', () => {
     ['gateway.aliases.nonsense=x', '/gateway/aliases'],
     ['networkPolicies.apiServerPorts={0}', '/networkPolicies/apiServerPorts/0'],
     ['people.subjects[0].kind=ServiceAccount', '/people/subjects/0'],
+    ['tracing.endpoint=collector:4318', '/tracing/endpoint'],
+    ['tracing.sampleRatio=2', '/tracing/sampleRatio'],
   ];
   for (const [setting, place] of REFUSED) {
     it(`refuses ${setting} and says where`, async () => {
@@ -70,6 +73,28 @@ describe('the chart', () => {
   it('refuses a cluster that is too old', async () => {
     const old = ['--kube-version', '1.32.9'];
     await assert.rejects(renderChart(...old), /incompatible with Kubernetes v1\.32\.9/);
+  });
+
+  it('lets the gateway export traces when a collector is named, and not otherwise', async () => {
+    const egressOf = (objects: readonly ChartObject[]): string => {
+      const policy = objects.find(
+        ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-gateway',
+      );
+      return JSON.stringify((policy?.['spec'] as { egress: object[] }).egress);
+    };
+    const closed = await renderChart();
+    assert.equal(configOf(closed, 'temper-gateway', 'gateway.yaml')['tracing'], undefined);
+    for (const [endpoint, port] of [
+      ['http://collector.observability:4318/v1/traces', 4318],
+      ['https://collector.example/v1/traces', 443],
+    ] as const) {
+      const objects = await renderChart('--set-json', `tracing=${JSON.stringify({ endpoint, sampleRatio: 0.25 })}`);
+      const config = configOf(objects, 'temper-gateway', 'gateway.yaml');
+      assert.deepEqual(config['tracing'], { endpoint, ratio: 0.25 });
+      assert.ok(gatewayConfig(config).tracing !== undefined);
+      assert.ok(egressOf(objects).length > egressOf(closed).length);
+      assert.ok(egressOf(objects).includes(`"port":${port}`));
+    }
   });
 
   it('takes what its parts read from them: providers, keys, classes and pools', async () => {

@@ -8,7 +8,7 @@ import { objectName } from '../../tempering/object-name.ts';
 import { anArtifact } from '../../tempering/testing.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecrets } from '../../telemetry/secrets.ts';
-import { slimCapability, slimTool } from './catalogue.ts';
+import { slimCapability, standingTool } from './catalogue.ts';
 import { WatchedLibrary } from './library.ts';
 
 const NAMESPACE = 'team-a';
@@ -47,7 +47,7 @@ function aLibrary() {
   });
   const put = (tool: EmergentTool): void => {
     objects.set(tool.metadata.name, tool);
-    const object = slimTool(tool as never);
+    const object = standingTool(tool as never);
     library.toolChanged({ type: 'added', key: keyOf(object), object });
   };
   const found = (query: string): number =>
@@ -59,7 +59,7 @@ describe('what a gateway keeps of the catalogue', () => {
   it('is neither the tool itself nor a schema, and an artifact is read once', async () => {
     const { library, put, reads } = aLibrary();
     const tool = aTool(anArtifact('double_it'), 'analyst');
-    assert.ok(!JSON.stringify(slimTool(tool as never)).includes('execute'));
+    assert.ok(!JSON.stringify(standingTool(tool as never)).includes('execute'));
     put(tool);
     for (let time = 0; time < 3; time += 1) {
       const [given] = await library.tools(NAMESPACE, 'analyst');
@@ -123,7 +123,7 @@ describe('what a gateway keeps of the catalogue', () => {
   it('survives objects no schema let in', () => {
     for (const spec of [undefined, null, {}, { type: 'Tool' }, { artifact: {}, digest: 'x', tier: 'Shared' }]) {
       const object = { metadata: { name: 'odd', namespace: NAMESPACE }, spec, status: { active: true } } as never;
-      assert.equal(slimTool(object).entry, undefined);
+      assert.equal(standingTool(object).entry, undefined);
       assert.equal(slimCapability(object).entry, undefined);
     }
   });
