@@ -54,7 +54,7 @@ export class LedgerCopy {
 async function stateOf(connection: BusConnection): Promise<{ made: string; last: number }> {
   try {
     const { created, state } = await connection.ask(() => connection.manager.streams.info(STREAM));
-    return { made: String(created), last: state.last_seq };
+    return { made: created, last: state.last_seq };
   } catch (error) {
     throw busFailure(error, 'reading the ledger');
   }

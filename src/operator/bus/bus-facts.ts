@@ -7,7 +7,7 @@ import { modelHealthStore } from '../../nats/model-health.ts';
 import { STREAMS, subjects } from '../../nats/names.ts';
 import { countsOf } from '../../nats/stored.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { reasonOf } from '../conditions.ts';
+import { type Finding, reasonOf } from '../conditions.ts';
 import type { StoredAgent, StoredPolicy } from '../kube-types.ts';
 import type { AgentFacts, Facts } from '../ports.ts';
 import { type Accounts, budgetFine, budgetProblem, budgetSummary } from './budget.ts';
@@ -41,23 +41,14 @@ export class BusFacts implements Facts {
     if (this.#queues === undefined) return {};
     const time = this.#deps.clock.now().getTime();
     const accounts = this.#accountsOf(agent, policy, time);
-    const waiting = this.#queues[subjects.inbox(agent.metadata.uid)] ?? 0;
-    // A provider's bad hour and a spent budget are told of those they hold up, and not written into a thousand statuses.
-    const isAtWork = waiting > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
-    const told = (type: string) => reasonOf(agent.status?.conditions, type) !== undefined;
-    const budget = budgetProblem(agent, policy, accounts, time);
-    const model = modelProblem(agent, this.#providers);
-    const tells = { budget: isAtWork || told('BudgetAvailable'), model: isAtWork || told('ModelAvailable') };
-    const summary =
-      accounts.own === undefined && agent.status?.summary === undefined ? undefined : budgetSummary(agent, accounts);
+    const queue = this.#queues[subjects.inbox(agent.metadata.uid)] ?? 0;
+    const isAtWork = queue > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
+    const budget = toTell(agent, isAtWork, budgetProblem(agent, policy, accounts, time), budgetFine());
+    const model = toTell(agent, isAtWork, modelProblem(agent, this.#providers), modelFine(agent));
     return {
-      ...(budget !== undefined && tells.budget ? { budget } : {}),
-      ...(budget === undefined && told('BudgetAvailable') ? { budget: budgetFine() } : {}),
-      ...(model !== undefined && tells.model ? { model } : {}),
-      ...(model === undefined && told('ModelAvailable') ? { model: modelFine(agent) } : {}),
-      // An agent that never had a message is not written to say so.
-      ...(waiting === 0 && agent.status?.queue === undefined ? {} : { queue: waiting }),
-      ...(summary === undefined ? {} : { summary }),
+      ...(budget === undefined ? {} : { budget }),
+      ...(model === undefined ? {} : { model }),
+      ...numbersOf(agent, accounts, queue),
     };
   }
 
@@ -91,4 +82,27 @@ export class BusFacts implements Facts {
       policy: policy === undefined ? undefined : this.#ledger.of(policyAccount(policy.metadata.uid), time),
     };
   }
+}
+
+/** A provider's bad hour and a spent budget are told of those they hold up, and not written into a thousand statuses. */
+function toTell<T extends Finding>(
+  { status }: StoredAgent,
+  isAtWork: boolean,
+  problem: T | undefined,
+  fine: T,
+): T | undefined {
+  const isTold = reasonOf(status?.conditions, fine.type) !== undefined;
+  if (problem === undefined) return isTold ? fine : undefined;
+  return isTold || isAtWork ? problem : undefined;
+}
+
+/** An agent that never had a message, nor spent anything, is not written to say so. */
+function numbersOf(agent: StoredAgent, accounts: Accounts, queue: number): Pick<AgentFacts, 'queue' | 'summary'> {
+  const { status } = agent;
+  const isSilent = accounts.own === undefined && status?.summary === undefined;
+  const summary = isSilent ? undefined : budgetSummary(agent, accounts);
+  return {
+    ...(queue === 0 && status?.queue === undefined ? {} : { queue }),
+    ...(summary === undefined ? {} : { summary }),
+  };
 }
