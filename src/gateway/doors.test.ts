@@ -6,6 +6,7 @@ import { TemperError } from '../lib/errors.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { WireError } from '../remote/wire.ts';
 import { createLogger } from '../telemetry/log.ts';
+import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { createSecrets } from '../telemetry/secrets.ts';
 import type { GatewayDeps } from './deps.ts';
 import { memoryRoutes } from './memory.ts';
@@ -15,6 +16,7 @@ import { reviewRoutes } from './review/routes.ts';
 import type { Access, GatewayServer } from './routes.ts';
 import { createGatewayServer } from './server.ts';
 import { sessionRoutes } from './sessions.ts';
+import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 
 interface Route {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -64,7 +66,9 @@ describe('every door of the gateway', () => {
       secrets: createSecrets(),
     });
     const never = new AbortController().signal;
-    const deps = { clock: systemClock, ids: randomIds, log, identity, draining: never } as unknown as GatewayDeps;
+    const metrics = registerMetrics(createRegistry(), GATEWAY_METRICS);
+    const known = { clock: systemClock, ids: randomIds, log, metrics, identity, draining: never };
+    const deps = known as unknown as GatewayDeps;
     const limits = { perSecond: 0.001, burst: 1, inFlight: 4, longPolls: 4 };
     server = await createGatewayServer(deps, {
       tls: undefined,

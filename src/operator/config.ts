@@ -94,8 +94,8 @@ const Config = Type.Object(
     guard: Type.Optional(
       Type.Object(
         {
-          /** By name, the digest of the spec each must have. */
-          policies: Type.Record(Type.String(), Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })),
+          /** By name, the digest of the spec each must have; `installed` for what another release installs: whatever that one made of it. */
+          policies: Type.Record(Type.String(), Type.String({ pattern: '^(sha256:[0-9a-f]{64}|installed)$' })),
         },
         closed,
       ),

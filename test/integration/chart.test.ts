@@ -6,6 +6,7 @@ import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { gatewayConfig } from '../../src/gateway/config.ts';
 import { type ChartObject, helm, renderChart } from '../cluster/helm.ts';
+import { parseOperatorConfig } from '../../src/operator/config.ts';
 
 const CHART = new URL('../../charts/temper/', import.meta.url).pathname;
 const GOLDEN = new URL('../fixtures/chart/', import.meta.url);
@@ -80,7 +81,8 @@ describe('the chart', () => {
       const policy = objects.find(
         ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-gateway',
       );
-      return JSON.stringify((policy?.['spec'] as { egress: object[] }).egress);
+      const spec = policy?.['spec'] as { egress: object[] } | undefined;
+      return JSON.stringify(spec?.egress);
     };
     const closed = await renderChart();
     assert.equal(configOf(closed, 'temper-gateway', 'gateway.yaml')['tracing'], undefined);
@@ -95,6 +97,18 @@ describe('the chart', () => {
       assert.ok(egressOf(objects).length > egressOf(closed).length);
       assert.ok(egressOf(objects).includes(`"port":${port}`));
     }
+  });
+
+  it('has the operator of a second release look for the guards of the first, whatever namespaces those hold', async () => {
+    const guardOf = async (...flags: string[]) => {
+      const config = configOf(await renderChart(...flags), 'temper-operator', 'operator.yaml');
+      return parseOperatorConfig(stringify(config)).guard?.policies ?? {};
+    };
+    const own = await guardOf();
+    const second = await guardOf('--set', 'clusterPrerequisites.enabled=false');
+    assert.deepEqual(Object.keys(second), Object.keys(own));
+    assert.ok(Object.values(own).every((digest) => digest.startsWith('sha256:')) && Object.keys(own).length === 6);
+    assert.deepEqual(new Set(Object.values(second)), new Set(['installed']));
   });
 
   it('takes what its parts read from them: providers, keys, classes and pools', async () => {

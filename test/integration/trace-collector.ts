@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
@@ -30,10 +30,7 @@ export class TraceCollector implements AsyncDisposable {
   readonly bodies: string[] = [];
   #endpoint = '';
   readonly #server = createServer((request, response) => {
-    void text(request).then((body) => {
-      this.#take(body);
-      response.setHeader('content-type', 'application/json').end('{}');
-    });
+    void this.#answer(request, response);
   });
 
   static async start(): Promise<TraceCollector> {
@@ -53,6 +50,11 @@ export class TraceCollector implements AsyncDisposable {
     this.#server.closeAllConnections();
     this.#server.close();
     await once(this.#server, 'close');
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#take(await text(request));
+    response.setHeader('content-type', 'application/json').end('{}');
   }
 
   #take(body: string): void {

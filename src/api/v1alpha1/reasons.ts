@@ -31,7 +31,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         PodCrashLooping: 'A container of its pod exits again and again. The message has its last words.',
         BusUnavailable: 'The bus cannot be reached. Messages wait.',
         GuardMissing:
-          'The admission policies that keep strangers away from agent pods are missing or changed, so no new pod is made. Install the chart with clusterPrerequisites.enabled again.',
+          'The admission policies that keep strangers away from agent pods are missing or changed, so no new pod is made. Install the chart again with clusterPrerequisites.enabled, in the one release of the cluster that has it.',
       },
     },
     {

@@ -45,6 +45,15 @@ describe('the guards', () => {
     it(`are not when ${what}`, () => assert.match(guardProblem(guards, EXPECTED) ?? '', problem));
   }
 
+  it('are trusted as another release installed them, and not when they were changed since', () => {
+    const installed = { 'temper-fence': 'installed' };
+    const theirs = { ...SPEC, validations: [{ expression: 'true' }] };
+    assert.equal(guardProblem({ ...GOOD, policies: [guardObject(theirs)] }, installed), undefined);
+    const changed = { ...GOOD, policies: [guardObject(weak, digestOf(SPEC))] };
+    assert.match(guardProblem(changed, installed) ?? '', /was changed/);
+    assert.match(guardProblem({ ...GOOD, policies: [] }, installed) ?? '', /does not exist/);
+  });
+
   it('are looked at again when any of them changes', () => {
     const [policy] = GOOD.policies;
     const changed = {

@@ -19,7 +19,7 @@ interface Known {
   readonly state: GuardState;
 }
 
-const FIX = 'install the chart with clusterPrerequisites.enabled again';
+const FIX = 'install the chart again with clusterPrerequisites.enabled, in the one release of the cluster that has it';
 
 /** Whether agent pods are safe from strangers, by namespace. What cannot be told is not safe. */
 export class Guard {
@@ -87,7 +87,7 @@ export class Guard {
       return { kind: 'missing', message };
     }
     if (await this.#isRefused(namespace, { [LABELS.agentPod]: 'true' }, signal)) {
-      const message = `whether namespace "${namespace}" is fenced cannot be told: a dry run of an agent pod is refused as well; look at its quotas and its other admission rules`;
+      const message = `whether namespace "${namespace}" is fenced cannot be told: a dry run of an agent pod is refused as well; where another release installs the guards, list this one's namespace in its guards.operatorNamespaces; else look at the namespace's quotas and other admission rules`;
       return { kind: 'missing', message };
     }
     return undefined;

@@ -11,14 +11,22 @@ interface Guards {
   readonly bindings: readonly PlainObject[];
 }
 
-/** What must be in force: by name, the digest of the policy's spec. */
+/** What must be in force: by name, the digest of the policy's spec, or `INSTALLED`. */
 export type ExpectedGuards = Readonly<Record<string, string>>;
+
+/** Another release made it, with its own namespaces in it: it must be as that one installed it, whatever its digest. */
+const INSTALLED = 'installed';
 
 /** Why the guards cannot be trusted; undefined when each is there, is what it says it is, and denies. Pure. */
 export function guardProblem({ policies, bindings }: Guards, expected: ExpectedGuards): string | undefined {
   for (const [name, digest] of Object.entries(expected)) {
     const problem =
-      objectProblem('ValidatingAdmissionPolicy', find(policies, name), name, digest) ??
+      objectProblem(
+        'ValidatingAdmissionPolicy',
+        find(policies, name),
+        name,
+        digest === INSTALLED ? undefined : digest,
+      ) ??
       objectProblem('ValidatingAdmissionPolicyBinding', find(bindings, name), name, undefined) ??
       bindingProblem(find(bindings, name), name);
     if (problem !== undefined) return problem;
