@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import type { ReplayScript } from '../../src/models/replay/script.ts';
 import { modelHealthStore } from '../../src/nats/model-health.ts';
 import { aRequest, endOf, eventually, linesOf, ModelHouse, refusalOf, type Replica, textOf } from './model-house.ts';
+import { metricFamilies } from './metrics-text.ts';
 
 const USAGE = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 0 };
 const SCRIPT: ReplayScript = {
@@ -239,6 +240,21 @@ describe('models for pods', () => {
     leaving.abort();
     await assert.rejects(answer);
     await eventually(async () => (await house.usage(one, 'hugo')).outputTokens === 700);
+  });
+
+  it('counts calls by provider, model and outcome, and denials by whose quota it was; no other name is a label', async () => {
+    house.agent('ines', { model: { primary: 'keyed/made-up-by-a-team' } });
+    await stream('ines', aRequest({ model: 'keyed/made-up-by-a-team' }));
+    const pages = await Promise.all([one, other].map((replica) => replica.metrics()));
+    const samples = pages.map((page) => metricFamilies(page).samples);
+    const count = (labels: string): number =>
+      samples.reduce((sum, found) => sum + (found.get(`temper_model_requests_total{${labels}}`) ?? 0), 0);
+    assert.ok(count('provider="replay",model="scripted",outcome="ok"') > 0);
+    assert.ok(count('provider="keyed",model="other",outcome="TEMPER_MODEL_UNAUTHORIZED"') > 0);
+    assert.ok(count('provider="replay",model="other",outcome="cancelled"') > 0);
+    const denied = 'temper_quota_denials_total{scope="agent",quota="tokensPerHour"}';
+    assert.ok(samples.some((found) => (found.get(denied) ?? 0) > 0));
+    for (const page of pages) assert.doesNotMatch(page, /made-up|ines|dora|uid-|slow/);
   });
 
   it('keeps histories for who holds the lease of the session, and lets one of two writers win', async () => {

@@ -275,6 +275,9 @@ describe('review of forged tools', () => {
       assert.deepEqual([refused.gate, refused.code], ['judge', code]);
       assert.deepEqual(await tools(agent), []);
     }
+    const counted = (await Promise.all([one, other].map((replica) => replica.metrics()))).join('\n');
+    assert.match(counted, /^temper_forge_reviews_total\{outcome="accepted"\} [1-9]/m);
+    assert.match(counted, /^temper_forge_reviews_total\{outcome="judge"\} [3-9]/m);
   });
 
   it('lets one of two tools win that come under one name at once to two gateways', async () => {

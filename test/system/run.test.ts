@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StampedEvent } from '../../src/tools/events.ts';
+import { TraceCollector } from '../integration/trace-collector.ts';
 import { jsonLines, QUICKSTART, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
 
 const PATIENCE = 30_000;
@@ -70,6 +71,11 @@ async function aHouse(policyRest = '') {
   return {
     path: folder.path,
     run: (...rest: string[]) => startTemper(['run', ...common, ...rest], { cwd: folder.path }),
+    traced: (endpoint: string, ...rest: string[]) =>
+      startTemper(['run', ...common, ...rest], {
+        cwd: folder.path,
+        environment: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint },
+      }),
     temper: (...args: string[]) => temper(args, { cwd: folder.path }),
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
@@ -124,6 +130,23 @@ describe('temper run', () => {
     assert.equal(demoted.code, 0, demoted.stderr);
     const second = await house.run('--session', 's-1', '-m', 'double').ended;
     assert.deepEqual(replies(second.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
+  });
+
+  it('is traced when OpenTelemetry’s own variables name a collector, without a word of what was said', async () => {
+    await using house = await aHouse();
+    await using collector = await TraceCollector.start();
+    const { code, stdout, stderr } = await house.traced(collector.endpoint, '-m', 'please read').ended;
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(replies(stdout), ['It says hello']);
+    const [agent, ...others] = ['invoke_agent analyst', 'chat ', 'execute_tool file_read'].map((name) =>
+      collector.spans.find((span) => span.name.startsWith(name)),
+    );
+    for (const span of others) {
+      assert.equal(span?.traceId, agent?.traceId);
+      assert.equal(span?.parentSpanId, agent?.spanId);
+    }
+    assert.equal(agent?.resource['service.name'], 'temper');
+    assert.ok(!collector.bodies.some((body) => /please read|hello|note\.txt/.test(body)));
   });
 
   it('goes on with a session, its history and its tools, in another process', async () => {
