@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Agent } from 'undici';
 import { TemperError } from '../lib/errors.ts';
 import type { TlsFacts } from './cluster-access.ts';
+import { StrayAnswers } from './stray-answers.ts';
 
 /** Calls share few connections; streams that stay open for minutes have their own, so that no call waits behind one. */
 export type Purpose = 'calls' | 'watches';
@@ -29,6 +30,7 @@ interface Pool {
 export class Connections implements AsyncDisposable {
   readonly #pools = new Map<Purpose, Pool>();
   readonly #retired = new Set<Agent>();
+  readonly #strayAnswers = new StrayAnswers();
   #ended = false;
 
   /** Throws `TEMPER_KUBE_UNREACHABLE` after the end: whoever calls then must not open anything any more. */
@@ -65,6 +67,7 @@ export class Connections implements AsyncDisposable {
     const all = [...this.#retired, ...[...this.#pools.values()].map(({ agent }) => agent)];
     this.#pools.clear();
     await Promise.all(all.map((agent) => agent.destroy()));
+    this.#strayAnswers[Symbol.dispose]();
   }
 }
 

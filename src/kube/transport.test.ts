@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createSecureServer } from 'node:http2';
-import type { AddressInfo, Server as NetServer } from 'node:net';
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
@@ -289,6 +289,43 @@ describe('the transport', () => {
     await assert.rejects(scene.transport.send(GET, signal()), unreadable);
     await scene.transport[Symbol.asyncDispose]();
   });
+
+  for (const how of ['it ends', 'the connection is lost'] as const) {
+    it(`is not harmed when ${how} after answers came that nobody wanted any more`, { timeout: 30_000 }, async () => {
+      const sockets: Socket[] = [];
+      const sending = new Set<object>();
+      const server = createSecureServer({ ...PEM, allowHTTP1: true }, (_request, response) => {
+        sending.add(response);
+        response.on('close', () => sending.delete(response));
+        response.writeHead(200);
+        response.write('{"type":"BOOKMARK"}\n');
+      });
+      server.on('secureConnection', (socket: Socket) => sockets.push(socket));
+      await using scene = await aScene(server, 'https', { clock: systemClock });
+      const { transport } = scene;
+      const watch = { method: 'GET', path: '/watch' } as const;
+      await transport.open(watch, signal());
+      // Taken back in each of the steps in which a request is made, written and told of.
+      for (let steps = 0; steps < 40; steps += 1) {
+        const over = new AbortController();
+        const unwanted = assert.rejects(transport.open(watch, over.signal), { name: 'AbortError' });
+        for (let step = 0; step < steps; step += 1) await Promise.resolve();
+        over.abort();
+        await unwanted;
+      }
+      // The server answers in the order in which it was asked.
+      const last = await transport.open(watch, signal());
+      assert.equal(sockets.length, 1);
+      while (sending.size > 2) await new Promise((resolve) => setImmediate(resolve));
+      if (how === 'it ends') await transport[Symbol.asyncDispose]();
+      else for (const socket of sockets) socket.destroy();
+      // An error without a listener ends the process; here the runner reports it.
+      await assert.rejects(async () => {
+        for await (const _chunk of last);
+      });
+      await new Promise((resolve) => setImmediate(resolve));
+    });
+  }
 
   it('opens nothing any more after its end', async () => {
     const { listener, asked } = inTurn({ status: 200 });

@@ -19,7 +19,6 @@ import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '
 const CRDS = new URL('../../crds/', import.meta.url);
 export const RELEASE = 'temper-system';
 const PATIENCE_MS = 60_000;
-const LAST_ANSWERS_MS = 200;
 const NOBODY = new AbortController().signal;
 export const NO_METRICS: Metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
 
@@ -186,9 +185,7 @@ export async function startOperator(
 ): Promise<Running> {
   const transport = await world.connect();
   const stopping = new AbortController();
-  // Nothing reaches the server any more; what is on its way back arrives before the connections are closed.
-  const die = () => void setTimeout(() => stopping.abort(), LAST_ANSWERS_MS);
-  const wrapped = options.wrap?.(transport, die) ?? transport;
+  const wrapped = options.wrap?.(transport, () => stopping.abort()) ?? transport;
   const { wrap: _wrap, ...rest } = options;
   const destination = {
     write: (line: string) => (process.env['OPERATOR_LOG'] === undefined ? undefined : process.stderr.write(line)),
