@@ -1,11 +1,9 @@
 import { execFile } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parseAllDocuments } from 'yaml';
 import type { ApiObject } from './api-client.ts';
+import { tool } from './tools.ts';
 
 const CHART = fileURLToPath(new URL('../../charts/temper', import.meta.url));
 /** A helm built from its module does not know which Kubernetes it belongs to. */
@@ -38,20 +36,8 @@ export async function renderChart(...args: string[]): Promise<ChartObject[]> {
     .filter((object) => object !== null);
 }
 
-/** `HELM`, else the newest of the tools built for tests, else the one of the PATH. */
+/** `HELM`, else the one that is built for tests. */
 async function helmProgram(): Promise<string> {
-  const { HELM, TEMPER_TOOLS, XDG_CACHE_HOME, PATH = '' } = process.env;
-  if (HELM !== undefined) return HELM;
-  const cache = TEMPER_TOOLS ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'temper/tools');
-  const built = await readdir(cache, { recursive: true }).catch(() => []);
-  const found = built
-    .filter((file) => file === 'helm' || file.endsWith('/helm'))
-    .sort()
-    .at(-1);
-  if (found !== undefined) return join(cache, found);
-  for (const folder of PATH.split(delimiter)) {
-    const names: string[] = await readdir(folder).catch(() => []);
-    if (names.includes('helm')) return join(folder, 'helm');
-  }
-  throw new Error('these tests need helm: set HELM to it, or run test/cluster/build-tools.sh');
+  const { HELM } = process.env;
+  return HELM ?? tool('helm');
 }

@@ -63,6 +63,8 @@ export function kubeletConfig(pki: string, cgroup: string): string {
     cgroupDriver: 'cgroupfs',
     cgroupRoot: `/${cgroup}`,
     enforceNodeAllocatable: [],
+    // Tests that kill a container many times would wait for minutes.
+    crashLoopBackOff: { maxContainerRestartPeriod: '2s' },
     failSwapOn: false,
     serializeImagePulls: false,
     // Without it a pod with a limit of ephemeral storage stays Pending.
