@@ -5,7 +5,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
 import { independentMonth } from '../../manifests/quickstart/independent.ts';
 import { type Installation, ROOT, startInstallation } from './installation.ts';
@@ -133,15 +132,14 @@ async function kill({ node }: Installation, words: string): Promise<void> {
 }
 
 /** Nobody but the operator deletes pods in a fenced namespace, and anybody who may drain a node evicts them. */
-async function evict({ node, kubectl }: Installation): Promise<void> {
-  const name = (await kubectl('get', 'pods', '-n', NAMESPACE, '-o', 'jsonpath={.items[0].metadata.name}')).trim();
+async function evict({ node }: Installation): Promise<void> {
+  const name = await node.kubectl('get', 'pods', '-n', NAMESPACE, '-o', 'jsonpath={.items[0].metadata.name}');
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace: NAMESPACE } };
   const path = `/api/v1/namespaces/${NAMESPACE}/pods/${name}/eviction`;
   const { status, body: answer } = await node.admin.call('POST', path, {
     body: { ...body, deleteOptions: { gracePeriodSeconds: 0 } },
   });
   assert.equal(status, 201, JSON.stringify(answer));
-  await sleep(0);
 }
 
 function jsonLines<T>(text: string): T[] {
