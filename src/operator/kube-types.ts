@@ -86,6 +86,7 @@ export const TYPES = {
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
   pods: core('pods', 'Pod'),
   configMaps: core('configmaps', 'ConfigMap'),
+  events: core('events', 'Event'),
   secrets: core('secrets', 'Secret'),
   services: core('services', 'Service'),
   serviceAccounts: core('serviceaccounts', 'ServiceAccount'),

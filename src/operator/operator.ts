@@ -88,6 +88,7 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
       facts: house.facts,
       agents: house.agents,
       policies: house.policies,
+      pods: house.pods,
       agentQueue: queues.agents,
       namespaces: () => populated(config, informers),
       again: (namespace) => lookAgain(informers, queues, namespace),

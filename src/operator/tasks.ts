@@ -4,6 +4,7 @@ import type { WorkQueue } from '../kube/work-queue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { Logger } from '../telemetry/log.ts';
+import { isLate } from './agent/delay.ts';
 import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
 import { INDEX } from './agent/observe.ts';
 import { News } from './agent/news.ts';
@@ -13,7 +14,7 @@ import type { ServerReload } from './authority/server-reload.ts';
 import type { Cache } from './cache.ts';
 import { countedWakes } from './counts.ts';
 import type { Guard } from './guard/guard.ts';
-import type { StoredAgent, StoredPolicy } from './kube-types.ts';
+import type { Pod, StoredAgent, StoredPolicy } from './kube-types.ts';
 import type { Bus, Facts } from './ports.ts';
 import { Sweep } from './sweep.ts';
 
@@ -29,6 +30,7 @@ export interface TaskDeps {
   readonly facts: Facts;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
+  readonly pods: Cache<Pod>;
   readonly agentQueue: WorkQueue;
   /** Namespaces with agents or with a pool. */
   namespaces(): string[];
@@ -44,6 +46,7 @@ const GUARD_EVERY = MINUTE;
 const GUARD_SOON = 2 * SECOND;
 const SWEEP_EVERY = 10 * MINUTE;
 const LOOK_AGAIN = 10 * SECOND;
+const LATE_EVERY = 15 * SECOND;
 
 /** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
 export function tasks(deps: TaskDeps): LeaderTask[] {
@@ -63,6 +66,10 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
       return soon ? GUARD_SOON : GUARD_EVERY;
     }),
     round(deps, 'facts', (signal) => lookAtNews(deps, news, signal)),
+    round(deps, 'late', async () => {
+      for (const agent of waitingFor(deps)) deps.agentQueue.add(agent, PRIORITY.resync);
+      return LATE_EVERY;
+    }),
   ];
   if (serverReload !== undefined) {
     rounds.push(round(deps, 'server', (signal) => serverReload.round(authority.server, signal)));
@@ -104,6 +111,15 @@ async function lookAtNews(
     }
   }
   return signal.aborted ? 0 : MINUTE;
+}
+
+/** Agents whose pods should run by now. That time passes is no change anybody tells us. */
+function waitingFor({ pods, clock }: TaskDeps): string[] {
+  const late = pods.list().filter((pod) => isLate(pod, clock.now()));
+  return late.flatMap(({ metadata }) => {
+    const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
+    return owner === undefined ? [] : [`${metadata.namespace}/${owner.name}`];
+  });
 }
 
 /** Calls again after as many milliseconds as the last call said; ten seconds after one that failed. */

@@ -41,6 +41,7 @@ const operatorMay = (ns: string): Request[] => [
   ['POST', core(ns, 'resourcequotas'), named('temper-agents')],
   ['PATCH', core(ns, 'resourcequotas/temper-agents'), emptyPatch],
   ['POST', `/apis/events.k8s.io/v1/namespaces/${ns}/events`, named('x')],
+  ['GET', core(ns, 'events?fieldSelector=involvedObject.uid=none')],
   ['GET', `/api/v1/namespaces/${ns}`],
 ];
 

@@ -11,6 +11,7 @@ import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube-ty
 import type { Pool } from '../pool/pool.ts';
 import type { Bus, Facts } from '../ports.ts';
 import { isOurs } from './apply.ts';
+import { delayOf, isLate } from './delay.ts';
 import type { Examination } from './examination.ts';
 import type { Failures } from './failures.ts';
 import type { Observed } from './observed.ts';
@@ -68,6 +69,7 @@ export async function observe(
     guard,
     pods,
     bound,
+    delay: await whatDelays(deps, bound, now, log, signal),
     boundTwice: isBoundTwice(deps, agent),
     template,
     // Last: nothing after it can fail, so whoever gets the observation lets go of the pod again.
@@ -123,6 +125,23 @@ async function podsOf(deps: ObserveDeps, agent: StoredAgent, signal: AbortSignal
   const asked = await deps.client.get<Pod>(TYPES.pods, { namespace, name: wanted.name }, signal);
   if (asked?.metadata.uid !== wanted.uid) return { bound: undefined, pods: known };
   return { bound: asked, pods: withPod(known, asked) };
+}
+
+/** Nothing depends on it but the words of a condition. */
+async function whatDelays(
+  { client }: ObserveDeps,
+  bound: Pod | undefined,
+  now: Date,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (bound === undefined || !isLate(bound, now)) return undefined;
+  try {
+    return await delayOf(client, bound, signal);
+  } catch (error) {
+    log.warn({ pod: bound.metadata.name, error: messageOf(error) }, 'what holds a pod up could not be read');
+    return undefined;
+  }
 }
 
 function withPod(pods: readonly Pod[], pod: Pod): Pod[] {

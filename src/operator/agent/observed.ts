@@ -29,6 +29,8 @@ export interface Observed {
   readonly pods: readonly Pod[];
   /** The pod the status names, when it exists. */
   readonly bound: Pod | undefined;
+  /** What holds the bound pod up, when it should run by now and somebody said why it does not. */
+  readonly delay: string | undefined;
   /** Another agent's status names the same pod. */
   readonly boundTwice: boolean;
   /** Undefined when the sandbox class it asks for is not offered; `specProblem` says so then. */

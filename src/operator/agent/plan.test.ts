@@ -71,6 +71,7 @@ function anObservation(change: Partial<Observed> = {}): Observed {
     guard: { kind: 'fenced' },
     pods: [],
     bound: undefined,
+    delay: undefined,
     boundTwice: false,
     template: TEMPLATE,
     warm: undefined,
@@ -158,6 +159,15 @@ const FAULTS: readonly Fault[] = [
     observed: running(waiting({ state: { waiting: { reason: 'ImagePullBackOff', message: 'no such tag' } } })),
     reason: 'ImagePullFailed',
     message: /container "agent": no such tag; correct the image/,
+  },
+  {
+    what: 'the pod waits for what is not there',
+    observed: {
+      ...running(waiting({ state: { waiting: { reason: 'ContainerCreating' } } })),
+      delay: 'FailedMount: configmap "orders" not found',
+    },
+    reason: 'Starting',
+    message: /^pod "p" does not start: FailedMount: configmap "orders" not found; correct what it names$/,
   },
   {
     what: 'a container crashes again and again',

@@ -58,10 +58,10 @@ function readiness(observed: Observed, step: Plan['step'], applied: Applied): Fi
   if (step.kind === 'none') return step.ready;
   if (applied.kind === 'waiting') return no('Starting', applied.message);
   if (applied.kind !== 'bound') return no('Starting', 'its pod is being made');
-  return busAway(observed) ?? ofPod(applied.pod);
+  return busAway(observed) ?? ofPod(applied.pod, observed.delay);
 }
 
-function ofPod(pod: Pod): Finding<'Ready'> {
+function ofPod(pod: Pod, delay: string | undefined): Finding<'Ready'> {
   const state = podState(pod);
   const { name } = pod.metadata;
   switch (state.kind) {
@@ -88,7 +88,8 @@ function ofPod(pod: Pod): Finding<'Ready'> {
       return no('Starting', `pod "${name}" is being removed; the next one is made after it`);
     case 'starting':
       // The same words until it runs: every other step would cost a write.
-      return no('Starting', `pod "${name}" starts`);
+      if (delay === undefined) return no('Starting', `pod "${name}" starts`);
+      return no('Starting', `pod "${name}" does not start: ${delay}; correct what it names`);
   }
 }
 
