@@ -1,8 +1,10 @@
 import { Type } from 'typebox';
+import { SEND_TOOL } from '../agent/send-tool.ts';
 import { assertSessionId } from '../agent/session-id.ts';
 import type { Draft, Receipt } from '../bus/port.ts';
 import { TemperError } from '../lib/errors.ts';
 import { createDecider } from '../policy/decider.ts';
+import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { PATHS } from '../remote/wire.ts';
 import { TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from './deps.ts';
@@ -59,7 +61,7 @@ async function send(
       `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${DEEPEST} is allowed`,
     );
   }
-  await assertMay(held, draft.to, deps);
+  await assertMay(held, draft, deps);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const message = {
@@ -95,10 +97,18 @@ function receiverSession(sender: string, session: string): string {
   return own;
 }
 
-/** Throws TEMPER_POLICY_DENIED. Whether the session is tainted is only looked up when the policy makes a difference of it. */
-async function assertMay({ claims, state }: HeldLease, to: string, deps: GatewayDeps): Promise<void> {
-  const request = { kind: 'Message', agent: to } as const;
-  const ask = (tainted: boolean) => createDecider(deps.directory.snapshot(state, tainted)).decide(request);
+/**
+ * Throws TEMPER_POLICY_DENIED, for the tool that sends and for the receiver: a pod that calls here without its own checks can do no more
+ * than its agent. Whether the session is tainted is only looked up when the policy makes a difference of it.
+ */
+async function assertMay({ claims, state }: HeldLease, { to, session, text }: Draft, deps: GatewayDeps): Promise<void> {
+  const { name, category, action } = SEND_TOOL;
+  const requests: PolicyRequest[] = [
+    { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text } },
+    { kind: 'Message', agent: to },
+  ];
+  const ask = (tainted: boolean): Decision =>
+    firstRefusal(createDecider(deps.directory.snapshot(state, tainted)), requests);
   let decision = ask(true);
   if (decision.effect === 'Allow') return;
   const clean = ask(false);
@@ -107,4 +117,12 @@ async function assertMay({ claims, state }: HeldLease, to: string, deps: Gateway
   }
   if (decision.effect === 'Allow') return;
   throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+}
+
+/** The first decision that is no permission, or the last one. */
+function firstRefusal(decider: Decider, requests: readonly PolicyRequest[]): Decision {
+  const decisions = requests.map((request) => decider.decide(request));
+  const found = decisions.find(({ effect }) => effect !== 'Allow') ?? decisions.at(-1);
+  if (found === undefined) throw new TypeError('nothing was asked');
+  return found;
 }

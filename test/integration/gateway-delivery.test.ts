@@ -9,6 +9,8 @@ import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gatew
 const NEXT = '/v1/messages/next';
 const LEASES = '/v1/leases';
 const AGENTS = '/v1/people/namespaces/team-a/agents';
+/** Of agents that may call the tool that sends. */
+const SPEAKING = { trustPolicyRef: { name: 'speaking' } };
 const LETTERS = '/v1/people/namespaces/team-a/deadletters';
 
 function done({ text, status }: HttpAnswer, expected = 200): unknown {
@@ -36,6 +38,7 @@ describe('messages through two gateways over one bus', () => {
   before(async () => {
     house = await GatewayHouse.open(['team-a']);
     person = await house.personToken('team-a');
+    await house.policy('team-a', 'speaking', { tools: { allow: ['agent_send'] } });
     [one, other] = await Promise.all([house.replica(), house.replica()]);
   });
   after(async () => {
@@ -148,7 +151,7 @@ describe('messages through two gateways over one bus', () => {
 
   it('an agent sends under its lease: root, depth and deadline are those of the lease', async () => {
     const chain = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'];
-    const grants = { grants: { messages: ['c*'] } };
+    const grants = { ...SPEAKING, grants: { tools: ['agent_send'], messages: ['c*'] } };
     const agents = await Promise.all(chain.map((name) => running(name, grants)));
     const { id: root } = receiptOf(await say('c0', 'start'));
     let deadline: string | undefined;
@@ -173,7 +176,8 @@ describe('messages through two gateways over one bus', () => {
   });
 
   it('an agent reaches only whom its grants name, in its own namespace, and nobody without a lease', async () => {
-    const agent = await running('lonely', { grants: { messages: ['friend', 'nobody'] } });
+    const may = { tools: ['agent_send'], messages: ['friend', 'nobody'] };
+    const agent = await running('lonely', { ...SPEAKING, grants: may });
     done(await say('lonely', 'work'));
     const { lease } = await next(agent);
     const send = (to: string, given = lease) =>
@@ -185,6 +189,16 @@ describe('messages through two gateways over one bus', () => {
     refused(await send('scout'), 403, 'TEMPER_POLICY_DENIED');
     refused(await send('nobody'), 404, 'TEMPER_NOT_FOUND');
     refused(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_LEASE_INVALID');
+  });
+
+  it('an agent that may not call the tool that sends does not send without it either', async () => {
+    const agent = await running('toolless', { ...SPEAKING, grants: { messages: ['scout'] } });
+    done(await say('toolless', 'work'));
+    const { lease } = await next(agent);
+    const body = { lease, draft: { to: 'scout', session: 's', text: 'x' } };
+    const answer = await one.call('POST', '/v1/messages', { token: agent.token, key: 'k', body });
+    refused(answer, 403, 'TEMPER_POLICY_DENIED');
+    assert.match(answer.text, /agent_send/);
   });
 
   it('a message for an agent asleep waits, and asks for a pod', async () => {
