@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ApiObject, Caller } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
+import { type Attempt, fenceAttempts } from '../cluster/fence-attempts.ts';
 import { installGuards, refusedBy } from '../cluster/guards.ts';
 import { createAll, createNamespace, grant, until } from '../cluster/objects.ts';
 
@@ -13,107 +14,8 @@ const OPERATOR: Caller = {
 const NODE: Caller = { user: 'system:node:node-1', groups: ['system:nodes', 'system:authenticated'] };
 const GATEWAY_TOKEN = { audiences: ['temper-gateway'], expirationSeconds: 600 };
 
-interface Attempt {
-  readonly what: string;
-  readonly method: string;
-  /** Below the namespace: group and version, then the rest. */
-  readonly path: readonly [api: string, rest: string];
-  readonly body?: object;
-  readonly contentType?: string;
-}
-
 const container = { name: 'shell', image: 'example.com/shell' };
-const object = (kind: string, apiVersion: string, name: string, rest: object = {}) => ({
-  apiVersion,
-  kind,
-  metadata: { name },
-  ...rest,
-});
-const template = { metadata: { labels: { app: 'x' } }, spec: { containers: [container], restartPolicy: 'Never' } };
-const always = { ...template, spec: { containers: [container] } };
-const selector = { matchLabels: { app: 'x' } };
-const allowAll = { podSelector: {}, policyTypes: ['Egress'], egress: [{}] };
-
-/** What the built-in role `edit` may do to agents where no fence is. */
-const ATTEMPTS: readonly Attempt[] = [
-  {
-    what: "mint a token bound to the agent's pod",
-    method: 'POST',
-    path: ['api/v1', 'serviceaccounts/temper-agent/token'],
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: GATEWAY_TOKEN },
-  },
-  { what: 'exec into it', method: 'POST', path: ['api/v1', 'pods/analyst/exec?command=sh&stdin=true'] },
-  { what: 'attach to it', method: 'POST', path: ['api/v1', 'pods/analyst/attach?stdin=true'] },
-  { what: 'forward a port of it', method: 'POST', path: ['api/v1', 'pods/analyst/portforward?ports=80'] },
-  { what: 'proxy to it', method: 'GET', path: ['api/v1', 'pods/analyst/proxy/'] },
-  { what: 'proxy to a service', method: 'GET', path: ['api/v1', 'services/web/proxy/'] },
-  {
-    what: 'make a pod',
-    method: 'POST',
-    path: ['api/v1', 'pods'],
-    body: object('Pod', 'v1', 'squatter', { spec: { containers: [container] } }),
-  },
-  { what: 'delete the pod', method: 'DELETE', path: ['api/v1', 'pods/analyst'] },
-  { what: 'delete all pods', method: 'DELETE', path: ['api/v1', 'pods'] },
-  {
-    what: 'make a secret',
-    method: 'POST',
-    path: ['api/v1', 'secrets'],
-    body: object('Secret', 'v1', 'token', {
-      type: 'kubernetes.io/service-account-token',
-      metadata: { name: 'token', annotations: { 'kubernetes.io/service-account.name': 'temper-agent' } },
-    }),
-  },
-  {
-    what: 'make a service',
-    method: 'POST',
-    path: ['api/v1', 'services'],
-    body: object('Service', 'v1', 'takeover', { spec: { ports: [{ port: 8443 }], externalIPs: ['10.96.0.77'] } }),
-  },
-  {
-    what: 'make a service account',
-    method: 'POST',
-    path: ['api/v1', 'serviceaccounts'],
-    body: object('ServiceAccount', 'v1', 'other'),
-  },
-  {
-    what: 'open the network',
-    method: 'POST',
-    path: ['apis/networking.k8s.io/v1', 'networkpolicies'],
-    body: object('NetworkPolicy', 'networking.k8s.io/v1', 'allow-all', { spec: allowAll }),
-  },
-  {
-    what: 'delete the policy that closes it',
-    method: 'DELETE',
-    path: ['apis/networking.k8s.io/v1', 'networkpolicies/temper-deny-all'],
-  },
-  {
-    what: 'make a deployment',
-    method: 'POST',
-    path: ['apis/apps/v1', 'deployments'],
-    body: object('Deployment', 'apps/v1', 'web', { spec: { selector, template: always } }),
-  },
-  {
-    what: 'make a daemon set',
-    method: 'POST',
-    path: ['apis/apps/v1', 'daemonsets'],
-    body: object('DaemonSet', 'apps/v1', 'web', { spec: { selector, template: always } }),
-  },
-  {
-    what: 'make a job',
-    method: 'POST',
-    path: ['apis/batch/v1', 'jobs'],
-    body: object('Job', 'batch/v1', 'work', { spec: { template } }),
-  },
-  {
-    what: 'make a replication controller',
-    method: 'POST',
-    path: ['api/v1', 'replicationcontrollers'],
-    body: object('ReplicationController', 'v1', 'web', {
-      spec: { replicas: 1, selector: { app: 'x' }, template: always },
-    }),
-  },
-];
+const ATTEMPTS = fenceAttempts('analyst');
 
 describe('the fence around a namespace with agents', () => {
   let plane: ControlPlane;
@@ -185,7 +87,13 @@ describe('the fence around a namespace with agents', () => {
     assert.equal((await plane.admin.call('POST', pods, { body: pod, as: OPERATOR })).status, 201);
     const bare = { ...pod, metadata: { name: 'p' } };
     assert.ok(refusedBy('fence', await plane.admin.call('POST', pods, { body: bare, as: OPERATOR })));
-    const may = ['make a service account', 'open the network', 'delete the policy that closes it', 'delete the pod'];
+    const may = [
+      'make a service account',
+      'open the network',
+      'delete the policy that closes it',
+      'delete the pod',
+      'change its labels',
+    ];
     for (const one of ATTEMPTS) {
       const answer = await attempt(one, 'fenced', OPERATOR);
       if (may.includes(one.what)) assert.ok(answer.status < 300, `${one.what}: ${JSON.stringify(answer.body)}`);
@@ -268,7 +176,9 @@ describe('the fence around a namespace with agents', () => {
 /** Everything an attempt is made on, so that it fails for no other reason than the fence. */
 async function populate(plane: ControlPlane, namespace: string): Promise<void> {
   const in_ = (kind: string, apiVersion: string, name: string, rest: object = {}) => ({
-    ...object(kind, apiVersion, name, rest),
+    apiVersion,
+    kind,
+    ...rest,
     metadata: { name, namespace },
   });
   await createAll(plane, [
