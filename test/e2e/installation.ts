@@ -35,21 +35,33 @@ export interface Installation extends AsyncDisposable {
   temper(...args: string[]): Promise<Ended>;
   /** `helm …` with the kubeconfig of the cluster and the namespace of the release. */
   helm(...args: string[]): Promise<string>;
+  /** Installs the chart and waits until everything is ready. `values` go to helm after those of values.yaml. */
+  install(...values: string[]): Promise<void>;
   /** `helm upgrade` with the values of these tests and more; waits until everything is ready. */
   upgrade(...more: string[]): Promise<string>;
   /** Waits for a condition, as `kubectl wait` does. */
   waitFor(object: string, condition: string, namespace: string, seconds?: number): Promise<void>;
 }
 
-/** Needs root on Linux; minutes where nothing is built yet. `values` go to helm after those of values.yaml. */
+/** A cluster with the chart installed on it; see `startCluster` and `install`. */
 export async function startInstallation(...values: string[]): Promise<Installation> {
+  const installation = await startCluster();
+  try {
+    await installation.install(...values);
+    return installation;
+  } catch (error) {
+    await installation[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** A cluster that has the images and a volume, and no chart yet. Needs root on Linux; minutes where nothing is built yet. */
+export async function startCluster(): Promise<Installation> {
   const node = await startNode();
   try {
     await provideImages(node);
     await provideVolume(node);
-    const installation = installationOn(node);
-    await installation.helm('install', 'temper', CHART, '--create-namespace', '--values', VALUES, ...values, ...WAIT);
-    return installation;
+    return installationOn(node);
   } catch (error) {
     await node[Symbol.asyncDispose]();
     throw error;
@@ -74,6 +86,9 @@ function installationOn(node: NodeCluster): Installation {
     },
     temper: (...args) => temper(kubeconfig, args),
     helm: atRelease,
+    async install(...values) {
+      await atRelease('install', 'temper', CHART, '--create-namespace', '--values', VALUES, ...values, ...WAIT);
+    },
     upgrade: (...more) => atRelease('upgrade', 'temper', CHART, '--values', VALUES, ...more, ...WAIT),
     async waitFor(object, condition, namespace, seconds = 60) {
       await kubectl('wait', object, `--for=condition=${condition}`, '-n', namespace, `--timeout=${seconds}s`);
