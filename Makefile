@@ -12,8 +12,11 @@ CLUSTER := .temper-cluster
 BASE ?=
 CC ?= cc
 TAG ?= dev
+# Of bench-cluster: how long nothing changes, and how many agents there are. The shell counts its own life in a variable of that name.
+SECONDS := 600
+AGENTS ?= 1000
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench bench-cluster clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +82,9 @@ verify: setup ## generate, format, lint, typecheck, unused code, clean tree
 
 bench: setup ## Print the table of speeds, as ratios side by side
 	@$(NODE) bench/main.ts
+
+bench-cluster: setup ## Print what the operator costs on a real control plane with fake nodes (Linux; AGENTS=1000 SECONDS=600 FIGURES=…)
+	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) $(FIGURES)
 
 stage: setup ## Lay out what goes into the images (on Linux; needs a C compiler with a static C library)
 	@mkdir -p dist/images

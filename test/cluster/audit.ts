@@ -16,12 +16,15 @@ export interface AuditEntry {
   readonly name: string;
   /** The HTTP status. */
   readonly code: number;
+  /** Whether it asked for nothing to be stored. */
+  readonly dryRun: boolean;
 }
 
 interface Event {
   verb: string;
   user: { username?: string };
   userAgent?: string;
+  requestURI?: string;
   objectRef?: { resource?: string; apiGroup?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
 }
@@ -38,7 +41,9 @@ const POLICY = {
 export async function auditFlags(folder: string): Promise<string[]> {
   const policy = join(folder, 'audit-policy.json');
   await writeFile(policy, JSON.stringify(POLICY));
-  return [`--audit-policy-file=${policy}`, `--audit-log-path=${join(folder, 'audit.log')}`];
+  // Of its own accord it would begin another file after 100 MiB, which is thousands of agents.
+  const size = '--audit-log-maxsize=100000';
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${join(folder, 'audit.log')}`, size];
 }
 
 /** The calls so far that named a resource, oldest first. A call is there by the time its caller has the answer. */
@@ -48,7 +53,7 @@ export async function readAudit(folder: string): Promise<AuditEntry[]> {
   return complete.split('\n').flatMap((line) => (line === '' ? [] : entryOf(JSON.parse(line) as Event)));
 }
 
-function entryOf({ verb, user, userAgent, objectRef, responseStatus }: Event): AuditEntry[] {
+function entryOf({ verb, user, userAgent, requestURI, objectRef, responseStatus }: Event): AuditEntry[] {
   if (objectRef?.resource === undefined) return [];
   const { resource, apiGroup } = objectRef;
   const entry = {
@@ -60,11 +65,12 @@ function entryOf({ verb, user, userAgent, objectRef, responseStatus }: Event): A
     namespace: objectRef.namespace ?? '',
     name: objectRef.name ?? '',
     code: responseStatus?.code ?? 0,
+    dryRun: /[?&]dryRun=/.test(requestURI ?? ''),
   };
   return [entry];
 }
 
-/** Whether it was a call that may change what is stored. Dry runs count too: the log does not tell them apart. */
+/** Whether it was a call that may change what is stored, or would but for `dryRun`. */
 export function isWrite({ verb }: AuditEntry): boolean {
   return ['create', 'update', 'patch', 'delete', 'deletecollection'].includes(verb);
 }

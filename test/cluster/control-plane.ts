@@ -24,6 +24,8 @@ export interface ControlPlane extends AsyncDisposable {
   audit(): Promise<AuditEntry[]>;
   /** `http://127.0.0.1:<port>` of etcd, for what only etcd can be told, e.g. to forget its history. */
   readonly etcd: string;
+  /** The process of a component: `etcd`, `kube-apiserver` or `kube-controller-manager`. Throws when it was not started. */
+  pidOf(component: ToolName): number;
   /** Kills the API server and starts it again over the same data; resolves when it is ready. */
   restartApiServer(): Promise<void>;
 }
@@ -137,6 +139,11 @@ async function startIn(
     admin,
     audit: () => readAudit(folder),
     etcd: `http://127.0.0.1:${ports.etcd}`,
+    pidOf: (component) => {
+      const pid = servers.find(({ name }) => name === component)?.child.pid;
+      if (pid === undefined) throw new Error(`${component} does not run`);
+      return pid;
+    },
     restartApiServer,
     [Symbol.asyncDispose]: async () => {
       admin[Symbol.dispose]();

@@ -8,6 +8,7 @@ const CLUSTER_SCOPED = new Set([
   'ClusterRoleBinding',
   'CustomResourceDefinition',
   'Namespace',
+  'Node',
   'PriorityClass',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',

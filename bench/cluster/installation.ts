@@ -1,0 +1,222 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { LABELS } from '../../src/api/cluster.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { loadClusterAccess } from '../../src/kube/cluster-access.ts';
+import { createKubeClient } from '../../src/kube/kube-client.ts';
+import { createTransport, type Transport } from '../../src/kube/transport.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { type OperatorConfig, parseOperatorConfig } from '../../src/operator/config.ts';
+import { type ControlPlane, startControlPlane } from '../../test/cluster/control-plane.ts';
+import { installCrds } from '../../test/cluster/guards.ts';
+import { renderChart } from '../../test/cluster/helm.ts';
+import { createAll, createNamespace } from '../../test/cluster/objects.ts';
+import { endServer, type Server, startServer } from '../../test/cluster/process.ts';
+import { type ToolName, tool } from '../../test/cluster/tools.ts';
+import { startBus, type TestBus } from '../../test/integration/nats-bus.ts';
+import { PATIENT_CLASS, stages } from './kwok-stages.ts';
+import { measureLoad, type Spent } from './load.ts';
+import { OperatorProcess } from './operator-process.ts';
+
+export const RELEASE = 'temper-system';
+const NODES = 2;
+/** What the chart makes that only nodes could run. */
+const WORKLOADS = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
+
+/** Warm pods of a class, by namespace. */
+export interface Pools {
+  readonly [PATIENT_CLASS]?: { readonly namespace: string; readonly size: number };
+  readonly standard?: { readonly namespace: string; readonly size: number };
+}
+
+/**
+ * The chart on a control plane of its own with fake nodes: roles, guards and the operator's configuration are those of a real
+ * installation, the bus is real, and the operator is started apart. Disposing ends everything and removes its files.
+ */
+export class Installation implements AsyncDisposable {
+  readonly plane: ControlPlane;
+  /** Speaks as a cluster administrator. */
+  readonly client: KubeClient;
+  readonly transport: Transport;
+  readonly operatorUser = `system:serviceaccount:${RELEASE}:temper-operator`;
+  config: OperatorConfig | undefined;
+  readonly #bus: TestBus;
+  readonly #folder: string;
+  readonly #servers: Server[] = [];
+  readonly #operators: OperatorProcess[] = [];
+  readonly #atExit: () => void;
+
+  private constructor(plane: ControlPlane, bus: TestBus, transport: Transport, folder: string) {
+    this.plane = plane;
+    this.transport = transport;
+    this.client = createKubeClient(transport);
+    this.#bus = bus;
+    this.#folder = folder;
+    // Whoever ends the run by a signal leaves nothing running and nothing behind.
+    this.#atExit = () => {
+      for (const { child } of this.#servers) child.kill('SIGKILL');
+      for (const { pid, hasEnded } of this.#operators) if (!hasEnded) process.kill(pid, 'SIGKILL');
+      for (const path of [folder, dirname(plane.kubeconfig)]) rmSync(path, { recursive: true, force: true });
+    };
+    process.once('exit', this.#atExit);
+  }
+
+  static async open(pools: Pools = {}): Promise<Installation> {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-bench-cluster-'));
+    const [plane, bus] = await Promise.all([startControlPlane({ controllerManager: true, audit: true }), startBus()]);
+    const access = await loadClusterAccess({ kind: 'file', path: plane.kubeconfig }, systemClock);
+    const metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
+    const transport = createTransport({ access, clock: systemClock, metrics });
+    const installation = new Installation(plane, bus, transport, folder);
+    try {
+      await installation.#install(pools);
+      await installation.#startNodes();
+    } catch (error) {
+      await installation[Symbol.asyncDispose]();
+      throw error;
+    }
+    return installation;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#operators.map((operator) => operator.end('SIGKILL')));
+    await Promise.all(this.#servers.map(endServer));
+    await this.transport[Symbol.asyncDispose]();
+    await Promise.all([this.plane[Symbol.asyncDispose](), this.#bus[Symbol.asyncDispose]()]);
+    await rm(this.#folder, { recursive: true, force: true });
+    process.removeListener('exit', this.#atExit);
+  }
+
+  /** A replica; it has not read anything yet when this resolves. */
+  async startOperator(changes: Partial<OperatorConfig> = {}): Promise<OperatorProcess> {
+    const nats = { url: this.#bus.url, seedFile: this.#bus.seedFile('operator'), caFile: this.#bus.caFile };
+    const place = {
+      folder: this.#folder,
+      kubeconfig: await this.#kubeconfigOf(RELEASE, 'temper-operator'),
+      config: { ...this.config, nats, ...changes },
+    };
+    const operator = await OperatorProcess.start(place, `operator-${this.#operators.length}`);
+    this.#operators.push(operator);
+    return operator;
+  }
+
+  /** A namespace that the fence closes, with a policy that allows everything. */
+  async agentsNamespace(name: string): Promise<void> {
+    await createNamespace(this.plane, name, { [LABELS.agents]: 'true' });
+    const metadata = { name: 'standard', namespace: name };
+    const policy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec: {} };
+    await createAll(this.plane, [policy]);
+  }
+
+  /** Begins to measure what the control plane and the operators use. */
+  measure(...operators: readonly OperatorProcess[]): () => Spent {
+    const parts: [string, number][] = [
+      ['API server', this.plane.pidOf('kube-apiserver')],
+      ['etcd', this.plane.pidOf('etcd')],
+      ...operators.map((operator): [string, number] => ['operator', operator.pid]),
+      ...this.#servers.map(({ name, child }): [string, number] => [name, child.pid ?? 0]),
+      ['load generator', process.pid],
+    ];
+    return measureLoad(Object.fromEntries(parts));
+  }
+
+  async #install(pools: Pools): Promise<void> {
+    const resources = { cpu: '250m', memory: '384Mi', ephemeralStorage: '128Mi' };
+    const classes = (['standard', PATIENT_CLASS] as const).map((name) => {
+      const pool = pools[name];
+      return { name, resources, workspace: '1Gi', pool: pool === undefined ? [] : [pool] };
+    });
+    await installCrds(this.plane);
+    await createNamespace(this.plane, RELEASE);
+    for (const { namespace } of Object.values(pools)) await this.agentsNamespace(namespace);
+    const objects = await renderChart('--set-json', `sandboxClasses=${JSON.stringify(classes)}`);
+    await createAll(
+      this.plane,
+      objects.filter(({ kind }) => !WORKLOADS.has(kind)),
+    );
+    const file = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'temper-operator');
+    const { 'operator.yaml': text = '' } = (file?.['data'] ?? {}) as Record<string, string>;
+    this.config = parseOperatorConfig(text);
+  }
+
+  async #startNodes(): Promise<void> {
+    const administrators = ['bench-scheduler', 'bench-nodes'];
+    await createAll(this.plane, administrators.flatMap(administrator));
+    const file = join(this.#folder, 'stages.yaml');
+    await writeFile(
+      file,
+      stages()
+        .map((stage) => JSON.stringify(stage))
+        .join('\n---\n'),
+    );
+    const limits = ['--kube-api-qps=1000', '--kube-api-burst=1000'];
+    const scheduler = await this.#kubeconfigOf('kube-system', 'bench-scheduler');
+    await this.#start(
+      'kube-scheduler',
+      `--kubeconfig=${scheduler}`,
+      '--leader-elect=false',
+      '--secure-port=0',
+      ...limits,
+    );
+    const nodes = await this.#kubeconfigOf('kube-system', 'bench-nodes');
+    await this.#start(
+      'kwok',
+      `--kubeconfig=${nodes}`,
+      '--manage-all-nodes',
+      `--config=${file}`,
+      '--node-lease-duration-seconds=40',
+      '--v=WARN',
+    );
+    const names = Array.from({ length: NODES }, (_, index) => `fake-${index}`);
+    await createAll(this.plane, names.map(node));
+  }
+
+  async #start(name: ToolName, ...flags: string[]): Promise<void> {
+    this.#servers.push(await startServer(this.#folder, { name, path: await tool(name), flags }));
+  }
+
+  /** Speaks as a ServiceAccount. */
+  async #kubeconfigOf(namespace: string, account: string): Promise<string> {
+    const request = { audiences: [], expirationSeconds: 86_400 };
+    const ref = { namespace, name: account };
+    const { token } = await this.client.createToken(ref, request, AbortSignal.timeout(30_000));
+    const file = join(this.#folder, `${account}.kubeconfig`);
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        {
+          name: 'bench',
+          cluster: {
+            server: this.plane.url,
+            'certificate-authority-data': Buffer.from(this.plane.ca).toString('base64'),
+          },
+        },
+      ],
+      users: [{ name: account, user: { token } }],
+      contexts: [{ name: 'bench', context: { cluster: 'bench', user: account } }],
+      'current-context': 'bench',
+    };
+    await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+    return file;
+  }
+}
+
+function administrator(name: string) {
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'kube-system' } };
+  const binding = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    subjects: [{ kind: 'ServiceAccount', name, namespace: 'kube-system' }],
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+  };
+  return [account, binding];
+}
+
+function node(name: string) {
+  const amounts = { cpu: '10k', memory: '40Ti', pods: '10k', 'ephemeral-storage': '1Pi' };
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, status: { capacity: amounts, allocatable: amounts } };
+}
