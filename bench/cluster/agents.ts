@@ -9,7 +9,7 @@ import { readyReason } from '../../test/integration/operator-world.ts';
 import { type Pod, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
 import type { Installation } from './installation.ts';
 
-const PATIENCE_MS = 40_000;
+const PATIENCE_MS = 120_000;
 const NOBODY = new AbortController().signal;
 
 /** Hears of objects of one kind as they come to be what is waited for. */

@@ -14,7 +14,7 @@ import type { Spent } from './load.ts';
 const NOBODY = new AbortController().signal;
 const AT_ONCE = 20;
 const PER_SECOND = 20;
-const POOL = 60;
+const POOL = 100;
 /** The count of agents in a policy's status lags by ten seconds; it is one of the writes. */
 const LAG_MS = 12_000;
 

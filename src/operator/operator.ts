@@ -16,6 +16,7 @@ import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
 import { Examination } from './agent/examination.ts';
 import { Failures } from './agent/failures.ts';
 import { addIndexes } from './agent/observe.ts';
+import { PodTemplates } from './agent/pod-template.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import { Authority } from './authority/authority.ts';
 import { ServerReload } from './authority/server-reload.ts';
@@ -135,6 +136,7 @@ function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeCli
       },
       options: (namespace) => prerequisiteOptions(config, authority, informers, namespace),
     }),
+    templates: new PodTemplates(config),
     examination: new Examination(),
     failures: new Failures(),
     facts: deps.facts ?? NO_FACTS,

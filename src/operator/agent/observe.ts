@@ -16,12 +16,13 @@ import type { Examination } from './examination.ts';
 import type { Failures } from './failures.ts';
 import type { Observed } from './observed.ts';
 import { podState } from './pod-state.ts';
-import { type PodTemplate, podTemplate } from './pod-template.ts';
+import type { PodTemplate, PodTemplates } from './pod-template.ts';
 
 export interface ObserveDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly config: OperatorConfig;
+  readonly templates: PodTemplates;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
@@ -55,7 +56,7 @@ export async function observe(
 ): Promise<Observed> {
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
-  const template = templateOf(deps.config, agent);
+  const template = templateOf(deps, agent);
   const rules = rulesOf(deps, agent, template);
   const { bound, pods } = await podsOf(deps, agent, signal);
   const guard = await deps.guard.state(namespace, signal);
@@ -107,10 +108,10 @@ function isBoundTwice({ agents }: ObserveDeps, { status }: StoredAgent): boolean
   return status?.pod !== undefined && agents.byIndex(INDEX.boundPod, status.pod.uid).length > 1;
 }
 
-function templateOf(config: OperatorConfig, { spec }: StoredAgent): PodTemplate | undefined {
+function templateOf({ config, templates }: ObserveDeps, { spec }: StoredAgent): PodTemplate | undefined {
   const wanted = spec.sandbox?.class;
   const found = config.sandboxClasses.find(({ name }) => wanted === undefined || name === wanted);
-  return found === undefined ? undefined : podTemplate(config, found, spec.sandbox);
+  return found === undefined ? undefined : templates.of(found, spec.sandbox);
 }
 
 /** The cache may be behind the pod that was just bound: before such a pod counts as gone, the API server is asked. */

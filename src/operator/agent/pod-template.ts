@@ -34,6 +34,25 @@ export function podTemplate(
   return { className: sandboxClass.name, digest: digestOf(spec as Json), spec };
 }
 
+/** Templates of one configuration. Those of plain classes are made once: every reconcile asks for one. */
+export class PodTemplates {
+  readonly #config: TemplateConfig;
+  readonly #plain = new Map<SandboxClass, PodTemplate>();
+
+  constructor(config: TemplateConfig) {
+    this.#config = config;
+  }
+
+  of(sandboxClass: SandboxClass, sandbox: AgentSpec['sandbox'] = {}): PodTemplate {
+    if (sandbox.resources !== undefined || sandbox.workspace !== undefined) {
+      return podTemplate(this.#config, sandboxClass, sandbox);
+    }
+    const known = this.#plain.get(sandboxClass) ?? podTemplate(this.#config, sandboxClass);
+    this.#plain.set(sandboxClass, known);
+    return known;
+  }
+}
+
 function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: NonNullable<AgentSpec['sandbox']>) {
   const workspace = bytesQuantity(parseQuantityBytes(sandbox.workspace?.size ?? sandboxClass.workspace));
   const { runtimeClassName, nodeSelector } = sandboxClass;

@@ -6,7 +6,7 @@ import { printable } from '../../lib/escape.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { podAnnotations, removePod } from '../agent/apply.ts';
 import { warmPodName } from '../agent/pod-name.ts';
-import { podLabels, podTemplate } from '../agent/pod-template.ts';
+import { type PodTemplates, podLabels } from '../agent/pod-template.ts';
 import { partsOf } from '../cache.ts';
 import type { OperatorConfig, SandboxClass } from '../config.ts';
 import type { Guard } from '../guard/guard.ts';
@@ -18,6 +18,7 @@ import type { Pool } from './pool.ts';
 export interface PoolDeps {
   readonly client: KubeClient;
   readonly config: OperatorConfig;
+  readonly templates: PodTemplates;
   readonly pool: Pool;
   readonly namespaces: Namespaces;
   readonly ids: Ids;
@@ -35,7 +36,7 @@ export async function reconcilePool(
   const { namespace, name } = partsOf(key);
   const sandboxClass = deps.config.sandboxClasses.find((candidate) => candidate.name === name);
   if (sandboxClass === undefined) return { kind: 'done' };
-  const template = podTemplate(deps.config, sandboxClass);
+  const template = deps.templates.of(sandboxClass);
   const { remove, make } = planPool(deps.pool.unclaimed(namespace, name), template, sizeOf(sandboxClass, namespace));
   for (const pod of remove) await removePod(deps.client, pod, signal);
   if (make === 0) return { kind: 'done' };
