@@ -6,8 +6,16 @@ const AMOUNTS = { cpu: '100m', memory: '192Mi', ephemeralStorage: '128Mi' };
 const CONFIG = { agent: { image: 'temper', resources: AMOUNTS } };
 const CLASS = { name: 'standard', image: 'sandbox', resources: AMOUNTS, workspace: '1Gi' };
 
+interface Probe {
+  exec: { command: string[] };
+  periodSeconds: number;
+  failureThreshold: number;
+}
+
 interface Container {
   name: string;
+  startupProbe: Probe;
+  readinessProbe: Probe;
   securityContext: { runAsUser: number; readOnlyRootFilesystem: boolean; capabilities: { drop: string[] } };
   resources: { requests: object; limits: object };
   volumeMounts: { name: string }[];
@@ -34,6 +42,13 @@ describe('the template of an agent pod', () => {
       assert.ok(securityContext.readOnlyRootFilesystem && securityContext.capabilities.drop.includes('ALL'));
       assert.deepEqual(resources.requests, resources.limits);
     }
+  });
+
+  it('is looked at often only until it is ready for the first time, and is never ended for being late', () => {
+    const [agent] = containers;
+    assert.deepEqual(agent?.startupProbe.exec, agent?.readinessProbe.exec);
+    assert.equal(agent?.startupProbe.periodSeconds, 1);
+    assert.ok(agent.startupProbe.failureThreshold > 86_400 && agent.readinessProbe.periodSeconds >= 10);
   });
 
   it('gives the sandbox, and only it, the files an agent asks for, which nobody changes', () => {
