@@ -41,7 +41,9 @@ describe('a pod that is late', () => {
     } as unknown as KubeClient;
     const { signal } = new AbortController();
     assert.equal(await delayOf(client, aPod(), signal), 'FailedMount: configmap \\u{1b}[2J "orders" not found');
-    assert.deepEqual(asked, [{ namespace: 'team-a', fieldSelector: 'involvedObject.uid=u-pod,type=Warning' }]);
+    assert.deepEqual(asked, [
+      { namespace: 'team-a', fieldSelector: 'involvedObject.uid=u-pod,type=Warning,reason!=Unhealthy' },
+    ]);
     events.length = 0;
     assert.equal(await delayOf(client, aPod(), signal), undefined);
   });

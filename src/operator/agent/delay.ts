@@ -25,11 +25,11 @@ export function isLate(pod: Pod, now: Date): boolean {
 
 /**
  * What node and kubelet said last of a pod that is late: a volume that is not there, a network that is not made, a node that is away. Its
- * status has no place for that. Asked of the API server for this one pod; undefined when nobody complained.
+ * status has no place for that. That it is not ready yet explains nothing. Asked of the API server for this one pod; undefined when nobody complained.
  */
 export async function delayOf(client: KubeClient, { metadata }: Pod, signal: AbortSignal): Promise<string | undefined> {
   const { namespace = '', uid = '' } = metadata;
-  const fieldSelector = `involvedObject.uid=${uid},type=Warning`;
+  const fieldSelector = `involvedObject.uid=${uid},type=Warning,reason!=Unhealthy`;
   const events = await client.list<PodEvent>(TYPES.events, { namespace, fieldSelector }, signal);
   const [latest] = events.toSorted((one, other) => timeOf(other) - timeOf(one));
   if (latest === undefined) return undefined;
