@@ -190,12 +190,21 @@ export function theDoors(installation: () => Installation): void {
   });
 }
 
-async function clusterAddress({ kubectl }: Installation, service: string): Promise<string> {
-  return kubectl('get', 'service', service, '-n', RELEASE_NAMESPACE, '-o', 'jsonpath={.spec.clusterIP}');
+async function clusterAddress(installation: Installation, service: string): Promise<string> {
+  return installation.kubectl('get', 'service', service, '-n', RELEASE_NAMESPACE, '-o', 'jsonpath={.spec.clusterIP}');
 }
 
-async function addressOf({ kubectl }: Installation, namespace: string, selector: string): Promise<string> {
-  return kubectl('get', 'pods', '-n', namespace, '-l', selector, '-o', 'jsonpath={.items[0].status.podIP}');
+async function addressOf(installation: Installation, namespace: string, selector: string): Promise<string> {
+  return installation.kubectl(
+    'get',
+    'pods',
+    '-n',
+    namespace,
+    '-l',
+    selector,
+    '-o',
+    'jsonpath={.items[0].status.podIP}',
+  );
 }
 
 /** Answers, for as long as the probes take, where outside of a cluster somebody might. */

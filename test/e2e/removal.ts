@@ -36,13 +36,13 @@ export function removal(
 ): void {
   describe('helm uninstall', () => {
     it('leaves what the docs say and nothing else', async () => {
-      const { kubectl, helm, node } = installation();
-      await kubectl('delete', 'agents', '--all', '-A', '--wait=false');
+      const { node } = installation();
+      await installation().kubectl('delete', 'agents', '--all', '-A', '--wait=false');
       await eventually(async () => {
-        const pods = await kubectl('get', 'pods', '-A', '-l', 'temper.dev/agent-uid', '-o', 'name');
+        const pods = await installation().kubectl('get', 'pods', '-A', '-l', 'temper.dev/agent-uid', '-o', 'name');
         assert.equal(pods, '');
       });
-      await helm('uninstall', 'temper', '--wait');
+      await installation().helm('uninstall', 'temper', '--wait');
       const crds = KINDS.map((kind) => `customresourcedefinitions/${kind}.temper.dev`);
       const release = [...OF_NAMESPACES, ...LEFT_OF_RELEASE].map((name) => `${RELEASE_NAMESPACE}/${name}`);
       const expected = [...crds, `namespaces/${RELEASE_NAMESPACE}`, ...release].toSorted();
