@@ -1,8 +1,10 @@
+import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from '@nats-io/transport-node';
 import { systemClock } from '../../src/lib/clock.ts';
 import { startReplay } from '../../src/models/replay/server.ts';
@@ -20,7 +22,9 @@ const NAMESPACE = 'team-a';
 const AGENT = 'speaker';
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 const ROUNDS = 8;
-const CALLS = 25;
+const CALLS = 20;
+/** A message is nine requests of its pod, and the gateway grants a pod fifty a second. */
+const BETWEEN_MS = 250;
 /** An answer at once. */
 const SCRIPT = { rules: [{ answer: { text: 'Done.' } }] };
 
@@ -34,7 +38,7 @@ export async function benchMessage(): Promise<Row[]> {
   let endLoad: (() => Spent) | undefined;
   // Rounds take turns, so that a busy machine disturbs all alike; the first one warms up.
   for (let round = 0; round <= ROUNDS; round += 1) {
-    const messages = await scene.conversation(`s-bench-${round}`, CALLS);
+    const messages = await scene.conversation(`s-bench-${round}`);
     const requests = await repeated(CALLS, bare.ask);
     const answers = await repeated(CALLS, () => scene.askModel());
     if (round === 0) {
@@ -50,7 +54,7 @@ export async function benchMessage(): Promise<Row[]> {
   const note = `p50 from a person's message to the answer ${milliseconds(p50(ours))} (p99 ${milliseconds(quantile(ours, 0.99))}), less a bare request-reply ${milliseconds(p50(theirs))} and the model's own time ${milliseconds(p50(models))}`;
   const what = 'message to a running agent: own overhead, p50';
   const spent = endLoad === undefined ? {} : { spent: endLoad() };
-  return [atMost('goal', what, own, 10, milliseconds, { ...spent, note })];
+  return [atMost('goal', what, own, 10, milliseconds, { ...spent, note }), scene.requests((ROUNDS + 1) * CALLS)];
 }
 
 async function repeated(times: number, once: () => Promise<unknown>): Promise<number[]> {
@@ -90,9 +94,17 @@ class Scene implements AsyncDisposable {
   #person = '';
   #keys = 0;
 
+  readonly #atExit: () => void;
+
   private constructor(house: GatewayHouse, folder: string) {
     this.#house = house;
     this.#folder = folder;
+    // Whoever ends the run by a signal leaves nothing running and nothing behind.
+    this.#atExit = () => {
+      for (const { child } of Object.values(this.#parts)) child.kill('SIGKILL');
+      for (const path of [folder, house.folder]) rmSync(path, { recursive: true, force: true });
+    };
+    process.once('exit', this.#atExit);
   }
 
   static async open(): Promise<Scene> {
@@ -115,6 +127,7 @@ class Scene implements AsyncDisposable {
     for (const one of this.#open) await one[Symbol.asyncDispose]();
     await this.#house[Symbol.asyncDispose]();
     await rm(this.#folder, { recursive: true, force: true });
+    process.removeListener('exit', this.#atExit);
   }
 
   measure(): () => Spent {
@@ -122,16 +135,37 @@ class Scene implements AsyncDisposable {
     return measureLoad(Object.fromEntries([...roles, ['load generator and model', process.pid]]));
   }
 
+  /** What was asked of the gateway for a message, by its own log: how often, and how long each took. */
+  requests(messages: number): Row {
+    const routes = new Map<string, number[]>();
+    for (const line of this.#parts['gateway']?.log.split('\n') ?? []) {
+      if (!line.startsWith('{')) continue;
+      const { route, milliseconds: took } = JSON.parse(line) as { route?: string; milliseconds?: number };
+      if (route === undefined || took === undefined) continue;
+      routes.set(route, [...(routes.get(route) ?? []), took]);
+    }
+    const each = [...routes].map(([route, times]) => {
+      return `${(times.length / messages).toFixed(1)} × ${route} ${milliseconds(quantile(times, 0.5))}`;
+    });
+    const all = [...routes.values()].reduce((sum, times) => sum + times.length, 0);
+    const note = `p50 of each: ${each.join(', ')}`;
+    return { kind: 'beside', what: 'requests to the gateway per message', value: (all / messages).toFixed(1), note };
+  }
+
   /** One message after the other in a session; milliseconds of each until its answer is heard. */
-  async conversation(session: string, messages: number): Promise<number[]> {
+  async conversation(session: string): Promise<number[]> {
     const heard = new Heard();
     const over = new AbortController();
     const path = `${this.#agentPath()}/sessions/${session}/events?follow=true`;
     const following = this.#follow(path, (line) => heard.tell(line), over.signal);
-    const times = await repeated(messages, async () => {
+    const times: number[] = [];
+    for (let message = 0; message < CALLS; message += 1) {
+      await sleep(BETWEEN_MS);
+      const begun = performance.now();
       const { id } = await this.#say(session);
       await heard.of(id);
-    });
+      times.push(performance.now() - begun);
+    }
     over.abort();
     await following;
     return times;
