@@ -31,15 +31,12 @@ export class Connections implements AsyncDisposable {
   readonly #pools = new Map<Purpose, Pool>();
   readonly #retired = new Set<Agent>();
   readonly #strayAnswers = new StrayAnswers();
-  /** The same object comes with every request for seconds. */
-  readonly #digests = new WeakMap<TlsFacts, string>();
   #ended = false;
 
   /** Throws `TEMPER_KUBE_UNREACHABLE` after the end: whoever calls then must not open anything any more. */
   agent(purpose: Purpose, tls: TlsFacts): Agent {
     if (this.#ended) throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'the connections to the API server were closed');
-    const key = this.#digests.get(tls) ?? digestOf(tls);
-    this.#digests.set(tls, key);
+    const key = digestOf(tls);
     const pool = this.#pools.get(purpose);
     if (pool?.key === key) return pool.agent;
     this.retire(purpose);

@@ -46,8 +46,6 @@ export interface EventRecorderOptions {
 const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
 const QUEUE = 1_000;
-/** Events written at once; with one alone a hundred new objects a second would tell more than can be written. */
-const WRITERS = 4;
 const LONGEST_MESSAGE = 1_000;
 const ATTEMPTS = 3;
 const PAUSE = 1_000;
@@ -68,9 +66,8 @@ class Recorder implements EventRecorder {
   readonly #correlator: EventCorrelator;
   readonly #queue: EventWrite[] = [];
   readonly #stopping = new AbortController();
-  /** By subject: what is told of one object is written in order. */
-  readonly #writing = new Map<string, Promise<void>>();
   #closed = false;
+  #writing: Promise<void> | undefined;
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
@@ -91,32 +88,22 @@ class Recorder implements EventRecorder {
       return;
     }
     this.#queue.push(write);
-    this.#writeMore();
+    this.#writing ??= this.#writeAll();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     const patience = setTimeout(() => this.#stopping.abort(), FAREWELL);
-    while (this.#writing.size > 0) await Promise.all(this.#writing.values());
+    await this.#writing;
     clearTimeout(patience);
   }
 
-  #writeMore(): void {
-    while (this.#writing.size < WRITERS) {
-      const at = this.#queue.findIndex((write) => !this.#writing.has(subjectOf(write)));
-      const [write] = at < 0 ? [] : this.#queue.splice(at, 1);
-      if (write === undefined) return;
-      this.#writing.set(subjectOf(write), this.#writeOne(write));
+  async #writeAll(): Promise<void> {
+    for (let write = this.#queue.shift(); write !== undefined; write = this.#queue.shift()) {
+      if (this.#stopping.signal.aborted) this.#drop('failed');
+      else await this.#insist(write);
     }
-  }
-
-  async #writeOne(write: EventWrite): Promise<void> {
-    if (this.#stopping.signal.aborted) this.#drop('failed');
-    else await this.#insist(write);
-    // Never before it was put there.
-    await Promise.resolve();
-    this.#writing.delete(subjectOf(write));
-    this.#writeMore();
+    this.#writing = undefined;
   }
 
   async #insist(write: EventWrite): Promise<void> {
@@ -191,11 +178,6 @@ class Recorder implements EventRecorder {
   #drop(reason: (typeof DROPS)[number], by = 1): void {
     this.#options.metrics.count('events_dropped_total', { reason }, by);
   }
-}
-
-function subjectOf({ subject }: EventWrite): string {
-  const { kind, metadata } = subject;
-  return `${kind} ${metadata.namespace ?? ''}/${metadata.name} ${metadata.uid ?? ''}`;
 }
 
 /** Objects without a namespace have their events in `default`; the server wants it so. */

@@ -50,21 +50,15 @@ const LATE_EVERY = 15 * SECOND;
 
 /** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
 export function tasks(deps: TaskDeps): LeaderTask[] {
-  const { authority, serverReload, guard, bus } = deps;
+  const { authority, serverReload, bus } = deps;
   const news = new News(deps.clock);
+  const looked = { at: Number.NEGATIVE_INFINITY };
   const rounds: LeaderTask[] = [
     round(deps, 'authority', async (signal) => {
       if (await authority.reconcile(signal)) for (const namespace of deps.namespaces()) deps.again(namespace);
       return authority.doors === undefined ? SECOND : AUTHORITY_EVERY;
     }),
-    round(deps, 'guard', async (signal) => {
-      let soon = false;
-      for (const namespace of deps.namespaces()) {
-        if (await guard.refresh(namespace, signal)) deps.again(namespace);
-        soon ||= (await guard.state(namespace, signal)).kind === 'missing';
-      }
-      return soon ? GUARD_SOON : GUARD_EVERY;
-    }),
+    round(deps, 'guard', (signal) => lookAtGuards(deps, looked, signal)),
     round(deps, 'facts', (signal) => lookAtNews(deps, news, signal)),
     round(deps, 'late', async () => {
       for (const agent of waitingFor(deps)) deps.agentQueue.add(agent, PRIORITY.resync);
@@ -95,6 +89,18 @@ export function tasks(deps: TaskDeps): LeaderTask[] {
     }),
   );
   return rounds;
+}
+
+/** All namespaces each minute; those without guards every other second, since an agent waits there for the moment they are in force. */
+async function lookAtGuards(deps: TaskDeps, looked: { at: number }, signal: AbortSignal): Promise<number> {
+  const now = deps.clock.monotonic();
+  const isTime = now - looked.at >= GUARD_EVERY;
+  for (const namespace of deps.namespaces()) {
+    if (!isTime && !deps.guard.isMissing(namespace)) continue;
+    if (await deps.guard.refresh(namespace, signal)) deps.again(namespace);
+  }
+  if (isTime) looked.at = now;
+  return GUARD_SOON;
 }
 
 /** Whose status says something else than what was learned is looked at. */

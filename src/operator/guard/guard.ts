@@ -45,6 +45,11 @@ export class Guard {
     return JSON.stringify(before) !== JSON.stringify(after);
   }
 
+  /** Were the guards of the namespace missing at the last look? */
+  isMissing(namespace: string): boolean {
+    return this.#known.get(namespace)?.state.kind === 'missing';
+  }
+
   /** What is known of the namespaces looked at. */
   known(): GuardState['kind'][] {
     return [...this.#known.values()].map(({ state }) => state.kind);
