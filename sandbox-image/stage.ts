@@ -2,31 +2,14 @@
  * Lays out what goes into the two images, as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
  * Production packages only, for this platform only; of the sources, what the roles of the image run. Usage: stage.ts <out>
  */
-import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename, dirname, join, relative, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
+import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
 /** What the runners are made of is read as text, so that no import leads there. */
 const SANDBOX_ENTRIES = ['src/cli/main.ts', 'src/cli/verbs/serve-sandbox.ts', 'src/sandbox/runner/main.ts'];
-/** What each image loads when it starts; all that hangs below it is compiled before. */
-const STARTED = {
-  temper: [
-    'src/cli/program.ts',
-    'src/cli/verbs/serve.ts',
-    'src/cli/verbs/serve-agent.ts',
-    'src/operator/run.ts',
-    'src/gateway/gateway.ts',
-    'src/gateway/model-parts.ts',
-  ],
-  'temper-sandbox': ['src/cli/program.ts', 'src/cli/verbs/serve-sandbox.ts'],
-} as const;
-/** Beside the sources, which it names by relative paths. */
-const COMPILED = 'compiled';
 /** Parts of a package that are there to build it. */
 const BUILD_PARTS =
   /\/node_modules\/isolated-vm\/(?:src|vendor|native-example|scripts|[^/]+\.tgz|Dockerfile[^/]*)(?:\/|$)/;
@@ -139,19 +122,6 @@ async function stageBoth(out: string): Promise<void> {
     await mkdir(join(image, 'usr/local/bin'), { recursive: true });
     await cp(join(node, 'bin/node'), join(image, 'usr/local/bin/node'));
     await cp(join(out, 'launcher'), join(image, 'usr/local/bin/launcher'));
-    await compile(join(image, APP), STARTED[basename(image) as keyof typeof STARTED]);
-  }
-}
-
-/** Starting takes a third of the processor time when Node finds what it would make of the sources. It checks that against each of them. */
-async function compile(app: string, modules: readonly string[]): Promise<void> {
-  const env = { NODE_COMPILE_CACHE: join(app, COMPILED), NODE_COMPILE_CACHE_PORTABLE: '1' };
-  const load = modules.map((module) => `await import(${JSON.stringify(pathToFileURL(join(app, module)).href)});`);
-  const script = [...load, 'process.exit();'].join('\n');
-  await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], { cwd: app, env });
-  // They are written for their owner alone, and the image's user is another.
-  for (const entry of await readdir(join(app, COMPILED), { recursive: true, withFileTypes: true })) {
-    await chmod(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
   }
 }
 

@@ -10,7 +10,6 @@ import type { OperatorConfig } from './config.ts';
 import type { Guard } from './guard/guard.ts';
 import type { Pod, StoredAgent } from './kube-types.ts';
 import type { Pool } from './pool/pool.ts';
-import type { Bus } from './ports.ts';
 
 export interface Observed {
   readonly config: Pick<OperatorConfig, 'sandboxClasses'>;
@@ -19,12 +18,11 @@ export interface Observed {
   readonly pool: Pool;
   readonly guard: Guard;
   readonly authority: Authority;
-  readonly bus: Bus | undefined;
 }
 
 /** What is counted when somebody looks: nothing is kept for it, so it is never behind the caches. */
 export function observeOperator(metrics: OperatorMetrics, observed: Observed): void {
-  const { config, agents, pods, pool, guard, authority, bus } = observed;
+  const { config, agents, pods, pool, guard, authority } = observed;
   metrics.watchAll('temper_agents', () => tally(agents.list().map(readinessOf)));
   metrics.watchAll('temper_pods', () => tally(pods.list().map(standingOf)));
   metrics.watchAll('temper_warm_pods', () =>
@@ -45,8 +43,6 @@ export function observeOperator(metrics: OperatorMetrics, observed: Observed): v
       value: Math.floor(end.getTime() / 1_000),
     })),
   );
-  if (bus === undefined) return;
-  metrics.watch('temper_bus_connected', {}, () => (bus.unavailableSince() === undefined ? 1 : 0));
 }
 
 /** The client, its writes counted. */

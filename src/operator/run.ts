@@ -9,7 +9,6 @@ import { systemClock } from '../lib/clock.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
-import { BUS_METRICS } from './bus/metrics.ts';
 import { openBus } from './bus/open.ts';
 import { OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import type { OperatorConfig } from './config.ts';
@@ -27,10 +26,7 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not waited for, and no part of being ready: the bus starts with what this operator makes.
-  await using parts =
-    config.nats === undefined
-      ? undefined
-      : openBus(config.nats, { clock, log, metrics: registerMetrics(registry, BUS_METRICS) });
+  await using parts = config.nats === undefined ? undefined : openBus(config.nats, { clock, log, metrics: counts });
   const identity = `${hostname()}_${randomUUID()}`;
   const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, counts, identity };
   const manager = createOperator(config, parts === undefined ? deps : { ...deps, ...parts });

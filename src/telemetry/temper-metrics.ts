@@ -112,6 +112,16 @@ export const OPERATOR_METRICS = {
     help: 'Namespaces with agents by their guard: fenced, notFenced, missing; shown by the leader.',
   },
   temper_bus_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
+  temper_bus_connection_changes_total: {
+    type: 'counter',
+    labels: ['to'],
+    help: 'How often the connection to NATS came and went: connected, lost.',
+  },
+  temper_bus_topology_ready: {
+    type: 'gauge',
+    labels: [],
+    help: '1 when the streams and buckets were found or made as declared at the last look, 0 otherwise.',
+  },
 } as const satisfies MetricTable;
 
 export type GatewayMetrics = WatchedMetricsOf<typeof GATEWAY_METRICS>;

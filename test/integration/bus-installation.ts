@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { RELEASE_OBJECTS } from '../../src/api/cluster.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { type BusConnection, connectBus } from '../../src/nats/connection.ts';
-import type { BusMetrics } from '../../src/operator/bus/metrics.ts';
 import { type BusParts, openBus } from '../../src/operator/bus/open.ts';
 import type { OperatorConfig } from '../../src/operator/config.ts';
 import type { KubeRequest } from '../../src/kube/transport.ts';
@@ -62,7 +61,7 @@ export interface OperatorProcess extends AsyncDisposable {
   readonly running: Running;
 }
 
-const NO_BUS_METRICS: BusMetrics = { count() {}, gauge() {}, observe() {}, watch() {} };
+const NO_BUS_METRICS = { count() {}, gauge() {}, observe() {}, watch() {} };
 
 export async function startInstallation(options: Partial<OperatorConfig> = {}): Promise<Installation> {
   const folder = await mkdtemp(join(tmpdir(), 'temper-installation-'));

@@ -19,7 +19,7 @@ import { lookAtServer } from '../../src/nats/served-server.ts';
 import { createWakes } from '../../src/nats/wakes.ts';
 import { desiredStreams } from '../../src/nats/topology.ts';
 import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
-import { BUS_METRICS } from '../../src/operator/bus/metrics.ts';
+import { OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
 import { openBus } from '../../src/operator/bus/open.ts';
 import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
@@ -256,7 +256,7 @@ describe('an operator and the bus it makes', () => {
     const uid = newUid();
     await createWakes(gateway).publish(uid);
     const registry = createRegistry();
-    const metrics = registerMetrics(registry, BUS_METRICS);
+    const metrics = registerMetrics(registry, OPERATOR_METRICS);
     const parts = openBus(natsOf(installation), { clock: systemClock, log: createLogger(QUIET), metrics });
     try {
       for (let times = 0; times < 2; times += 1) {

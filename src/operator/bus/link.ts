@@ -4,14 +4,14 @@ import { type BusConnection, type BusState, connectBus } from '../../nats/connec
 import { DEFAULT_STORE_BYTES, reconcileTopology } from '../../nats/topology.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorConfig } from '../config.ts';
-import type { BusMetrics } from './metrics.ts';
+import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 
 export type NatsOptions = NonNullable<OperatorConfig['nats']>;
 
 export interface LinkDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics: BusMetrics;
+  readonly metrics: Pick<OperatorMetrics, 'count' | 'gauge' | 'watch'>;
 }
 
 const RETRY = 2_000;

@@ -1,9 +1,6 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../telemetry/log.ts';
 import type { Bus, Facts, SpendReader } from '../ports.ts';
 import { BusFacts } from './bus-facts.ts';
-import { BusLink, type NatsOptions } from './link.ts';
-import type { BusMetrics } from './metrics.ts';
+import { BusLink, type LinkDeps, type NatsOptions } from './link.ts';
 import { NatsBus } from './nats-bus.ts';
 import { ledgerSpend } from './spend-reader.ts';
 
@@ -15,10 +12,7 @@ export interface BusParts extends AsyncDisposable {
 }
 
 /** Begins to connect and does not wait for it. */
-export function openBus(
-  options: NatsOptions,
-  deps: { readonly clock: Clock; readonly log: Logger; readonly metrics: BusMetrics },
-): BusParts {
+export function openBus(options: NatsOptions, deps: Pick<LinkDeps, 'clock' | 'log' | 'metrics'>): BusParts {
   const link = new BusLink(options, deps);
   return {
     bus: new NatsBus({ ...deps, link }),
