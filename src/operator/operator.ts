@@ -114,6 +114,7 @@ function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeCli
   const agents = informers.agents.cache;
   const pods = informers.pods.cache;
   addIndexes(agents, pods);
+  const examination = new Examination();
   const authority = new Authority({ client, clock: deps.clock, config });
   return {
     client,
@@ -134,10 +135,10 @@ function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeCli
         const ofType = informers.children.filter((child) => child.type === type);
         return ofType.map(({ cache }) => cache.get(namespace, name)).find((found) => found !== undefined);
       },
-      options: (namespace) => prerequisiteOptions(config, authority, informers, namespace),
+      options: (namespace) => prerequisiteOptions(config, authority, informers, examination, namespace),
     }),
     templates: new PodTemplates(config),
-    examination: new Examination(),
+    examination,
     failures: new Failures(),
     facts: deps.facts ?? NO_FACTS,
     bus: deps.bus,
@@ -149,7 +150,7 @@ function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeCli
 type House = ReturnType<typeof createHouse>;
 
 function controllers(house: House, deps: OperatorDeps): Controller[] {
-  const { config, informers, queues, namespaces, pool, examination } = house;
+  const { config, informers, queues, namespaces, pool } = house;
   const agents = new AgentReconciler(house);
   const policies = new PolicyReconciler(house);
   route({
@@ -157,7 +158,8 @@ function controllers(house: House, deps: OperatorDeps): Controller[] {
     queues,
     pool,
     agentGone: ({ metadata }) => agents.forget(metadata.uid),
-    policyGone: ({ metadata }) => examination.forget(metadata.uid),
+    policyGone: ({ metadata }) => policies.forget(metadata.uid),
+    isForeignStatus: (object) => agents.statuses.isForeign(object) || policies.statuses.isForeign(object),
     childGone: (plural, object) => namespaces.removed(plural, object),
   });
   const controller = (name: keyof Queues, workers: number, reconcile: ControllerOptions['reconcile']) => {
@@ -195,10 +197,13 @@ function prerequisiteOptions(
   config: OperatorConfig,
   { doors }: Authority,
   informers: Informers,
+  examination: Examination,
   namespace: string,
 ): PrerequisiteOptions | undefined {
   if (doors === undefined) return undefined;
-  const policies = informers.policies.cache.list().filter(({ metadata }) => metadata.namespace === namespace);
+  const own = informers.policies.cache.list().filter(({ metadata }) => metadata.namespace === namespace);
+  // No pod runs under a policy that breaks a rule, and its quotas may not be readable.
+  const policies = own.filter((policy) => examination.specProblem(policy) === undefined);
   const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + sizeOf(sandboxClass, namespace), 0);
   const { podLabels } = config.gateway;
   return { namespace, releaseNamespace: config.namespace, gatewayLabels: podLabels, doors, policies, warmPods };

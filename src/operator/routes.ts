@@ -26,6 +26,8 @@ export interface RouteDeps {
   /** An agent is gone for good. */
   readonly agentGone: (agent: StoredAgent) => void;
   readonly policyGone: (policy: StoredPolicy) => void;
+  /** Did somebody else write the status? */
+  readonly isForeignStatus: (object: StoredAgent | StoredPolicy) => boolean;
   /** A child of ours is gone. */
   readonly childGone: (plural: string, object: PlainObject) => void;
 }
@@ -59,9 +61,10 @@ function isOnlyStatus(change: Change<KubeObject>): boolean {
   return change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation;
 }
 
-function onAgent({ informers, queues, agentGone }: RouteDeps, change: Change<StoredAgent>, priority: Priority): void {
-  if (isOnlyStatus(change)) return;
+function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priority): void {
+  const { informers, queues, agentGone } = deps;
   const { object } = change;
+  if (isOnlyStatus(change) && !deps.isForeignStatus(object)) return;
   queues.agents.add(keyOf(object), priority);
   const before = change.type === 'updated' ? policyKey(change.before) : undefined;
   if (change.type === 'updated' && before === policyKey(object)) return;
@@ -76,13 +79,13 @@ function onAgent({ informers, queues, agentGone }: RouteDeps, change: Change<Sto
   if (change.type === 'deleted') agentGone(object);
 }
 
-function onPolicy(
-  { informers, queues, policyGone }: RouteDeps,
-  change: Change<StoredPolicy>,
-  priority: Priority,
-): void {
-  if (isOnlyStatus(change)) return;
+function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Priority): void {
+  const { informers, queues, policyGone } = deps;
   const key = keyOf(change.object);
+  if (isOnlyStatus(change)) {
+    if (deps.isForeignStatus(change.object)) queues.policies.add(key, priority);
+    return;
+  }
   if (change.type === 'deleted') policyGone(change.object);
   queues.policies.add(key, priority);
   const agents = informers.agents.cache.byIndex(INDEX.policy, key);

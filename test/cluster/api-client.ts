@@ -18,7 +18,8 @@ export interface Caller {
 }
 
 interface Call {
-  readonly body?: object;
+  /** Text is sent as it is. */
+  readonly body?: object | string;
   readonly accept?: string;
   readonly contentType?: string;
   readonly as?: Caller;
@@ -73,7 +74,7 @@ function send(agent: Agent, url: URL, method: string, call: Call): Promise<ApiAn
     });
     request.on('timeout', () => request.destroy(new Error(`${method} ${url.pathname}: no answer within 30 s`)));
     request.on('error', reject);
-    request.end(body === undefined ? undefined : JSON.stringify(body));
+    request.end(typeof body === 'object' ? JSON.stringify(body) : body);
   });
 }
 

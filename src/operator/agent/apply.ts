@@ -16,8 +16,10 @@ export type Applied =
   | { readonly kind: 'refused'; readonly reason: 'PodRejected' | 'PodNameTaken'; readonly message: string };
 
 const REJECTED = new Set([400, 403, 422]);
+const SERVER_ERROR = 500;
+const TOLD_AFTER = 3;
 
-/** Carries a plan out. Throws ApiError for what a retry may mend; nothing it did before is harmed by doing it again. */
+/** Carries a plan out. Throws ApiError; nothing it did before is harmed by doing it again. */
 export async function apply(client: KubeClient, agent: StoredAgent, plan: Plan, signal: AbortSignal): Promise<Applied> {
   for (const pod of plan.remove) await removePod(client, pod, signal);
   const { step } = plan;
@@ -74,13 +76,20 @@ async function create(
     if (error.status === 409 && error.reason === 'AlreadyExists') {
       return examine(client, agent, { namespace, name }, template, signal);
     }
-    if (!REJECTED.has(error.status)) throw error;
-    return { kind: 'refused', reason: 'PodRejected', message: rejection(name, error) };
+    throw error;
   }
 }
 
-function rejection(name: string, error: ApiError): string {
-  return `the API server refused pod "${name}" (${error.status} ${printable(error.reason, 60)}): ${printable(error.message, 1_500)}; change what it names`;
+/**
+ * What to tell people of a call that went wrong; undefined where trying again may mend it unseen. A server that fails is told of once it
+ * did so a few times in a row: that is how a webhook that cannot be reached shows.
+ */
+export function refusalBy(error: unknown, times: number): Applied | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const isFailing = error.status >= SERVER_ERROR && times >= TOLD_AFTER;
+  if (!REJECTED.has(error.status) && !isFailing) return undefined;
+  const message = `the API server refuses what the agent needs: ${printable(error.message, 1_500)}; change what it names, it is tried again within five minutes`;
+  return { kind: 'refused', reason: 'PodRejected', message };
 }
 
 /**

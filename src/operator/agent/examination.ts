@@ -17,7 +17,7 @@ export class Examination {
     if (known?.generation === generation) return known.problem;
     const { apiVersion, kind, spec } = object;
     const [first] = this.#loader.validate({ apiVersion, kind, metadata: { name, namespace }, spec } as unknown as Json);
-    const problem = first === undefined ? undefined : `${first.field}: ${first.message}; ${first.fix}`;
+    const problem = first === undefined ? undefined : told(first);
     this.#specs.set(uid, { generation, problem });
     return problem;
   }
@@ -40,4 +40,9 @@ export class Examination {
     this.#specs.delete(uid);
     this.#pairs.delete(uid);
   }
+}
+
+/** Most messages begin with the field they are about. */
+function told({ field, message, fix }: { field: string; message: string; fix: string }): string {
+  return `${message.startsWith(field) ? message : `${field}: ${message}`}; ${fix}`;
 }

@@ -4,7 +4,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { Cache } from '../cache.ts';
-import type { OperatorConfig } from '../config.ts';
+import type { OperatorConfig, SandboxClass } from '../config.ts';
 import { reasonOf } from '../conditions.ts';
 import type { Guard } from '../guard/guard.ts';
 import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube-types.ts';
@@ -56,8 +56,10 @@ export async function observe(
 ): Promise<Observed> {
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
-  const template = templateOf(deps, agent);
-  const rules = rulesOf(deps, agent, template);
+  // Numbers of a spec that breaks a rule may not even be readable.
+  const specProblem = deps.examination.specProblem(agent) ?? classProblem(deps.config, agent);
+  const template = specProblem === undefined ? templateOf(deps, agent) : undefined;
+  const rules = rulesOf(deps, agent);
   const { bound, pods } = await podsOf(deps, agent, signal);
   const guard = await deps.guard.state(namespace, signal);
   const { pending, lastActivity } = await workOf(deps, agent, log, signal);
@@ -67,6 +69,7 @@ export async function observe(
     agent,
     now,
     ...rules,
+    specProblem,
     guard,
     pods,
     bound,
@@ -83,15 +86,14 @@ export async function observe(
   };
 }
 
-type Rules = Pick<Observed, 'policy' | 'specProblem' | 'policyProblem' | 'grantProblem' | 'modelProblem' | 'rank'>;
+type Rules = Pick<Observed, 'policy' | 'policyProblem' | 'grantProblem' | 'modelProblem' | 'rank'>;
 
-function rulesOf(deps: ObserveDeps, agent: StoredAgent, template: PodTemplate | undefined): Rules {
-  const { policies, examination, config } = deps;
+function rulesOf(deps: ObserveDeps, agent: StoredAgent): Rules {
+  const { policies, examination } = deps;
   const policy = policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
   const beyond = policy === undefined ? undefined : examination.beyondPolicy(agent, policy);
   return {
     policy,
-    specProblem: examination.specProblem(agent) ?? (template === undefined ? classProblem(config, agent) : undefined),
     policyProblem: policy === undefined ? undefined : examination.specProblem(policy),
     grantProblem: beyond?.grant,
     modelProblem: beyond?.model,
@@ -99,7 +101,9 @@ function rulesOf(deps: ObserveDeps, agent: StoredAgent, template: PodTemplate | 
   };
 }
 
-function classProblem({ sandboxClasses }: OperatorConfig, { spec }: StoredAgent): string {
+function classProblem(config: OperatorConfig, { spec }: StoredAgent): string | undefined {
+  const { sandboxClasses } = config;
+  if (classOf(config, spec) !== undefined) return undefined;
   const offered = sandboxClasses.map(({ name }) => `"${name}"`).join(', ');
   return `spec.sandbox.class: there is no sandbox class "${spec.sandbox?.class}"; use one of ${offered}`;
 }
@@ -108,9 +112,13 @@ function isBoundTwice({ agents }: ObserveDeps, { status }: StoredAgent): boolean
   return status?.pod !== undefined && agents.byIndex(INDEX.boundPod, status.pod.uid).length > 1;
 }
 
+function classOf({ sandboxClasses }: OperatorConfig, { sandbox }: StoredAgent['spec']): SandboxClass | undefined {
+  const wanted = sandbox?.class;
+  return sandboxClasses.find(({ name }) => wanted === undefined || name === wanted);
+}
+
 function templateOf({ config, templates }: ObserveDeps, { spec }: StoredAgent): PodTemplate | undefined {
-  const wanted = spec.sandbox?.class;
-  const found = config.sandboxClasses.find(({ name }) => wanted === undefined || name === wanted);
+  const found = classOf(config, spec);
   return found === undefined ? undefined : templates.of(found, spec.sandbox);
 }
 

@@ -6,8 +6,9 @@ import { partsOf } from '../cache.ts';
 import { transitions } from '../conditions.ts';
 import { type StoredAgent, TYPES } from '../kube-types.ts';
 import type { Namespaces } from '../namespace/prepare.ts';
+import { OwnStatuses } from '../own-statuses.ts';
 import { OwnWrites } from '../own-writes.ts';
-import { type Applied, apply } from './apply.ts';
+import { type Applied, apply, refusalBy } from './apply.ts';
 import { giveBack, heldBefore } from './hand-over.ts';
 import { type ObserveDeps, observe } from './observe.ts';
 import { LIVE_EVERY } from './news.ts';
@@ -28,9 +29,11 @@ const LAST_RETRY = 300_000;
 /** Brings one agent to what its spec says: observe, plan, apply, summarize. The only writer of Agent status. */
 export class AgentReconciler {
   readonly #deps: AgentDeps;
+  readonly statuses = new OwnStatuses();
   readonly #written = new OwnWrites<StoredAgent>();
   readonly #liveAt = new Map<string, number>();
   readonly #refusals = new Map<string, number>();
+  readonly #troubles = new Map<string, number>();
 
   constructor(deps: AgentDeps) {
     this.#deps = deps;
@@ -65,21 +68,35 @@ export class AgentReconciler {
   forget(uid: string): void {
     this.#liveAt.delete(uid);
     this.#refusals.delete(uid);
+    this.#troubles.delete(uid);
+    this.statuses.forget(uid);
     this.#deps.examination.forget(uid);
     this.#deps.failures.forget(uid);
   }
 
   async #apply(observed: Observed, planned: Plan, signal: AbortSignal): Promise<Applied> {
     const { agent, warm } = observed;
+    const makes = planned.step.kind === 'create' || planned.step.kind === 'claim';
     let taken = false;
     try {
-      const makes = planned.step.kind === 'create' || planned.step.kind === 'claim';
       if (makes && !(await this.#deps.namespaces.prepare(agent.metadata.namespace, signal))) {
-        return { kind: 'waiting', message: 'waits for the gateway: its Service or its certificate is not there yet' };
+        return {
+          kind: 'waiting',
+          message:
+            'waits for the gateway: its Service has no address or its certificate is not made yet; look at the Services of the release and at the log of the operator',
+        };
       }
       const applied = await apply(this.#deps.client, agent, planned, signal);
       taken = applied.kind === 'bound' && applied.pod.metadata.uid === warm?.metadata.uid;
+      this.#troubles.delete(agent.metadata.uid);
       return applied;
+    } catch (error) {
+      const troubles = (this.#troubles.get(agent.metadata.uid) ?? 0) + 1;
+      this.#troubles.set(agent.metadata.uid, troubles);
+      // A pod that stays is no less bound because something beside it failed.
+      const told = makes ? refusalBy(error, troubles) : undefined;
+      if (told === undefined) throw error;
+      return told;
     } finally {
       if (warm !== undefined && !taken) this.#deps.pool.release(warm);
     }
@@ -95,7 +112,9 @@ export class AgentReconciler {
   ): Promise<void> {
     const { namespace, name, uid, resourceVersion } = agent.metadata;
     const liveToo = now.getTime() - (this.#liveAt.get(uid) ?? 0) >= LIVE_EVERY;
-    if (!statusDiffers(agent.status, status, liveToo)) return;
+    const isDifferent = statusDiffers(agent.status, status, liveToo);
+    this.statuses.expect(uid, isDifferent ? status : agent.status);
+    if (!isDifferent) return;
     const patch = { metadata: { resourceVersion }, status: statusPatch(agent.status, status) };
     const options = { subresource: 'status' } as const;
     const stored = await this.#deps.client.patch<StoredAgent>(

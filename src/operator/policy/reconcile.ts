@@ -10,6 +10,7 @@ import type { Examination } from '../agent/examination.ts';
 import { type Cache, partsOf } from '../cache.ts';
 import { sameConditions, transitions } from '../conditions.ts';
 import { type StoredAgent, type StoredPolicy, TYPES } from '../kube-types.ts';
+import { OwnStatuses } from '../own-statuses.ts';
 import { OwnWrites } from '../own-writes.ts';
 import type { SpendReader } from '../ports.ts';
 import { policyStatus } from './plan.ts';
@@ -30,6 +31,7 @@ const FOLD_EVERY = 60_000;
 /** The only writer of TrustPolicy status. */
 export class PolicyReconciler {
   readonly #deps: PolicyDeps;
+  readonly statuses = new OwnStatuses();
   readonly #written = new OwnWrites<StoredPolicy>();
 
   constructor(deps: PolicyDeps) {
@@ -52,7 +54,9 @@ export class PolicyReconciler {
       spend: await this.#spend(uid, log, signal),
       now: this.#deps.clock.now(),
     });
-    if (differs(policy, status)) {
+    const isDifferent = differs(policy, status);
+    this.statuses.expect(uid, isDifferent ? status : policy.status);
+    if (isDifferent) {
       const patch = { metadata: { resourceVersion }, status };
       const ref = { namespace, name };
       const stored = await this.#deps.client.patch<StoredPolicy>(TYPES.trustPolicies, ref, patch, signal, {
@@ -65,6 +69,12 @@ export class PolicyReconciler {
       }
     }
     return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'again', after: FOLD_EVERY };
+  }
+
+  /** A policy is gone: nothing is kept of it. */
+  forget(uid: string): void {
+    this.#deps.examination.forget(uid);
+    this.statuses.forget(uid);
   }
 
   /** A ledger that does not answer leaves what is written: spend is never taken back. */
