@@ -40,6 +40,8 @@ export interface World extends AsyncDisposable {
     holds: (agent: StoredAgent) => boolean,
   ): Promise<StoredAgent>;
   pods(namespace: string): Promise<Pod[]>;
+  /** Namespaces whose pods nobody tells anything but the test. */
+  readonly untended: Set<string>;
 }
 
 export async function startWorld(options: ControlPlaneOptions = {}): Promise<World> {
@@ -62,7 +64,8 @@ export async function startWorld(options: ControlPlaneOptions = {}): Promise<Wor
   const service = { ports: [{ port: 8443 }], selector: { 'app.kubernetes.io/component': 'gateway' } };
   const metadata = { name: 'temper-gateway', namespace: RELEASE };
   await client.create(TYPES.services, { apiVersion: 'v1', kind: 'Service', metadata, spec: service }, NOBODY);
-  const kubelet = runKubelet(client, stopping.signal);
+  const untended = new Set<string>();
+  const kubelet = runKubelet(client, untended, stopping.signal);
   const agent = async (where: string, name: string) => {
     const found = await client.get<StoredAgent>(TYPES.agents, { namespace: where, name }, NOBODY);
     if (found === undefined) throw new Error(`no agent ${name}`);
@@ -72,6 +75,7 @@ export async function startWorld(options: ControlPlaneOptions = {}): Promise<Wor
     plane,
     client,
     connect,
+    untended,
     namespace,
     agent,
     apply: async (object) => {
@@ -114,15 +118,14 @@ async function installKinds({ admin }: ControlPlane): Promise<void> {
   }
 }
 
-/** A pod with this annotation is left alone; the test says what becomes of it. */
-export const UNTOUCHED = 'test/untouched';
-
 /** Places pods and starts them at once; removes those that are told to end. */
-async function runKubelet(client: KubeClient, signal: AbortSignal): Promise<void> {
+async function runKubelet(client: KubeClient, untended: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
       const pods = await client.list<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true` }, signal);
-      for (const pod of pods) await tend(client, pod, signal);
+      for (const pod of pods) {
+        if (!untended.has(pod.metadata.namespace ?? '')) await tend(client, pod, signal);
+      }
     } catch (error) {
       if (!signal.aborted && !(error instanceof ApiError)) throw error;
     }
@@ -131,8 +134,7 @@ async function runKubelet(client: KubeClient, signal: AbortSignal): Promise<void
 }
 
 async function tend(client: KubeClient, pod: Pod, signal: AbortSignal): Promise<void> {
-  const { name, namespace = '', deletionTimestamp, annotations } = pod.metadata;
-  if (annotations?.[UNTOUCHED] !== undefined) return;
+  const { name, namespace = '', deletionTimestamp } = pod.metadata;
   if (deletionTimestamp !== undefined) {
     await client.delete(TYPES.pods, { namespace, name }, { gracePeriodSeconds: 0 }, signal);
     return;

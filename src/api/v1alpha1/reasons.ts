@@ -25,7 +25,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         AgentQuotaExceeded: 'As many agents as its policy allows exist. Delete one, or raise spec.quotas.agents.',
         InvalidSpec: 'Its spec breaks a rule that the message names.',
         Unschedulable: 'No node has room for its pod. The message has the words of the scheduler.',
-        PodRejected: 'Pod Security or another admission rule refused its pod. The message names the field.',
+        PodRejected:
+          'A quota, Pod Security, an admission rule or a webhook refused its pod or what the pod relies on. The message has the words of the API server.',
         PodNameTaken: 'A pod of that name exists that the operator did not make. Remove it.',
         ImagePullFailed: 'The sandbox image cannot be pulled.',
         PodCrashLooping: 'A container of its pod exits again and again. The message has its last words.',

@@ -189,7 +189,8 @@ const FAULTS: readonly Fault[] = [
       failures: { count: 3, retryAt: new Date('2026-05-04T12:00:20Z'), message: 'its pods ended 3 times of late' },
     },
     reason: 'PodCrashLooping',
-    message: /^its pods ended 3 times of late; the next pod is made at 12:00:20 UTC$/,
+    message:
+      /^its pods ended 3 times of late; the next pod is made at 12:00:20 UTC; see kubectl get events --namespace \S+$/,
   },
   {
     what: 'admission refuses the pod',

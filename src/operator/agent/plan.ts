@@ -95,10 +95,11 @@ function running(pods: readonly Pod[]): Pod[] {
   return pods.filter((pod) => pod.metadata.deletionTimestamp === undefined);
 }
 
-function backingOff({ failures, now }: Observed): { step: PodStep; again: number } | undefined {
+function backingOff({ failures, now, agent }: Observed): { step: PodStep; again: number } | undefined {
   const wait = failures.retryAt === undefined ? 0 : failures.retryAt.getTime() - now.getTime();
   if (wait <= 0) return undefined;
-  const message = `${failures.message}; the next pod is made at ${failures.retryAt?.toISOString().slice(11, 19)} UTC`;
+  const next = `the next pod is made at ${failures.retryAt?.toISOString().slice(11, 19)} UTC`;
+  const message = `${failures.message}; ${next}; see kubectl get events --namespace ${agent.metadata.namespace}`;
   return { step: { kind: 'none', ready: no('PodCrashLooping', message) }, again: wait };
 }
 
@@ -135,10 +136,14 @@ function untilIdle(observed: Observed, pod: Pod): number | undefined {
   return Math.max(active + after - observed.now.getTime(), 1_000);
 }
 
-/** Seconds since when the bus is away, once that is worth a condition. */
+/** Is the bus away for long enough to be worth a condition? */
+function isWorthTelling(busUnavailableSince: Date | undefined, now: Date): busUnavailableSince is Date {
+  return busUnavailableSince !== undefined && now.getTime() - busUnavailableSince.getTime() >= BUS_PATIENCE;
+}
+
+/** What to say of a bus that is away. */
 export function busAway({ busUnavailableSince, now, pending }: Observed): Finding<'Ready'> | undefined {
-  if (busUnavailableSince === undefined) return undefined;
-  if (now.getTime() - busUnavailableSince.getTime() < BUS_PATIENCE) return undefined;
+  if (!isWorthTelling(busUnavailableSince, now)) return undefined;
   const waiting = pending === undefined ? 'messages wait' : `${pending} messages wait`;
   const since = `${busUnavailableSince.toISOString().slice(0, 16)}Z`;
   return no(

@@ -58,10 +58,10 @@ function readiness(observed: Observed, step: Plan['step'], applied: Applied): Fi
   if (step.kind === 'none') return step.ready;
   if (applied.kind === 'waiting') return no('Starting', applied.message);
   if (applied.kind !== 'bound') return no('Starting', 'its pod is being made');
-  return busAway(observed) ?? ofPod(applied.pod, observed.delay);
+  return busAway(observed) ?? ofPod(applied.pod, observed.agent.metadata.namespace, observed.delay);
 }
 
-function ofPod(pod: Pod, delay: string | undefined): Finding<'Ready'> {
+function ofPod(pod: Pod, namespace: string, delay: string | undefined): Finding<'Ready'> {
   const state = podState(pod);
   const { name } = pod.metadata;
   switch (state.kind) {
@@ -80,7 +80,7 @@ function ofPod(pod: Pod, delay: string | undefined): Finding<'Ready'> {
     case 'crashLooping':
       return no(
         'PodCrashLooping',
-        `pod "${name}", ${state.message}; see kubectl logs ${name} --all-containers --previous`,
+        `pod "${name}", ${state.message}; see kubectl logs ${name} --namespace ${namespace} --all-containers --previous`,
       );
     case 'ended':
       return no('PodCrashLooping', `pod "${name}" ended: ${state.message}`);
