@@ -24,6 +24,7 @@ const LEFT_WITH_AGENTS = [
   'configmaps/temper-doors',
   'networkpolicies/temper-allow-gateway',
   'networkpolicies/temper-deny-all',
+  'resourcequotas/temper-agents',
   'serviceaccounts/temper-agent',
   'serviceaccounts/temper-people',
 ];

@@ -113,7 +113,7 @@ describe('kubectl describe agent', () => {
       'fault-guard',
       { guard: { policies: { 'temper-fence': `sha256:${'0'.repeat(64)}` } } },
       'GuardMissing',
-      /ValidatingAdmissionPolicy "temper-fence" does not exist, so no new pod is made; install the chart with clusterPrerequisites\.enabled again/,
+      /ValidatingAdmissionPolicy "temper-fence" does not exist, so no new pod is made; install the chart again with clusterPrerequisites\.enabled/,
     ],
     [
       'the gateway has no Service',
