@@ -91,8 +91,8 @@ async function endsTheSame(installation: Installation, line: number, strike: () 
   assert.equal(lines.filter(({ kind }) => kind === 'reply').length, 1, JSON.stringify(lines));
   assert.equal(lines.filter(({ kind }) => kind === 'failed').length, 0, JSON.stringify(lines));
   const tools = await installation.temper('top', 'tools', 'analyst', '-n', NAMESPACE, '--output', 'json');
-  const made = jsonLines<{ tool: string; session: string }>(tools.stdout).filter((tool) => tool.session === session);
-  assert.deepEqual(made.map(({ tool }) => tool).sort(), TOOLS, tools.stdout);
+  const made = jsonLines<{ name: string; session: string }>(tools.stdout).filter((tool) => tool.session === session);
+  assert.deepEqual(made.map(({ name }) => name).sort(), TOOLS, tools.stdout);
 }
 
 interface Told {
