@@ -16,7 +16,7 @@ TAG ?= dev
 SECONDS := 600
 AGENTS ?= 1000
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench bench-cluster clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench bench-cluster clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test-integration: setup ## Run the tests against a real API server and NATS (bui
 
 test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
 	@test/tier.sh e2e $(NODE) --test --test-concurrency=1 $(E2E_TESTS)
+
+chaos: setup ## Kill every part of an installation 20 times in the middle of the quick start (or TIMES=…)
+	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 
 cluster-up: setup ## Start a cluster of one node on this machine and print the path of its kubeconfig (Linux and root)
 	@$(NODE) test/cluster/node/main.ts up $(CLUSTER)
