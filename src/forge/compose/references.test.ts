@@ -90,6 +90,7 @@ describe('references', () => {
         const json = JSON.parse(JSON.stringify(value)) as Json;
         assert.deepEqual(resolve(json), json);
       }),
+      { examples: [[JSON.parse('{"a":{"__proto__":false}}')]] },
     );
   });
   it('gives back any text whose dollar signs were doubled', () => {

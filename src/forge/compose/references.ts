@@ -163,12 +163,13 @@ class Filling {
     if (template.kind === 'text') {
       return template.parts.map((part) => (typeof part === 'string' ? part : this.#inText(part))).join('');
     }
-    const filled: JsonObject = {};
+    const filled: [string, Json][] = [];
     for (const [key, member] of template.members) {
       const value = this.fill(member);
-      if (value !== undefined) filled[key] = value;
+      if (value !== undefined) filled.push([key, value]);
     }
-    return filled;
+    // Assigning would make a member named __proto__ the object's prototype.
+    return Object.fromEntries(filled);
   }
 
   #inText(reference: Reference): string {
