@@ -1,5 +1,5 @@
 import type { ResourceType } from '../../src/kube/client.ts';
-import { type Pod, TYPES } from '../../src/operator/kube-types.ts';
+import { TYPES } from '../../src/operator/kube-types.ts';
 import type { Bus, Facts } from '../../src/operator/ports.ts';
 import { type World, agentOf, eventually, policyOf, readyReason } from './operator-world.ts';
 
@@ -100,17 +100,21 @@ export const running = ({ world, namespace }: Stage) =>
   world.agentWith(namespace, 'analyst', 'runs', (agent) => readyReason(agent) === 'Running');
 export const inNamespace = (namespace: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': namespace } });
 
-/** The pod's status as kubelet or scheduler would write it. */
-export const podSays = async (stage: Stage, status: (pod: Pod) => object) => {
-  const { world, namespace } = stage;
+/** Writes the status of the agent's pod as kubelet or scheduler would; resolves to the uid of the pod. `not` is one that has ended. */
+export const podSays = async ({ world, namespace }: Stage, status: object, not?: string): Promise<string> => {
   world.untended.add(namespace);
+  const agent = await world.agentWith(namespace, 'analyst', 'has a pod', ({ status: said }) => {
+    return said?.pod !== undefined && said.pod.uid !== not;
+  });
+  const { name = '', uid = '' } = agent.status?.pod ?? {};
+  await world.client.patch(TYPES.pods, { namespace, name }, { status }, never, { subresource: 'status' });
+  return uid;
+};
+/** An agent whose pod nobody starts, and what is said of the pod. */
+export const beginWith = async (stage: Stage, status: object): Promise<string> => {
+  stage.world.untended.add(stage.namespace);
   await begin(stage);
-  const { pod } =
-    (await world.agentWith(namespace, 'analyst', 'has a pod', (agent) => agent.status?.pod !== undefined)).status ?? {};
-  const ref = { namespace, name: pod?.name ?? '' };
-  const found = await world.client.get<Pod>(TYPES.pods, ref, never);
-  if (found === undefined) throw new Error('the pod has gone');
-  await world.client.patch(TYPES.pods, ref, { status: status(found) }, never, { subresource: 'status' });
+  return podSays(stage, status);
 };
 export const tended = ({ world, namespace }: Stage) => Promise.resolve(void world.untended.delete(namespace));
 export const containers = (agent: object) => ({

@@ -4,6 +4,7 @@ import { TYPES } from '../../src/operator/kube-types.ts';
 import {
   type Fault,
   begin,
+  beginWith,
   change,
   changePolicy,
   containers,
@@ -285,11 +286,12 @@ const OF_THE_POD: readonly Fault[] = [
       /pod "analyst-\w+" fits no node: 0\/3 nodes are available: 3 Insufficient cpu/,
       /add room or lower spec\.sandbox\.resources/,
     ],
-    make: (stage) =>
-      podSays(stage, () => {
-        const message = '0/3 nodes are available: 3 Insufficient cpu.';
-        return { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] };
-      }),
+    make: async (stage) => {
+      const message = '0/3 nodes are available: 3 Insufficient cpu.';
+      await beginWith(stage, {
+        conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+      });
+    },
     end: tended,
   },
   {
@@ -300,11 +302,10 @@ const OF_THE_POD: readonly Fault[] = [
       /container "agent": Back-off pulling image "temper:tset"/,
       /correct the image in the release's values, or the registry's access/,
     ],
-    make: (stage) =>
-      podSays(stage, () => {
-        const waiting = { reason: 'ImagePullBackOff', message: 'Back-off pulling image "temper:tset"' };
-        return { ...containers({ state: { waiting } }), phase: 'Pending' };
-      }),
+    make: async (stage) => {
+      const waiting = { reason: 'ImagePullBackOff', message: 'Back-off pulling image "temper:tset"' };
+      await beginWith(stage, { ...containers({ state: { waiting } }), phase: 'Pending' });
+    },
     end: tended,
   },
   {
@@ -315,13 +316,12 @@ const OF_THE_POD: readonly Fault[] = [
       /container "agent" exited 1 4 times, last: TEMPER_CONFIGURATION_INVALID/,
       /see kubectl logs analyst-\w+ --namespace fault-crash --all-containers --previous/,
     ],
-    make: (stage) =>
-      podSays(stage, () => {
-        const message = 'TEMPER_CONFIGURATION_INVALID: doors: the file is not there\n';
-        const terminated = { exitCode: 1, reason: 'Error', message, startedAt: null, finishedAt: null };
-        const state = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s restarting failed container' } };
-        return containers({ restartCount: 4, state, lastState: { terminated } });
-      }),
+    make: async (stage) => {
+      const message = 'TEMPER_CONFIGURATION_INVALID: doors: the file is not there\n';
+      const terminated = { exitCode: 1, reason: 'Error', message, startedAt: null, finishedAt: null };
+      const state = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s restarting failed container' } };
+      await beginWith(stage, containers({ restartCount: 4, state, lastState: { terminated } }));
+    },
     end: tended,
   },
   {
@@ -334,19 +334,9 @@ const OF_THE_POD: readonly Fault[] = [
       /kubectl get events --namespace fault-evicted/,
     ],
     make: async (stage) => {
-      const { world, namespace } = stage;
-      const evicted = () => ({
-        phase: 'Failed',
-        reason: 'Evicted',
-        message: 'The node was low on resource: memory.',
-      });
-      await podSays(stage, evicted);
-      const first = (await world.pods(namespace)).find(({ status }) => status?.phase === 'Failed')?.metadata.uid;
-      const second = await world.agentWith(namespace, 'analyst', 'has another pod', ({ status }) => {
-        return status?.pod !== undefined && status.pod.uid !== first;
-      });
-      const ref = { namespace, name: second.status?.pod?.name ?? '' };
-      await world.client.patch(TYPES.pods, ref, { status: evicted() }, never, { subresource: 'status' });
+      const evicted = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
+      const first = await beginWith(stage, evicted);
+      await podSays(stage, evicted, first);
     },
     end: tended,
   },
