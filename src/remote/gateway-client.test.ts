@@ -153,6 +153,12 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     };
     answer = [{ type: 'text', text: 'a\nb' }, { type: 'tool-call', call: { id: '1', name: 'x', arguments: '{' } }, END];
     assert.deepEqual(await events(), answer);
+    const connections = gateway.connections;
+    for (let times = 0; times < 4; times += 1) {
+      // As the loop does, which reads no further than it has to.
+      for await (const event of remote.stream(request, anOp())) if (event.type === 'end') break;
+    }
+    assert.ok(gateway.connections <= connections + 1, 'the pool may want a second one; none is thrown away');
     answer = [{ type: 'text', text: 'a' }];
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_UNAVAILABLE'), 'an answer without an end');
     answer = new Error('boom');

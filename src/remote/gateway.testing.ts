@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { json as readJson } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
 import { recordSessionStore } from '../agent/session-store.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { SessionStore } from '../agent/ports.ts';
@@ -53,6 +54,8 @@ export class GatewayDouble implements AsyncDisposable {
   readonly sent: Draft[] = [];
   /** Tokens the gateway takes. */
   readonly tokens = new Set(['token-1']);
+  /** How often somebody connected. */
+  connections = 0;
   /** Method and path of each request, with the token it came with. */
   readonly requests: { what: string; token: string; key: string }[] = [];
   readonly sessions: SessionStore = recordSessionStore(memoryRecords(), systemClock);
@@ -74,6 +77,7 @@ export class GatewayDouble implements AsyncDisposable {
     this.#server = createServer({ key: identity.key, cert: identity.certificate }, (request, response) => {
       void this.#serve(request, response);
     });
+    this.#server.on('secureConnection', () => (this.connections += 1));
   }
 
   static async start(identity: Identity, model: Model, port = 0): Promise<GatewayDouble> {
@@ -176,6 +180,8 @@ export class GatewayDouble implements AsyncDisposable {
       const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
       response.write(`${JSON.stringify({ type: 'error', code, message: String(error) })}\n`);
     }
+    // In a packet of its own, as most ends come.
+    await setImmediate();
     response.end();
   }
 

@@ -17,18 +17,23 @@ export function remoteModel(options: { client: GatewayClient; lease: () => strin
   return {
     async *stream(request, op) {
       const body: StreamRequest = { lease: options.lease(), request };
-      for await (const line of client.lines({
-        method: 'POST',
-        path: PATHS.modelStream,
-        body,
-        op,
-        patience: PATIENCE,
-      })) {
-        const event = eventIn(line);
-        yield event;
-        if (event.type === 'end') return;
+      const call = { method: 'POST', path: PATHS.modelStream, body, op, patience: PATIENCE } as const;
+      let end: ModelEvent | undefined;
+      try {
+        for await (const line of client.lines(call)) {
+          const event = eventIn(line);
+          // Told once the stream is over: who stops reading before takes the connection from the next call.
+          if (event.type === 'end') end = event;
+          else yield event;
+        }
+      } catch (error) {
+        // An answer that has its end is whole, whatever becomes of the connection.
+        if (end === undefined) throw error;
       }
-      throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the answer of the model broke off', { retry: 'backoff' });
+      if (end === undefined) {
+        throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the answer of the model broke off', { retry: 'backoff' });
+      }
+      yield end;
     },
     async embed(texts, op) {
       const answer = await client.call({ method: 'POST', path: PATHS.modelEmbed, body: { texts }, op });
