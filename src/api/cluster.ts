@@ -47,6 +47,8 @@ export const RELEASE_OBJECTS = {
   natsUsers: 'temper-nats-users',
   /** `lease.key`: what delivery leases are signed with. */
   gatewayKeys: 'temper-gateway-keys',
+  /** ConfigMap: when the store of the bus was made, so that its loss is noticed. */
+  busStore: 'temper-bus-store',
 } as const;
 
 /** The audience of a token says which door it opens. */

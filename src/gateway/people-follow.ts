@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { Type } from 'typebox';
+import { isTemperError } from '../lib/errors.ts';
 import type { FollowLine } from '../remote/people.ts';
 import type { GatewayDeps } from './deps.ts';
 import { AGENT_PATH, AgentParams, namedAgent } from './people.ts';
@@ -12,7 +13,7 @@ const BATCH = 500;
 
 const Query = Type.Object(
   {
-    after: Type.Optional(Type.Integer({ minimum: 0, description: 'Lines after this one.' })),
+    after: Type.Optional(Type.Integer({ minimum: 0, description: 'Lines after this one; all there are without it.' })),
     message: Type.Optional(text(128, 'End with the answer to this message.')),
     follow: Type.Optional(Type.Boolean({ description: 'Wait for what comes.' })),
   },
@@ -65,9 +66,14 @@ async function* live(
   signal: AbortSignal,
   { events }: GatewayDeps,
 ): AsyncGenerator<FollowLine> {
-  for await (const line of events.follow(agentUid, session, { after, signal })) {
-    yield line;
-    if (answers(line, message)) return;
+  try {
+    for await (const line of events.follow(agentUid, session, { after, signal, complete: message !== undefined })) {
+      yield line;
+      if (answers(line, message)) return;
+    }
+  } catch (error) {
+    if (message === undefined || !isTemperError(error, 'TEMPER_BUS_STORE_LOST')) throw error;
+    yield { seq: after, kind: 'failed', message, code: error.code, text: error.message };
   }
 }
 

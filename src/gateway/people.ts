@@ -74,7 +74,7 @@ async function send(state: AgentState, request: Said, deps: GatewayDeps): Promis
   const key = `${state.uid}/${request.idempotencyKey}`;
   const chosen = session ?? newSession(key);
   const now = deps.clock.now();
-  const before = session === undefined ? 0 : await deps.events.last(state.uid, session);
+  const before = await (session === undefined ? deps.events.beginning() : deps.events.last(state.uid, session));
   const message = {
     to: state.agent.metadata.name,
     from: 'person',
@@ -94,7 +94,7 @@ async function send(state: AgentState, request: Said, deps: GatewayDeps): Promis
   Object.assign(request.about, { agent: message.to, messageId: receipt.id, session: chosen, traceId });
   await wakeIfAsleep(state, deps);
   // One that was sent before may have been answered before.
-  const after = receipt.duplicate ? 0 : before;
+  const after = receipt.duplicate ? await deps.events.beginning() : before;
   return { ...receipt, session: chosen, awake: state.podUid !== undefined, after, traceId };
 }
 

@@ -248,6 +248,10 @@ export const ERROR_CODES = {
     meaning: 'NATS cannot be reached, or did not answer in time. What was being stored may be stored all the same.',
     fix: 'Repeat the call with the same key; see the condition of the installation if it lasts.',
   },
+  TEMPER_BUS_STORE_LOST: {
+    meaning: 'NATS lost what it kept, and with it what waited there or was being worked on.',
+    fix: 'Send the message again; see why the volume of NATS was lost.',
+  },
   TEMPER_BUS_UNAUTHORIZED: {
     meaning: 'NATS refused the key of the role, or what the role wanted to do.',
     fix: "Compare the server's configuration with the seed the role was given.",

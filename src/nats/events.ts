@@ -1,10 +1,13 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
 import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { BusConnection } from './connection.ts';
+import { isStreamMissing } from './failures.ts';
 import { STREAMS, subjects, token } from './names.ts';
 import { onceId, publish, type PublishOptions } from './publish.ts';
+import { StoreBeginning, storeFacts } from './store-beginning.ts';
 import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
 /** One line of what happens in a session. */
@@ -20,6 +23,8 @@ export interface FollowOptions {
   /** Lines after this one; 0 for all there are. */
   after: number;
   signal: AbortSignal;
+  /** Ends with TEMPER_BUS_STORE_LOST when the store that `after` is of was lost, instead of going on with what the new one gets. */
+  complete?: boolean;
 }
 
 interface AppendOptions {
@@ -37,8 +42,10 @@ export interface Events {
   append(agentUid: string, session: string, line: EventLine, options?: AppendOptions): Promise<number>;
   /** What is there, oldest first, at most `limit` lines. */
   read(agentUid: string, session: string, after: number, limit: number): Promise<StoredLine[]>;
-  /** The seq of the last line; 0 when there is none. */
+  /** The seq of the last line; where there is none, the place before all lines of this store, never 0 in one that could be told from another. */
   last(agentUid: string, session: string): Promise<number>;
+  /** The place before all lines of this store. */
+  beginning(): Promise<number>;
   /** What is there and what comes, in order and without gaps, until the signal is aborted; ends then without an error. */
   follow(agentUid: string, session: string, options: FollowOptions): AsyncIterable<StoredLine>;
   /** For a removed agent. */
@@ -53,6 +60,7 @@ const FORGOTTEN_AFTER = 30_000;
 
 /** Transcripts and replies, kept for a day. */
 export function createEvents(connection: BusConnection): Events {
+  const beginning = new StoreBeginning(connection);
   const stored = async function* (subject: string, after: number): AsyncGenerator<StoredLine> {
     for await (const { data, seq } of storedMessages(connection, STREAMS.events, subject, after + 1)) {
       const line = lineFrom(jsonOf(data));
@@ -77,32 +85,51 @@ export function createEvents(connection: BusConnection): Events {
       return lines;
     },
     async last(agentUid, session) {
-      return (await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session)))?.seq ?? 0;
+      const found = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session));
+      return found?.seq ?? beginning.get();
     },
-    async *follow(agentUid, session, { after, signal }) {
+    beginning: () => beginning.get(),
+    async *follow(agentUid, session, { after, signal, complete = false }) {
       const subject = subjects.events(agentUid, session);
       const over = AbortSignal.any([signal, connection.closed]);
       let last = after;
-      // What is there comes in pages: a burst of it would be more than the server lets wait for one client.
-      for await (const line of stored(subject, after)) {
-        if (over.aborted) return;
-        yield line;
-        last = line.seq;
-      }
       while (!over.aborted) {
         try {
+          last = await placeIn(connection, last, complete);
+          // What is there comes in pages: a burst of it would be more than the server lets wait for one client.
+          for await (const line of stored(subject, last)) {
+            if (over.aborted) return;
+            yield line;
+            last = line.seq;
+          }
           for await (const line of live(connection, subject, last + 1, over)) {
             yield line;
             last = line.seq;
           }
         } catch (error) {
-          if (!over.aborted && connection.state().connected) throw error;
+          if (!over.aborted && !isPassing(error, connection)) throw error;
         }
         await connection.clock.sleep(PAUSE, over).catch(() => undefined);
       }
     },
     remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
   };
+}
+
+/** Where to go on in the store there is now. */
+async function placeIn(connection: BusConnection, last: number, complete: boolean): Promise<number> {
+  const { beginning, made } = await storeFacts(connection);
+  if (last >= beginning) return last;
+  if (last > 0 && complete) {
+    const message = `the bus lost its store, and has another since ${made}: what waited there is gone; send it again`;
+    throw new TemperError('TEMPER_BUS_STORE_LOST', message, { retry: 'never' });
+  }
+  return beginning;
+}
+
+/** A server that is away comes back, and the operator makes the streams of one that lost them. */
+function isPassing(error: unknown, connection: BusConnection): boolean {
+  return !connection.state().connected || isStreamMissing(error instanceof Error ? (error.cause ?? error) : error);
 }
 
 function optionsOnce(agentUid: string, once: string | undefined): PublishOptions {

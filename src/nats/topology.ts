@@ -11,6 +11,7 @@ import { printable } from '../lib/escape.ts';
 import type { BusConnection } from './connection.ts';
 import { busFailure, isStreamMissing } from './failures.ts';
 import { BUCKETS, type BucketName, bucketStream, bucketSubject, STREAMS } from './names.ts';
+import { firstPlace } from './store-beginning.ts';
 
 export interface TopologyOptions {
   /** 1, or 3 on three servers. */
@@ -132,13 +133,15 @@ export async function reconcileTopology(
 }
 
 async function reconcileStream(
-  { manager }: BusConnection,
+  { manager, clock }: BusConnection,
   desired: DesiredStream,
   report: TopologyReport,
 ): Promise<void> {
   const found = await infoOf(manager, desired.name);
   if (found === undefined) {
-    await manager.streams.add(desired);
+    // Events alone are counted on: whoever follows them comes back with a place of the store that was lost.
+    const counted = desired.name === STREAMS.events ? { first_seq: firstPlace(clock.now()) } : {};
+    await manager.streams.add({ ...desired, ...counted });
     report.created.push(desired.name);
     return;
   }

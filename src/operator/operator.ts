@@ -20,6 +20,7 @@ import { PodTemplates } from './agent/pod-template.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import { Authority } from './authority/authority.ts';
 import { ServerReload } from './authority/server-reload.ts';
+import { StoreLosses } from './bus/store-losses.ts';
 import type { OperatorConfig } from './config.ts';
 import { countedClient, observeOperator } from './counts.ts';
 import { Guard } from './guard/guard.ts';
@@ -87,6 +88,7 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
       guard: house.guard,
       bus: deps.bus,
       facts: house.facts,
+      storeLosses: new StoreLosses({ ...deps, ...house, namespace: config.namespace }),
       agents: house.agents,
       policies: house.policies,
       pods: house.pods,

@@ -45,9 +45,19 @@ export interface AgentFacts {
   tools?: number;
 }
 
+/** The store of the bus, which is made anew, empty, when it was lost. */
+export interface BusStore {
+  /** RFC 3339; another one is another store. */
+  readonly made: string;
+  /** By agent's uid: messages that waited or were worked on in the store before this one, as far as this process saw them. */
+  readonly lost: Readonly<Record<string, number>>;
+}
+
 export interface Facts {
   /** Answers from memory; never waits. */
   of(agent: StoredAgent, policy: StoredPolicy | undefined): AgentFacts;
+  /** Undefined until it was seen. */
+  store(): BusStore | undefined;
   /** Each time more was learned. Ends with the signal. */
   learned(signal: AbortSignal): AsyncIterable<void>;
 }
@@ -60,6 +70,7 @@ export interface SpendReader {
 
 export const NO_FACTS: Facts = {
   of: () => ({}),
+  store: () => undefined,
   // oxlint-disable-next-line require-yield -- nothing is ever learned
   async *learned() {},
 };

@@ -11,6 +11,7 @@ import { News } from './agent/news.ts';
 import { BUS_PATIENCE } from './agent/plan.ts';
 import type { Authority } from './authority/authority.ts';
 import type { ServerReload } from './authority/server-reload.ts';
+import type { StoreLosses } from './bus/store-losses.ts';
 import type { Cache } from './cache.ts';
 import { countedWakes } from './counts.ts';
 import type { Guard } from './guard/guard.ts';
@@ -28,6 +29,7 @@ export interface TaskDeps {
   readonly guard: Guard;
   readonly bus: Bus | undefined;
   readonly facts: Facts;
+  readonly storeLosses: StoreLosses;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
@@ -105,11 +107,14 @@ async function lookAtGuards(deps: TaskDeps, looked: { at: number }, signal: Abor
 
 /** Whose status says something else than what was learned is looked at. */
 async function lookAtNews(
-  { facts, agents, policies, agentQueue }: TaskDeps,
+  { facts, storeLosses, agents, policies, agentQueue }: TaskDeps,
   news: News,
   signal: AbortSignal,
 ): Promise<number> {
   for await (const _ of facts.learned(signal)) {
+    const store = facts.store();
+    // Statuses still say what waited there.
+    if (store !== undefined) await storeLosses.look(store, signal);
     for (const agent of agents.list()) {
       const { namespace, name } = agent.metadata;
       const policy = policies.get(namespace, agent.spec.trustPolicyRef.name);

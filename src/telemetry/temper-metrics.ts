@@ -117,6 +117,11 @@ export const OPERATOR_METRICS = {
     labels: ['to'],
     help: 'How often the connection to NATS came and went: connected, lost.',
   },
+  temper_bus_store_losses_total: {
+    type: 'counter',
+    labels: [],
+    help: 'How often NATS came back with another store than it had.',
+  },
   temper_bus_topology_ready: {
     type: 'gauge',
     labels: [],

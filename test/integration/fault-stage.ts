@@ -23,6 +23,7 @@ export function elsewhere(): Elsewhere {
   return {
     facts: {
       of: ({ metadata }) => known.get(metadata.uid) ?? {},
+      store: () => undefined,
       async *learned(signal) {
         while (!signal.aborted) {
           yield;

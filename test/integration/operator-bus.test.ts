@@ -21,7 +21,7 @@ import { desiredStreams } from '../../src/nats/topology.ts';
 import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
 import { OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
 import { openBus } from '../../src/operator/bus/open.ts';
-import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
+import { type PlainObject, type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createSecrets } from '../../src/telemetry/secrets.ts';
 import type { NatsServer } from '../cluster/nats-server.ts';
@@ -336,6 +336,68 @@ describe('an operator and the bus it makes', () => {
       written.map(({ method, path }) => `${method} ${path}`),
       [],
     );
+  });
+
+  it('tells what went with a store that was lost: who follows, whose messages waited, and each policy', async () => {
+    const { world } = installation;
+    await world.apply(agentOf('team-a', 'unlucky', { suspend: true }));
+    const { metadata } = await world.agentWith('team-a', 'unlucky', 'is suspended', because('Suspended'));
+    const isWaiting = (agent: StoredAgent) => agent.status?.queue === 1;
+    const gateway = await installation.gateway();
+    const lines = createEvents(gateway);
+    const send = (key: string) =>
+      createInbox(gateway).publish(metadata.uid, { uid: 'person', key }, newMessage('never read'));
+    const told = async (name: string, reason: string) => {
+      const fieldSelector = `involvedObject.name=${name},reason=${reason}`;
+      const found = await world.client.list<PlainObject>(TYPES.events, { namespace: 'team-a', fieldSelector }, never);
+      return found.map(({ message, count }) => ({ message: String(message), count: Number(count) }));
+    };
+    await send('first');
+    await world.agentWith('team-a', 'unlucky', 'has a message', isWaiting);
+    const place = await lines.append(metadata.uid, 's-1', LINE);
+    const signal = AbortSignal.timeout(4 * PATIENCE);
+    const follow = async (after: number, complete: boolean) => {
+      for await (const line of lines.follow(metadata.uid, 's-1', { after, complete, signal })) return line;
+      return undefined;
+    };
+    const certain = assert.rejects(follow(place, true), { code: 'TEMPER_BUS_STORE_LOST' });
+    const open = follow(place, false);
+    const before = (await told('standard', 'BusStoreLost')).reduce((sum, { count }) => sum + count, 0);
+    await installation.wipe();
+    await mkdir(installation.storeFolder);
+    await server.restart();
+    await certain;
+    const next = await lines.append(metadata.uid, 's-1', { ...LINE, message: 'msg-2' });
+    assert.ok(next > place, 'no place comes twice');
+    assert.deepEqual(await open, { ...LINE, message: 'msg-2', seq: next });
+    const [lost] = await eventually(
+      () => told('unlucky', 'MessagesLost'),
+      (found) => found.length > 0,
+      'told of its message',
+    );
+    assert.match(lost?.message ?? '', /1 message that waited .* gone; send again/);
+    await world.agentWith('team-a', 'unlucky', 'has none any more', (agent) => agent.status?.queue === 0);
+
+    // The next one is lost while no operator runs.
+    await send('second');
+    await world.agentWith('team-a', 'unlucky', 'has a message again', isWaiting);
+    await installation.operator[Symbol.asyncDispose]();
+    await installation.wipe();
+    await mkdir(installation.storeFolder);
+    await server.restart();
+    installation.operator = await installation.startOperator(hurried);
+    await eventually(
+      () => told('unlucky', 'MessagesLost'),
+      (found) => found.reduce((sum, { count }) => sum + count, 0) === 2,
+      'told of the second',
+    );
+    await eventually(
+      () => told('standard', 'BusStoreLost'),
+      (found) => found.reduce((sum, { count }) => sum + count, 0) === before + 2,
+      'told once each',
+    );
+    assert.deepEqual(await told('bystander', 'MessagesLost'), [], 'who had none');
+    await connected();
   });
 
   it('has the server take up a renewed certificate once its pod has it, and no connection notices', async () => {

@@ -224,7 +224,13 @@ export const AgentStatus = Type.Object(
     ),
     runtime: Type.Optional(Text(63, 'The sandbox class of the pod.')),
     egress: Type.Optional(Text(63, 'The egress profile of the pod.')),
-    queue: Type.Optional(count(0, 1e9, 'Messages that wait. Written every few minutes.')),
+    queue: Type.Optional(
+      count(
+        0,
+        1e9,
+        'Messages that wait. Written every few minutes; at once when it begins or ends for an agent without a pod.',
+      ),
+    ),
     conditions: Type.Optional(Conditions),
   },
   closed,

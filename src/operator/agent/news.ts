@@ -3,10 +3,19 @@ import { type Finding, reasonOf } from '../conditions.ts';
 import type { StoredAgent } from '../kube-types.ts';
 import type { AgentFacts } from '../ports.ts';
 
+interface Waiting {
+  readonly queue?: number;
+}
+
 /** Numbers are written at most this often. */
 export const LIVE_EVERY = 300_000;
 /** Numbers that move all the time. By themselves they are written every few minutes only. */
 export const LIVE = ['summary', 'queue', 'tools'] as const;
+
+/** Nothing else shows that messages wait for who has no pod, so it is written at once. */
+export function startsOrStopsWaiting(before: Waiting | undefined, { queue = 0 }: Waiting): boolean {
+  return (before?.queue ?? 0) > 0 !== queue > 0;
+}
 
 /** Which facts are worth a look at the agent: what its status says already is none. */
 export class News {
@@ -36,6 +45,7 @@ export class News {
       this.#toldAt.delete(metadata.uid);
       return false;
     }
+    if (status?.pod === undefined && startsOrStopsWaiting(status, facts)) return true;
     const now = this.#clock.monotonic();
     const before = this.#toldAt.get(metadata.uid);
     if (before !== undefined && now - before < LIVE_EVERY) return false;

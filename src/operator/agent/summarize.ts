@@ -4,7 +4,7 @@ import type { Condition } from '../../api/v1alpha1/common.ts';
 import { type Finding, reasonOf, sameConditions, withFindings, without } from '../conditions.ts';
 import type { Pod } from '../kube-types.ts';
 import type { Applied } from './apply.ts';
-import { LIVE } from './news.ts';
+import { LIVE, startsOrStopsWaiting } from './news.ts';
 import type { Observed } from './observed.ts';
 import { type Plan, busAway } from './plan.ts';
 import { podState } from './pod-state.ts';
@@ -126,6 +126,7 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   if (was.pod?.uid !== after.pod?.uid || was.runtime !== after.runtime || was.level !== after.level) return true;
   if (was.observedGeneration !== after.observedGeneration) return true;
   if (!sameConditions(was.conditions, after.conditions ?? [])) return true;
+  if (after.pod === undefined && startsOrStopsWaiting(was, after)) return true;
   return liveToo && LIVE.some((field) => was[field] !== after[field]);
 }
 

@@ -5,11 +5,12 @@ import { LedgerCopy } from '../../nats/ledger-copy.ts';
 import { agentAccount, policyAccount } from '../../nats/ledger-spend.ts';
 import { modelHealthStore } from '../../nats/model-health.ts';
 import { STREAMS, subjects } from '../../nats/names.ts';
+import { storeFacts } from '../../nats/store-beginning.ts';
 import { countsOf } from '../../nats/stored.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { type Finding, reasonOf } from '../conditions.ts';
 import type { StoredAgent, StoredPolicy } from '../kube-types.ts';
-import type { AgentFacts, Facts } from '../ports.ts';
+import type { AgentFacts, BusStore, Facts } from '../ports.ts';
 import { type Accounts, budgetFine, budgetProblem, budgetSummary } from './budget.ts';
 import type { BusLink } from './link.ts';
 import { modelFine, modelProblem, Providers } from './models.ts';
@@ -31,6 +32,7 @@ export class BusFacts implements Facts {
   readonly #ledger = new LedgerCopy();
   readonly #providers = new Providers();
   #queues: Readonly<Record<string, number>> | undefined;
+  #store: BusStore | undefined;
 
   constructor(deps: BusFactsDeps) {
     this.#deps = deps;
@@ -50,6 +52,10 @@ export class BusFacts implements Facts {
       ...(model === undefined ? {} : { model }),
       ...numbersOf(agent, accounts, queue),
     };
+  }
+
+  store(): BusStore | undefined {
+    return this.#store;
   }
 
   async *learned(signal: AbortSignal): AsyncIterable<void> {
@@ -73,7 +79,10 @@ export class BusFacts implements Facts {
     const now = this.#deps.clock.now();
     await this.#ledger.refresh(connection, now.getTime());
     this.#providers.learn(await modelHealthStore(connection).list(), now);
-    this.#queues = await countsOf(connection, STREAMS.inbox, 'temper.inbox.*');
+    const { made } = await storeFacts(connection);
+    const queues = await countsOf(connection, STREAMS.inbox, 'temper.inbox.*');
+    if (this.#store?.made !== made) this.#store = { made, lost: byAgent(this.#queues) };
+    this.#queues = queues;
   }
 
   #accountsOf({ metadata }: StoredAgent, policy: StoredPolicy | undefined, time: number): Accounts {
@@ -105,4 +114,9 @@ function numbersOf(agent: StoredAgent, accounts: Accounts, queue: number): Pick<
     ...(queue === 0 && status?.queue === undefined ? {} : { queue }),
     ...(summary === undefined ? {} : { summary }),
   };
+}
+
+/** Counts by the subject of an inbox, which ends in the agent's uid. */
+function byAgent(queues: Readonly<Record<string, number>> = {}): Record<string, number> {
+  return Object.fromEntries(Object.entries(queues).map(([subject, count]) => [subject.split('.').at(-1) ?? '', count]));
 }
