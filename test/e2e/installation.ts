@@ -123,9 +123,14 @@ export async function provideImages(node: Node): Promise<void> {
   await rm(archive);
 }
 
+/** The folder where the server of the bus keeps its store. */
+export function volumeOf({ kubeconfig }: Pick<Node, 'kubeconfig'>): string {
+  return join(dirname(kubeconfig), 'volumes/nats');
+}
+
 /** What a cluster has and a lone node lacks: a volume for the server of the bus. */
 export async function provideVolume(node: Node): Promise<void> {
-  const path = join(dirname(node.kubeconfig), 'volumes/nats');
+  const path = volumeOf(node);
   await mkdir(path, { recursive: true });
   await chmod(path, 0o777);
   const matchExpressions = [{ key: 'kubernetes.io/hostname', operator: 'Exists' }];

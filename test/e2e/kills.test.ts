@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
-import { parse, stringify } from 'yaml';
-import { independentMonth } from '../../manifests/quickstart/independent.ts';
-import { type Installation, ROOT, startInstallation } from './installation.ts';
-import { linesOf } from './people.ts';
+import { type Installation, ROOT, startInstallation, volumeOf } from './installation.ts';
+import { eventually } from './scene.ts';
+import { endsTheSame, NAMESPACE, slowScript, tell } from './story.ts';
 
-const QUESTION = 'How many orders were paid in April, and what were they worth?';
-/** Each part of the story takes this much longer, so that there is a middle to be hit. */
-const DELAY_MILLISECONDS = 150;
+/** Spend is folded into the status each minute. */
+const FOLDED_MILLISECONDS = 150_000;
 const TIMES = Number(process.env['TIMES'] ?? 3);
-const NAMESPACE = 'quickstart';
-/** The tools of the story, by name. */
-const TOOLS = ['csv_rows', 'revenue_by_region', 'sum_paid_orders'];
 /** What is killed, by words of its command line that no other process of the node has. */
 const VICTIMS = {
   operator: 'src/cli/main.ts serve operator',
@@ -60,6 +52,45 @@ describe('the quick start while its parts are killed', { skip, timeout: 300_000 
     }
   });
 
+  it('says what was lost with the store of the bus, goes on without it, and counts on from what was spent', async () => {
+    await endsTheSame(installation, 0, () => Promise.resolve());
+    const spent = await tokensOf(installation, (tokens) => tokens > 0);
+    const { code, printed } = await tell(installation, 8, () => loseStore(installation));
+    assert.equal(code, 1, printed.join('\n'));
+    assert.match(printed.join('\n'), /✗ TEMPER_BUS_STORE_LOST: .*send it again/);
+    await endsTheSame(installation, 0, () => Promise.resolve());
+    await tokensOf(installation, (tokens) => tokens > spent);
+    const policy = await installation.kubectl('describe', 'trustpolicy', '-n', NAMESPACE);
+    assert.match(policy, /Warning +BusStoreLost .*messages, sessions, session tools and memories .* are gone/);
+  });
+
+  it('says whose messages waited when the store was lost', async () => {
+    await installation.temper('suspend', 'analyst', '-n', NAMESPACE);
+    const waiting = tell(installation, 0, () => Promise.resolve());
+    await eventually(async () => {
+      const queue = await installation.kubectl(
+        'get',
+        'agent',
+        'analyst',
+        '-n',
+        NAMESPACE,
+        '-o',
+        'jsonpath={.status.queue}',
+      );
+      assert.equal(queue, '1');
+    });
+    await loseStore(installation);
+    const { code, printed } = await waiting;
+    assert.equal(code, 1);
+    assert.match(printed.join('\n'), /✗ TEMPER_BUS_STORE_LOST: .*send it again/);
+    await eventually(async () => {
+      const agent = await installation.kubectl('describe', 'agent', 'analyst', '-n', NAMESPACE);
+      assert.match(agent, /Warning +MessagesLost .*1 message that waited or was being worked on is gone; send again/);
+    });
+    await installation.temper('resume', 'analyst', '-n', NAMESPACE);
+    await endsTheSame(installation, 0, () => Promise.resolve());
+  });
+
   it('gave up no message, and has one pod that is ready', async () => {
     const letters = await installation.temper('deadletters', '-n', NAMESPACE, '--output', 'json');
     assert.equal(letters.stdout, '', letters.stdout);
@@ -68,59 +99,6 @@ describe('the quick start while its parts are killed', { skip, timeout: 300_000 
     assert.equal(pods.trim().split('\n').length, 1, pods);
   });
 });
-
-async function slowScript(): Promise<string> {
-  const script = parse(await readFile(join(ROOT, 'manifests/quickstart/replay.yaml'), 'utf8')) as {
-    rules: { answer: { delayMilliseconds?: number } }[];
-  };
-  for (const { answer } of script.rules) answer.delayMilliseconds = DELAY_MILLISECONDS;
-  return stringify(script);
-}
-
-/** Tells the story once, strikes after so many lines of it, and looks at what came of it. */
-async function endsTheSame(installation: Installation, line: number, strike: () => Promise<void>): Promise<void> {
-  const { session, printed, code } = await tell(installation, line, strike);
-  const story = printed.join('\n');
-  assert.equal(code, 0, story);
-  const { orders } = await independentMonth(join(ROOT, 'manifests/quickstart/data/orders-2026-04.csv'));
-  const answers = printed.filter((text) => text.startsWith('◂ analyst:'));
-  assert.equal(answers.length, 1, story);
-  assert.ok(answers[0]?.includes(`${orders} orders were paid in April`), story);
-  const { kubeconfig } = installation.node;
-  const lines = await linesOf(kubeconfig, { namespace: NAMESPACE, agent: 'analyst', session });
-  assert.equal(lines.filter(({ kind }) => kind === 'reply').length, 1, JSON.stringify(lines));
-  assert.equal(lines.filter(({ kind }) => kind === 'failed').length, 0, JSON.stringify(lines));
-  const tools = await installation.temper('top', 'tools', 'analyst', '-n', NAMESPACE, '--output', 'json');
-  const made = jsonLines<{ name: string; session: string }>(tools.stdout).filter((tool) => tool.session === session);
-  assert.deepEqual(made.map(({ name }) => name).sort(), TOOLS, tools.stdout);
-}
-
-interface Told {
-  session: string;
-  printed: string[];
-  code: number;
-}
-
-async function tell(installation: Installation, line: number, strike: () => Promise<void>): Promise<Told> {
-  const program = join(ROOT, 'bin/kubectl-temper');
-  const { kubeconfig } = installation.node;
-  const env = { PATH: process.env['PATH'] ?? '', HOME: dirname(kubeconfig), KUBECONFIG: kubeconfig };
-  const child = spawn(program, ['send', 'analyst', QUESTION, '--follow', '-n', NAMESPACE], { env });
-  let errors = '';
-  child.stderr.on('data', (data: Buffer) => (errors += data.toString('utf8')));
-  const ended = once(child, 'close') as Promise<[number]>;
-  const printed: string[] = [];
-  let striking: Promise<void> | undefined;
-  for await (const text of createInterface({ input: child.stdout })) {
-    printed.push(text);
-    if (printed.length === line) striking = strike();
-  }
-  const [code] = await ended;
-  assert.ok(striking !== undefined, `the story had ${printed.length} lines:\n${printed.join('\n')}\n${errors}`);
-  await striking;
-  const session = /session (\S+)/.exec(errors)?.[1] ?? '';
-  return { session, printed: [...printed, ...(code === 0 ? [] : [errors])], code };
-}
 
 /** All processes of the node whose command line has the words, at once. */
 async function kill({ node }: Installation, words: string): Promise<void> {
@@ -142,9 +120,24 @@ async function evict({ node }: Installation): Promise<void> {
   assert.equal(status, 201, JSON.stringify(answer));
 }
 
-function jsonLines<T>(text: string): T[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as T);
+/** As when the disk is replaced under the server: stopped, so that it writes nothing back. */
+async function loseStore({ node }: Installation): Promise<void> {
+  const table = await node.onNode('ps', '-eo', 'pid,args');
+  const server = table.split('\n').find((row) => row.includes(VICTIMS['nats-server']));
+  const pid = server?.trim().split(/\s+/)[0] ?? '';
+  assert.match(pid, /^\d+$/, table);
+  await node.onNode('kill', '-STOP', pid);
+  await node.onNode('find', volumeOf(node), '-mindepth', '1', '-delete');
+  await node.onNode('kill', '-9', pid);
+}
+
+/** Tokens of this day that the status of the policy says were spent, once they are right. */
+async function tokensOf(installation: Installation, isRight: (tokens: number) => boolean): Promise<number> {
+  const path = 'jsonpath={.items[0].status.spend[?(@.window=="day")].inputTokens}';
+  let tokens = 0;
+  await eventually(async () => {
+    tokens = Number(await installation.kubectl('get', 'trustpolicy', '-n', NAMESPACE, '-o', path));
+    assert.ok(isRight(tokens), `${tokens} tokens`);
+  }, FOLDED_MILLISECONDS);
+  return tokens;
 }
