@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
-import { artifactDigest } from '../tempering/documents.ts';
-import { anArtifact } from '../tempering/testing.ts';
+import { aSharedTool } from '../tempering/testing.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import { createSchemaCompiler } from '../tools/schemas.ts';
 import { deniedHostCalls } from '../tools/host-calls.ts';
@@ -13,20 +12,7 @@ const nothing = (): Promise<never> => Promise.reject(new Error('nothing runs her
 function aChain(name: string, calls: string): RegisteredTool {
   const pin = `${calls}@sha256:${'0'.repeat(64)}`;
   const steps = [{ name: 'one', tool: pin, inputMapping: '{}' }];
-  const artifact = anArtifact(name, { implementation: { mode: 'Compose', steps } });
-  return {
-    object: `tools/${name}`,
-    artifact,
-    digest: artifactDigest(artifact),
-    tier: 'Shared',
-    owner: { agent: 'analyst', namespace: 'team-a', session: '' },
-    contributors: [],
-    verdicts: [],
-    authorModel: '',
-    sourceWithheld: false,
-    acceptedAt: '',
-    active: true,
-  };
+  return aSharedTool(name, { implementation: { mode: 'Compose', steps } });
 }
 
 describe('the tools of a session', () => {

@@ -3,9 +3,7 @@ import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { writeDoors } from '../remote/certificates.testing.ts';
 import { aMessage } from '../remote/inbox.testing.ts';
-import { artifactDigest } from '../tempering/documents.ts';
-import { anArtifact } from '../tempering/testing.ts';
-import type { RegisteredTool } from '../tempering/types.ts';
+import { aSharedTool } from '../tempering/testing.ts';
 import { PodBench, quickstartAssignment } from './pod.testing.ts';
 
 const APRIL =
@@ -16,24 +14,6 @@ async function isThere(file: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** A tool of tier Shared, as a gateway hands it out. */
-function sharedTool(name: string): RegisteredTool {
-  const artifact = anArtifact(name);
-  return {
-    object: `tools/${name}`,
-    artifact,
-    digest: artifactDigest(artifact),
-    tier: 'Shared',
-    owner: { agent: 'analyst', namespace: 'team-a', session: '' },
-    contributors: [],
-    verdicts: [],
-    authorModel: '',
-    sourceWithheld: false,
-    acceptedAt: '',
-    active: true,
-  };
 }
 
 describe('a pod', { timeout: 240_000 }, () => {
@@ -77,12 +57,12 @@ describe('a pod', { timeout: 240_000 }, () => {
     const rules = calls.map((call, index) => ({ when: { turn: index + 1 }, answer: { toolCalls: [call] } }));
     await using bench = await PodBench.open({ rules: [...rules, { answer: { text: 'done' } }] });
     const { gateway } = bench;
-    const { digest } = sharedTool('something_else');
-    gateway.standing.push({ ...sharedTool('changed'), digest });
+    const { digest } = aSharedTool('something_else');
+    gateway.standing.push({ ...aSharedTool('changed'), digest });
     const line = { id: 'emergent-tool:double_it', name: 'double_it', kind: 'emergent-tool', description: 'Doubles.' };
     gateway.found = () => {
       // It came into service while the message was worked on.
-      gateway.standing.push(sharedTool('double_it'));
+      gateway.standing.push(aSharedTool('double_it'));
       return { capabilities: [{ ...line, relevance: 0.87, available: true }], more: 0 };
     };
     bench.sandbox();

@@ -8,6 +8,7 @@ import type { Model, ModelEvent, ModelRequest, StopReason } from '../models/port
 import { memoryRecords, type RecordStore } from '../lib/records.ts';
 import { artifactDigest } from './documents.ts';
 import { openRegistry, type Registry } from './registry.ts';
+import type { RegisteredTool } from './types.ts';
 import type { ToolUse } from './types.ts';
 
 /** Builders for the tests of this room. */
@@ -44,6 +45,24 @@ export function anArtifact(name = 'double', changes: Partial<ToolArtifact> = {})
     requires: { apis: [], domains: [], paths: [] },
     limits: { duration: '1s', memory: '64Mi' },
     ...changes,
+  };
+}
+
+/** A tool of tier Shared that analyst of team-a made, as a registry hands it out. */
+export function aSharedTool(name: string, changes: Partial<ToolArtifact> = {}): RegisteredTool {
+  const artifact = anArtifact(name, changes);
+  return {
+    object: `tools/${name}`,
+    artifact,
+    digest: artifactDigest(artifact),
+    tier: 'Shared',
+    owner: { agent: 'analyst', namespace: 'team-a', session: '' },
+    contributors: [],
+    verdicts: [],
+    authorModel: '',
+    sourceWithheld: false,
+    acceptedAt: '',
+    active: true,
   };
 }
 
