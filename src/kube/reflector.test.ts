@@ -135,6 +135,19 @@ describe('the reflector', () => {
     assert.match(scene.lines.join(''), /StalledWatch/);
   });
 
+  it('keeps a watch whose news waited while the process stood still', async () => {
+    await using scene = await aWatchedScene();
+    const { api, clock, until, reflector } = scene;
+    for (let times = 0; times < 3; times += 1) {
+      clock.stall(200_000);
+      // Timers come first, then what can be read.
+      await clock.advance(0);
+      api.set('a', 100 + times);
+      await until(() => valuesOf(reflector.store)['a'] === 100 + times, 'what waited', 10);
+    }
+    assert.equal(api.watches, 1);
+  });
+
   it('goes on from the version of the last bookmark', async () => {
     await using scene = await aWatchedScene();
     const { api, until } = scene;

@@ -29,6 +29,8 @@ export interface WatchOptions {
 const LONGEST_LINE = 8 * 1024 * 1024;
 /** The server sends a bookmark about every minute. Milliseconds. */
 const LONGEST_SILENCE = 90_000;
+/** A process that stood still reads first what came meanwhile. Milliseconds. */
+const GRACE = 1_000;
 
 /** The server has not said anything for longer than it ever is silent. */
 class StalledWatch extends Error {
@@ -91,11 +93,12 @@ class Silence {
   }
 
   async #listen(): Promise<void> {
-    for (;;) {
+    for (let silentSince: number | undefined; ; ) {
       const left = this.#heard + LONGEST_SILENCE - this.#clock.monotonic();
-      if (left <= 0) break;
+      if (left <= 0 && silentSince === this.#heard) break;
+      silentSince = left <= 0 ? this.#heard : undefined;
       try {
-        await this.#clock.sleep(left, this.#over.signal);
+        await this.#clock.sleep(Math.max(left, GRACE), this.#over.signal);
       } catch {
         return; // over
       }
