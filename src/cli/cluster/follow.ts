@@ -1,10 +1,10 @@
-import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/escape.ts';
 import { isJsonObject, type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
 import type { FollowLine, PersonReceipt } from '../../remote/people.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { painter, Transcript } from '../transcript.ts';
+import { Patience } from './patience.ts';
 import type { PeopleGateway } from './people-gateway.ts';
 
 export interface Followed {
@@ -15,14 +15,14 @@ export interface Followed {
 }
 
 /** Connections in a row that brought nothing new before it is given up. */
-const EMPTY_ATTEMPTS = 10;
-const PAUSE_MILLISECONDS = 1_000;
+const EMPTY_ATTEMPTS = 60;
 
 /** Prints what happens until the message is answered. False when it failed or was refused. A stream that ends early is taken up where it ended. */
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
   const transcript = new Transcript(agent, painter(io.colour), (line) => io.out(`${line}\n`));
   let { after } = receipt;
-  for (let empty = 0; empty < EMPTY_ATTEMPTS; empty += 1) {
+  const patience = new Patience(EMPTY_ATTEMPTS, io);
+  for (;;) {
     const before = after;
     for await (const line of connection(gateway, agent, receipt, after)) {
       after = Math.max(after, line.seq);
@@ -32,8 +32,8 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
         return line.kind === 'reply' && line.ending !== 'refusal';
       }
     }
-    if (after > before) empty = 0;
-    await systemClock.sleep(PAUSE_MILLISECONDS, io.signal);
+    if (after > before) patience.renew();
+    if (!(await patience.wait())) break;
   }
   const again = `the answer is kept: temper send ${agent} --session ${receipt.session} goes on with it`;
   throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', `the gateway ends every connection without news; ${again}`);

@@ -6,10 +6,14 @@ import type { PersonMessage, PersonReceipt } from '../../../remote/people.ts';
 import { inSpan, SPANS } from '../../../telemetry/spans.ts';
 import { openCluster } from '../../cluster/cluster.ts';
 import { followMessage } from '../../cluster/follow.ts';
+import { insist } from '../../cluster/patience.ts';
 import { PeopleGateway } from '../../cluster/people-gateway.ts';
 import type { ClusterOptions } from '../../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { startCommandTracing } from '../../tracing.ts';
+
+/** A second apart: about as long as gateways take to start. */
+const ATTEMPTS = 20;
 
 export interface SendOptions extends ClusterOptions {
   agent: string;
@@ -28,14 +32,13 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
   const { agent, session } = options;
-  const answer = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
-    gateway.call({
-      method: 'POST',
-      path: `agents/${encodeURIComponent(agent)}/messages`,
-      body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
-      idempotencyKey: randomIds.next('cli'),
-    }),
-  );
+  const call = {
+    method: 'POST',
+    path: `agents/${encodeURIComponent(agent)}/messages`,
+    body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
+    idempotencyKey: randomIds.next('cli'),
+  } as const;
+  const answer = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () => insist(ATTEMPTS, io, () => gateway.call(call)));
   const receipt = receiptOf(answer);
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
   else io.error(sentence(receipt, agent, cluster.place));
