@@ -45,7 +45,7 @@ export function countedInbox(inbox: Inbox, metrics: GatewayMetrics, clock: Clock
       metrics.count('temper_lease_extensions_total', {});
     },
     inFlight: (agentUid) => inbox.inFlight(agentUid),
-    release: (agentUid) => inbox.release(agentUid),
+    release: (agentUid, only) => inbox.release(agentUid, only),
     waiting: (agentUid) => inbox.waiting(agentUid),
     remove: (agentUid) => inbox.remove(agentUid),
     agents: () => inbox.agents(),

@@ -12,7 +12,12 @@ import type { GatewayServer } from './routes.ts';
 import { closed, Nothing, POD, REFUSALS } from './schemas.ts';
 
 const NextBody = Type.Object(
-  { waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'How long to wait for one.' }) },
+  {
+    waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'How long to wait for one.' }),
+    restarted: Type.Optional(
+      Type.Boolean({ description: 'The process that asks is a new one: the message its pod held is delivered again.' }),
+    ),
+  },
   closed,
 );
 
@@ -32,10 +37,19 @@ export function deliveryRoutes(server: GatewayServer, deps: GatewayDeps): void {
     async (request, reply) => {
       const signal = waitSignal(request.body.waitSeconds * 1_000, request, deps);
       const until = deps.clock.monotonic() + request.body.waitSeconds * 1_000;
+      if (request.body.restarted === true) await giveBack(request.pod, deps);
       const found = await nextDelivery(request, until, signal, deps);
       return found === undefined ? reply.code(204).send(null) : found;
     },
   );
+}
+
+/** An agent works on one message at a time, so one that was just started works on none: its own lease would only keep it waiting. */
+async function giveBack(pod: PodIdentity, deps: GatewayDeps): Promise<void> {
+  boundState(pod, deps);
+  const given = await deps.inbox.release(pod.agentUid);
+  if (given)
+    deps.log.info({ agent: pod.agent, pod: pod.podUid }, 'a pod that was started again gets its message again');
 }
 
 /** A suspended agent waits here as if nothing came. */

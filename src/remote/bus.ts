@@ -37,6 +37,7 @@ const SETTLE_MILLISECONDS = 20_000;
 /** The inbox of this pod's agent, and the way to others while it works on a message. */
 export class RemoteBus implements Bus {
   readonly #options: RemoteBusOptions;
+  #restarted = true;
 
   constructor(options: RemoteBusOptions) {
     this.#options = options;
@@ -58,7 +59,7 @@ export class RemoteBus implements Bus {
       const remaining = remainingMilliseconds(op, clock);
       if (remaining <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message in time');
       const waitSeconds = Math.max(1, Math.min(LONGEST_POLL_SECONDS, Math.floor(remaining / 1_000)));
-      const body: NextRequest = { waitSeconds };
+      const body: NextRequest = { waitSeconds, ...(this.#restarted ? { restarted: true } : {}) };
       const answer = await client.call({
         method: 'POST',
         path: PATHS.nextMessage,
@@ -67,6 +68,7 @@ export class RemoteBus implements Bus {
         op: { ...op, deadline: clock.monotonic() + waitSeconds * 1_000 + POLL_SLACK, key: ids.next('poll') },
         patience: waitSeconds * 1_000 + POLL_SLACK,
       });
+      this.#restarted = false;
       if (answer !== undefined) return this.#delivery(answer);
     }
   }

@@ -10,6 +10,7 @@ import { randomIds } from '../lib/ids.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Model, ModelEvent } from '../models/port.ts';
 import { type Identity, issueIdentity, writeDoors } from './certificates.testing.ts';
+import { RemoteBus } from './bus.ts';
 import { Claims } from './claims.ts';
 import { DoorFiles } from './door-files.ts';
 import { GatewayClient } from './gateway-client.ts';
@@ -231,6 +232,19 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     }
     gateway.fault = () => ({ status: 429, headers: { 'retry-after': '3600' } });
     await assert.rejects(ask(), (error) => isTemperError(error) && error.retry === 3_600_000, 'nobody waits an hour');
+  });
+
+  it('gets again at once what its pod held before it was started, and nothing that it holds itself', async () => {
+    const newBus = () => new RemoteBus({ client, clock: systemClock, ids: randomIds, lease: () => '' });
+    const message = aMessage();
+    const ended = gateway.inbox.add(message);
+    const before = newBus();
+    assert.equal((await before.next(anOp())).message.id, message.id);
+    await assert.rejects(before.next(anOp(1_100)), hasCode('TEMPER_TIMEOUT'));
+    const again = await newBus().next(anOp());
+    assert.equal(again.message.id, message.id);
+    await again.answer('done', 'complete', anOp());
+    assert.equal((await ended).action, 'ack');
   });
 
   it('remembers for the agent', async () => {

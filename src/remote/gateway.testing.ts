@@ -160,7 +160,9 @@ export class GatewayDouble implements AsyncDisposable {
   }
 
   async #next({ body, op }: Call): Promise<unknown> {
-    return this.inbox.next((body as NextRequest).waitSeconds, op.signal);
+    const { waitSeconds, restarted } = body as NextRequest;
+    if (restarted === true) this.inbox.lose();
+    return this.inbox.next(waitSeconds, op.signal);
   }
 
   #send({ lease, draft }: SendRequest): unknown {

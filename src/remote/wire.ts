@@ -63,6 +63,8 @@ export interface Assignment {
 
 export interface NextRequest {
   waitSeconds: number;
+  /** Until a process has had its first answer: whatever its pod held before, it holds no more. */
+  restarted?: boolean;
 }
 
 /** The lease is opaque to the pod. It holds, signed, everything the gateway copies into what the pod does under it. */

@@ -125,6 +125,22 @@ describe('messages through two gateways over one bus', () => {
     assert.equal((await next(agent)).message.text, 'second');
   });
 
+  it('a pod that was started again gets at once what it held before, and nobody else does', async () => {
+    const [agent, thief] = [await running('phoenix'), await running('crow')];
+    const { id } = receiptOf(await say('phoenix', 'half done'));
+    const first = await next(agent);
+    const ask = (by: Running, server: Replica) =>
+      server.call('POST', NEXT, { token: by.token, body: { waitSeconds: 1, restarted: true } });
+    assert.equal((await ask(thief, other)).status, 204);
+    assert.equal((await settle(agent, { lease: first.lease, action: 'extend' })).status, 204, 'it is still its own');
+    const again = deliveryOf(await ask(agent, other));
+    assert.equal(again.message.id, id);
+    const end = { action: 'ack', reply: 'done', ending: 'complete' };
+    done(await settle(agent, { lease: again.lease, ...end }), 204);
+    const nothing = await ask(agent, one);
+    assert.equal(nothing.status, 204, 'what has ended does not come again');
+  });
+
   it('a lease of another pod, or altered, or of a pod that was replaced, settles nothing', async () => {
     const [victim, thief] = [await running('victim'), await running('robber')];
     const receipt = receiptOf(await say('victim', 'mine'));
