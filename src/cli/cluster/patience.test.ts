@@ -19,6 +19,17 @@ describe('a call of a gateway that is being replaced', () => {
     assert.deepEqual(errors, ['the gateway does not answer; it is tried again for up to 4 s\n']);
   });
 
+  it('is made again while the bus is away', async () => {
+    const { io, errors } = scene();
+    const failures: Error[] = [new TemperError('TEMPER_BUS_UNAVAILABLE', 'the bus is away since noon')];
+    const call = () => {
+      const failure = failures.shift();
+      return failure === undefined ? Promise.resolve('answer') : Promise.reject(failure);
+    };
+    assert.equal(await insist(5, io, call), 'answer');
+    assert.match(errors.join(''), /^the bus is away; it is tried again/);
+  });
+
   it('fails with the last reason when there is no answer', async () => {
     let calls = 0;
     const call = () => Promise.reject(((calls += 1), away('backoff')));

@@ -34,19 +34,29 @@ export class Patience {
   }
 }
 
-/** The same call again while the gateway cannot be reached; it must be one that may be repeated. */
+/**
+ * The same call again, for so many seconds, while the gateway, or the bus behind it, cannot be reached; it must be one that may be repeated.
+ */
 export async function insist<T>(
-  attempts: number,
+  seconds: number,
   io: Pick<CliIo, 'error' | 'signal'>,
   call: () => Promise<T>,
 ): Promise<T> {
-  const patience = new Patience(attempts, io);
+  const patience = new Patience(seconds, io);
+  const until = systemClock.monotonic() + seconds * 1_000;
   for (;;) {
     try {
       return await call();
     } catch (error) {
-      const mayPass = isTemperError(error, 'TEMPER_GATEWAY_UNREACHABLE') && error.retry === 'backoff';
-      if (!mayPass || !(await patience.wait('the gateway does not answer'))) throw error;
+      const why = systemClock.monotonic() < until ? passing(error) : undefined;
+      if (why === undefined || !(await patience.wait(why))) throw error;
     }
   }
+}
+
+/** What people are told of a failure that may pass; nothing for any other. */
+function passing(error: unknown): string | undefined {
+  if (isTemperError(error, 'TEMPER_BUS_UNAVAILABLE')) return 'the bus is away';
+  const isAway = isTemperError(error, 'TEMPER_GATEWAY_UNREACHABLE') && error.retry === 'backoff';
+  return isAway ? 'the gateway does not answer' : undefined;
 }

@@ -12,8 +12,8 @@ import type { ClusterOptions } from '../../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { startCommandTracing } from '../../tracing.ts';
 
-/** A second apart: about as long as gateways take to start. */
-const ATTEMPTS = 20;
+/** About as long as gateways take to start. */
+const PATIENCE_SECONDS = 20;
 
 export interface SendOptions extends ClusterOptions {
   agent: string;
@@ -38,7 +38,9 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
     body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
     idempotencyKey: randomIds.next('cli'),
   } as const;
-  const answer = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () => insist(ATTEMPTS, io, () => gateway.call(call)));
+  const answer = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
+    insist(PATIENCE_SECONDS, io, () => gateway.call(call)),
+  );
   const receipt = receiptOf(answer);
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
   else io.error(sentence(receipt, agent, cluster.place));
