@@ -87,9 +87,12 @@ export class Wallet {
     this.settle(purse, NOTHING_HELD, used);
   }
 
-  /** Settled here and not yet in the shared counters. */
-  pending(): Counts[] {
-    return this.#purses.map((purse) => purse.pending);
+  /** The shared counters beside what was settled here and is not in them: read while none of it is on its way. */
+  beside<T>(read: () => Promise<T>): Promise<{ shared: T; pending: Counts[] }> {
+    return this.#inOrder(async () => {
+      const shared = await read();
+      return { shared, pending: this.#purses.map((purse) => purse.pending) };
+    });
   }
 
   get isEmpty(): boolean {

@@ -105,9 +105,12 @@ class Shared implements SharedLedger {
 
   async report(account: string, opening: Opening = NO_OPENING): Promise<AccountReport> {
     const time = this.#deps.clock.now().getTime();
-    const { document } = await this.#read(account, opening);
-    const { spent, held } = rolled(document, time);
-    const own = this.#wallets.get(account)?.pending() ?? [];
+    const read = () => this.#read(account, opening);
+    const { shared, pending: own } = (await this.#wallets.get(account)?.beside(read)) ?? {
+      shared: await read(),
+      pending: [],
+    };
+    const { spent, held } = rolled(shared.document, time);
     const window = (kind: 'hour' | 'day' | 'month') => {
       const settled = own.reduce(add, spent[kind].counts);
       const pending = heldOf(own.reduce(add, countsOf({})));

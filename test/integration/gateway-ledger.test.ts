@@ -67,6 +67,29 @@ describe('the ledger that gateways share', () => {
     assert.equal(report.windows.day.held.tokens, 0);
   });
 
+  it('reports all that was settled, also while some of it is on its way to the shared counters', async () => {
+    await using bus = await startBus();
+    const [gateway] = await ledgers(bus, 1);
+    assert.ok(gateway !== undefined);
+    const ledger = gateway.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 200_000 }, prefix: '' }]);
+    let settled = 0;
+    const spending = (async () => {
+      for (let times = 0; times < 300; times += 1) {
+        const answer = await ledger.reserve({ inputTokens: 500 }, anOp());
+        assert.ok(answer.granted);
+        await ledger.settle(answer.id, { inputTokens: 500 });
+        settled += 500;
+        await sleep(1);
+      }
+    })();
+    for (let last = -1; last < 300 * 500; ) {
+      const before = settled;
+      last = tokensOf(await gateway.report(ACCOUNT));
+      assert.ok(last >= before, `${last} of ${before}`);
+    }
+    await spending;
+  });
+
   it('says which quota is used up, and until when', async () => {
     await using bus = await startBus();
     const [gateway] = await ledgers(bus, 1);
