@@ -38,6 +38,8 @@ describe('the quick start while its parts are killed', { skip, timeout: 300_000 
   for (const [name, words] of Object.entries(VICTIMS)) {
     it(`ends the same when ${name} is killed in the middle, ${TIMES} times`, async () => {
       for (let time = 0; time < TIMES; time += 1) {
+        // It may still be on its way back from the time before.
+        await eventually(async () => void (await pidsOf(installation, words)));
         // Spread over the story: after the first lines, in the middle, near the end.
         const line = 2 + Math.floor(((time + 0.5) * 18) / TIMES);
         await endsTheSame(installation, line, () => kill(installation, words));
@@ -100,13 +102,17 @@ describe('the quick start while its parts are killed', { skip, timeout: 300_000 
   });
 });
 
-/** All processes of the node whose command line has the words, at once. */
-async function kill({ node }: Installation, words: string): Promise<void> {
+/** All of them at once. */
+async function kill(installation: Installation, words: string): Promise<void> {
+  await installation.node.onNode('kill', '-9', ...(await pidsOf(installation, words)));
+}
+
+/** The processes of the node whose command line has the words, at least one. */
+async function pidsOf({ node }: Installation, words: string): Promise<string[]> {
   const table = await node.onNode('ps', '-eo', 'pid,args');
   const found = table.split('\n').filter((row) => row.includes(words));
-  const pids = found.map((row) => row.trim().split(/\s+/)[0] ?? '');
-  assert.ok(pids.length > 0, `${words} does not run:\n${table}`);
-  await node.onNode('kill', '-9', ...pids);
+  assert.ok(found.length > 0, `${words} does not run:\n${table}`);
+  return found.map((row) => row.trim().split(/\s+/)[0] ?? '');
 }
 
 /** Nobody but the operator deletes pods in a fenced namespace, and anybody who may drain a node evicts them. */
@@ -121,11 +127,9 @@ async function evict({ node }: Installation): Promise<void> {
 }
 
 /** As when the disk is replaced under the server: stopped, so that it writes nothing back. */
-async function loseStore({ node }: Installation): Promise<void> {
-  const table = await node.onNode('ps', '-eo', 'pid,args');
-  const server = table.split('\n').find((row) => row.includes(VICTIMS['nats-server']));
-  const pid = server?.trim().split(/\s+/)[0] ?? '';
-  assert.match(pid, /^\d+$/, table);
+async function loseStore(installation: Installation): Promise<void> {
+  const { node } = installation;
+  const [pid = ''] = await pidsOf(installation, VICTIMS['nats-server']);
   await node.onNode('kill', '-STOP', pid);
   await node.onNode('find', volumeOf(node), '-mindepth', '1', '-delete');
   await node.onNode('kill', '-9', pid);
