@@ -194,6 +194,14 @@ describe('forge review', () => {
     assert.deepEqual([registry.accepted.length, registry.refused.length], [0, 1]);
     assert.ok(!events.some(({ type }) => type === 'forge-accepted'));
   });
+
+  it('refuses nothing because the registry is away: the same submission is accepted later', async () => {
+    const { registry, submit } = aReview();
+    registry.failure = new TemperError('TEMPER_BUS_UNAVAILABLE', 'the bus is away', { retry: 'backoff' });
+    await assert.rejects(submit(candidate), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    registry.failure = undefined;
+    assert.ok((await submit(candidate)).accepted);
+  });
 });
 
 describe('forge_tool', () => {

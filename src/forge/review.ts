@@ -162,7 +162,8 @@ async function register(
   try {
     await deps.sessionTools.register(accepted, caller);
   } catch (error) {
-    if (!isTemperError(error)) throw error;
+    // A store that is away has said nothing about the tool: whoever submitted it does so again.
+    if (!isTemperError(error) || error.retry !== 'never') throw error;
     return log.refuse('register', [{ code: error.code, message: error.message }], { evidence });
   }
   log.pass('register', 'Session');
