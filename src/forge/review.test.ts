@@ -195,6 +195,13 @@ describe('forge review', () => {
     assert.ok(!events.some(({ type }) => type === 'forge-accepted'));
   });
 
+  it('refuses nothing because the ledger is away and no judge was asked', async () => {
+    const failure = new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the counters are away', { retry: 'backoff' });
+    const { registry, submit } = aReview({ judge: { review: () => Promise.reject(failure) } });
+    await assert.rejects(submit(candidate), { code: 'TEMPER_LEDGER_UNAVAILABLE' });
+    assert.deepEqual([registry.accepted.length, registry.refused.length], [0, 0]);
+  });
+
   it('refuses nothing because the registry is away: the same submission is accepted later', async () => {
     const { registry, submit } = aReview();
     registry.failure = new TemperError('TEMPER_BUS_UNAVAILABLE', 'the bus is away', { retry: 'backoff' });

@@ -131,6 +131,7 @@ async function ask(judge: Judge | undefined, candidate: Candidate, caller: Forge
   try {
     return await judge.review(candidate, caller.authorModel, op);
   } catch (error) {
+    if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
     return unusable(`the judge failed: ${printable(messageOf(error), 400)}`);
   }
 }

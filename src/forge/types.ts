@@ -58,7 +58,7 @@ export interface Verdict {
 }
 
 export interface Judge {
-  /** Never throws: an error, a malformed or cut answer is a refusal. `authorModel` may not judge itself. */
+  /** An error, a malformed or cut answer is a refusal; throws TEMPER_LEDGER_UNAVAILABLE alone. `authorModel` may not judge itself. */
   review(candidate: Candidate, authorModel: string, op: Op): Promise<Verdict>;
 }
 

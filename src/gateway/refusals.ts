@@ -1,6 +1,6 @@
 import type { FastifyError } from 'fastify';
 import type { ErrorCode } from '../lib/error-codes.ts';
-import { isTemperError, messageOf } from '../lib/errors.ts';
+import { isTemperError, messageOf, type Retry } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { WireError } from '../remote/wire.ts';
 
@@ -10,7 +10,7 @@ export interface Refusal {
   body: WireError;
 }
 
-/** HTTP statuses of codes; what is not named is 422: understood, and not done. */
+/** HTTP statuses of codes. What is not named is 503 where it may pass, else 422: understood, and not done. */
 const STATUSES: Partial<Record<ErrorCode, number>> = {
   TEMPER_REQUEST_INVALID: 400,
   TEMPER_SESSION_INVALID: 400,
@@ -46,11 +46,11 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
 /** What of a message goes out. */
 const MESSAGE_CHARACTERS = 2_000;
 
-export function refusal(code: ErrorCode, message: string, retryAfterMilliseconds?: number): Refusal {
+export function refusal(code: ErrorCode, message: string, retry: Retry = 'never'): Refusal {
   const error = { code, message: printable(message, MESSAGE_CHARACTERS) };
   return {
-    status: STATUSES[code] ?? 422,
-    body: { error: retryAfterMilliseconds === undefined ? error : { ...error, retryAfterMilliseconds } },
+    status: STATUSES[code] ?? (retry === 'never' ? 422 : 503),
+    body: { error: typeof retry === 'number' ? { ...error, retryAfterMilliseconds: retry } : error },
   };
 }
 
@@ -58,7 +58,7 @@ export function refusal(code: ErrorCode, message: string, retryAfterMilliseconds
 export function refusalOf(error: unknown): Refusal {
   if (isTemperError(error)) {
     if (error.code === 'TEMPER_INTERNAL') return defect();
-    return refusal(error.code, error.message, typeof error.retry === 'number' ? error.retry : undefined);
+    return refusal(error.code, error.message, error.retry);
   }
   return isFastifyError(error) ? ofFastify(error) : defect();
 }

@@ -79,6 +79,13 @@ const routes: RouteModule = (server) => {
   server.get('/defect', { config: { access: 'anyone' } }, async () => {
     throw new Error('secret-of-the-house');
   });
+  const away = 'the counters are away';
+  server.get('/passing', { config: { access: 'anyone' } }, async () => {
+    throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', away, { retry: 'backoff' });
+  });
+  server.get('/lasting', { config: { access: 'anyone' } }, async () => {
+    throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', away);
+  });
   server.get('/nobody', { config: { access: 'anyone' } }, async ({ pod }) => pod);
   server.get('/slow', { config: { access: 'pod' } }, async () => {
     slow.begun += 1;
@@ -200,6 +207,12 @@ describe('the server of the gateway', () => {
       413,
       'TEMPER_REQUEST_TOO_LARGE',
     );
+  });
+
+  it('tells callers to come again with whatever may pass', async () => {
+    await start();
+    refused(await call('GET', '/passing'), 503, 'TEMPER_LEDGER_UNAVAILABLE');
+    refused(await call('GET', '/lasting'), 422, 'TEMPER_LEDGER_UNAVAILABLE');
   });
 
   it('tells nobody but its log what a defect was', async () => {

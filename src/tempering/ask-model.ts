@@ -27,7 +27,8 @@ export type Answer = { ok: true; object: JsonObject; model: string } | { ok: fal
 
 /**
  * Puts a question whose material nobody trusts: between marks that the material cannot know, with the instructions repeated after it.
- * Never throws; whatever is not one whole JSON object with the nonce in it is no answer.
+ * Whatever is not one whole JSON object with the nonce in it is no answer.
+ * Throws TEMPER_LEDGER_UNAVAILABLE alone: nobody was asked, so there is nothing a refusal could rest on.
  */
 export async function askModel(model: Model, question: Question, clock: Clock, op: Op): Promise<Answer> {
   try {
@@ -36,6 +37,7 @@ export async function askModel(model: Model, question: Question, clock: Clock, o
     if (typeof object === 'string') return { ok: false, problem: object, model: heard.model };
     return { ok: true, object, model: heard.model };
   } catch (error) {
+    if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
     const what = isTemperError(error) ? `${error.code}: ${error.message}` : messageOf(error);
     return { ok: false, problem: printable(what, 300), model: question.model };
   }

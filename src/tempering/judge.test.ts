@@ -128,6 +128,12 @@ describe('the judge', () => {
     refusedAs('TEMPER_JUDGE_UNAVAILABLE', () => {
       throw new TemperError('TEMPER_MODEL_OVERLOADED', 'busy');
     }));
+  it('says nothing about a tool nobody was asked about, because the ledger is away', async () => {
+    const away = (): string => {
+      throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the counters are away', { retry: 'backoff' });
+    };
+    await assert.rejects(judged(away), { code: 'TEMPER_LEDGER_UNAVAILABLE', retry: 'backoff' });
+  });
   it('takes an operation that is already over for a no', async () => {
     const model = scriptedModel(sayYes);
     const judge = createJudge({ model, judgeModel: 'replay/judge', clock: handClock(), nonce });

@@ -24,7 +24,7 @@ export interface PanelVerdict {
 }
 
 export interface Panel {
-  /** Never throws. Both reviewers must say yes; whatever is not a clear yes is a no. */
+  /** Both reviewers must say yes; whatever is not a clear yes is a no. Throws TEMPER_LEDGER_UNAVAILABLE alone. */
   review(tool: RegisteredTool, facts: PanelFacts, op: Op): Promise<PanelVerdict>;
 }
 
