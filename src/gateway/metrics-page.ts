@@ -5,7 +5,7 @@ import { GATEWAY_METRICS, OPERATOR_METRICS } from '../telemetry/temper-metrics.t
 const NOTICE =
   '<!-- Made by make generate from src/telemetry/temper-metrics.ts and src/kube/metrics.ts; do not edit. -->';
 
-const INTRO = `Operator and gateway serve \`/metrics\` in Prometheus's text format on port 9090, beside \`/healthz\` and \`/readyz\`. The chart's \`networkPolicies.metricsFrom\` says who may scrape it. Durations are in seconds. Values of labels are few: enums, error codes, patterns of routes and names of the configuration; never an agent, a session, a tool or a text somebody else chose. A model or provider the configuration does not name is \`other\`. Agent pods serve no metrics: what they do is counted where it arrives.
+const INTRO = `Operator and gateway serve \`/metrics\` in Prometheus's text format on port 9090, beside \`/healthz\` and \`/readyz\`. The chart's \`networkPolicies.metricsFrom\` says who may scrape it; the headless Services \`temper-operator-metrics\` and \`temper-gateway-metrics\` name each pod to [Prometheus](../../manifests/prometheus/scrape-config.yaml). Durations are in seconds. Values of labels are few: enums, error codes, patterns of routes and names of the configuration; never an agent, a session, a tool or a text somebody else chose. A model or provider the configuration does not name is \`other\`. Agent pods serve no metrics: what they do is counted where it arrives.
 
 Both roles show the usual \`process_*\` and \`nodejs_*\` metrics of their process too.`;
 

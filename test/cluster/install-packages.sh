@@ -16,6 +16,7 @@ wanted=(
   ip iproute2
   nsenter util-linux
   openssl openssl
+  prometheus prometheus
 )
 
 missing=()

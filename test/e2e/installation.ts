@@ -114,11 +114,16 @@ type Node = Pick<NodeCluster, 'admin' | 'kubeconfig' | 'buildImage' | 'importIma
 
 /** Makes the project's images, built from the sources as they are, and the server of the bus known to the node. */
 export async function provideImages(node: Node): Promise<void> {
-  const archive = join(dirname(node.kubeconfig), 'nats.tar');
   await promisify(execFile)('make', ['-s', 'stage'], { cwd: ROOT, maxBuffer: 64 * MEBIBYTE });
   await node.buildImage(join(ROOT, 'Containerfile'), `localhost/temper:${TAG}`);
   await node.buildImage(join(ROOT, 'sandbox-image/Containerfile'), `localhost/temper-sandbox:${TAG}`);
-  await archiveProgram(await tool('nats-server'), `localhost/nats:${TAG}`, archive);
+  await provideProgram(node, await tool('nats-server'), `localhost/nats:${TAG}`);
+}
+
+/** Makes a program of this machine, by path or name, known to the node as an image. */
+export async function provideProgram(node: Node, program: string, image: string): Promise<void> {
+  const archive = join(dirname(node.kubeconfig), 'program.tar');
+  await archiveProgram(program, image, archive);
   await node.importImage(archive);
   await rm(archive);
 }

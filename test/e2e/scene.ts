@@ -162,6 +162,7 @@ export interface PodObject {
     readonly uid: string;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly labels?: Readonly<Record<string, string>>;
+    readonly ownerReferences?: readonly { uid: string }[];
     readonly deletionTimestamp?: string;
   };
   readonly spec: ApiObject;

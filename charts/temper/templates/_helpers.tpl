@@ -104,6 +104,25 @@ readinessProbe:
   failureThreshold: 3
 {{- end }}
 
+{{/* Names each pod of a component, ready or not, to whoever scrapes its metrics. */}}
+{{- define "temper.metricsService" -}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: temper-{{ .component }}-metrics
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "temper.componentLabels" . | nindent 4 }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector:
+    {{- include "temper.selector" . | nindent 4 }}
+  ports:
+    - {name: metrics, port: 9090, targetPort: health}
+{{- end }}
+
 {{- define "temper.disruptionBudget" -}}
 {{- if gt (int .replicas) 1 }}
 ---

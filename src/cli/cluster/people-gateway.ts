@@ -79,7 +79,8 @@ export class PeopleGateway {
     if (temperNamespace !== undefined) return temperNamespace;
     try {
       const found = await kube.list(SERVICES, { labelSelector: GATEWAY_LABELS }, this.#signal);
-      const namespaces = found.map(({ metadata }) => metadata.namespace ?? '');
+      const gateways = found.filter(({ metadata }) => metadata.name === RELEASE_OBJECTS.gateway);
+      const namespaces = gateways.map(({ metadata }) => metadata.namespace ?? '');
       if (namespaces.length > 1) {
         const list = namespaces.map((name) => printable(name, 63)).join(', ');
         throw new TemperError('TEMPER_USAGE', `Temper is installed in ${list}; say which with --temper-namespace`);

@@ -2,7 +2,7 @@
 # Images without a registry, by buildah in a store of its own. Needs root and buildah.
 #   images.sh base                        builds the base image (this project's Node and the libraries it needs) and prints its name
 #   images.sh build FILE NAME ARCHIVE     builds a Containerfile over the base image (build argument BASE, context: the repository) into an archive
-#   images.sh program PATH NAME ARCHIVE   puts one static program into an image of its own, as its entry point
+#   images.sh program PROGRAM NAME ARCHIVE  puts one program and the libraries it needs into an image of its own, as its entry point
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -16,8 +16,16 @@ flock 9
 buildah_() { buildah --root "$store/root" --runroot "$store/run" --storage-driver overlay "$@"; }
 has() { buildah_ inspect --type image "$1" >/dev/null 2>&1; }
 
+# libraries PROGRAM MOUNT: those it is linked against, none when it is static
+libraries() {
+  local library
+  for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ )]*'); do
+    cp -L --parents "$library" "$2"
+  done
+}
+
 base() {
-  local node name container mount library
+  local node name container mount
   node=$("$root/bin/node" -p 'process.execPath')
   name=localhost/temper-base:$(sha256sum <"$node" | cut -c1-12)
   if ! has "$name"; then
@@ -26,9 +34,7 @@ base() {
     mkdir -p "$mount"/{usr/local/bin,tmp,etc,lib,usr/lib}
     chmod 1777 "$mount/tmp"
     cp "$node" "$mount/usr/local/bin/node"
-    for library in $(ldd "$node" | grep -o '/[^ )]*'); do
-      cp -L --parents "$library" "$mount"
-    done
+    libraries "$node" "$mount"
     echo 'nobody:x:65534:65534:nobody:/:/bin/false' >"$mount/etc/passwd"
     echo 'hosts: files dns' >"$mount/etc/nsswitch.conf"
     # Programs of the image may link against them: the loader finds them under the names it knows.
@@ -53,9 +59,13 @@ case ${1:-} in
     export_ "$3" "$3" "$4"
     ;;
   program)
+    program=$(command -v "$2")
     container=$(buildah_ from scratch)
-    buildah_ copy -q "$container" "$2" "/$(basename "$2")" >/dev/null
-    buildah_ config --user 65534:65534 --entrypoint "[\"/$(basename "$2")\"]" "$container"
+    mount=$(buildah_ mount "$container")
+    cp -L "$program" "$mount"
+    libraries "$program" "$mount"
+    buildah_ umount "$container" >/dev/null
+    buildah_ config --user 65534:65534 --entrypoint "[\"/$(basename "$program")\"]" "$container"
     buildah_ commit -q --rm "$container" "$3" >/dev/null
     export_ "$3" "$3" "$4"
     ;;

@@ -14,7 +14,7 @@ export async function importImage(space: Namespaces, archive: string): Promise<v
   await space.run('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'import', resolve(archive));
 }
 
-/** Writes an archive of an image that holds one static program, as its entry point. */
+/** Writes an archive of an image that holds one program, by path or name, as its entry point. */
 export async function archiveProgram(program: string, image: string, archive: string): Promise<void> {
   await run(SCRIPT, ['program', program, image, archive]);
 }

@@ -33,11 +33,18 @@ function installed(more: (request: SeenRequest) => Answer): Promise<FakeCluster>
       return { status: 201, body: { status: { token: 'the-token', expirationTimestamp } } };
     }
     if (request.path.startsWith('/api/v1/services?')) {
-      const service = { metadata: { name: 'temper-gateway', namespace: 'temper-system' } };
-      return { status: 200, body: { kind: 'ServiceList', metadata: { resourceVersion: '1' }, items: [service] } };
+      return servicesIn('temper-system');
     }
     return undefined;
   });
+}
+
+/** What a release has there for its gateway. */
+function servicesIn(...namespaces: string[]): Answer {
+  const items = namespaces.flatMap((namespace) =>
+    ['temper-gateway', 'temper-gateway-metrics'].map((name) => ({ metadata: { name, namespace } })),
+  );
+  return { status: 200, body: { kind: 'ServiceList', metadata: { resourceVersion: '1' }, items } };
 }
 
 const lines = (...values: object[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('');
@@ -225,6 +232,20 @@ describe('temper send on a cluster', () => {
       'refused',
     );
     assert.ok(cluster.seen.some(({ path }) => path.includes('/namespaces/team-b/serviceaccounts/temper-people/token')));
+  });
+});
+
+describe('temper on a cluster with two releases', () => {
+  it('asks which one is meant', async () => {
+    await using cluster = await installed(({ path }) =>
+      path.startsWith('/api/v1/services?') ? servicesIn('temper-one', 'temper-two') : undefined,
+    );
+    const { kubeconfig } = cluster;
+    const { code, message } = await refusal(
+      send({ kubeconfig, agent: 'analyst', text: 'x', output: 'text' }, aTerminal()),
+    );
+    assert.equal(code, 'TEMPER_USAGE');
+    assert.match(message, /temper-one, temper-two; say which with --temper-namespace/);
   });
 });
 
