@@ -1,16 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createSecrets } from '../../src/telemetry/secrets.ts';
-import type { ResourceType } from '../../src/kube/client.ts';
+import type { KubeClient, ResourceType } from '../../src/kube/client.ts';
 import { Reflector } from '../../src/kube/reflector.ts';
 import { type KubeObject, Store, keyOf } from '../../src/kube/store.ts';
+import type { Transport } from '../../src/kube/transport.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { readyReason } from '../../test/integration/operator-world.ts';
 import { type Pod, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
-import type { Installation } from './installation.ts';
 
 const PATIENCE_MS = 120_000;
 const NOBODY = new AbortController().signal;
+
+/** An API server, as an administrator speaks to it. */
+export interface Api {
+  readonly client: KubeClient;
+  readonly transport: Transport;
+}
 
 /** Hears of objects of one kind as they come to be what is waited for. */
 export class Arrivals<T extends KubeObject> implements AsyncDisposable {
@@ -18,15 +24,10 @@ export class Arrivals<T extends KubeObject> implements AsyncDisposable {
   readonly #waiting = new Map<string, () => void>();
   readonly #isThere: (object: T) => boolean;
 
-  private constructor(
-    installation: Installation,
-    type: ResourceType,
-    namespace: string,
-    isThere: (object: T) => boolean,
-  ) {
+  private constructor(api: Api, type: ResourceType, namespace: string, isThere: (object: T) => boolean) {
     this.#isThere = isThere;
     this.#reflector = new Reflector<T>({
-      transport: installation.transport,
+      transport: api.transport,
       clock: systemClock,
       log: createLogger({ level: 'error', destination: process.stderr, secrets: createSecrets() }),
       metrics: { count() {}, gauge() {}, observe() {}, watch() {} },
@@ -43,12 +44,12 @@ export class Arrivals<T extends KubeObject> implements AsyncDisposable {
   }
 
   static async of<T extends KubeObject>(
-    installation: Installation,
+    api: Api,
     type: ResourceType,
     namespace: string,
     isThere: (object: T) => boolean,
   ): Promise<Arrivals<T>> {
-    const arrivals = new Arrivals(installation, type, namespace, isThere);
+    const arrivals = new Arrivals(api, type, namespace, isThere);
     arrivals.#reflector.start();
     await arrivals.#reflector.synced(NOBODY);
     return arrivals;
@@ -90,14 +91,14 @@ export class Arrivals<T extends KubeObject> implements AsyncDisposable {
   }
 }
 
-export function runningAgents(installation: Installation, namespace: string): Promise<Arrivals<StoredAgent>> {
-  return Arrivals.of<StoredAgent>(installation, TYPES.agents, namespace, (agent) => readyReason(agent) === 'Running');
+export function runningAgents(api: Api, namespace: string): Promise<Arrivals<StoredAgent>> {
+  return Arrivals.of<StoredAgent>(api, TYPES.agents, namespace, (agent) => readyReason(agent) === 'Running');
 }
 
-export function readyPods(installation: Installation, namespace: string): Promise<Arrivals<Pod>> {
+export function readyPods(api: Api, namespace: string): Promise<Arrivals<Pod>> {
   const isReady = ({ status }: Pod) =>
     status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True');
-  return Arrivals.of<Pod>(installation, TYPES.pods, namespace, (pod) => isReady(pod) === true);
+  return Arrivals.of<Pod>(api, TYPES.pods, namespace, (pod) => isReady(pod) === true);
 }
 
 /** Milliseconds of each and of all. */
@@ -140,7 +141,7 @@ export async function atRate(
 
 /** Creates an Agent and waits until it runs; milliseconds. */
 export function createAgent(
-  { client }: Installation,
+  { client }: Api,
   running: Arrivals<StoredAgent>,
   namespace: string,
   name: string,

@@ -16,7 +16,7 @@ import { createAll, createNamespace } from '../../test/cluster/objects.ts';
 import { endServer, type Server, startServer } from '../../test/cluster/process.ts';
 import { type ToolName, tool } from '../../test/cluster/tools.ts';
 import { startBus, type TestBus } from '../../test/integration/nats-bus.ts';
-import { PATIENT_CLASS, stages } from './kwok-stages.ts';
+import { stages } from './kwok-stages.ts';
 import { measureLoad, type Spent } from './load.ts';
 import { OperatorProcess } from './operator-process.ts';
 
@@ -25,10 +25,10 @@ const NODES = 2;
 /** What the chart makes that only nodes could run. */
 const WORKLOADS = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
 
-/** Warm pods of a class, by namespace. */
-export interface Pools {
-  readonly [PATIENT_CLASS]?: { readonly namespace: string; readonly size: number };
-  readonly standard?: { readonly namespace: string; readonly size: number };
+/** Warm pods of the one sandbox class. */
+export interface Pool {
+  readonly namespace: string;
+  readonly size: number;
 }
 
 /**
@@ -63,7 +63,7 @@ export class Installation implements AsyncDisposable {
     process.once('exit', this.#atExit);
   }
 
-  static async open(pools: Pools = {}): Promise<Installation> {
+  static async open(pool?: Pool): Promise<Installation> {
     const folder = await mkdtemp(join(tmpdir(), 'temper-bench-cluster-'));
     const [plane, bus] = await Promise.all([startControlPlane({ controllerManager: true, audit: true }), startBus()]);
     const access = await loadClusterAccess({ kind: 'file', path: plane.kubeconfig }, systemClock);
@@ -71,7 +71,7 @@ export class Installation implements AsyncDisposable {
     const transport = createTransport({ access, clock: systemClock, metrics });
     const installation = new Installation(plane, bus, transport, folder);
     try {
-      await installation.#install(pools);
+      await installation.#install(pool);
       await installation.#startNodes();
     } catch (error) {
       await installation[Symbol.asyncDispose]();
@@ -122,15 +122,12 @@ export class Installation implements AsyncDisposable {
     return measureLoad(Object.fromEntries(parts));
   }
 
-  async #install(pools: Pools): Promise<void> {
+  async #install(pool?: Pool): Promise<void> {
     const resources = { cpu: '250m', memory: '384Mi', ephemeralStorage: '128Mi' };
-    const classes = (['standard', PATIENT_CLASS] as const).map((name) => {
-      const pool = pools[name];
-      return { name, resources, workspace: '1Gi', pool: pool === undefined ? [] : [pool] };
-    });
+    const classes = [{ name: 'standard', resources, workspace: '1Gi', pool: pool === undefined ? [] : [pool] }];
     await installCrds(this.plane);
     await createNamespace(this.plane, RELEASE);
-    for (const { namespace } of Object.values(pools)) await this.agentsNamespace(namespace);
+    if (pool !== undefined) await this.agentsNamespace(pool.namespace);
     const objects = await renderChart('--set-json', `sandboxClasses=${JSON.stringify(classes)}`);
     await createAll(
       this.plane,

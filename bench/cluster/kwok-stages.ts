@@ -1,8 +1,3 @@
-import { LABELS } from '../../src/api/cluster.ts';
-
-/** The sandbox class whose warm pods behave as real ones do: Ready only once they have an agent. */
-export const PATIENT_CLASS = 'patient';
-
 interface Match {
   readonly key: string;
   readonly operator: string;
@@ -10,28 +5,17 @@ interface Match {
 }
 
 const LIVES: Match = { key: '.metadata.deletionTimestamp', operator: 'DoesNotExist' };
-const PATIENT: Match = {
-  key: `.metadata.labels["${LABELS.sandboxClass}"]`,
-  operator: 'In',
-  values: [PATIENT_CLASS],
-};
-const IMPATIENT: Match = { ...PATIENT, operator: 'NotIn' };
-const TAKEN: Match = { key: `.metadata.labels["${LABELS.agentUid}"]`, operator: 'Exists' };
-const FREE: Match = { ...TAKEN, operator: 'DoesNotExist' };
 const readyIs = (operator: string): Match => ({
   key: '.status.conditions.[] | select( .type == "Ready" ) | .status',
   operator,
   values: ['True'],
 });
-const PENDING: Match = { key: '.status.phase', operator: 'In', values: ['Pending'] };
 
 /** What becomes of fake nodes and pods, all of it without delay. */
 export function stages(): object[] {
   return [
     nodeStage(),
-    stage('ready', [LIVES, IMPATIENT, readyIs('NotIn')], { statusTemplate: statusOf(true) }),
-    stage('waits-for-an-agent', [LIVES, PATIENT, FREE, PENDING], { statusTemplate: statusOf(false) }),
-    stage('has-an-agent', [LIVES, PATIENT, TAKEN, readyIs('NotIn')], { statusTemplate: statusOf(true) }),
+    stage('ready', [LIVES, readyIs('NotIn')], { statusTemplate: READY }),
     stage('removed', [{ ...LIVES, operator: 'Exists' }], { delete: true }),
   ];
 }
@@ -51,23 +35,19 @@ function nodeStage(): object {
   return stageOf('Node', 'node-ready', [readyIs('NotIn')], { statusTemplate: `conditions: [${ready}]\n` });
 }
 
-/** As a kubelet reports it. */
-function statusOf(isReady: boolean): string {
-  const conditions = ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map((type) => {
-    const status = isReady || !type.endsWith('Ready') ? 'True' : 'False';
-    return `- {type: ${type}, status: "${status}", lastTransitionTime: {{ Now | Quote }}}`;
-  });
-  return [
-    'phase: Running',
-    'startTime: {{ Now | Quote }}',
-    'podIP: 10.0.0.1',
-    'podIPs: [{ip: 10.0.0.1}]',
-    'conditions:',
-    ...conditions,
-    'containerStatuses:',
-    '{{ range .spec.containers }}',
-    `- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, ready: ${isReady}, restartCount: 0, state: {running: {startedAt: {{ Now | Quote }}}}}`,
-    '{{ end }}',
-    '',
-  ].join('\n');
-}
+/** As a kubelet reports it. Warm pods are ready before they have an agent, as real ones are. */
+const READY = [
+  'phase: Running',
+  'startTime: {{ Now | Quote }}',
+  'podIP: 10.0.0.1',
+  'podIPs: [{ip: 10.0.0.1}]',
+  'conditions:',
+  ...['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map(
+    (type) => `- {type: ${type}, status: "True", lastTransitionTime: {{ Now | Quote }}}`,
+  ),
+  'containerStatuses:',
+  '{{ range .spec.containers }}',
+  '- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, ready: true, restartCount: 0, state: {running: {startedAt: {{ Now | Quote }}}}}',
+  '{{ end }}',
+  '',
+].join('\n');

@@ -5,7 +5,6 @@ import { TYPES } from '../../src/operator/kube-types.ts';
 import { quantile } from '../beside-bare.ts';
 import { createAgent, inFlight, atRate, readyPods, runningAgents, type Times } from './agents.ts';
 import { Installation } from './installation.ts';
-import { PATIENT_CLASS } from './kwok-stages.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import { listKinds, observeCalls, type OperatorCalls } from './operator-calls.ts';
 import { atMost, milliseconds, plain, type Row } from './row.ts';
@@ -33,21 +32,18 @@ export async function benchLife(
   profile: (operator: OperatorProcess) => Promise<AsyncDisposable>,
 ): Promise<Row[]> {
   const warm = { namespace: 'warm', size: POOL };
-  const patient = { namespace: 'patient', size: POOL };
-  await using installation = await Installation.open({ standard: warm, [PATIENT_CLASS]: patient });
+  await using installation = await Installation.open(warm);
   const floor = await barePods(installation, agents);
   const operator = await installation.startOperator();
   await operator.ready();
   await installation.agentsNamespace('cold');
   const bench = { installation, operator };
   await using _profile = await profile(operator);
-  const cold = await life(bench, 'cold', agents, {}, (count, one) => inFlight(count, AT_ONCE, one));
+  const cold = await life(bench, 'cold', agents, (count, one) => inFlight(count, AT_ONCE, one));
   const claims = (count: number, one: (index: number) => Promise<number>) => atRate(count, PER_SECOND, one);
   await pooled(installation, warm);
-  const claimed = await life(bench, 'warm', agents, {}, claims);
-  await pooled(installation, patient);
-  const waited = await life(bench, 'patient', agents, { sandbox: { class: PATIENT_CLASS } }, claims);
-  return [...counts(cold, claimed, waited), ...latencies(floor, cold, claimed, waited)];
+  const claimed = await life(bench, 'warm', agents, claims);
+  return [...counts(cold, claimed), ...latencies(floor, cold, claimed)];
 }
 
 async function pooled(
@@ -64,18 +60,17 @@ async function life(
   { installation, operator }: { installation: Installation; operator: OperatorProcess },
   namespace: string,
   agents: number,
-  spec: object,
   pace: (count: number, one: (index: number) => Promise<number>) => Promise<Times>,
 ): Promise<Life> {
   await using running = await runningAgents(installation, namespace);
   // What is made once for a namespace is not an agent's.
-  await createAgent(installation, running, namespace, 'first', spec);
+  await createAgent(installation, running, namespace, 'first');
   await sleep(LAG_MS);
   const reconciles = () => operator.metric('controller_runtime_reconcile_total', { controller: 'agents' });
   const before = await reconciles();
   const endCalls = await observeCalls(installation);
   const endLoad = installation.measure(operator);
-  const times = await pace(agents, (index) => createAgent(installation, running, namespace, `agent-${index}`, spec));
+  const times = await pace(agents, (index) => createAgent(installation, running, namespace, `agent-${index}`));
   const spent = endLoad();
   await sleep(LAG_MS);
   return { agents, times, spent, calls: await endCalls(), reconciles: (await reconciles()) - before };
@@ -110,17 +105,13 @@ async function barePods(installation: Installation, count: number): Promise<Life
   return { ...times, spent: endLoad() };
 }
 
-const LIKE_REAL =
-  'Warm pods that become Ready only once they have an agent, as real ones do: two writes of status and an Event more.';
-const AT_ONCE_READY = 'Fake warm pods are Ready before they have an agent; real ones only once they know it.';
-
-function counts(cold: Life, claimed: Life, waited: Life): Row[] {
+function counts(cold: Life, claimed: Life): Row[] {
   const all = [cold, claimed];
   const agents = all.reduce((sum, { agents: count }) => sum + count, 0);
   const conflicts = all.reduce((sum, { calls }) => sum + calls.conflicts, 0);
   // A policy's status is no agent's: one write in ten seconds for all of them; it stands in the note.
   const each = ({ calls, agents: count }: Life) => (calls.writes - calls.folds) / count;
-  const kinds = ({ calls, spent }: Life, note = '') => ({ spent, note: `${listKinds(calls)}. ${note}`.trim() });
+  const kinds = ({ calls, spent }: Life) => ({ spent, note: `${listKinds(calls)}.` });
   return [
     atMost('requirement', `writes per agent, cold (${cold.agents} agents)`, each(cold), 5, plain, kinds(cold)),
     atMost(
@@ -129,21 +120,15 @@ function counts(cold: Life, claimed: Life, waited: Life): Row[] {
       each(claimed),
       3,
       plain,
-      kinds(claimed, AT_ONCE_READY),
+      kinds(claimed),
     ),
-    {
-      kind: 'beside',
-      what: 'writes per agent, warm, pods as real ones',
-      value: plain(each(waited)),
-      ...kinds(waited, LIKE_REAL),
-    },
     atMost('requirement', 'conflicts per 1,000 agents', (conflicts * 1_000) / agents, 5, plain),
     atMost('requirement', 'reconciles per agent, cold', cold.reconciles / cold.agents, 6, plain),
     atMost('requirement', 'reconciles per agent, warm', claimed.reconciles / claimed.agents, 6, plain),
   ];
 }
 
-function latencies(floor: Times & { spent: Spent }, cold: Life, claimed: Life, waited: Life): Row[] {
+function latencies(floor: Times & { spent: Spent }, cold: Life, claimed: Life): Row[] {
   const p = ({ each }: Times, share: number) => quantile(each, share);
   const all = (times: Times) =>
     `p50/p90/p99 ${[0.5, 0.9, 0.99].map((share) => p(times, share).toFixed(0)).join('/')} ms`;
@@ -173,9 +158,6 @@ function latencies(floor: Times & { spent: Spent }, cold: Life, claimed: Life, w
       spent: claimed.spent,
       note: all(claimed.times),
     }),
-    atMost('goal', `warm claim at ${PER_SECOND}/s, p99`, p(claimed.times, 0.99), 150, milliseconds, {
-      note: AT_ONCE_READY,
-    }),
-    { kind: 'beside', what: 'warm claim, pods as real ones', value: all(waited.times), spent: waited.spent },
+    atMost('goal', `warm claim at ${PER_SECOND}/s, p99`, p(claimed.times, 0.99), 150, milliseconds),
   ];
 }

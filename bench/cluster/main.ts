@@ -25,6 +25,7 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
     const { benchStanding } = await import('./standing.ts');
     return benchStanding({ agents, quietSeconds: Number(values.seconds), profile: profiling('standing') });
   },
+  pods: async () => (await import('./pods.ts')).benchPods(),
   message: async () => (await import('./message.ts')).benchMessage(),
 };
 
