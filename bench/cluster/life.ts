@@ -16,6 +16,7 @@ const PER_SECOND = 20;
 const POOL = 100;
 /** The count of agents in a policy's status lags by ten seconds; it is one of the writes. */
 const LAG_MS = 12_000;
+const LOOKS = 20;
 
 /** What was seen of the agents of one namespace from created to Ready. */
 interface Life {
@@ -72,8 +73,21 @@ async function life(
   const endLoad = installation.measure(operator);
   const times = await pace(agents, (index) => createAgent(installation, running, namespace, `agent-${index}`));
   const spent = endLoad();
-  await sleep(LAG_MS);
-  return { agents, times, spent, calls: await endCalls(), reconciles: (await reconciles()) - before };
+  const calls = await whenWritten(endCalls);
+  return { agents, times, spent, calls, reconciles: (await reconciles()) - before };
+}
+
+/** Events are written one after the other, some time after what they tell of. */
+async function whenWritten(soFar: () => Promise<OperatorCalls>): Promise<OperatorCalls> {
+  const own = ({ writes, folds }: OperatorCalls) => writes - folds;
+  let before = await soFar();
+  for (let look = 0; look < LOOKS; look += 1) {
+    await sleep(LAG_MS);
+    const now = await soFar();
+    if (own(now) === own(before)) return now;
+    before = now;
+  }
+  throw new Error('the operator does not cease to write');
 }
 
 /** The same pods made by hand, without an operator: what API server, scheduler and fake nodes take by themselves. */

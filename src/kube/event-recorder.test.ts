@@ -167,10 +167,10 @@ describe('the recorder of events', () => {
     assert.equal(written.length, 1);
   });
 
-  it('keeps a thousand that wait and drops the rest', async () => {
+  it('keeps ten thousand that wait and drops the rest', async () => {
     const never = new Promise<never>(() => {});
     const { recorder, metrics } = aRecorder({ client: { create: () => never, patch: () => never } });
-    for (let index = 0; index < 1_100; index += 1) {
+    for (let index = 0; index < 10_100; index += 1) {
       recorder.record({ ...WIDGET, metadata: { name: `a${index}`, namespace: 'team' } }, note('x'));
     }
     assert.equal(metrics.counts['events_dropped_total{full}'], 99);

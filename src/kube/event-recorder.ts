@@ -45,7 +45,8 @@ export interface EventRecorderOptions {
  */
 const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
-const QUEUE = 1_000;
+/** They are written one after the other; a burst of some thousand objects must fit, at about a kilobyte each. */
+const QUEUE = 10_000;
 const LONGEST_MESSAGE = 1_000;
 const ATTEMPTS = 3;
 const PAUSE = 1_000;
