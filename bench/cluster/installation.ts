@@ -12,6 +12,7 @@ import { type OperatorConfig, parseOperatorConfig } from '../../src/operator/con
 import { type ControlPlane, startControlPlane } from '../../test/cluster/control-plane.ts';
 import { installCrds } from '../../test/cluster/guards.ts';
 import { renderChart } from '../../test/cluster/helm.ts';
+import { writeTokenKubeconfig } from '../../test/cluster/kubeconfig.ts';
 import { createAll, createNamespace } from '../../test/cluster/objects.ts';
 import { endServer, type Server, startServer } from '../../test/cluster/process.ts';
 import { type ToolName, tool } from '../../test/cluster/tools.ts';
@@ -179,25 +180,7 @@ export class Installation implements AsyncDisposable {
     const request = { audiences: [], expirationSeconds: 86_400 };
     const ref = { namespace, name: account };
     const { token } = await this.client.createToken(ref, request, AbortSignal.timeout(30_000));
-    const file = join(this.#folder, `${account}.kubeconfig`);
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [
-        {
-          name: 'bench',
-          cluster: {
-            server: this.plane.url,
-            'certificate-authority-data': Buffer.from(this.plane.ca).toString('base64'),
-          },
-        },
-      ],
-      users: [{ name: account, user: { token } }],
-      contexts: [{ name: 'bench', context: { cluster: 'bench', user: account } }],
-      'current-context': 'bench',
-    };
-    await writeFile(file, JSON.stringify(config), { mode: 0o600 });
-    return file;
+    return writeTokenKubeconfig(this.#folder, this.plane, { name: account, token });
   }
 }
 

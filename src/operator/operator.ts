@@ -24,6 +24,7 @@ import { StoreLosses } from './bus/store-losses.ts';
 import type { OperatorConfig } from './config.ts';
 import { countedClient, observeOperator } from './counts.ts';
 import { Guard } from './guard/guard.ts';
+import { toldWhenUnserved } from './guard/unserved.ts';
 import { type Informers, createInformers } from './informers.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { Namespaces } from './namespace/prepare.ts';
@@ -168,15 +169,29 @@ function controllers(house: House, deps: OperatorDeps): Controller[] {
     const newId = () => deps.ids.next('reconcile');
     return new Controller({ ...deps, name, queue: queues[name], concurrency: workers, newId, reconcile });
   };
+  const unserved = { ...house, namespace: config.namespace };
+  const told = (reconcile: ControllerOptions['reconcile']) => toldWhenUnserved(unserved, reconcile);
   return [
-    controller('agents', config.concurrency ?? CONCURRENCY, (key, context) => agents.reconcile(key, context)),
-    controller('policies', 1, (key, context) => policies.reconcile(key, context)),
+    controller(
+      'agents',
+      config.concurrency ?? CONCURRENCY,
+      told((key, context) => agents.reconcile(key, context)),
+    ),
+    controller(
+      'policies',
+      1,
+      told((key, context) => policies.reconcile(key, context)),
+    ),
     controller('pools', 2, (key, context) => reconcilePool(house, key, context)),
-    controller('namespaces', 1, async (namespace, { signal }) => {
-      if (!populated(config, informers).includes(namespace)) return { kind: 'done' };
-      const isPrepared = await namespaces.prepare(namespace, signal);
-      return isPrepared ? { kind: 'done' } : { kind: 'again', after: NOT_YET };
-    }),
+    controller(
+      'namespaces',
+      1,
+      told(async (namespace, { signal }) => {
+        if (!populated(config, informers).includes(namespace)) return { kind: 'done' };
+        const isPrepared = await namespaces.prepare(namespace, signal);
+        return isPrepared ? { kind: 'done' } : { kind: 'again', after: NOT_YET };
+      }),
+    ),
   ];
 }
 

@@ -24,3 +24,23 @@ export async function clientAs(folder: string, url: string, name: string): Promi
   const [ca, cert, key] = await Promise.all([pem('ca.crt'), pem(`${name}.crt`), pem(`${name}.key`)]);
   return apiClient(url, { ca, cert, key });
 }
+
+/** Writes `<name>.kubeconfig` that shows a token, e.g. of a ServiceAccount, and returns its path. `ca` is PEM. */
+export async function writeTokenKubeconfig(
+  folder: string,
+  { url, ca }: { readonly url: string; readonly ca: string },
+  user: { readonly name: string; readonly token: string },
+): Promise<string> {
+  const file = join(folder, `${user.name}.kubeconfig`);
+  const cluster = { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') };
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster }],
+    users: [{ name: user.name, user: { token: user.token } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: user.name } }],
+    'current-context': 'test',
+  };
+  await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+  return file;
+}

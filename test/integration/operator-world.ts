@@ -119,7 +119,11 @@ async function installKinds({ admin }: ControlPlane): Promise<void> {
 }
 
 /** Places pods and starts them at once; removes those that are told to end. */
-async function runKubelet(client: KubeClient, untended: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+export async function runKubelet(
+  client: KubeClient,
+  untended: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       const pods = await client.list<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true` }, signal);
@@ -181,7 +185,7 @@ export interface Running {
 }
 
 export async function startOperator(
-  world: World,
+  world: Pick<World, 'connect'>,
   config: OperatorConfig = CONFIG,
   options: Partial<OperatorDeps> & { wrap?: (transport: Transport, die: () => void) => Transport } = {},
 ): Promise<Running> {
