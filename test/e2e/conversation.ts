@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
+import type { PersonReceipt } from '../../src/remote/people.ts';
 import { PATHS, type WireDelivery } from '../../src/remote/wire.ts';
+import { TraceCollector } from '../integration/trace-collector.ts';
 import { callGateway, takeOver } from './inside.ts';
 import type { Installation } from './installation.ts';
 import { Agents, agentObject, eventually, namespaceObject, type PodObject, policyObject, replies } from './scene.ts';
@@ -53,6 +55,18 @@ export function conversations(installation: () => Installation): void {
 
     it('are refused where no grant names the receiver', async () => {
       assert.match(await agents.ask('stranger', 'ball'), /^kept: .*TEMPER_POLICY_DENIED/);
+    });
+
+    it('go on with the trace of the person, whose call the API server passed on', async () => {
+      await using collector = await TraceCollector.start();
+      const environment = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.endpoint };
+      const send = ['send', 'ping', 'hello', '-n', NAMESPACE, '-o', 'json'];
+      const { code, stdout, stderr } = await installation().temperWith(environment, ...send);
+      assert.equal(code, 0, stderr);
+      const { traceId, session } = JSON.parse(stdout) as PersonReceipt;
+      const [span] = collector.spans;
+      assert.deepEqual([span?.name, span?.traceId], ['temper send', traceId]);
+      await eventually(async () => assert.deepEqual(replies(await agents.lines('ping', session)), ['heard: hello']));
     });
 
     describe('and a pod that lies', () => {

@@ -33,6 +33,8 @@ export interface Installation extends AsyncDisposable {
   apply(...objects: object[]): Promise<void>;
   /** `kubectl temper …` as an administrator; never throws for an exit code. */
   temper(...args: string[]): Promise<Ended>;
+  /** The same with more in its environment. */
+  temperWith(environment: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended>;
   /** `helm …` with the kubeconfig of the cluster and the namespace of the release. */
   helm(...args: string[]): Promise<string>;
   /** Installs the chart and waits until everything is ready. `values` go to helm after those of values.yaml. */
@@ -85,6 +87,7 @@ function installationOn(node: NodeCluster): Installation {
       await rm(file);
     },
     temper: (...args) => temper(kubeconfig, args),
+    temperWith: (environment, ...args) => temper(kubeconfig, args, environment),
     helm: atRelease,
     async install(...values) {
       await atRelease('install', 'temper', CHART, '--create-namespace', '--values', VALUES, ...values, ...WAIT);
@@ -97,9 +100,9 @@ function installationOn(node: NodeCluster): Installation {
   };
 }
 
-async function temper(kubeconfig: string, args: string[]): Promise<Ended> {
+async function temper(kubeconfig: string, args: string[], more: Readonly<Record<string, string>> = {}): Promise<Ended> {
   const program = join(ROOT, 'bin/kubectl-temper');
-  const env = { PATH: process.env['PATH'] ?? '', HOME: dirname(kubeconfig), KUBECONFIG: kubeconfig };
+  const env = { PATH: process.env['PATH'] ?? '', HOME: dirname(kubeconfig), KUBECONFIG: kubeconfig, ...more };
   const options = { env, maxBuffer: 64 * MEBIBYTE, timeout: PATIENCE_MS };
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout, stderr) => {
