@@ -19,7 +19,7 @@ const REMEMBERED = 4_096;
 /** So many different messages of one reason within the window are told apart; the rest are counted together. */
 const SIMILAR = 10;
 const SIMILAR_WINDOW = 600_000;
-/** Events of one object at once, and then one more each so many milliseconds. */
+/** Events of one object and reason at once, and then one more each so many milliseconds. */
 const BURST = 25;
 const REFILL = 300_000;
 
@@ -39,7 +39,10 @@ interface Known {
   count: number;
 }
 
-/** Turns what is reported into as few writes as tell the same, by the rules of the recorder that Go controllers use. */
+/**
+ * Turns what is reported into as few writes as tell the same, by the rules of the recorder that Go controllers use; but each reason has its
+ * own share, so that a pod that crashes again and again does not hide what is said of its agent once. Reasons are few.
+ */
 export class EventCorrelator {
   readonly #clock: Clock;
   readonly #instance: string;
@@ -54,12 +57,12 @@ export class EventCorrelator {
     this.#instance = instance;
   }
 
-  /** Undefined when the object has reported too much. */
+  /** Undefined when the object has reported too much of this. */
   correlate(subject: EventSubject, note: EventNote): EventWrite | undefined {
     const object = keyOfSubject(subject);
     const { key, told } = this.#grouped(object, note);
     const write = this.#counted(key, subject, told);
-    return this.#mayReport(object) ? write : undefined;
+    return this.#mayReport(keyOf(object, note.reason)) ? write : undefined;
   }
 
   /** The Event is not there any more; the next one like it is a new one. */
@@ -98,14 +101,14 @@ export class EventCorrelator {
     return { subject, note, name, count: 1, first: last, last };
   }
 
-  #mayReport(object: string): boolean {
+  #mayReport(key: string): boolean {
     const now = this.#clock.monotonic();
-    const bucket = this.#buckets.get(object) ?? { tokens: BURST, since: now };
+    const bucket = this.#buckets.get(key) ?? { tokens: BURST, since: now };
     bucket.tokens = Math.min(BURST, bucket.tokens + (now - bucket.since) / REFILL);
     bucket.since = now;
     const may = bucket.tokens >= 1;
     if (may) bucket.tokens -= 1;
-    this.#buckets.set(object, bucket);
+    this.#buckets.set(key, bucket);
     return may;
   }
 }

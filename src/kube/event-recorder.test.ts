@@ -112,12 +112,13 @@ describe('the recorder of events', () => {
     );
   });
 
-  it('lets one object report 25 at once and then one in five minutes, and the others too', async () => {
+  it('lets one object report 25 of a reason at once and then one in five minutes, other reasons and other objects too', async () => {
     const { recorder, written, clock, metrics } = aRecorder();
     for (let index = 0; index < 30; index += 1) recorder.record(WIDGET, note('the same'));
     await settle();
     assert.equal(written.length, 25);
     assert.equal(metrics.counts['events_dropped_total{spam}'], 5);
+    recorder.record(WIDGET, note('of another reason', 'Lost'));
     recorder.record({ ...WIDGET, metadata: { ...WIDGET.metadata, uid: 'u-2' } }, note('reborn'));
     await clock.advance(299_999);
     recorder.record(WIDGET, note('the same'));
@@ -127,6 +128,7 @@ describe('the recorder of events', () => {
     assert.deepEqual(
       written.slice(25).map(({ body }) => [body['message'], body['count']]),
       [
+        ['of another reason', 1],
         ['reborn', 1],
         ['the same', 32],
       ],
