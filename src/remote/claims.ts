@@ -82,7 +82,7 @@ export class Claims implements AsyncDisposable {
   #add(kind: Kind, claim: StampedEvent | AuditRecord | ToolUse, room: number): void {
     const bytes = Buffer.byteLength(JSON.stringify(claim));
     if (bytes > CLAIM_BYTES || this.#bytes + bytes > room) {
-      this.#leave();
+      this.#leave(kind, bytes);
       return;
     }
     const batch = this.#batchFor(bytes);
@@ -126,10 +126,14 @@ export class Claims implements AsyncDisposable {
     }
   }
 
-  #leave(): void {
+  #leave(kind: Kind, bytes: number): void {
     this.#left += 1;
     // Once for each power of two: a flood must not become one of log lines.
-    if (Number.isInteger(Math.log2(this.#left))) this.#options.onTrouble(`${this.#left} claims were left out`);
+    if (!Number.isInteger(Math.log2(this.#left))) return;
+    const why = bytes > CLAIM_BYTES ? `takes at most ${CLAIM_BYTES}` : 'finds no room while the gateway is away';
+    this.#options.onTrouble(
+      `claims left out so far: ${this.#left}; the last is of ${bytes} bytes in ${kind}, and ${why}`,
+    );
   }
 }
 
