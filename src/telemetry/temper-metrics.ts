@@ -88,7 +88,7 @@ export const OPERATOR_METRICS = {
   temper_pods: {
     type: 'gauge',
     labels: ['kind', 'state'],
-    help: 'Pods of agents, and warm ones that wait for an agent, by state: ready, starting, unschedulable, imagePullFailed, crashLooping, ended, terminating.',
+    help: 'Pods of agents, and warm ones that wait for an agent, by state: ready, starting, unschedulable, imagePullFailed, crashLooping, nodeNotReady, ended, terminating.',
   },
   temper_warm_pods: {
     type: 'gauge',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from './api-client.ts';
 import { type AuditEntry, auditFlags, readAudit } from './audit.ts';
-import { apiServerFlags, controllerManagerFlags, etcdFlags, featureGateFlags } from './flags.ts';
+import { apiServerFlags, controllerManagerFlags, nodeGraceFlags, etcdFlags, featureGateFlags } from './flags.ts';
 import { clientAs, writeKubeconfig } from './kubeconfig.ts';
 import { API_SERVER_NAMES, type Identity, writePki } from './pki.ts';
 import { endServer, freePorts, hasEnded, isFree, lastWords, type Server, startServer } from './process.ts';
@@ -33,6 +33,8 @@ export interface ControlPlane extends AsyncDisposable {
 export interface ControlPlaneOptions {
   /** Runs the controllers too: garbage collection, namespaces, service accounts. */
   readonly controllerManager?: boolean;
+  /** Seconds after which its controllers call a node silent; their own default when not given. */
+  readonly nodeGrace?: number;
   /** Keeps a record of every call. */
   readonly audit?: boolean;
   /** Of the API server and the controllers. */
@@ -94,7 +96,7 @@ async function startOn(ports: Ports, options: ControlPlaneOptions): Promise<Cont
 async function startIn(
   folder: string,
   ports: Ports,
-  { controllerManager = false, audit = false, featureGates = {} }: ControlPlaneOptions,
+  { controllerManager = false, nodeGrace, audit = false, featureGates = {} }: ControlPlaneOptions,
   servers: Server[],
   stop: () => Promise<void>,
 ): Promise<ControlPlane> {
@@ -124,7 +126,8 @@ async function startIn(
   }
   if (controllerManager) {
     const own = await writeKubeconfig(folder, url, 'controller-manager');
-    await start('kube-controller-manager', [...controllerManagerFlags(pki, own), ...gates]);
+    const patience = nodeGrace === undefined ? [] : nodeGraceFlags(nodeGrace);
+    await start('kube-controller-manager', [...controllerManagerFlags(pki, own), ...patience, ...gates]);
   }
   const restartApiServer = async () => {
     const at = servers.findIndex(({ name }) => name === 'kube-apiserver');

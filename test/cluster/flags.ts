@@ -51,6 +51,11 @@ export function controllerManagerFlags(pki: string, kubeconfig: string): string[
   ];
 }
 
+/** How soon a node that does not report is called silent. */
+export function nodeGraceFlags(seconds: number): string[] {
+  return [`--node-monitor-grace-period=${seconds}s`, '--node-monitor-period=1s'];
+}
+
 export function featureGateFlags(gates: Readonly<Record<string, boolean>>): string[] {
   const list = Object.entries(gates).map(([name, on]) => `${name}=${on}`);
   return list.length === 0 ? [] : [`--feature-gates=${list.join(',')}`];

@@ -30,6 +30,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         PodNameTaken: 'A pod of that name exists that the operator did not make. Remove it.',
         ImagePullFailed: 'The sandbox image cannot be pulled.',
         PodCrashLooping: 'A container of its pod exits again and again. The message has its last words.',
+        NodeNotReady:
+          'The node of its pod does not answer. The next pod is made half a minute after the cluster has noticed, with an empty workspace.',
         BusUnavailable: 'The bus cannot be reached. Messages wait.',
         GuardMissing:
           'The admission policies that keep strangers away from agent pods are missing or changed, so no new pod is made. Install the chart again with clusterPrerequisites.enabled, in the one release of the cluster that has it.',

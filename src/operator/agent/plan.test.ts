@@ -170,6 +170,15 @@ const FAULTS: readonly Fault[] = [
     message: /^pod "p" does not start: FailedMount: configmap "orders" not found; correct what it names$/,
   },
   {
+    what: 'its node does not answer',
+    observed: running({
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: ['agent', 'sandbox'].map((name) => ({ name, ready: true, state: { running: {} } })),
+    }),
+    reason: 'NodeNotReady',
+    message: /^node "unknown" of pod "p" does not answer; the next pod is made .*; see kubectl describe node unknown$/,
+  },
+  {
     what: 'a container crashes again and again',
     observed: running(
       waiting({

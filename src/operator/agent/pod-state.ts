@@ -8,6 +8,8 @@ export type PodState =
   | { readonly kind: 'unschedulable'; readonly message: string }
   | { readonly kind: 'imagePullFailed'; readonly message: string }
   | { readonly kind: 'crashLooping'; readonly message: string }
+  /** Nobody knows whether it runs: what its containers say is from before. */
+  | { readonly kind: 'nodeNotReady'; readonly node: string }
   /** It will not run again: evicted, its node is gone, or it ended. */
   | { readonly kind: 'ended'; readonly message: string }
   | { readonly kind: 'terminating' };
@@ -32,6 +34,11 @@ export function podState(pod: Pod): PodState {
   const troubled = troubleOf(pod);
   if (troubled !== undefined) return troubled;
   if (conditionOf(pod, 'Ready')?.status === 'True') return { kind: 'ready' };
+  return stateOfUnready(pod);
+}
+
+function stateOfUnready(pod: Pod): PodState {
+  if (isCutOff(pod)) return { kind: 'nodeNotReady', node: words(pod.spec?.nodeName ?? 'unknown') };
   const scheduled = conditionOf(pod, 'PodScheduled');
   if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') {
     return { kind: 'unschedulable', message: words(scheduled.message ?? 'no node fits') };
@@ -45,6 +52,12 @@ export function isUp(pod: Pod): boolean {
   const containers = pod.status?.containerStatuses ?? [];
   const run = containers.length > 0 && containers.every(({ state }) => state?.running !== undefined);
   return kind === 'ready' || (kind === 'starting' && run);
+}
+
+/** A kubelet calls a pod ready when its containers are. That they are and it is not is the control plane's word on a silent node. */
+function isCutOff(pod: Pod): boolean {
+  const containers = pod.status?.containerStatuses ?? [];
+  return containers.length > 0 && containers.every(({ ready }) => ready === true);
 }
 
 function troubleOf(pod: Pod): PodState | undefined {

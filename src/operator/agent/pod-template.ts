@@ -22,6 +22,8 @@ const TOKEN_SECONDS = 3_600;
 type WorkspaceFiles = NonNullable<NonNullable<NonNullable<AgentSpec['sandbox']>['workspace']>['files']>;
 const RUN_VOLUME = '64Mi';
 const GRACE_SECONDS = 30;
+/** Nothing is kept in a pod and no two are bound to an agent, so it is not worth the five minutes that are usual. */
+const SILENT_NODE_SECONDS = 30;
 /** A gateway that is away is no reason to start again. */
 const WAITS_FOR_EVER = 1_000_000;
 const READY_FILE = `${POD_PATHS.run}/agent/ready`;
@@ -65,6 +67,12 @@ function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: No
     priorityClassName: PRIORITY_CLASS,
     terminationGracePeriodSeconds: GRACE_SECONDS,
     restartPolicy: 'Always',
+    tolerations: ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
+      key,
+      operator: 'Exists',
+      effect: 'NoExecute',
+      tolerationSeconds: SILENT_NODE_SECONDS,
+    })),
     dnsPolicy: 'None',
     dnsConfig: { nameservers: [NO_NAMESERVER] },
     ...(runtimeClassName === undefined ? {} : { runtimeClassName }),

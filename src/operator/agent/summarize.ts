@@ -82,6 +82,11 @@ function ofPod(pod: Pod, namespace: string, delay: string | undefined): Finding<
         'PodCrashLooping',
         `pod "${name}", ${state.message}; see kubectl logs ${name} --namespace ${namespace} --all-containers --previous`,
       );
+    case 'nodeNotReady':
+      return no(
+        'NodeNotReady',
+        `node "${state.node}" of pod "${name}" does not answer; the next pod is made when the cluster gives this one up; see kubectl describe node ${state.node}`,
+      );
     case 'ended':
       return no('PodCrashLooping', `pod "${name}" ended: ${state.message}`);
     case 'terminating':
