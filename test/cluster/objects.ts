@@ -41,11 +41,24 @@ export async function createNamespace(
   await createAll(plane, [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }]);
 }
 
-/** Gives a user or group rules in one namespace, or everywhere without one. */
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+/** What each of the server's own roles allows, for one. */
+const OF_ROLES: Readonly<Record<string, Rule>> = {
+  edit: { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
+  'cluster-admin': { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
+};
+
+/** Gives a user rules in one namespace, or everywhere without one; returns once the API server knows it. */
 export async function grant(
   plane: ControlPlane,
   subject: Caller,
-  rules: readonly object[] | string,
+  rules: readonly Rule[] | 'edit' | 'cluster-admin',
   namespace?: string,
 ): Promise<void> {
   const name = `test-${subject.user.replace(/[^a-z0-9]/g, '-')}-${Math.random().toString(36).slice(2, 8)}`;
@@ -59,6 +72,24 @@ export async function grant(
   const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: subject.user }];
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', ...role };
   await createAll(plane, [{ apiVersion, kind: `${prefix}RoleBinding`, metadata, subjects, roleRef }]);
+  const rule = typeof rules === 'string' ? OF_ROLES[rules] : rules.at(-1);
+  if (rule === undefined) throw new Error('a grant without rules');
+  await known(plane, subject, rule, namespace);
+}
+
+/** The authorizer hears of roles and bindings a moment after they are stored. */
+async function known(plane: ControlPlane, { user, groups = [] }: Caller, rule: Rule, namespace?: string) {
+  const [verb] = rule.verbs;
+  const [group] = rule.apiGroups;
+  const [resource, subresource] = rule.resources[0]?.split('/') ?? [];
+  const [name] = rule.resourceNames ?? [];
+  const resourceAttributes = { verb, group, resource, subresource, name, namespace };
+  const body = { spec: { user, groups, resourceAttributes } };
+  await until(
+    `what ${user} may do is known`,
+    () => plane.admin.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body }),
+    (answer) => (answer.body['status'] as { allowed?: boolean } | undefined)?.allowed === true,
+  );
 }
 
 const PATIENCE_MS = 60_000;

@@ -74,7 +74,7 @@ describe('the fence around a namespace with agents', () => {
     await grant(plane, as, 'edit', 'fenced');
     for (const one of ATTEMPTS) {
       const answer = await attempt(one, 'fenced', as);
-      assert.equal(answer.status, 403, `${one.what}: ${JSON.stringify(answer.body)}`);
+      assert.ok(refusedBy('fence', answer), `${one.what}: ${JSON.stringify(answer.body)}`);
     }
   });
 
