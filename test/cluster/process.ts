@@ -17,12 +17,20 @@ interface Program {
   readonly flags: readonly string[];
 }
 
-/** Starts a program that writes `<name>.log` in the folder. Nothing of the tester's environment reaches it: etcd reads settings from it. */
+/** On Linux a server ends with the process that started it, however that ends; elsewhere it outlives one that was killed. */
+const BOUND = process.platform === 'linux' ? ['setpriv', '--pdeathsig', 'KILL'] : [];
+
+/**
+ * Starts a program that writes `<name>.log` in the folder. Nothing of the tester's environment but the PATH reaches it: etcd reads settings
+ * from it.
+ */
 export async function startServer(folder: string, { name, path, flags }: Program): Promise<Server> {
   const log = join(folder, `${name}.log`);
   const file = await open(log, 'a');
   try {
-    const child = spawn(path, flags, { cwd: folder, stdio: ['ignore', file.fd, file.fd], env: {} });
+    const [program = path, ...args] = [...BOUND, path, ...flags];
+    const env = { PATH: process.env['PATH'] };
+    const child = spawn(program, args, { cwd: folder, stdio: ['ignore', file.fd, file.fd], env });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
     return { name, child, log };
   } finally {
