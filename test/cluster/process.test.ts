@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const PATIENCE_MS = 30_000;
+const skip = process.platform === 'linux' ? false : 'only Linux ends a process with the one that started it';
+
+describe('a server of the tests', () => {
+  it('ends when the process that started it is killed', { skip }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-process-'));
+    const server = { name: 'server', path: process.execPath, flags: ['-e', 'setInterval(() => {}, 1_000)'] };
+    const script = `
+      import { startServer } from ${JSON.stringify(new URL('process.ts', import.meta.url))};
+      const { child } = await startServer(${JSON.stringify(folder)}, ${JSON.stringify(server)});
+      console.log(child.pid);
+    `;
+    const starter = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const [chunk] = (await once(starter.stdout, 'data')) as [Buffer];
+      const pid = Number(chunk.toString());
+      assert.ok(runs(pid));
+      starter.kill('SIGKILL');
+      const deadline = performance.now() + PATIENCE_MS;
+      while (runs(pid) && performance.now() < deadline) await sleep(20);
+      assert.ok(!runs(pid));
+    } finally {
+      starter.kill('SIGKILL');
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+function runs(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
