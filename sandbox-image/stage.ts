@@ -1,15 +1,16 @@
 /**
  * Lays out what goes into the two images, as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
- * Production packages only, for this platform only; of the sources, what the roles of the image run. Usage: stage.ts <out>
+ * A bundle for each role the image runs, and the native packages of this platform, which no bundle can hold. Usage: stage.ts <out>
  */
 import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { bundle, writeDispatcher } from './bundle.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
-/** What the runners are made of is read as text, so that no import leads there. */
-const SANDBOX_ENTRIES = ['src/cli/main.ts', 'src/cli/verbs/serve-sandbox.ts', 'src/sandbox/runner/main.ts'];
+const TEMPER_BUNDLES = ['agent', 'gateway', 'operator', 'cli'] as const;
+const NATIVE_PACKAGES = ['isolated-vm'];
 /** Parts of a package that are there to build it. */
 const BUILD_PARTS =
   /\/node_modules\/isolated-vm\/(?:src|vendor|native-example|scripts|[^/]+\.tgz|Dockerfile[^/]*)(?:\/|$)/;
@@ -59,34 +60,6 @@ function closureOf(lock: Lock, names: Iterable<string>): Set<string> {
   return found;
 }
 
-/** The modules that are loaded for these, and the packages they import. What is imported for its type alone is not loaded. */
-async function modulesOf(entries: readonly string[]): Promise<{ files: Set<string>; packages: Set<string> }> {
-  const files = new Set<string>();
-  const packages = new Set<string>();
-  const visit = async (file: string): Promise<void> => {
-    if (files.has(file)) return;
-    files.add(file);
-    const text = await readFile(join(ROOT, file), 'utf8');
-    const imports = text.matchAll(
-      /(?:^|\n)(?:import|export)\s+(?!type\s)[^;'"]*?from '([^']+)'|(?:^|\n)import '([^']+)'/g,
-    );
-    for (const [, from, bare] of imports) {
-      const target = from ?? bare ?? '';
-      if (target.startsWith('.')) await visit(relative(ROOT, resolve(ROOT, dirname(file), target)));
-      else if (!target.startsWith('node:')) packages.add(nameOf(target));
-    }
-  };
-  for (const entry of entries) await visit(entry);
-  return { files, packages };
-}
-
-function nameOf(target: string): string {
-  return target
-    .split('/')
-    .slice(0, target.startsWith('@') ? 2 : 1)
-    .join('/');
-}
-
 async function copyPackages(places: Iterable<string>, app: string): Promise<void> {
   for (const place of places) {
     const source = join(ROOT, place);
@@ -101,24 +74,17 @@ async function copyPackages(places: Iterable<string>, app: string): Promise<void
 async function stageBoth(out: string): Promise<void> {
   const lock = await readLock();
   const node = dirname(createRequire(join(ROOT, 'package.json')).resolve(`node-linux-${process.arch}/package.json`));
-  const isRuntime = (place: string): boolean => place.startsWith('node_modules/node-');
-
   const temper = join(out, 'temper');
-  const tests = /\.test(?:ing)?\.ts$/;
-  await cp(join(ROOT, 'src'), join(temper, APP, 'src'), { recursive: true, filter: (path) => !tests.test(path) });
-  await cp(join(ROOT, 'crds'), join(temper, APP, 'crds'), { recursive: true });
-  await copyPackages(
-    [...lock.keys()].filter((place) => !isRuntime(place)),
-    join(temper, APP),
-  );
+  for (const name of TEMPER_BUNDLES) await bundle(name, join(temper, APP));
+  await writeDispatcher(join(temper, APP), TEMPER_BUNDLES);
+  // `temper tool check` and `temper run` need the engine of the sandbox.
+  await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(temper, APP));
 
   const sandbox = join(out, 'temper-sandbox');
-  const { files, packages } = await modulesOf(SANDBOX_ENTRIES);
-  for (const file of files) await cp(join(ROOT, file), join(sandbox, APP, file), { recursive: true });
-  await copyPackages(closureOf(lock, [...packages, 'isolated-vm']), join(sandbox, APP));
+  await bundle('sandbox', join(sandbox, APP));
+  await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(sandbox, APP));
 
   for (const image of [temper, sandbox]) {
-    await cp(join(ROOT, 'package.json'), join(image, APP, 'package.json'));
     await mkdir(join(image, 'usr/local/bin'), { recursive: true });
     await cp(join(node, 'bin/node'), join(image, 'usr/local/bin/node'));
     await cp(join(out, 'launcher'), join(image, 'usr/local/bin/launcher'));

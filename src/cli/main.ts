@@ -73,4 +73,9 @@ async function* readLines(prompt: string): AsyncGenerator<string> {
   }
 }
 
+// A bundle of an image; the sources need no map.
+if (import.meta.filename.endsWith('.mjs')) {
+  const { installSourceMap } = await import('./stack-traces.ts');
+  installSourceMap(import.meta.url);
+}
 process.exitCode = await main();

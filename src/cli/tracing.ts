@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import type { CliIo } from './io.ts';
@@ -7,8 +6,8 @@ type Environment = CliIo['environment'];
 
 /** The version of this software. */
 export async function ownVersion(): Promise<string> {
-  const manifest = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
+  const { default: manifest } = await import('../../package.json', { with: { type: 'json' } });
+  return manifest.version;
 }
 
 /** Traces a command of a person when OpenTelemetry's own variables name a collector. Throws TEMPER_USAGE for one that is no URL. */

@@ -11,11 +11,11 @@ const FOLDED_MILLISECONDS = 150_000;
 const TIMES = Number(process.env['TIMES'] ?? 3);
 /** What is killed, by words of its command line that no other process of the node has. */
 const VICTIMS = {
-  operator: 'src/cli/main.ts serve operator',
-  gateway: 'src/cli/main.ts serve gateway',
+  operator: 'temper.mjs serve operator',
+  gateway: 'temper.mjs serve gateway',
   'nats-server': '/nats-server --config',
-  'the agent container': 'src/cli/main.ts serve agent',
-  'the sandbox container': 'src/cli/main.ts serve sandbox',
+  'the agent container': 'temper.mjs serve agent',
+  'the sandbox container': 'sandbox.mjs serve sandbox',
 } as const;
 const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'a cluster is given';
 

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { bundle, writeDispatcher } from '../../sandbox-image/bundle.ts';
+
+const ROLES = ['agent', 'gateway', 'operator', 'sandbox'] as const;
+
+describe('the bundles of the images', { timeout: 120_000 }, () => {
+  let folder: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-bundles-'));
+    for (const name of [...ROLES, 'cli'] as const) await bundle(name, folder);
+    await writeDispatcher(folder, ROLES);
+  });
+
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  const start = (args: readonly string[], options: readonly string[] = []) =>
+    spawnSync(process.execPath, [...options, join(folder, 'temper.mjs'), ...args], {
+      encoding: 'utf8',
+      timeout: 30_000,
+    });
+
+  it('each bundle is one file with its source map', async () => {
+    const expected = [...ROLES, 'cli'].flatMap((name) => [`${name}.mjs`, `${name}.mjs.map`]);
+    assert.deepEqual((await readdir(folder)).toSorted(), [...expected, 'temper.mjs'].toSorted());
+  });
+
+  for (const role of ['gateway', 'operator'] as const) {
+    it(`the ${role} bundle starts its role, which reports a missing configuration by its code`, () => {
+      const { status, stdout } = start(['serve', role, '--config', join(folder, 'missing.yaml')]);
+      assert.equal(status, 1, stdout);
+      const line = JSON.parse(stdout) as { role: string; code: string };
+      assert.deepEqual([line.role, line.code], [role, 'TEMPER_CONFIGURATION_INVALID']);
+    });
+  }
+
+  for (const role of ['agent', 'sandbox'] as const) {
+    it(`the ${role} bundle holds the options of its role`, () => {
+      const { status, stdout, stderr } = start(['serve', role, '--help']);
+      assert.equal(status, 0, stderr);
+      assert.match(stdout, /--workspace <folder>/);
+    });
+  }
+
+  it('the command line bundle reads and checks manifests', () => {
+    const { status, stdout } = start(['validate', '-f', 'manifests/samples']);
+    assert.equal(status, 0, stdout);
+  });
+
+  it('a stack trace names the source file and line', () => {
+    const failing = "process.stdout.write = () => { throw new Error('the pipe is broken') };";
+    const { stderr } = start(['version'], ['--import', `data:text/javascript,${encodeURIComponent(failing)}`]);
+    assert.match(stderr, /TEMPER_INTERNAL: the pipe is broken/);
+    assert.match(stderr, /at .*version \(src\/cli\/verbs\/version\.ts:\d+:\d+\)/);
+    assert.doesNotMatch(stderr, /cli\.mjs:\d+:\d+/);
+  });
+});
