@@ -7,32 +7,32 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* What selects the pods of a component; takes root and component. */}}
+{{/* Selector labels of a component's pods; takes root and component. */}}
 {{- define "temper.selector" -}}
 app.kubernetes.io/name: temper
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* Of pods. No version: a label that changes would make new pods of old templates. */}}
+{{/* Labels of pods. No version: a changed label would replace pods whose template is unchanged. */}}
 {{- define "temper.podLabels" -}}
 {{ include "temper.selector" . }}
 app.kubernetes.io/part-of: temper
 {{- end }}
 
-{{/* Of the objects of a component. */}}
+{{/* Labels of a component's objects. */}}
 {{- define "temper.componentLabels" -}}
 {{ include "temper.labels" .root }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* Takes root and image. A digest outranks a tag; without either the version of the chart. */}}
+{{/* Takes root and image. A digest takes precedence over a tag; without either the chart's version. */}}
 {{- define "temper.image" -}}
 {{- if .image.digest }}{{ .image.repository }}@{{ .image.digest }}
 {{- else }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* Memory and storage are kept as they are promised; processor time may go up to cpuLimit while nobody else wants it. */}}
+{{/* Memory and storage: limit equals request. Processor time may use idle capacity up to cpuLimit. */}}
 {{- define "temper.resources" -}}
 {{- range list "requests" "limits" }}
 {{ . }}:
@@ -42,7 +42,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end }}
 
-{{/* What the pods of all components have in common; takes root, component, account and the uid. */}}
+{{/* Pod spec that all components share; takes root, component, account and uid. */}}
 {{- define "temper.podSpec" -}}
 serviceAccountName: {{ .account }}
 automountServiceAccountToken: {{ .token }}
@@ -86,7 +86,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* Probes of a role of ours, on the health port. */}}
+{{/* Probes of a role, on the health port. */}}
 {{- define "temper.probes" -}}
 startupProbe:
   httpGet: {path: /healthz, port: health}
@@ -104,7 +104,7 @@ readinessProbe:
   failureThreshold: 3
 {{- end }}
 
-{{/* Names each pod of a component, ready or not, to whoever scrapes its metrics. */}}
+{{/* A headless Service that lists each pod of a component, ready or not, for metrics scraping. */}}
 {{- define "temper.metricsService" -}}
 ---
 apiVersion: v1
@@ -146,7 +146,7 @@ spec:
 {{- if .Values.nats.enabled }}tls://temper-nats.{{ .Release.Namespace }}.svc:4222{{ else }}{{ required "nats.url is needed when nats.enabled is false" .Values.nats.url }}{{ end }}
 {{- end }}
 
-{{/* The Secret with the seeds of the users of NATS: the operator's own, or the platform's. */}}
+{{/* The Secret with the nkey seeds of the NATS users: the operator's, or the platform team's. */}}
 {{- define "temper.natsUsersSecret" -}}
 {{- if .Values.nats.enabled }}temper-nats-users{{ else }}{{ required "nats.existingSecret is needed when nats.enabled is false" .Values.nats.existingSecret }}{{ end }}
 {{- end }}

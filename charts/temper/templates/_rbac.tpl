@@ -1,5 +1,5 @@
 {{/*
-The rights of a component in the namespaces it looks after: one ClusterRole and its binding for all of them, or a Role and a binding in each.
+Rights of a component in the watched namespaces: one ClusterRole and binding for all namespaces, or a Role and binding in each.
 Takes root, component and rules.
 */}}
 {{- define "temper.watchedRights" -}}
@@ -52,7 +52,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: temper-{{ $comp
 {{- end }}
 {{- end }}
 
-{{/* Rights in the namespace of the release; takes root, component, rules. */}}
+{{/* Rights in the release's namespace; takes root, component, rules. */}}
 {{- define "temper.ownRights" -}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -77,7 +77,7 @@ subjects:
   - {kind: ServiceAccount, name: temper-{{ .component }}, namespace: {{ .root.Release.Namespace }}}
 {{- end }}
 
-{{/* Rights about objects that have no namespace, in either mode; takes root, component, rules. */}}
+{{/* Rights to cluster-scoped objects, in either mode; takes root, component, rules. */}}
 {{- define "temper.clusterRights" -}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -1,6 +1,6 @@
 {{/*
-The fence around namespaces with agents. The built-in role `edit` mints tokens bound to an agent's pod, enters it, opens its network and
-squats its name; here it does none of that. Cluster administrators are refused as well: they may take the label off the namespace.
+Protects namespaces with agents. Elsewhere the built-in role `edit` can create tokens bound to an agent's pod, exec into the pod, open its network and
+take its name; in a protected namespace it can do none of that. Cluster administrators are refused as well: they may remove the label from the namespace.
 */}}
 {{- define "temper.guard.fence" -}}
 failurePolicy: Fail
@@ -20,7 +20,7 @@ matchConstraints:
       operations: [CREATE]
       resources: [serviceaccounts/token]
       scope: "*"
-    # Not pods/eviction: nodes must be drained, and an evicted agent comes back.
+    # Not pods/eviction: nodes must be drained, and the operator replaces an evicted agent pod.
     - apiGroups: [""]
       apiVersions: ["*"]
       operations: [CREATE, UPDATE, DELETE]
@@ -51,7 +51,7 @@ matchConstraints:
       operations: [CREATE, UPDATE, DELETE]
       resources: [endpointslices]
       scope: "*"
-    # Network plugins have policies of their own that open what ours close.
+    # Network plugins have their own policy kinds, which can permit what a NetworkPolicy denies.
     - apiGroups: [networking.k8s.io, crd.projectcalico.org, projectcalico.org, cilium.io]
       apiVersions: ["*"]
       operations: [CREATE, UPDATE, DELETE]
@@ -66,7 +66,7 @@ variables:
     expression: request.resource.resource == 'serviceaccounts' && has(request.subResource) && request.subResource == 'token'
 validations:
   - expression: request.operation != 'CONNECT' || variables.isSystem
-    message: agents live in this namespace; nobody enters, attaches to or proxies to its pods and services. Read their logs, or ask the agent with `kubectl temper send`
+    message: this namespace is protected because agents run in it; exec, attach, port-forward and proxy to its pods and services are forbidden. Read their logs, or ask the agent with `kubectl temper send`
     reason: Forbidden
   - expression: >-
       !variables.isToken || variables.isSystem || (
@@ -74,19 +74,19 @@ validations:
         has(object.spec.audiences) && object.spec.audiences == ['temper-gateway'] &&
         (!has(object.spec.boundObjectRef) || object.spec.boundObjectRef == null)
       )
-    message: agents live in this namespace; the only tokens made here are those of temper-people, for the audience temper-gateway, bound to nothing
+    message: this namespace is protected because agents run in it; the only tokens that may be requested here are unbound tokens of temper-people for the audience temper-gateway
     reason: Forbidden
   - expression: >-
       request.operation == 'CONNECT' || variables.isToken || variables.isSystem || (
         variables.isOperator && !has(request.subResource) &&
         request.resource.resource in ['pods', 'serviceaccounts', 'networkpolicies', 'resourcequotas']
       )
-    message: agents live in this namespace; only the Temper operator makes pods, workloads, secrets, services, service accounts, network policies and quotas here. Use another namespace for your own
+    message: this namespace is protected because agents run in it; only the Temper operator creates pods, workloads, secrets, services, service accounts, network policies and quotas here. Use another namespace for your workloads
     reason: Forbidden
-  # Also what the operator probes: a dry run of such a pod must be refused before it trusts the fence.
+  # The operator also probes this rule: it trusts the protection only after a dry run of such a pod is refused.
   - expression: >-
       !variables.isOperator || request.operation != 'CREATE' || request.resource.resource != 'pods' || has(request.subResource) ||
       (has(object.metadata.labels) && 'temper.dev/agent-pod' in object.metadata.labels)
-    message: a pod of the operator in this namespace bears the label temper.dev/agent-pod, or no network policy closes it
+    message: a pod that the operator creates in this namespace needs the label temper.dev/agent-pod, which the deny-all network policy selects
     reason: Forbidden
 {{- end }}

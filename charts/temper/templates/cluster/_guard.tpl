@@ -1,11 +1,11 @@
 {{/*
-A guard: a ValidatingAdmissionPolicy and its binding, each with the digest of its spec. The API server adds nothing to these specs (every
-default is written out), so a digest over the spec it holds, as canonical JSON, must be the same. Keep them in ASCII: then this is RFC 8785.
+A ValidatingAdmissionPolicy and its binding, each with the digest of its spec. The API server adds nothing to these specs (every
+default is written out), so a digest over the stored spec, as canonical JSON, must be equal. Keep the specs in ASCII: then this is RFC 8785.
 Takes name, spec (YAML of the policy's spec), and paramRef (YAML) where the policy has parameters.
 */}}
 {{- define "temper.guard" -}}
 {{- $spec := fromYaml .spec -}}
-{{- if hasKey $spec "Error" }}{{ fail (printf "guard %s: %s" .name $spec.Error) }}{{ end -}}
+{{- if hasKey $spec "Error" }}{{ fail (printf "admission policy %s: %s" .name $spec.Error) }}{{ end -}}
 {{- $binding := dict "policyName" .name "validationActions" (list "Deny") -}}
 {{- with .paramRef }}{{ $_ := set $binding "paramRef" (fromYaml .) }}{{ end -}}
 {{- range $kind, $content := dict "ValidatingAdmissionPolicy" $spec "ValidatingAdmissionPolicyBinding" $binding }}
@@ -24,7 +24,7 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* The digests of the policies by their names, for the operator to compare. */}}
+{{/* Digests of the policies by name, which the operator compares. */}}
 {{- define "temper.guardDigests" -}}
 {{- range $name := list "fence" "reserved" "use-policy" "resume" "approvals" "contributors" }}
 temper-{{ $name }}: sha256:{{ include (printf "temper.guard.%s" $name) $ | fromYaml | toRawJson | sha256sum }}

@@ -1,6 +1,6 @@
-{{/* Callers, as CEL sees them. Each definition is one CEL expression. */}}
+{{/* Callers, as CEL expressions. */}}
 
-{{/* The operators whose installations these guards serve: this one and those of `guards.operatorNamespaces`. */}}
+{{/* The operators that these admission policies permit: this release's and those of `guards.operatorNamespaces`. */}}
 {{- define "temper.cel.isOperator" -}}
 {{- $names := list -}}
 {{- range (prepend .Values.guards.operatorNamespaces .Release.Namespace | uniq) -}}
@@ -9,7 +9,7 @@
 request.userInfo.username in [{{ join ", " $names }}]
 {{- end }}
 
-{{/* Nodes, the control plane, the controllers of kube-system, and what the platform lists. A namespace of agents is useless without them. */}}
+{{/* Nodes, the control plane, the controllers of kube-system, and accounts that the platform team lists. A namespace with agents does not work without them. */}}
 {{- define "temper.cel.isSystem" -}}
 {{- $listed := list "'system:apiserver'" "'system:kube-controller-manager'" "'system:kube-scheduler'" -}}
 {{- range .Values.guards.systemAccounts }}{{ $listed = append $listed (printf "'%s'" .) }}{{ end -}}
@@ -18,12 +18,12 @@ request.userInfo.username.startsWith('system:serviceaccount:kube-system:') ||
 (request.userInfo.username.startsWith('system:node:') && has(request.userInfo.groups) && 'system:nodes' in request.userInfo.groups)
 {{- end }}
 
-{{/* What empties a namespace and collects what lost its owner. */}}
+{{/* Controllers that empty a namespace and collect objects without an owner. */}}
 {{- define "temper.cel.isCollector" -}}
 request.userInfo.username in ['system:kube-controller-manager', 'system:serviceaccount:kube-system:generic-garbage-collector', 'system:serviceaccount:kube-system:namespace-controller']
 {{- end }}
 
-{{/* The platform: who may manage the guards themselves. A virtual verb; cluster administrators have it. */}}
+{{/* The platform team, which may manage the admission policies: a virtual verb, which cluster administrators have. */}}
 {{- define "temper.cel.isPlatform" -}}
 authorizer.group('temper.dev').resource('guards').check('manage').allowed()
 {{- end }}

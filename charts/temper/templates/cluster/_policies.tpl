@@ -1,4 +1,4 @@
-{{/* Writing an Agent takes the virtual verb `use` on the TrustPolicy it names: who writes prompts does not choose the rules. */}}
+{{/* Writing an Agent requires the virtual verb `use` on the TrustPolicy it names, so authors of prompts do not choose the rules. */}}
 {{- define "temper.guard.use-policy" -}}
 failurePolicy: Fail
 matchConstraints:
@@ -12,18 +12,18 @@ matchConstraints:
       resources: [agents]
       scope: "*"
 validations:
-  # A change of labels or owners alone grants nothing.
+  # A change of labels or owners only permits nothing.
   - expression: >-
       (oldObject != null && object.spec == oldObject.spec) ||
       authorizer.group('temper.dev').resource('trustpolicies').namespace(request.namespace)
         .name(object.spec.trustPolicyRef.name).check('use').allowed()
     messageExpression: >-
       'writing an Agent under TrustPolicy "' + object.spec.trustPolicyRef.name + '" takes the verb use on it; ask who owns the policy, or name another'
-    message: writing an Agent takes the verb use on the TrustPolicy it names
+    message: writing an Agent requires the verb use on the TrustPolicy it names
     reason: Forbidden
 {{- end }}
 
-{{/* The kill switch: who may stop every agent of a policy is not who may start them again. */}}
+{{/* The kill switch: the right to stop every agent of a policy does not include the right to start them again. */}}
 {{- define "temper.guard.resume" -}}
 failurePolicy: Fail
 matchConstraints:
@@ -48,6 +48,6 @@ validations:
       !variables.wasSuspended || variables.isSuspended || (request.operation == 'DELETE' && variables.isCollector) ||
       authorizer.group('temper.dev').resource('trustpolicies').namespace(request.namespace)
         .name(oldObject.metadata.name).check('resume').allowed()
-    message: this TrustPolicy is a kill switch that was thrown; clearing it, or deleting the policy, takes the verb resume on it
+    message: the kill switch of this TrustPolicy is on; clearing it, or deleting the policy, requires the verb resume on it
     reason: Forbidden
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* What belongs to the operator or to the platform wherever it is: labels, statuses, and the objects others trust by their name. */}}
+{{/* Reserved to the operator or the platform team in every namespace: labels, statuses, and objects that others trust by name. */}}
 {{- define "temper.guard.reserved" -}}
 failurePolicy: Fail
 matchConstraints:
@@ -16,7 +16,7 @@ matchConstraints:
       operations: [CREATE, UPDATE]
       resources: [namespaces]
       scope: "*"
-    # By the object's own name and not by resourceNames: the deletion of a collection names nothing.
+    # By the object's own name and not by resourceNames: a delete of a collection has no name.
     - apiGroups: [""]
       apiVersions: ["*"]
       operations: [CREATE, UPDATE, DELETE]
@@ -33,7 +33,7 @@ matchConstraints:
       resources: [approvalrequests]
       scope: "*"
 matchConditions:
-  # Most pods, namespaces and config maps of a cluster are none of our business.
+  # Skips most pods, namespaces and config maps of the cluster.
   - name: ours
     expression: >-
       request.resource.group == 'temper.dev' ||
@@ -61,18 +61,18 @@ validations:
       request.resource.resource != 'pods' || variables.isOperator ||
       ['temper.dev/agent-pod', 'temper.dev/agent-uid'].all(l,
         (l in variables.labels) == (l in variables.oldLabels) && (!(l in variables.labels) || variables.labels[l] == variables.oldLabels[l]))
-    message: the labels temper.dev/agent-pod and temper.dev/agent-uid are the Temper operator's alone; make an Agent instead of a pod
+    message: only the Temper operator sets the labels temper.dev/agent-pod and temper.dev/agent-uid; create an Agent instead of a pod
     reason: Forbidden
   - expression: request.resource.resource != 'pods' || !has(request.subResource) || request.subResource == ''
-    message: nothing is added to the pod of an agent and its size is not changed; change the Agent instead
+    message: the pod of an agent cannot be resized or given containers; change the Agent instead
     reason: Forbidden
-  # Even a stolen operator mounts no Secret of a tenant into a pod. A dry run stores nothing; the operator's comes before the account exists.
+  # A compromised operator cannot mount a tenant's Secret into a pod. Dry runs are exempt: the operator probes before the account exists.
   - expression: >-
       request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) ||
       (has(request.dryRun) && request.dryRun) || (
         object.spec.serviceAccountName == 'temper-agent' && has(object.spec.automountServiceAccountToken) && !object.spec.automountServiceAccountToken
       )
-    message: the pod of an agent runs as temper-agent without the API server's token
+    message: the pod of an agent must run as temper-agent, without a token for the API server
     reason: Forbidden
   - expression: >-
       request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) ||
@@ -82,34 +82,34 @@ validations:
           (has(s.configMap) && s.configMap.name == 'temper-doors') ||
           (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience) &&
             s.serviceAccountToken.audience in ['temper-gateway', 'temper-egress'] && s.serviceAccountToken.expirationSeconds <= 3600))))
-    message: the pod of an agent mounts scratch space, ConfigMaps and its tokens for the gateway and egress, nothing else
+    message: the pod of an agent may mount only empty volumes, ConfigMaps and its tokens for the gateway and egress
     reason: Forbidden
   - expression: >-
       request.resource.resource != 'pods' || request.operation != 'CREATE' || !('temper.dev/agent-pod' in variables.labels) ||
       (object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])).all(c,
         !has(c.envFrom) && (!has(c.env) || c.env.all(e, !has(e.valueFrom) || has(e.valueFrom.fieldRef) || has(e.valueFrom.resourceFieldRef))))
-    message: the environment of an agent's pod takes nothing from Secrets and ConfigMaps
+    message: the environment of an agent's pod must not refer to Secrets or ConfigMaps
     reason: Forbidden
   - expression: >-
       request.resource.resource != 'namespaces' ||
       ('temper.dev/agents' in variables.labels ? variables.labels['temper.dev/agents'] : '') ==
         ('temper.dev/agents' in variables.oldLabels ? variables.oldLabels['temper.dev/agents'] : '') ||
       variables.isPlatform
-    message: the label temper.dev/agents is the platform's; it takes the verb manage on guards.temper.dev
+    message: changing the label temper.dev/agents requires the verb manage on guards.temper.dev
     reason: Forbidden
   - expression: variables.configMap != 'temper-doors' || variables.isOperator || (request.operation == 'DELETE' && variables.isCollector)
-    message: temper-doors says where agents send their tokens; only the Temper operator writes it
+    message: temper-doors holds the address that agents send their tokens to; only the Temper operator writes it
     reason: Forbidden
   - expression: >-
       variables.configMap != 'temper-approvers' || variables.isPlatform || (request.operation == 'DELETE' && variables.isCollector)
-    message: temper-approvers lists who may approve without being a person; it takes the verb manage on guards.temper.dev
+    message: temper-approvers lists the ServiceAccounts that may approve; changing it requires the verb manage on guards.temper.dev
     reason: Forbidden
   - expression: "!variables.isStatus || variables.isOperator"
-    message: status is the Temper operator's alone
+    message: only the Temper operator writes the status
     reason: Forbidden
   - expression: >-
       request.resource.resource != 'approvalrequests' || variables.isStatus || variables.isOperator ||
       (variables.isCollector && request.operation != 'CREATE')
-    message: requests are made and removed by the Temper operator; answer one with an Approval
+    message: only the Temper operator creates and deletes requests; answer one with an Approval
     reason: Forbidden
 {{- end }}
