@@ -12,7 +12,7 @@ CLUSTER := .temper-cluster
 BASE ?=
 CC ?= cc
 TAG ?= dev
-# Of bench-cluster: how long nothing changes, and how many agents there are. The shell counts its own life in a variable of that name.
+# Options of bench-cluster: the duration of the idle measurement and the number of agents. SECONDS is set here because bash sets it too.
 SECONDS := 600
 AGENTS ?= 1000
 
@@ -21,15 +21,15 @@ AGENTS ?= 1000
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Not `npm ci`: it wants packages for every platform in the lock file, some of which no registry mirror has to carry.
-# Versions and digests come from the lock file all the same.
+# Not `npm ci`: it fetches the packages of every platform in the lock file, and a registry mirror may lack some of them.
+# Versions and digests still come from the lock file.
 node_modules/.installed: package.json package-lock.json .npmrc
 	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-setup: node_modules/.installed ## Install what the project needs, its own Node included
+setup: node_modules/.installed ## Install the dependencies, including the project's Node
 
-demo: setup ## Run the main job: an agent forges its tools and answers a question over real files
+demo: setup ## Run the quick start: an agent forges its tools and answers a question over real files
 	@$(NODE) manifests/quickstart/demo.ts
 
 test: setup ## Run every tier of tests
@@ -37,10 +37,10 @@ test: setup ## Run every tier of tests
 	$(NODE) --test --test-concurrency=2 $(UNIT_TESTS) $(SYSTEM_TESTS)
 	@$(MAKE) --no-print-directory test-integration test-e2e
 
-test-unit: setup ## Run the tests that stand beside the code
+test-unit: setup ## Run the unit tests
 	$(NODE) --test --test-concurrency=2 $(UNIT_TESTS)
 
-test-system: setup ## Run the tests of whole commands
+test-system: setup ## Run the tests of whole commands as processes
 	$(NODE) --test --test-concurrency=2 $(SYSTEM_TESTS)
 
 test-integration: setup ## Run the tests against a real API server and NATS (builds them once; needs Go and openssl)
@@ -49,19 +49,19 @@ test-integration: setup ## Run the tests against a real API server and NATS (bui
 test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
 	@test/tier.sh e2e $(NODE) --test --test-concurrency=1 $(E2E_TESTS)
 
-chaos: setup ## Kill every part of an installation 20 times in the middle of the quick start (or TIMES=…)
+chaos: setup ## Kill every component of an installation 20 times during the quick start (or TIMES=…)
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 
 cluster-up: setup ## Start a cluster of one node on this machine and print the path of its kubeconfig (Linux and root)
 	@$(NODE) test/cluster/node/main.ts up $(CLUSTER)
 
-cluster-image: setup ## Build FILE (a Containerfile) as IMAGE and give it to the cluster's node
+cluster-image: setup ## Build FILE (a Containerfile) as IMAGE and import it into the cluster's node
 	@$(NODE) test/cluster/node/main.ts image $(CLUSTER) $(FILE) $(IMAGE)
 
-cluster-down: setup ## End it; nothing of it is left
+cluster-down: setup ## Stop the cluster and remove everything it created
 	@$(NODE) test/cluster/node/main.ts down $(CLUSTER)
 
-generate: setup ## Write the CRDs and the reference pages from their sources
+generate: setup ## Generate the CRDs and the reference pages from their sources
 	@$(NODE) src/api/generate/main.ts
 	@$(NODE) src/gateway/generate.ts
 
@@ -74,7 +74,7 @@ lint: setup ## Typed lint
 typecheck: setup ## Check the types
 	@node_modules/.bin/tsc
 
-unused: setup ## Find code, files and packages nothing uses
+unused: setup ## Find unused code, files and packages
 	@$(NODE) node_modules/knip/bin/knip.js
 
 verify: setup ## generate, format, lint, typecheck, unused code, clean tree
@@ -83,13 +83,13 @@ verify: setup ## generate, format, lint, typecheck, unused code, clean tree
 	after=$$(git status --porcelain 2>/dev/null | cksum); \
 	if [ "$$before" != "$$after" ]; then echo "verify: generate or format changed files; commit them:"; git status --short; exit 1; fi
 
-bench: setup ## Print the table of speeds, as ratios side by side
+bench: setup ## Measure the speed of the engine relative to baselines
 	@$(NODE) bench/main.ts
 
-bench-cluster: setup ## Print what the operator costs on a real control plane with fake nodes (Linux; AGENTS=1000 SECONDS=600 FIGURES=…)
+bench-cluster: setup ## Measure the cost of the operator on a real control plane with fake nodes (Linux; AGENTS=1000 SECONDS=600 FIGURES=…)
 	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) $(FIGURES)
 
-stage: setup ## Lay out what goes into the images (on Linux; needs a C compiler with a static C library)
+stage: setup ## Stage the files of the images (on Linux; needs a C compiler with a static C library)
 	@mkdir -p dist/images
 	$(CC) -static -Os -Wall -Wextra -Werror -o dist/images/launcher sandbox-image/launcher/launcher.c
 	@$(NODE) sandbox-image/stage.ts dist/images
@@ -100,10 +100,10 @@ images: stage ## Build the images temper and temper-sandbox (buildah or docker; 
 	$$build $$base --tag temper:$(TAG) --file Containerfile .; \
 	$$build $$base --tag temper-sandbox:$(TAG) --file sandbox-image/Containerfile .
 
-sbom: setup ## Write the bill of materials of what is shipped, CycloneDX JSON
+sbom: setup ## Write the bill of materials of the shipped packages as CycloneDX JSON
 	@mkdir -p dist
 	@npm sbom --sbom-format cyclonedx --package-lock-only --omit dev > dist/sbom.cdx.json
 	@echo dist/sbom.cdx.json
 
-clean: ## Remove what was installed and built
+clean: ## Remove installed packages and build output
 	rm -rf node_modules dist .temper

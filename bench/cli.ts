@@ -5,7 +5,7 @@ import type { BenchRow } from './row.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const RUNS = 15;
 
-/** What `temper --help` takes, as a whole process, beside a Node that does nothing. */
+/** The duration of the process `temper --help`, relative to a Node process that does nothing. */
 export async function benchCli(): Promise<BenchRow[]> {
   const help = median(() => spawnSync(resolve(ROOT, 'bin/temper'), ['--help']));
   const bare = median(() => spawnSync(resolve(ROOT, 'bin/node'), ['--eval', '0']));

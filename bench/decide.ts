@@ -6,7 +6,7 @@ const WARM_UP = 20_000;
 const CALLS = 200_000;
 const LIMIT_MICROSECONDS = 5;
 
-/** Fifty patterns over all lists, half of them with wildcards, so that no request is answered by a set alone. */
+/** Fifty patterns over all lists. Half of them have wildcards, so that no request is decided by a set lookup alone. */
 function snapshot(): PolicySnapshot {
   const names = (prefix: string, count: number): string[] =>
     Array.from({ length: count }, (_, index) => (index % 2 === 0 ? `${prefix}_${index}_*` : `${prefix}_${index}`));
@@ -57,7 +57,7 @@ function tool(args?: { path: string; limit: number; columns: string[] }): Policy
   return args === undefined ? base : { ...base, arguments: args };
 }
 
-/** How long one decision takes, each timed on its own; the cost of the clock is in the figures. */
+/** Times each decision separately; the figures include the cost of reading the clock. */
 export async function benchDecide(): Promise<BenchRow[]> {
   const decider = createDecider(snapshot());
   return REQUESTS.map(([name, request]) => {

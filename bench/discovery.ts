@@ -20,7 +20,7 @@ function anEntry(number: number): DiscoveryEntry {
   return { id: `emergent-tool:${name}`, name, description, request, ...base };
 }
 
-/** A search over 2,000 entries, each of them asked about, beside reading all of them as text once. */
+/** A search over 2,000 entries with a policy decision per match, relative to reading all entries as text once. */
 export async function benchDiscovery(): Promise<BenchRow[]> {
   const entries = Array.from({ length: ENTRIES }, (_, number) => anEntry(number));
   const index = new LexicalIndex();
@@ -46,7 +46,7 @@ export async function benchDiscovery(): Promise<BenchRow[]> {
   const searched = median(CALLS, (call) => {
     const query = `${WORDS[call % WORDS.length]} ${WORDS[(call * 7) % WORDS.length]} of the last month`;
     const answer = answerOf(search({ query }, { indexes: [index], permits }), new Set());
-    if (answer.capabilities.length === 0) throw new Error(`bench: nothing is found for "${query}"`);
+    if (answer.capabilities.length === 0) throw new Error(`bench: no result for "${query}"`);
   });
   const read = median(CALLS, () => {
     let found = 0;
@@ -60,7 +60,7 @@ export async function benchDiscovery(): Promise<BenchRow[]> {
   const ratio = searched / read;
   return [
     {
-      name: `discovery: a search in ${ENTRIES} entries, every one with a word of it permitted first`,
+      name: `discovery: a search in ${ENTRIES} entries, with a policy decision per match`,
       figures: {
         search: `${searched.toFixed(2)} ms`,
         'reading all entries as text': `${read.toFixed(2)} ms`,

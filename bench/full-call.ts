@@ -9,7 +9,7 @@ import type { Op } from '../src/lib/operation.ts';
 import { startReplay } from '../src/models/replay/server.ts';
 import { openModels } from '../src/models/named-models.ts';
 import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
-import { besideBareLoop, INPUT, SOURCE } from './beside-bare.ts';
+import { compareWithBareLoop, INPUT, SOURCE } from './baseline/baseline.ts';
 import type { BenchRow } from './row.ts';
 
 const LIMITS = { p50: 2, p99: 4 };
@@ -59,7 +59,7 @@ const REQUEST = {
   ],
 };
 
-/** A call of a forged tool as an agent makes it: policy twice, quota, both schemas, sandbox, a durable record. */
+/** A call of a forged tool by an agent: two policy decisions, quota, both schemas, sandbox and a durable audit record. */
 export async function benchFullCall(): Promise<BenchRow[]> {
   const state = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   await using replay = await startReplay({ script: { rules: [{ answer: { text: VERDICT } }] }, clock: systemClock });
@@ -85,7 +85,7 @@ async function benchCalls(options: StandaloneOptions): Promise<BenchRow> {
     if (!result.ok) throw new Error(`${result.error.code}: ${result.error.message}`);
   };
   await call('forge_tool', REQUEST);
-  return await besideBareLoop('warm tool call through every check, on durable record', LIMITS, () =>
+  return await compareWithBareLoop('warm tool call with all checks and a durable record', LIMITS, () =>
     call('totals', INPUT),
   );
 }

@@ -1,8 +1,8 @@
 import type { BenchRow } from './row.ts';
 
 /**
- * Prints the table of speeds. Each figure is measured beside what it is compared with, in one run, since machines differ and
- * change. Exit code 1 when a limit is not kept. Arguments choose the benches by name.
+ * Runs the benchmarks and prints their figures. Each figure is measured together with its baseline in one run, because machines differ. The
+ * exit code is 1 when a limit is exceeded. Arguments select benchmarks by name.
  */
 const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   sandbox: async () => (await import('./sandbox.ts')).benchSandbox(),
@@ -19,7 +19,8 @@ const names = chosen.length > 0 ? chosen : Object.keys(BENCHES);
 let allMet = true;
 for (const name of names) {
   const bench = BENCHES[name];
-  if (bench === undefined) throw new Error(`no bench is named ${name}; known: ${Object.keys(BENCHES).join(', ')}`);
+  if (bench === undefined)
+    throw new Error(`unknown benchmark ${name}; known benchmarks: ${Object.keys(BENCHES).join(', ')}`);
   for (const { name: what, figures, limit, met } of await bench()) {
     allMet &&= met;
     const shown = Object.entries(figures).map(([label, value]) => `${label} ${value}`);

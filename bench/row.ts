@@ -1,7 +1,7 @@
-/** One line of the table of speeds. */
+/** The result of one benchmark. */
 export interface BenchRow {
   name: string;
-  /** Figures as they are printed, units included, by name. */
+  /** Printed figures with units, by name. */
   figures: Record<string, string>;
   limit: string;
   met: boolean;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '../src/lib/clock.ts';
 import { createSupervisor } from '../src/sandbox/supervisor.ts';
 import { aJob, anOp, echoHost } from '../src/sandbox/testing.ts';
-import { besideBareLoop, INPUT, quantile, SOURCE } from './beside-bare.ts';
+import { compareWithBareLoop, INPUT, quantile, SOURCE } from './baseline/baseline.ts';
 import type { BenchRow } from './row.ts';
 
 const STARTS = 9;
@@ -18,7 +18,7 @@ export async function benchSandbox(): Promise<BenchRow[]> {
 async function warmCall(): Promise<BenchRow> {
   await using sandbox = await createSupervisor({ clock: systemClock });
   const job = aJob(SOURCE, { input: INPUT });
-  return await besideBareLoop('warm call of the sandbox', { p50: 2, p99: 4 }, async () => {
+  return await compareWithBareLoop('warm call of the sandbox', { p50: 2, p99: 4 }, async () => {
     const outcome = await sandbox.run(job, echoHost, anOp());
     if (!outcome.ok) throw new Error(outcome.message);
   });
@@ -42,7 +42,7 @@ async function coldStart(): Promise<BenchRow> {
   };
 }
 
-/** A process that holds a supervisor and nothing else, and its one warm runner. */
+/** The resident memory of a process with only a supervisor, and of its one warm runner. */
 async function residentMemory(): Promise<BenchRow> {
   const holder = fork(join(import.meta.dirname, 'sandbox-holder.ts'), { execArgv: ['--no-warnings'] });
   const [pids] = (await once(holder, 'message')) as [number[]];

@@ -14,16 +14,20 @@ const LIMIT = 3;
 const run = promisify(execFile);
 
 /**
- * Checking a file of tools, every gate and every test twice, against a bare loop over the same tests run once. Whole processes, one
- * after the other in each round; the quietest round counts, since whatever else the machine does only ever adds.
+ * `temper tool check` of a file of tools (all gates, every test twice), relative to a bare loop that runs the same tests once. Both are whole
+ * processes that run in turn. The fastest round counts, because other load on the machine only adds time.
  */
 export async function benchToolCheck(): Promise<BenchRow[]> {
   const folder = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   try {
-    const file = existsSync(DATA) ? DATA : await madeUp(join(folder, 'tools.jsonl'));
+    const file = existsSync(DATA) ? DATA : await generatedTools(join(folder, 'tools.jsonl'));
     const rounds: { bare: number; check: number }[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      const bare = await timed(join(ROOT, 'bin/node'), ['--no-node-snapshot', join(ROOT, 'bench/bare-loop.ts'), file]);
+      const bare = await timed(join(ROOT, 'bin/node'), [
+        '--no-node-snapshot',
+        join(ROOT, 'bench/baseline/bare-loop.ts'),
+        file,
+      ]);
       const check = await timed(join(ROOT, 'bin/temper'), ['tool', 'check', '--output', 'json', file]);
       rounds.push({ bare, check });
     }
@@ -45,8 +49,8 @@ async function timed(command: string, args: string[]): Promise<number> {
   return performance.now() - started;
 }
 
-/** Where the data is absent: one worked forge under many names. */
-async function madeUp(file: string): Promise<string> {
+/** Used when the data set is absent: one sample tool under many names. */
+async function generatedTools(file: string): Promise<string> {
   const forge = JSON.parse(await readFile(join(ROOT, 'test/fixtures/forges/convert_temperature.json'), 'utf8')) as {
     implementation: { code: string };
   };

@@ -1,5 +1,5 @@
 /**
- * Lays out what goes into the two images, as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
+ * Creates the contents of the two images as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
  * A bundle for each role the image runs, and the native packages of this platform, which no bundle can hold. Usage: stage.ts <out>
  */
 import { cp, mkdir, readFile, rm } from 'node:fs/promises';
@@ -11,10 +11,10 @@ const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
 const TEMPER_BUNDLES = ['agent', 'gateway', 'operator', 'cli'] as const;
 const NATIVE_PACKAGES = ['isolated-vm'];
-/** Parts of a package that are there to build it. */
+/** Files that are needed only to build a package. */
 const BUILD_PARTS =
   /\/node_modules\/isolated-vm\/(?:src|vendor|native-example|scripts|[^/]+\.tgz|Dockerfile[^/]*)(?:\/|$)/;
-/** For people who read and debug the package. */
+/** Files that are needed only to read and debug a package. */
 const UNUSED = /\.(?:map|d\.[cm]?ts)$/;
 const OTHER_PREBUILDS = new RegExp(`/prebuilds/(?!${process.platform}-${process.arch}(?:/|$))[^/]+`);
 
@@ -60,14 +60,14 @@ function closureOf(lock: Lock, names: Iterable<string>): Set<string> {
   return found;
 }
 
-async function copyPackages(places: Iterable<string>, app: string): Promise<void> {
-  for (const place of places) {
-    const source = join(ROOT, place);
-    // Packages inside it are places of their own.
-    const wanted = (path: string): boolean =>
-      !path.slice(source.length).includes('/node_modules') &&
-      [BUILD_PARTS, OTHER_PREBUILDS, UNUSED].every((unwanted) => !unwanted.test(path));
-    await cp(source, join(app, place), { recursive: true, filter: wanted });
+async function copyPackages(paths: Iterable<string>, app: string): Promise<void> {
+  for (const path of paths) {
+    const source = join(ROOT, path);
+    // Nested packages have their own entries.
+    const isIncluded = (file: string): boolean =>
+      !file.slice(source.length).includes('/node_modules') &&
+      [BUILD_PARTS, OTHER_PREBUILDS, UNUSED].every((unwanted) => !unwanted.test(file));
+    await cp(source, join(app, path), { recursive: true, filter: isIncluded });
   }
 }
 

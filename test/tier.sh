@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tier.sh integration|e2e COMMAND…: builds the tools that a tier of tests needs, then runs the command. Where the tier cannot run it says
-# why and what to do, and passes; in continuous integration (CI is set) it fails.
+# tier.sh integration|e2e COMMAND…: builds the tools that a tier of tests needs, then runs the command. If the tier cannot run here, it
+# prints the reason and the remedy and exits with 0; in continuous integration (CI is set) it exits with 1.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,7 +8,7 @@ tier=$1
 shift
 
 cannot() {
-  echo "test-$tier is left out: $1" >&2
+  echo "test-$tier is skipped: $1" >&2
   [ -z "${CI:-}" ] || exit 1
   exit 0
 }
@@ -20,10 +20,10 @@ has_tools() {
 }
 
 if [ "$tier" = e2e ] && [ -z "${TEMPER_E2E_KUBECONFIG:-}" ]; then
-  [ "$(uname -s)" = Linux ] || cannot 'a node needs Linux; run it in a Linux machine, or give the kubeconfig of a cluster in TEMPER_E2E_KUBECONFIG'
-  [ "$(id -u)" = 0 ] || cannot 'a node needs root; run "sudo -E make test-e2e", or give the kubeconfig of a cluster in TEMPER_E2E_KUBECONFIG'
-  "$here/cluster/install-packages.sh" || cannot 'packages of the node are missing (see above)'
+  [ "$(uname -s)" = Linux ] || cannot 'a node needs Linux; run it on Linux, or set TEMPER_E2E_KUBECONFIG to the kubeconfig of a cluster'
+  [ "$(id -u)" = 0 ] || cannot 'a node needs root; run "sudo -E make test-e2e", or set TEMPER_E2E_KUBECONFIG to the kubeconfig of a cluster'
+  "$here/cluster/install-packages.sh" || cannot 'packages that the node needs are missing (see above)'
 fi
-command -v openssl >/dev/null || cannot 'openssl is missing; install it'
+command -v openssl >/dev/null || cannot 'openssl is not installed; install it'
 has_tools || cannot 'its tools could not be built (see above)'
 exec "$@"

@@ -1,29 +1,29 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import type { OperatorProcess } from './operator-process.ts';
+import type { OperatorProcess } from './support/operator-process.ts';
 import { format, type Row } from './row.ts';
 
 /**
- * Prints what the operator costs on a real control plane with fake nodes. Exit code 1 when a requirement is missed; goals are only
- * reported, since they depend on the machine. Arguments choose figures by name.
+ * Measures the cost of the operator on a real control plane with fake nodes. The exit code is 1 when a requirement is missed. Goals are only
+ * reported, because they depend on the machine. Arguments select figures by name.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    /** How long nothing changes. */
+    /** The duration of the idle measurement. */
     seconds: { type: 'string', default: '600' },
     agents: { type: 'string', default: '1000' },
-    /** Where to write CPU profiles of the operator. */
+    /** The folder for CPU profiles of the operator. */
     profile: { type: 'string' },
   },
 });
 const agents = Number(values.agents);
 
 const FIGURES: Record<string, () => Promise<Row[]>> = {
-  life: async () => (await import('./life.ts')).benchLife(agents, profiling('life')),
-  standing: async () => {
-    const { benchStanding } = await import('./standing.ts');
-    return benchStanding({ agents, quietSeconds: Number(values.seconds), profile: profiling('standing') });
+  lifecycle: async () => (await import('./lifecycle.ts')).benchLifecycle(agents, profiling('lifecycle')),
+  idle: async () => {
+    const { benchIdle } = await import('./idle.ts');
+    return benchIdle({ agents, quietSeconds: Number(values.seconds), profile: profiling('idle') });
   },
   pods: async () => (await import('./pods.ts')).benchPods(),
   message: async () => (await import('./message.ts')).benchMessage(),
@@ -50,7 +50,8 @@ const names = positionals.length > 0 ? positionals : Object.keys(FIGURES);
 const rows: Row[] = [];
 for (const name of names) {
   const figure = FIGURES[name];
-  if (figure === undefined) throw new Error(`no figure is named ${name}; known: ${Object.keys(FIGURES).join(', ')}`);
+  if (figure === undefined)
+    throw new Error(`unknown figure ${name}; known figures: ${Object.keys(FIGURES).join(', ')}`);
   const found = await figure();
   process.stdout.write(format(found));
   rows.push(...found);

@@ -13,9 +13,9 @@ import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing
 import { type FollowLine, type PersonReceipt, PEOPLE_PATH, TOKEN_HEADER } from '../../src/remote/people.ts';
 import { startNats } from '../../test/cluster/nats-server.ts';
 import { freePorts } from '../../test/cluster/process.ts';
-import { eventually, GatewayHouse } from '../../test/integration/gateway-house.ts';
-import { quantile } from '../beside-bare.ts';
-import { measureLoad, type Spent } from './load.ts';
+import { eventually, GatewayFixture } from '../../test/support/gateway/gateway-fixture.ts';
+import { quantile } from '../baseline/baseline.ts';
+import { measureLoad, type LoadReport } from './support/load.ts';
 import { atMost, milliseconds, type Row } from './row.ts';
 
 const NAMESPACE = 'team-a';
@@ -23,26 +23,26 @@ const AGENT = 'speaker';
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 const ROUNDS = 8;
 const CALLS = 20;
-/** A message is nine requests of its pod, and the gateway grants a pod fifty a second. */
-const BETWEEN_MS = 250;
-/** An answer at once. */
+/** A message causes nine requests of its pod, and the rate limit is 50 requests per second and pod. */
+const PAUSE_MS = 250;
+/** The model responds at once. */
 const SCRIPT = { rules: [{ answer: { text: 'Done.' } }] };
 
-/** From a person's message to the answer at the person's end, through gateway, bus, pod and model, each a process of its own. */
+/** The time from a user's message to the reply, through gateway, NATS, pod and model, each a separate process. */
 export async function benchMessage(): Promise<Row[]> {
-  await using scene = await Scene.open();
+  await using bench = await MessageBench.open();
   await using bare = await bareRequestReply();
   const ours: number[] = [];
   const theirs: number[] = [];
   const models: number[] = [];
-  let endLoad: (() => Spent) | undefined;
-  // Rounds take turns, so that a busy machine disturbs all alike; the first one warms up.
+  let endLoad: (() => LoadReport) | undefined;
+  // Rounds alternate, so that load on the machine affects all measurements. The first round is a warm-up.
   for (let round = 0; round <= ROUNDS; round += 1) {
-    const messages = await scene.conversation(`s-bench-${round}`);
+    const messages = await bench.conversation(`s-bench-${round}`);
     const requests = await repeated(CALLS, bare.ask);
-    const answers = await repeated(CALLS, () => scene.askModel());
+    const answers = await repeated(CALLS, () => bench.askModel());
     if (round === 0) {
-      endLoad = scene.measure();
+      endLoad = bench.measure();
       continue;
     }
     ours.push(...messages);
@@ -51,23 +51,23 @@ export async function benchMessage(): Promise<Row[]> {
   }
   const p50 = (times: number[]) => quantile(times, 0.5);
   const own = p50(ours) - p50(theirs) - p50(models);
-  const note = `p50 from a person's message to the answer ${milliseconds(p50(ours))} (p99 ${milliseconds(quantile(ours, 0.99))}), less a bare request-reply ${milliseconds(p50(theirs))} and the model's own time ${milliseconds(p50(models))}`;
+  const note = `p50 from a user's message to the reply ${milliseconds(p50(ours))} (p99 ${milliseconds(quantile(ours, 0.99))}), minus a bare request-reply ${milliseconds(p50(theirs))} and the model's own time ${milliseconds(p50(models))}`;
   const what = 'message to a running agent: own overhead, p50';
   const spent = endLoad === undefined ? {} : { spent: endLoad() };
-  return [atMost('goal', what, own, 10, milliseconds, { ...spent, note }), scene.requests((ROUNDS + 1) * CALLS)];
+  return [atMost('goal', what, own, 10, milliseconds, { ...spent, note }), bench.requests((ROUNDS + 1) * CALLS)];
 }
 
 async function repeated(times: number, once: () => Promise<unknown>): Promise<number[]> {
   const all: number[] = [];
   for (let call = 0; call < times; call += 1) {
-    const begun = performance.now();
+    const start = performance.now();
     await once();
-    all.push(performance.now() - begun);
+    all.push(performance.now() - start);
   }
   return all;
 }
 
-/** Two connections to a server without TLS, users and streams. */
+/** A request-reply over a nats-server without TLS, users and streams. */
 async function bareRequestReply() {
   const server = await startNats();
   const [asking, answering] = await Promise.all([connect({ servers: server.url }), connect({ servers: server.url })]);
@@ -82,63 +82,63 @@ async function bareRequestReply() {
   };
 }
 
-/** A gateway, an agent's two containers and a model over a real API server and bus. */
-class Scene implements AsyncDisposable {
-  readonly #house: GatewayHouse;
+/** A gateway, an agent's two containers and a model, with a real API server and NATS. */
+class MessageBench implements AsyncDisposable {
+  readonly #fixture: GatewayFixture;
   readonly #folder: string;
-  readonly #parts: Record<string, RoleProcess> = {};
+  readonly #roles: Record<string, RoleProcess> = {};
   readonly #open: AsyncDisposable[] = [];
   readonly #connections = new HttpsAgent({ keepAlive: true, rejectUnauthorized: false });
   #url = '';
   #model = '';
-  #person = '';
+  #userToken = '';
   #keys = 0;
 
   readonly #atExit: () => void;
 
-  private constructor(house: GatewayHouse, folder: string) {
-    this.#house = house;
+  private constructor(fixture: GatewayFixture, folder: string) {
+    this.#fixture = fixture;
     this.#folder = folder;
-    // Whoever ends the run by a signal leaves nothing running and nothing behind.
+    // Stops processes and removes files when the run ends by a signal.
     this.#atExit = () => {
-      for (const { child } of Object.values(this.#parts)) child.kill('SIGKILL');
-      for (const path of [folder, house.folder]) rmSync(path, { recursive: true, force: true });
+      for (const { child } of Object.values(this.#roles)) child.kill('SIGKILL');
+      for (const path of [folder, fixture.folder]) rmSync(path, { recursive: true, force: true });
     };
     process.once('exit', this.#atExit);
   }
 
-  static async open(): Promise<Scene> {
-    const scene = new Scene(
-      await GatewayHouse.open([NAMESPACE]),
+  static async open(): Promise<MessageBench> {
+    const bench = new MessageBench(
+      await GatewayFixture.open([NAMESPACE]),
       await mkdtemp(join(tmpdir(), 'temper-bench-message-')),
     );
     try {
-      await scene.#start();
+      await bench.#start();
     } catch (error) {
-      await scene[Symbol.asyncDispose]();
+      await bench[Symbol.asyncDispose]();
       throw error;
     }
-    return scene;
+    return bench;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#connections.destroy();
-    await Promise.all(Object.values(this.#parts).map((part) => part.end('SIGKILL')));
-    for (const one of this.#open) await one[Symbol.asyncDispose]();
-    await this.#house[Symbol.asyncDispose]();
+    await Promise.all(Object.values(this.#roles).map((part) => part.end('SIGKILL')));
+    for (const resource of this.#open) await resource[Symbol.asyncDispose]();
+    await this.#fixture[Symbol.asyncDispose]();
     await rm(this.#folder, { recursive: true, force: true });
     process.removeListener('exit', this.#atExit);
   }
 
-  measure(): () => Spent {
-    const roles = Object.entries(this.#parts).map(([name, { child }]): [string, number] => [name, child.pid ?? 0]);
+  measure(): () => LoadReport {
+    const roles = Object.entries(this.#roles).map(([name, { child }]): [string, number] => [name, child.pid ?? 0]);
     return measureLoad(Object.fromEntries([...roles, ['load generator and model', process.pid]]));
   }
 
-  /** What was asked of the gateway for a message, by its own log: how often, and how long each took. */
+  /** The number and duration of requests to the gateway per message, from the gateway's log. */
   requests(messages: number): Row {
     const routes = new Map<string, number[]>();
-    for (const line of this.#parts['gateway']?.log.split('\n') ?? []) {
+    for (const line of this.#roles['gateway']?.log.split('\n') ?? []) {
       if (!line.startsWith('{')) continue;
       const { route, milliseconds: took } = JSON.parse(line) as { route?: string; milliseconds?: number };
       if (route === undefined || took === undefined) continue;
@@ -149,29 +149,29 @@ class Scene implements AsyncDisposable {
     });
     const all = [...routes.values()].reduce((sum, times) => sum + times.length, 0);
     const note = `p50 of each: ${each.join(', ')}`;
-    return { kind: 'beside', what: 'requests to the gateway per message', value: (all / messages).toFixed(1), note };
+    return { kind: 'reference', what: 'requests to the gateway per message', value: (all / messages).toFixed(1), note };
   }
 
-  /** One message after the other in a session; milliseconds of each until its answer is heard. */
+  /** Sends messages one at a time in a session and returns the milliseconds from each message to its reply. */
   async conversation(session: string): Promise<number[]> {
-    const heard = new Heard();
-    const over = new AbortController();
+    const replies = new Replies();
+    const stop = new AbortController();
     const path = `${this.#agentPath()}/sessions/${session}/events?follow=true`;
-    const following = this.#follow(path, (line) => heard.tell(line), over.signal);
+    const following = this.#follow(path, (line) => replies.onLine(line), stop.signal);
     const times: number[] = [];
     for (let message = 0; message < CALLS; message += 1) {
-      await sleep(BETWEEN_MS);
-      const begun = performance.now();
-      const { id } = await this.#say(session);
-      await heard.of(id);
-      times.push(performance.now() - begun);
+      await sleep(PAUSE_MS);
+      const start = performance.now();
+      const { id } = await this.#send(session);
+      await replies.of(id);
+      times.push(performance.now() - start);
     }
-    over.abort();
+    stop.abort();
     await following;
     return times;
   }
 
-  /** The model without anything of ours. */
+  /** Calls the model directly. */
   async askModel(): Promise<void> {
     const body = { model: 'scripted', stream: true, messages: [{ role: 'user', content: 'Go on.' }] };
     const headers = { 'content-type': 'application/json' };
@@ -180,27 +180,27 @@ class Scene implements AsyncDisposable {
       headers,
       body: JSON.stringify(body),
     });
-    if (answer.status !== 200) throw new Error(`the model: ${answer.status} ${await answer.text()}`);
+    if (answer.status !== 200) throw new Error(`the model responded ${answer.status}: ${await answer.text()}`);
     await answer.text();
   }
 
   async #start(): Promise<void> {
-    const house = this.#house;
+    const fixture = this.#fixture;
     const replay = await startReplay({ script: SCRIPT, clock: systemClock });
     this.#open.push(replay);
     this.#model = replay.url;
-    await house.policy(NAMESPACE, 'bench', { models: { allow: ['replay/*'] } });
+    await fixture.createPolicy(NAMESPACE, 'bench', { models: { allow: ['replay/*'] } });
     const quotas = { messagesPerMinute: 100_000 };
-    const { token } = await house.runningAgent(NAMESPACE, AGENT, { trustPolicyRef: { name: 'bench' }, quotas });
-    this.#person = await house.personToken(NAMESPACE);
+    const { token } = await fixture.createRunningAgent(NAMESPACE, AGENT, { trustPolicyRef: { name: 'bench' }, quotas });
+    this.#userToken = await fixture.createUserToken(NAMESPACE);
     const identity = await issueIdentity(this.#folder, 'gateway', GATEWAY_NAME);
     await this.#startGateway();
     await Promise.all(['doors', 'run', 'workspace'].map((name) => mkdir(join(this.#folder, name))));
     const doors = join(this.#folder, 'doors');
     await writeDoors(doors, { url: this.#url, name: GATEWAY_NAME, authority: identity.authority, token });
     const shared = ['--run', join(this.#folder, 'run'), '--workspace', join(this.#folder, 'workspace')];
-    this.#parts['agent'] = new RoleProcess('agent', ['--doors', doors, '--token', join(doors, 'token'), ...shared]);
-    this.#parts['sandbox'] = new RoleProcess('sandbox', ['--agent-uid', String(process.getuid?.() ?? 0), ...shared]);
+    this.#roles['agent'] = new RoleProcess('agent', ['--doors', doors, '--token', join(doors, 'token'), ...shared]);
+    this.#roles['sandbox'] = new RoleProcess('sandbox', ['--agent-uid', String(process.getuid?.() ?? 0), ...shared]);
   }
 
   async #startGateway(): Promise<void> {
@@ -218,7 +218,7 @@ class Scene implements AsyncDisposable {
       aliases: { 'default/default': 'replay/scripted' },
     };
     const config = {
-      ...this.#house.configuration(),
+      ...this.#fixture.replicaConfig(),
       listen: { host: '127.0.0.1', port: gateway },
       health: { host: '127.0.0.1', port: health },
       tls: { certificate: at('gateway-tls.crt'), key: at('gateway-tls.key') },
@@ -226,7 +226,7 @@ class Scene implements AsyncDisposable {
     };
     await writeFile(at('gateway.json'), JSON.stringify(config));
     const part = new RoleProcess('gateway', ['--config', at('gateway.json')]);
-    this.#parts['gateway'] = part;
+    this.#roles['gateway'] = part;
     this.#url = `https://127.0.0.1:${gateway}`;
     const isReady = async () =>
       (await fetch(`http://127.0.0.1:${health}/readyz`).catch(() => undefined))?.status === 200;
@@ -242,7 +242,7 @@ class Scene implements AsyncDisposable {
     return `${PEOPLE_PATH}/${NAMESPACE}/agents/${AGENT}`;
   }
 
-  async #say(session: string): Promise<PersonReceipt> {
+  async #send(session: string): Promise<PersonReceipt> {
     this.#keys += 1;
     const headers = { 'content-type': 'application/json', 'idempotency-key': `key-${this.#keys}` };
     const sent = this.#request('POST', `${this.#agentPath()}/messages`, headers);
@@ -252,11 +252,11 @@ class Scene implements AsyncDisposable {
         text(response).then((body) => resolve([response.statusCode ?? 0, body]), reject);
       });
     });
-    if (status !== 200) throw new Error(`the message: ${status} ${received}`);
+    if (status !== 200) throw new Error(`the gateway responded ${status}: ${received}`);
     return JSON.parse(received) as PersonReceipt;
   }
 
-  #follow(path: string, tell: (line: FollowLine) => void, signal: AbortSignal): Promise<void> {
+  #follow(path: string, onLine: (line: FollowLine) => void, signal: AbortSignal): Promise<void> {
     const sent = this.#request('GET', path, {});
     signal.addEventListener('abort', () => sent.destroy(), { once: true });
     return new Promise((resolve, reject) => {
@@ -267,7 +267,7 @@ class Scene implements AsyncDisposable {
         response.on('data', (chunk: string) => {
           const lines = (rest + chunk).split('\n');
           rest = lines.pop() ?? '';
-          for (const line of lines) if (line !== '') tell(JSON.parse(line) as FollowLine);
+          for (const line of lines) if (line !== '') onLine(JSON.parse(line) as FollowLine);
         });
       });
       sent.end();
@@ -275,16 +275,16 @@ class Scene implements AsyncDisposable {
   }
 
   #request(method: string, path: string, headers: Record<string, string>) {
-    const options = { method, agent: this.#connections, headers: { ...headers, [TOKEN_HEADER]: this.#person } };
+    const options = { method, agent: this.#connections, headers: { ...headers, [TOKEN_HEADER]: this.#userToken } };
     return httpsRequest(new URL(path, this.#url), options);
   }
 }
 
-/** Answers as they come, whoever asks first. */
-class Heard {
+/** Matches replies to messages in any order. */
+class Replies {
   readonly #answered = new Map<string, PromiseWithResolvers<void>>();
 
-  tell(line: FollowLine): void {
+  onLine(line: FollowLine): void {
     if (line.kind === 'reply') this.#of(line.message).resolve();
     if (line.kind === 'failed') this.#of(line.message).reject(new Error(`${line.code}: ${line.text}`));
   }

@@ -3,10 +3,10 @@ import { createKubeClient } from '../../src/kube/kube-client.ts';
 import { loadClusterAccess } from '../../src/kube/cluster-access.ts';
 import { createTransport } from '../../src/kube/transport.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { type Installation, startInstallation } from '../../test/e2e/installation.ts';
-import { namespaceObject } from '../../test/e2e/scene.ts';
-import { quantile } from '../beside-bare.ts';
-import { type Api, createAgent, readyPods, runningAgents } from './agents.ts';
+import { type InstalledCluster, startInstalledCluster } from '../../test/e2e/support/installed-cluster.ts';
+import { namespaceObject } from '../../test/e2e/support/fixture.ts';
+import { quantile } from '../baseline/baseline.ts';
+import { type Api, createAgent, readyPods, runningAgents } from './support/agents.ts';
 import { atMost, milliseconds, type Row, seconds } from './row.ts';
 
 const AGENTS = 20;
@@ -15,25 +15,25 @@ const WARM = 'warm';
 const MODEL = { model: { primary: 'default/default' } };
 const COLD_LIMIT = 3_000;
 const WARM_LIMIT = 250;
-/** What a pod that became ready still does. */
+/** The time in which a newly ready pod still uses the processor. */
 const QUIET_MS = 2_000;
 
-/** From the creation of an Agent to Ready on a node that runs its containers; one after the other. */
+/** The time from the creation of an Agent to Ready on a real node, one agent at a time. */
 export async function benchPods(): Promise<Row[]> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    return [{ kind: 'beside', what: 'agents on real pods', value: 'not measured: takes root on Linux' }];
+    return [{ kind: 'reference', what: 'agents on real pods', value: 'not measured: needs root on Linux' }];
   }
-  await using installation = await startInstallation('--set-json', `sandboxClasses=${JSON.stringify([aClass()])}`);
-  const access = await loadClusterAccess({ kind: 'file', path: installation.node.kubeconfig }, systemClock);
+  await using cluster = await startInstalledCluster('--set-json', `sandboxClasses=${JSON.stringify([aClass()])}`);
+  const access = await loadClusterAccess({ kind: 'file', path: cluster.node.kubeconfig }, systemClock);
   const metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
   await using transport = createTransport({ access, clock: systemClock, metrics });
   const api = { transport, client: createKubeClient(transport) };
-  await namespaces(installation);
-  const cold = await created(api, COLD, () => sleep(QUIET_MS));
+  await createNamespaces(cluster);
+  const cold = await creationTimes(api, COLD, () => sleep(QUIET_MS));
   await using pods = await readyPods(api, WARM);
-  // One for each agent before, and the one of the pool.
-  const warm = await created(api, WARM, async (before) => {
-    await pods.count(before + 1);
+  // Wait for the pods of the previous agents and for the warm pod of the pool.
+  const warm = await creationTimes(api, WARM, async (before) => {
+    await pods.waitForCount(before + 1);
     await sleep(QUIET_MS);
   });
   return [
@@ -47,16 +47,20 @@ function aClass() {
   return { name: 'standard', resources, workspace: '64Mi', pool: [{ namespace: WARM, size: 1 }] };
 }
 
-async function namespaces(installation: Installation): Promise<void> {
+async function createNamespaces(cluster: InstalledCluster): Promise<void> {
   for (const namespace of [COLD, WARM]) {
     const metadata = { name: 'standard', namespace };
     const policy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec: {} };
-    await installation.apply(namespaceObject(namespace), policy);
+    await cluster.apply(namespaceObject(namespace), policy);
   }
 }
 
-/** Milliseconds of each; the first one pays for what is set up once and is left out. */
-async function created(api: Api, namespace: string, rest: (before: number) => Promise<unknown>): Promise<number[]> {
+/** Milliseconds per agent. The first agent includes one-time setup and is not measured. */
+async function creationTimes(
+  api: Api,
+  namespace: string,
+  rest: (before: number) => Promise<unknown>,
+): Promise<number[]> {
   await using running = await runningAgents(api, namespace);
   const times: number[] = [];
   for (let index = 0; index <= AGENTS; index += 1) {
@@ -68,6 +72,6 @@ async function created(api: Api, namespace: string, rest: (before: number) => Pr
 
 function row(what: string, times: number[], limit: number, show: (value: number) => string, unit = 1): Row {
   const [p50 = 0, p90 = 0, p99 = 0] = [0.5, 0.9, 0.99].map((share) => quantile(times, share) / unit);
-  const note = `p90 ${show(p90)}, p99 ${show(p99)}; ${times.length} agents, one after the other, all of the cluster on this machine`;
+  const note = `p90 ${show(p90)}, p99 ${show(p99)}; ${times.length} agents, one at a time, the whole cluster on this machine`;
   return atMost('goal', what, p50, limit / unit, show, { note });
 }

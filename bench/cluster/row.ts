@@ -1,20 +1,20 @@
-import type { Spent } from './load.ts';
+import type { LoadReport } from './support/load.ts';
 
-/** One line of the table. */
+/** One figure of the report. */
 export interface Row {
   readonly what: string;
-  /** A requirement fails the run when it is missed; a goal is only reported; a figure beside them has no limit. */
-  readonly kind: 'requirement' | 'goal' | 'beside';
+  /** A missed requirement fails the run, a goal is only reported, a reference has no limit. */
+  readonly kind: 'requirement' | 'goal' | 'reference';
   readonly value: string;
   readonly limit?: string;
   readonly met?: boolean;
-  /** What it cost meanwhile. */
-  readonly spent?: Spent;
-  /** What one has to know to read the figure. */
+  /** The processor time used during the measurement. */
+  readonly spent?: LoadReport;
+  /** Additional information about the figure. */
   readonly note?: string;
 }
 
-/** A requirement or a goal: the value must not be above the limit. `show` gives number and unit. */
+/** A requirement or a goal with an upper limit. `show` formats number and unit. */
 export function atMost(
   kind: 'requirement' | 'goal',
   what: string,
@@ -34,7 +34,7 @@ function lineOf({ what, kind, value, limit, met, spent, note }: Row): string {
   const mark = met === undefined ? '·' : met ? '✓' : '✗';
   const against = limit === undefined ? '' : `   ${kind} ${limit}`;
   const lines = [`${mark} ${what}`, `${value}${against}`];
-  if (spent !== undefined) lines.push(`meanwhile: ${spent.text}`);
+  if (spent !== undefined) lines.push(`load: ${spent.text}`);
   if (note !== undefined) lines.push(note);
   return `${lines.join('\n    ')}\n`;
 }

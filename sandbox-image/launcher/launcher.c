@@ -1,11 +1,12 @@
 /*
- * Runs a program that cannot open network sockets, look into other processes, or reach parts of the kernel it has no use for.
+ * Runs a program without access to network sockets, other processes and kernel interfaces that it does not need.
  *
- *   launcher run PROGRAM [ARGUMENT...]   everything the program starts is bound the same way
- *   launcher ready FILE UID              exit code 0 when FILE is there and belongs to UID; for a readiness probe
+ *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
+ *   launcher ready FILE UID              exit code 0 when FILE exists and belongs to UID; for a readiness probe
  *
- * The container shares its network namespace with one that holds a token, so "no sockets" must hold for every child, a shell's
- * too: a seccomp filter is inherited and cannot be taken off. Works without privileges, since no_new_privs comes first.
+ * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
+ * may open network sockets: a seccomp filter is inherited and cannot be removed. It needs no privileges, because
+ * no_new_privs is set first.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,27 +30,27 @@
 #elif defined(__aarch64__)
 #define NATIVE AUDIT_ARCH_AARCH64
 #else
-#error "only x86_64 and aarch64 are known"
+#error "only x86_64 and aarch64 are supported"
 #endif
 
-/* Exit codes of our own; the program's are its own. */
+/* Exit codes of the launcher itself; otherwise the exit code is the program's. */
 enum { NOT_READY = 1, USAGE = 2, CANNOT_BIND = 125, CANNOT_RUN = 126 };
 
 #define REFUSE(code) (SECCOMP_RET_ERRNO | ((code) & SECCOMP_RET_DATA))
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, (value))
-/* Skips one instruction unless the loaded value is the one given. */
+/* Skips the next instruction unless the loaded value equals `value`. */
 #define WHEN(value) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, 1)
 #define DENY(name) WHEN(__NR_##name), RETURN(REFUSE(EPERM))
 
-/* The low half of an argument: both machines are little-endian, and the kernel reads these as 32 bits. */
+/* The low half of an argument: both architectures are little-endian, and the kernel reads these arguments as 32 bits. */
 #define ARGUMENT(index) (offsetof(struct seccomp_data, args) + 8 * (index))
 
 #define NAMESPACES \
   (CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 static struct sock_filter rules[] = {
-    /* Another machine's calls have other numbers: what speaks them is ended. */
+    /* System calls of another architecture have other numbers: kill a process that uses them. */
     LOAD(arch),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0),
     RETURN(SECCOMP_RET_KILL_PROCESS),
@@ -60,7 +61,7 @@ static struct sock_filter rules[] = {
     RETURN(REFUSE(EPERM)),
 #endif
 
-    /* Other processes. */
+    /* Access to other processes. */
     DENY(ptrace),
     DENY(process_vm_readv),
     DENY(process_vm_writev),
@@ -68,7 +69,7 @@ static struct sock_filter rules[] = {
     DENY(pidfd_getfd),
     DENY(process_madvise),
 
-    /* Parts of the kernel with a history, and no use here. */
+    /* Kernel interfaces with a history of vulnerabilities that no tool needs. */
     DENY(userfaultfd),
     DENY(io_uring_setup),
     DENY(io_uring_enter),
@@ -109,7 +110,7 @@ static struct sock_filter rules[] = {
     DENY(mount_setattr),
 #endif
 
-    /* clone3 hides its flags from a filter; told that there is none, the C library falls back to clone. */
+    /* A filter cannot read the flags of clone3. With ENOSYS the C library falls back to clone. */
     WHEN(__NR_clone3),
     RETURN(REFUSE(ENOSYS)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 0, 4),
@@ -118,7 +119,7 @@ static struct sock_filter rules[] = {
     RETURN(REFUSE(EPERM)),
     RETURN(SECCOMP_RET_ALLOW),
 
-    /* Sockets between processes of this pod only. */
+    /* Unix sockets only. */
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 2, 0),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socketpair, 1, 0),
     RETURN(SECCOMP_RET_ALLOW),

@@ -1,19 +1,19 @@
 import { TemperError } from '../lib/errors.ts';
 
-/** Why work under this signal ended: TEMPER_TIMEOUT at its deadline, else TEMPER_CANCELLED. */
-function endedBy(signal: AbortSignal, what: string): TemperError {
+/** The error for an aborted signal: TEMPER_TIMEOUT after its deadline, otherwise TEMPER_CANCELLED. */
+function abortError(signal: AbortSignal, subject: string): TemperError {
   const reason: unknown = signal.reason;
-  const late = reason instanceof DOMException && reason.name === 'TimeoutError';
-  return late
-    ? new TemperError('TEMPER_TIMEOUT', `${what} did not end in time`, { cause: reason })
-    : new TemperError('TEMPER_CANCELLED', `${what} was withdrawn`, { cause: reason });
+  const timedOut = reason instanceof DOMException && reason.name === 'TimeoutError';
+  return timedOut
+    ? new TemperError('TEMPER_TIMEOUT', `${subject} did not finish in time`, { cause: reason })
+    : new TemperError('TEMPER_CANCELLED', `${subject} was cancelled`, { cause: reason });
 }
 
-/** `work`, or a rejection as soon as the signal aborts: work that ignores its signal must not hold its caller. */
-export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, what: string): Promise<T> {
+/** Returns the result of `work`, or rejects as soon as the signal aborts, so that work that ignores its signal cannot block the caller. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, subject: string): Promise<T> {
   let onAbort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
-    onAbort = (): void => reject(endedBy(signal, what));
+    onAbort = (): void => reject(abortError(signal, subject));
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
   });

@@ -4,29 +4,29 @@ import { memoryRecords } from '../lib/records.ts';
 import type { Op } from '../lib/operation.ts';
 import { calls, says, scriptedLoop } from './scripted.testing.ts';
 
-/** Work on a message that ends in the middle, as if the process were gone. */
-async function lost(message: string, tools: Parameters<typeof scriptedLoop>[1]) {
+/** Processes a message and fails in the middle, like a crashed process. */
+async function interrupted(message: string, tools: Parameters<typeof scriptedLoop>[1]) {
   const records = memoryRecords();
   const { send } = scriptedLoop([calls(['first', {}], ['second', {}])], tools, { records });
   await assert.rejects(send('go', { message }));
   return records;
 }
 
-describe('a message that is delivered again', () => {
-  it('goes on with the calls that have no result, under the keys they had, and tells the model of each once', async () => {
+describe('redelivery of a message', () => {
+  it('a redelivered message repeats only calls without a result, with their original keys, and the model sees each result once', async () => {
     const keys: string[] = [];
-    const died = (): never => {
-      throw new Error('the process is gone');
+    const fail = (): never => {
+      throw new Error('the process crashed');
     };
     const first = (_: unknown, __: unknown, op: Op): string => {
       keys.push(op.key);
       return 'one';
     };
-    const records = await lost('m-1', {
+    const records = await interrupted('m-1', {
       first,
       second: (_, __, op) => {
         keys.push(op.key);
-        return died();
+        return fail();
       },
     });
     const again = scriptedLoop([says('done')], { first, second: (_, __, op) => keys.push(op.key) }, { records });
@@ -42,7 +42,7 @@ describe('a message that is delivered again', () => {
     assert.ok(request?.messages.every((item) => !('message' in item)));
   });
 
-  it('is answered with the answer it has, without asking the model', async () => {
+  it('a redelivered message with a stored reply returns it without a model call', async () => {
     const records = memoryRecords();
     await scriptedLoop([says('seven')], {}, { records }).send('how many?', { message: 'm-1' });
     const again = scriptedLoop([], {}, { records });
@@ -50,7 +50,7 @@ describe('a message that is delivered again', () => {
     assert.equal(again.model.requests.length, 0);
   });
 
-  it('is not mistaken for another with the same words', async () => {
+  it('a message with the same text and another id is a new message', async () => {
     const records = memoryRecords();
     await scriptedLoop([says('seven')], {}, { records }).send('how many?', { message: 'm-1' });
     const other = scriptedLoop([says('eight')], {}, { records });

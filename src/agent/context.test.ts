@@ -8,9 +8,9 @@ import { repairHistory } from './repair.ts';
 import { capped, compacted } from './results.ts';
 
 const user = (text: string): ModelMessage => ({ role: 'user', text });
-const said = (text: string): ModelMessage => ({ role: 'assistant', text, toolCalls: [] });
+const assistant = (text: string): ModelMessage => ({ role: 'assistant', text, toolCalls: [] });
 
-/** A call and its result of so many characters. */
+/** A call and its result with the given number of characters. */
 function step(id: string, characters: number): ModelMessage[] {
   return [
     { role: 'assistant', text: '', toolCalls: [{ id, name: 'f', arguments: '{}' }] },
@@ -22,30 +22,30 @@ const budget = (windowTokens: number, task = 'the task'): ContextBudget => ({ wi
 const resultSizes = (messages: ModelMessage[]): number[] =>
   messages.flatMap((message) => (message.role === 'tool' ? [message.text.length] : []));
 
-describe('fitting a conversation into the window', () => {
-  it('changes nothing that fits', () => {
-    const messages = [user('the task'), ...step('1', 100), said('done')];
+describe('fitContext', () => {
+  it('a history that fits is unchanged', () => {
+    const messages = [user('the task'), ...step('1', 100), assistant('done')];
     assert.deepEqual(fitContext(messages, budget(10_000)), messages);
   });
-  it('cuts a result that takes more than 30 % of it', () => {
+  it('a result above 30 % of the window is truncated', () => {
     const [size = 0] = resultSizes(fitContext([user('the task'), ...step('1', 19_000)], budget(10_000)));
     assert.ok(size > 5_900 && size < 6_100);
   });
-  it('cuts the oldest results first when all together take more than 75 %', () => {
+  it('the oldest results are truncated first when all results exceed 75 % of the window', () => {
     const messages = [user('the task'), ...['1', '2', '3', '4'].flatMap((id) => step(id, 5_000))];
     const sizes = resultSizes(fitContext(messages, budget(10_000)));
     assert.ok((sizes[0] ?? 0) < 2_100 && (sizes[1] ?? 0) < 5_001, sizes.join());
     assert.deepEqual(sizes.slice(2), [5_000, 5_000]);
   });
-  it('keeps the last ten messages above 70 %, the last four above 90 %, and always the task and a note', () => {
+  it('above 70 % the last ten messages stay, above 90 % the last four, always with the task and a note', () => {
     const long = Array.from({ length: 30 }, (_, index) =>
-      (index % 2 === 0 ? user : said)(`${index}${'y'.repeat(1_000)}`),
+      (index % 2 === 0 ? user : assistant)(`${index}${'y'.repeat(1_000)}`),
     );
     for (const [window, count] of [
       [9_500, 10],
       [8_000, 4],
     ] as const) {
-      const fitted = fitContext([user('the task'), said('a'), ...long], budget(window));
+      const fitted = fitContext([user('the task'), assistant('a'), ...long], budget(window));
       assert.equal(fitted.at(-1)?.text, long.at(-1)?.text);
       assert.ok(fitted.length <= count + 1 && fitted.length >= count, `${fitted.length} of ${count}`);
       assert.match(
@@ -54,16 +54,16 @@ describe('fitting a conversation into the window', () => {
       );
     }
   });
-  it('says so when even the last messages do not fit', () => {
+  it('a history whose last messages do not fit throws an error', () => {
     assert.throws(
       () => fitContext([user('z'.repeat(50_000))], budget(10_000, 'z')),
       (error) => isTemperError(error, 'TEMPER_MODEL_CONTEXT_OVERFLOW'),
     );
   });
-  it('gives a whole history that fits and holds the task, whatever it was', () => {
+  it('any history becomes a valid one that fits and contains the task', () => {
     const part = fc.oneof(
       fc.nat(3_000).map((size) => [user('u'.repeat(size + 1))]),
-      fc.nat(3_000).map((size) => [said('a'.repeat(size + 1))]),
+      fc.nat(3_000).map((size) => [assistant('a'.repeat(size + 1))]),
       fc.tuple(fc.constantFrom('1', '2', '3'), fc.integer({ min: 2, max: 9_000 })).map(([id, size]) => step(id, size)),
     );
     fc.assert(
@@ -78,7 +78,7 @@ describe('fitting a conversation into the window', () => {
       { numRuns: 300 },
     );
   });
-  it('counts system prompt, tools and messages', () => {
+  it('the token estimate includes system prompt, tools and messages', () => {
     const tools = [{ name: 'tool', description: 'does it', inputSchema: { type: 'object' } }];
     const messages = [user('1234'), ...step('1', 10)];
     assert.equal(
@@ -88,13 +88,13 @@ describe('fitting a conversation into the window', () => {
   });
 });
 
-describe('cutting a text', () => {
-  it('says both sizes and never splits a character', () => {
+describe('text truncation', () => {
+  it('a truncated text states both sizes and has no split character', () => {
     assert.equal(capped('abcdef', 6), 'abcdef');
     assert.equal(capped('abcdefg', 6), 'abcdef\n[Output truncated: 7 → 6 characters]');
     assert.ok(capped('aaaaa😀b', 6).startsWith('aaaaa\n['));
   });
-  it('ends at the end of a line when there is one near', () => {
+  it('compacted ends at a line break near the limit', () => {
     assert.equal(
       compacted('line one\nline two\nline three', 20),
       'line one\nline two\n[Output truncated: 28 → 17 characters]',

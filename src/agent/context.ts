@@ -4,18 +4,18 @@ import { repairHistory } from './repair.ts';
 import { compacted } from './results.ts';
 
 export interface ContextBudget {
-  /** Context window of the model, less what is kept for its answer. */
+  /** Context window of the model minus the tokens reserved for its response. */
   windowTokens: number;
-  /** Characters that are always sent: system prompt and tools. */
+  /** Number of characters in every request: system prompt and tools. */
   fixedCharacters: number;
-  /** The message being worked on. It stays, whatever else goes. */
+  /** Text of the current message. It is never removed. */
   task: string;
 }
 
 const CHARACTERS_PER_TOKEN = 4;
-/** Tool output is dense; it is counted at twice the rate of prose. */
+/** Tool output is dense; it has half as many characters per token as prose. */
 const RESULT_CHARACTERS_PER_TOKEN = 2;
-const COMPACT_CHARACTERS = 2_000;
+const COMPACTED_CHARACTERS = 2_000;
 
 /** Estimated tokens of a request: a quarter of its characters. */
 export function estimateTokens(request: Pick<ModelRequest, 'system' | 'messages' | 'tools'>): number {
@@ -41,10 +41,10 @@ export function charactersOf(messages: readonly ModelMessage[]): number {
 }
 
 /**
- * The history as it fits the window. First the results: none above 30 % of it, all together below 75 %, the oldest cut to
- * 2,000 characters until they are. Then the conversation: above 70 % of the window the last 10 messages stay, above 90 %
- * the last 4, and when even those are too many every result is cut. A note says what was removed. Pure.
- * Throws TEMPER_MODEL_CONTEXT_OVERFLOW when what must stay does not fit.
+ * Fits the history into the context window. First the tool results: each at most 30 % of the window, all together at most 75 %; the
+ * oldest are truncated to 2,000 characters until they fit. Then the conversation: above 70 % of the window the last 10 messages
+ * stay, above 90 % the last 4, and when those do not fit either, every result is truncated. A note states the removed amount. Pure.
+ * Throws TEMPER_MODEL_CONTEXT_OVERFLOW when the remaining messages do not fit.
  */
 export function fitContext(messages: ModelMessage[], budget: ContextBudget): ModelMessage[] {
   const fitted = capResults(messages, budget.windowTokens);
@@ -62,7 +62,7 @@ export function fitContext(messages: ModelMessage[], budget: ContextBudget): Mod
   );
 }
 
-/** The hardest trim: the last 4 messages and the task, with every result cut. */
+/** The strongest reduction: the last 4 messages and the task, with every result truncated. */
 export function shrinkContext(messages: ModelMessage[], task: string): ModelMessage[] {
   return keepLast(messages, 4, task).map((message) => compactedResult(message));
 }
@@ -76,7 +76,7 @@ function capResults(messages: ModelMessage[], windowTokens: number): ModelMessag
   const sizes = messages.map((message) => (message.role === 'tool' ? message.text.length : 0));
   let total = sizes.reduce((sum, size) => sum + size, 0);
   if (total <= 0.75 * window && Math.max(0, ...sizes) <= 0.3 * window) return messages;
-  const single = Math.max(COMPACT_CHARACTERS, Math.floor(0.3 * window));
+  const single = Math.max(COMPACTED_CHARACTERS, Math.floor(0.3 * window));
   const capped = messages.map((message) => {
     if (message.role !== 'tool') return message;
     const text = compacted(message.text, single);
@@ -93,11 +93,11 @@ function capResults(messages: ModelMessage[], windowTokens: number): ModelMessag
 }
 
 function compactedResult(message: ModelMessage): ModelMessage {
-  if (message.role !== 'tool' || message.text.length <= COMPACT_CHARACTERS * 1.1) return message;
-  return { ...message, text: compacted(message.text, COMPACT_CHARACTERS) };
+  if (message.role !== 'tool' || message.text.length <= COMPACTED_CHARACTERS * 1.1) return message;
+  return { ...message, text: compacted(message.text, COMPACTED_CHARACTERS) };
 }
 
-/** The last `count` messages, with the call of a result that would stand alone, after a note and the task. */
+/** A note and the task, then the last `count` messages, extended backwards so that no tool result loses its call. */
 function keepLast(messages: ModelMessage[], count: number, task: string): ModelMessage[] {
   let start = Math.max(0, messages.length - count);
   while (start > 0 && messages[start]?.role === 'tool') start -= 1;

@@ -22,7 +22,7 @@ export interface ConversationDeps extends ModelCallDeps {
   contextTokens: (model: string) => number;
 }
 
-/** The work on one message. */
+/** State of the processing of one message. */
 export interface Conversation {
   readonly agent: RunningAgent;
   readonly message: IncomingMessage;
@@ -32,21 +32,21 @@ export interface Conversation {
   readonly recorder: Recorder;
   readonly order: ToolOrder;
   readonly events: EventSink;
-  /** Items stored before this message; makes the keys of its calls unlike those of any other try. */
+  /** Number of items stored before this message; makes the idempotency keys of its calls unique in the session. */
   readonly base: number;
-  /** What the model is sent: the stored history, repaired and trimmed. */
+  /** The messages for the model: the stored history, repaired and trimmed. */
   messages: ModelMessage[];
   turns: number;
   toolCalls: number;
   usage: TokenUsage;
-  /** Parts of an answer that was cut and is being continued. */
+  /** Parts of a truncated answer that the model is continuing. */
   parts: string[];
   emptyAnswers: number;
-  /** What was done for this very message before the process that did it was lost. */
+  /** Progress of an earlier, interrupted attempt at this message. */
   readonly begun: BegunWork | undefined;
 }
 
-/** Loads and repairs the history and makes the new message part of it. */
+/** Loads and repairs the history and appends the new message. */
 export async function openConversation(
   deps: ConversationDeps,
   message: IncomingMessage,
@@ -76,13 +76,13 @@ export async function openConversation(
     emptyAnswers: 0,
     begun,
   };
-  const words: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
-  if (begun === undefined) await say(deps, conversation, [words]);
+  const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
+  if (begun === undefined) await say(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
   return conversation;
 }
 
-/** Kept first and told afterwards, so that nothing is reported that a crash would lose. */
+/** Stores the answer first and reports it afterwards, so that no reported answer is lost in a crash. */
 export async function keepAnswer(
   deps: ConversationDeps,
   conversation: Conversation,
@@ -95,7 +95,7 @@ export async function keepAnswer(
   if (text !== '') events({ type: 'message', text, delta: false });
 }
 
-/** One model call, with one more try on a smaller history when the provider finds this one too long. */
+/** Calls the model; retries once with a smaller history when the provider rejects the request as too long. */
 export async function ask(
   deps: ConversationDeps,
   conversation: Conversation,
@@ -135,22 +135,22 @@ export async function ask(
   return answer;
 }
 
-function addUsage(sum: TokenUsage, more: TokenUsage): void {
-  sum.inputTokens += more.inputTokens;
-  sum.outputTokens += more.outputTokens;
-  sum.cachedInputTokens += more.cachedInputTokens;
+function addUsage(total: TokenUsage, added: TokenUsage): void {
+  total.inputTokens += added.inputTokens;
+  total.outputTokens += added.outputTokens;
+  total.cachedInputTokens += added.cachedInputTokens;
 }
 
-/** Adds to the session first and then to what the model is sent, so that nothing is reported that a crash would lose. */
+/** Appends items to the stored session first and then to the messages for the model, so that no reported item is lost in a crash. */
 export async function say(deps: ConversationDeps, conversation: Conversation, items: ModelMessage[]): Promise<void> {
   const tainted = deps.taint.has(conversation.caller.session);
   await conversation.recorder.write(items, { tainted });
   conversation.messages.push(...items.map(asSent));
-  // A user message closes what came before: neighbours are merged. Calls are still waiting for their results otherwise.
+  // Repair only after a user message, which is merged with its neighbour; after other items, calls may still await results.
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
 }
 
-/** Without what is for us alone. */
+/** Removes members that are internal to the engine. */
 function asSent(item: ModelMessage): ModelMessage {
   return item.role === 'user' ? { role: 'user', text: item.text } : item;
 }

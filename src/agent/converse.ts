@@ -8,48 +8,54 @@ import { MAXIMUM_CONTINUATIONS } from './limits.ts';
 import type { ModelAnswer } from './model-call.ts';
 import { runToolCalls } from './tool-calls.ts';
 
-interface Finish {
+interface TurnOutcome {
   reply: string;
   ending: 'complete' | 'cut' | 'refusal';
 }
 
 /**
- * Turns until there is an answer. Here is the place for what may later decide over a turn: hooks, structured returns,
- * a persistent agent.
+ * Runs turns until the model gives a final answer. Extension point for features that decide about a turn: hooks, structured
+ * results, a persistent agent.
  */
-export async function converse(deps: ConversationDeps, conversation: Conversation, op: Op): Promise<Finish> {
+export async function converse(deps: ConversationDeps, conversation: Conversation, op: Op): Promise<TurnOutcome> {
   const { limits, events, begun } = conversation;
   if (begun?.reply !== undefined) return { reply: begun.reply, ending: 'complete' };
   if (begun !== undefined && begun.pending.length > 0) {
     const calls = { toolCalls: begun.pending };
-    const finish = await callTools(deps, conversation, calls, deps.invoker.visible(conversation.caller), op);
-    if (finish !== undefined) return finish;
+    const outcome = await callTools(deps, conversation, calls, deps.invoker.visible(conversation.caller), op);
+    if (outcome !== undefined) return outcome;
   }
   while (conversation.turns < limits.turns) {
     const turn = conversation.turns + 1;
     events({ type: 'turn-start', turn });
     const visible = deps.invoker.visible(conversation.caller);
     const answer = await ask(deps, conversation, visible, op);
-    const finish = await take(deps, conversation, answer, visible, op);
+    const outcome = await handleAnswer(deps, conversation, answer, visible, op);
     const { inputTokens, outputTokens } = answer.usage;
     events({ type: 'turn-end', turn, inputTokens, outputTokens });
-    if (finish !== undefined) return finish;
+    if (outcome !== undefined) return outcome;
   }
-  return close(deps, conversation, 'TEMPER_TURN_LIMIT', `all ${limits.turns} turns for this message are used`, op);
+  return finishAtLimit(
+    deps,
+    conversation,
+    'TEMPER_TURN_LIMIT',
+    `all ${limits.turns} turns for this message are used`,
+    op,
+  );
 }
 
-/** One answer, handled. Nothing when the conversation goes on. */
-async function take(
+/** Handles one answer. Returns undefined when the conversation continues. */
+async function handleAnswer(
   deps: ConversationDeps,
   conversation: Conversation,
   answer: ModelAnswer,
   visible: readonly ToolDescriptor[],
   op: Op,
-): Promise<Finish | undefined> {
+): Promise<TurnOutcome | undefined> {
   const { text, toolCalls, stopReason } = answer;
   const { parts, events } = conversation;
   await keepAnswer(deps, conversation, answer);
-  if (stopReason === 'length') return continueCut(deps, conversation, text);
+  if (stopReason === 'length') return continueTruncated(deps, conversation, text);
   if (stopReason === 'refusal') {
     events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });
     return { reply: [...parts, text].join(''), ending: 'refusal' };
@@ -70,11 +76,11 @@ async function take(
   return { reply: [...parts, text].join(''), ending: 'complete' };
 }
 
-async function continueCut(
+async function continueTruncated(
   deps: ConversationDeps,
   conversation: Conversation,
   text: string,
-): Promise<Finish | undefined> {
+): Promise<TurnOutcome | undefined> {
   conversation.parts.push(text);
   if (conversation.parts.length > MAXIMUM_CONTINUATIONS) {
     const message = `the answer was cut at ${conversation.limits.maxOutputTokens} tokens, ${MAXIMUM_CONTINUATIONS} continuations included; raise spec.model.maxOutputTokens`;
@@ -95,23 +101,23 @@ async function callTools(
   answer: Pick<ModelAnswer, 'toolCalls'>,
   visible: readonly ToolDescriptor[],
   op: Op,
-): Promise<Finish | undefined> {
+): Promise<TurnOutcome | undefined> {
   const { caller, limits, events, recorder } = conversation;
   const allowed = Math.max(0, limits.steps - conversation.toolCalls);
   conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
-  const keep = async (message: ModelMessage, tainted: boolean): Promise<void> => {
+  const persist = async (message: ModelMessage, tainted: boolean): Promise<void> => {
     if (tainted) deps.taint.mark(caller.session);
     await recorder.write([message], { tainted: deps.taint.has(caller.session) });
   };
   const { results } = await runToolCalls(
     answer.toolCalls,
     allowed,
-    { invoker: deps.invoker, caller, visible, outputCharacters: limits.outputCharacters, events, keep },
+    { invoker: deps.invoker, caller, visible, outputCharacters: limits.outputCharacters, events, keep: persist },
     { ...op, key: `${caller.session}/${conversation.base}/${conversation.turns}` },
   );
   conversation.messages.push(...results.map(({ message }) => message));
   if (answer.toolCalls.length > allowed) {
-    return close(
+    return finishAtLimit(
       deps,
       conversation,
       'TEMPER_STEP_LIMIT',
@@ -119,18 +125,18 @@ async function callTools(
       op,
     );
   }
-  const broken = results.find(({ failure }) => failure?.rule === LOOP_BREAK_RULE)?.failure;
-  return broken === undefined ? undefined : close(deps, conversation, broken.code, broken.message, op);
+  const loopBreak = results.find(({ failure }) => failure?.rule === LOOP_BREAK_RULE)?.failure;
+  return loopBreak === undefined ? undefined : finishAtLimit(deps, conversation, loopBreak.code, loopBreak.message, op);
 }
 
-/** The rule a tool failure carries when the loop guard ends the whole message. */
+/** The rule in a tool failure when the loop guard ends the processing of the message. */
 const LOOP_BREAK_RULE = 'loop-guard.break';
 
 /**
- * A last word of the model, then the limit as an error. The tools stay listed, because providers refuse a history with
- * calls and no tools and because their cache would be lost; what the model calls now is not called.
+ * Asks the model for a final statement, then throws the limit as an error. The tools stay in the request, because providers reject a
+ * history with calls but without tools, and to keep their prompt cache valid; calls in this answer are not executed.
  */
-async function close(
+async function finishAtLimit(
   deps: ConversationDeps,
   conversation: Conversation,
   code: ErrorCode,

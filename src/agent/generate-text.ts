@@ -10,8 +10,8 @@ export interface GenerateTextDeps extends ModelCallDeps {
   maxOutputTokens: number;
 }
 
-const MILLISECONDS = 50_000;
-const SILENT: EventSink = () => undefined;
+const TIMEOUT_MS = 50_000;
+const IGNORE_EVENTS: EventSink = () => undefined;
 
 export const GENERATE_TEXT: ToolDescriptor = {
   name: 'generate_text',
@@ -31,12 +31,12 @@ export const GENERATE_TEXT: ToolDescriptor = {
   },
   category: 'code_execution',
   action: 'docs:write',
-  // Spends tokens, and never answers twice the same: a forge test must not call it.
+  // Costs tokens and is not deterministic, so a forge test must not call it.
   sideEffects: true,
   locality: 'Brokered',
 };
 
-/** `generate_text`: one model answer to one prompt, for composed tools. Charged to the agent like its own turns. */
+/** `generate_text`: one model call for composed tools. Charged to the agent like its own turns. */
 export function generateTextTool(deps: GenerateTextDeps): Tool {
   return {
     descriptor: GENERATE_TEXT,
@@ -49,7 +49,7 @@ export function generateTextTool(deps: GenerateTextDeps): Tool {
         tools: [],
         maxOutputTokens: deps.maxOutputTokens,
       };
-      const { text, stopReason } = await callModel(deps, request, MILLISECONDS, SILENT, context.op);
+      const { text, stopReason } = await callModel(deps, request, TIMEOUT_MS, IGNORE_EVENTS, context.op);
       if (stopReason === 'length') {
         throw new TemperError(
           'TEMPER_TOOL_FAILED',

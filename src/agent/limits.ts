@@ -1,18 +1,18 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 
 export interface LoopLimits {
-  /** Model turns that may call tools, for one message. One more may follow to close. */
+  /** Model turns with tool calls per message. One closing turn may follow. */
   turns: number;
-  /** Tool calls for one message. */
+  /** Tool calls per message. */
   steps: number;
-  /** Characters of one tool result. */
+  /** Maximum characters of one tool result. */
   outputCharacters: number;
   maxOutputTokens: number;
-  /** Milliseconds of one model call. */
+  /** Timeout of one model call in milliseconds. */
   modelMilliseconds: number;
 }
 
-/** How often a cut answer is continued. */
+/** How often a truncated answer is continued. */
 export const MAXIMUM_CONTINUATIONS = 3;
 
 export function loopLimits(spec: AgentSpec): LoopLimits {

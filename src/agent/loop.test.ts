@@ -11,7 +11,7 @@ const resultsIn = (messages: readonly ModelMessage[] | undefined): string[] =>
   (messages ?? []).flatMap((message) => (message.role === 'tool' ? [message.text] : []));
 
 describe('the agent loop', () => {
-  it('answers a message', async () => {
+  it('the loop answers a message', async () => {
     const { send, events } = scriptedLoop([says('hello')]);
     const { reply, turns, toolCalls, usage, ending } = await send('hi');
     assert.deepEqual(
@@ -25,7 +25,7 @@ describe('the agent loop', () => {
     );
   });
 
-  it('calls tools side by side and gives the model their results in the order of the calls', async () => {
+  it('tools run concurrently and the model gets their results in the order of the calls', async () => {
     let running = 0;
     let most = 0;
     const slow = async (input: unknown): Promise<string> => {
@@ -41,7 +41,7 @@ describe('the agent loop', () => {
     assert.deepEqual(resultsIn(model.requests[1]?.messages), ['"after 30"', '"after 1"']);
   });
 
-  it('keeps the conversation of a session, and sessions apart', async () => {
+  it('a session keeps its conversation, separate from other sessions', async () => {
     const { send, model } = scriptedLoop([says('one'), says('two'), says('other')]);
     await send('first');
     await send('second');
@@ -52,7 +52,7 @@ describe('the agent loop', () => {
     );
   });
 
-  it('puts only the prompt and the guidelines into the system prompt, the same on every turn', async () => {
+  it('the system prompt contains only prompt and guidelines and is equal on every turn', async () => {
     const { send, model } = scriptedLoop([calls(['read', {}]), says('done')], { read: () => 'INJECTED' });
     await send('go');
     const [first, second] = model.requests;
@@ -60,7 +60,7 @@ describe('the agent loop', () => {
     assert.match(first?.system ?? '', /^You are careful\.\n\nHow to work reliably:\n(- [^\n]+\n){4}- [^\n]+$/);
   });
 
-  it('refuses a message without a session', async () => {
+  it('a message without a valid session id is rejected', async () => {
     const { send, model } = scriptedLoop([says('hello')]);
     for (const session of ['', '../x', 'a b', '.hidden']) {
       await assert.rejects(send('hi', { session }), (error) => isTemperError(error, 'TEMPER_SESSION_INVALID'), session);
@@ -68,7 +68,7 @@ describe('the agent loop', () => {
     assert.equal(model.requests.length, 0);
   });
 
-  it('answers the messages of one session one after another', async () => {
+  it('messages of one session are handled one after another', async () => {
     const { send, model } = scriptedLoop([says('one'), says('two')]);
     await Promise.all([send('first'), send('second')]);
     assert.deepEqual(
@@ -77,7 +77,7 @@ describe('the agent loop', () => {
     );
   });
 
-  it('shows a tool that appears during a message in the next turn, after those it knew', async () => {
+  it('a tool that appears during a message is appended to the tool list in the next turn', async () => {
     const tools: Record<string, () => string> = { zebra: () => 'z', forge: () => '' };
     tools.forge = () => {
       tools.ant = () => 'forged';
@@ -97,8 +97,8 @@ describe('the agent loop', () => {
   });
 });
 
-describe('a failing call', () => {
-  it('is the result of that call alone', async () => {
+describe('failing tool calls', () => {
+  it('a failing call affects only its own result', async () => {
     const { send, model, events } = scriptedLoop([calls(['bad', {}], ['good', {}], ['none', {}]), says('done')], {
       good: () => 1,
       bad: () => {
@@ -116,7 +116,7 @@ describe('a failing call', () => {
     assert.deepEqual(new Set(codes), new Set(['TEMPER_POLICY_DENIED', 'TEMPER_TOOL_NOT_FOUND', undefined]));
   });
 
-  it('with arguments that are not JSON is told what is wrong and never reaches the tool', async () => {
+  it('a call with invalid JSON arguments gets an error result and never reaches the tool', async () => {
     let called = 0;
     const { send, model } = scriptedLoop([calls(['f', '{"a": 1, "b": [1, 2'], ['f', '']), says('done')], {
       f: (input) => {
@@ -131,7 +131,7 @@ describe('a failing call', () => {
     assert.equal(called, 1);
   });
 
-  it('drops members that poison objects', async () => {
+  it('unsafe object keys are dropped from arguments', async () => {
     const { send, model } = scriptedLoop([calls(['f', '{"__proto__":{"x":1},"a":1}']), says('done')], {
       f: (input) => input,
     });
@@ -139,7 +139,7 @@ describe('a failing call', () => {
     assert.deepEqual(resultsIn(model.requests[1]?.messages), ['{"a":1}']);
   });
 
-  it('of the engine ends the message after all results are kept', async () => {
+  it('an engine failure ends the message after all results are stored', async () => {
     const { send, records } = scriptedLoop([calls(['broken', {}], ['good', {}]), says('done')], {
       good: async () => {
         await new Promise((resolve) => setTimeout(resolve, 10));
@@ -154,7 +154,7 @@ describe('a failing call', () => {
     assert.match(stored, /kept/);
   });
 
-  it('caps its output with both sizes', async () => {
+  it('a long tool output is truncated with both sizes', async () => {
     const { send, model } = scriptedLoop([calls(['big', {}]), says('done')], { big: () => 'x'.repeat(125_430) });
     await send('go');
     const [text = ''] = resultsIn(model.requests[1]?.messages);
@@ -163,8 +163,8 @@ describe('a failing call', () => {
   });
 });
 
-describe('what is reported', () => {
-  it('is on record before, whatever moment a crash chooses', async () => {
+describe('reported events', () => {
+  it('every reported item is stored before its event', async () => {
     const records = memoryRecords();
     const stored: Promise<[string, string]>[] = [];
     const { send } = scriptedLoop(
@@ -181,14 +181,14 @@ describe('what is reported', () => {
         );
       },
     });
-    const told = await Promise.all(stored);
-    const recordWhen = (type: string): string => told.find(([event]) => event.includes(type))?.[1] ?? '';
+    const snapshots = await Promise.all(stored);
+    const recordWhen = (type: string): string => snapshots.find(([event]) => event.includes(type))?.[1] ?? '';
     assert.match(recordWhen('"message-received"'), /the question/);
     assert.match(recordWhen('"tool-call"'), /"first"/);
     assert.match(recordWhen('"tool-result"'), /the output/);
     assert.match(recordWhen('"delta":false'), /the answer/);
   });
-  it('to the model beside an output is the notice of the loop guard', async () => {
+  it('the notice of the loop guard follows the output in the tool result', async () => {
     const invoker = scriptedInvoker({ f: () => 1 });
     const { send, model } = scriptedLoop(
       [calls(['f', {}]), says('done')],
@@ -205,22 +205,22 @@ describe('what is reported', () => {
   });
 });
 
-describe('an answer that is not whole', () => {
-  it('is continued up to three times and joined', async () => {
+describe('incomplete answers', () => {
+  it('a truncated answer is continued up to three times and joined', async () => {
     const { send, model } = scriptedLoop([says('a', 'length'), says('b', 'length'), says('c')]);
     const { reply, ending, turns } = await send('go');
     assert.deepEqual({ reply, ending, turns }, { reply: 'abc', ending: 'complete', turns: 3 });
     assert.match(lastOf(model.requests[1]?.messages)?.text ?? '', /was cut/);
   });
 
-  it('is given as it is after the third continuation', async () => {
+  it('an answer is returned truncated after the third continuation', async () => {
     const { send, model, events } = scriptedLoop([says('x', 'length')]);
     const { reply, ending } = await send('go');
     assert.deepEqual({ reply, ending, calls: model.requests.length }, { reply: 'xxxx', ending: 'cut', calls: 4 });
     assert.ok(events.some((event) => event.type === 'warning' && event.code === 'answer-cut'));
   });
 
-  it('executes nothing', async () => {
+  it('calls in a truncated answer are not executed', async () => {
     let called = 0;
     const cut = calls(['f', {}]).map((event) =>
       event.type === 'end' ? { ...event, stopReason: 'length' as const } : event,
@@ -230,7 +230,7 @@ describe('an answer that is not whole', () => {
     assert.equal(called, 0);
   });
 
-  it('is asked for once more when it is empty', async () => {
+  it('an empty answer is requested once more', async () => {
     const { send, model } = scriptedLoop([says(''), says('there')]);
     assert.equal((await send('go')).reply, 'there');
     assert.equal(model.requests.length, 2);
@@ -240,7 +240,7 @@ describe('an answer that is not whole', () => {
     assert.ok(twice.events.some((event) => event.type === 'warning' && event.code === 'empty-answer'));
   });
 
-  it('is reported when the model declines', async () => {
+  it('a refusal of the model is reported', async () => {
     const { send, events } = scriptedLoop([says('I cannot.', 'refusal')]);
     const { reply, ending } = await send('go');
     assert.deepEqual({ reply, ending }, { reply: 'I cannot.', ending: 'refusal' });
@@ -248,8 +248,8 @@ describe('an answer that is not whole', () => {
   });
 });
 
-describe('the limits of a message', () => {
-  it('let the model say what it has when its tool calls are used up, and then refuse', async () => {
+describe('limits per message', () => {
+  it('the step limit gives the model one closing turn and then fails the message', async () => {
     let called = 0;
     const { send, model, events } = scriptedLoop(
       [calls(['f', {}, '1'], ['f', {}, '2']), calls(['f', {}, '3'], ['f', {}, '4']), says('so far: 3')],
@@ -273,12 +273,12 @@ describe('the limits of a message', () => {
     });
   });
 
-  it('are not met by using exactly all calls', async () => {
+  it('using exactly all allowed calls does not exceed the step limit', async () => {
     const { send } = scriptedLoop([calls(['f', {}]), says('done')], { f: () => 1 });
     assert.equal((await send('go', { agent: anAgent({ steps: 1 }) })).reply, 'done');
   });
 
-  it('end the turns, and call nothing in the closing one', async () => {
+  it('the turn limit ends the message, and the closing turn executes no calls', async () => {
     let called = 0;
     const { send, model } = scriptedLoop([calls(['f', {}])], { f: () => (called += 1) });
     await assert.rejects(send('go', { agent: anAgent({ turns: 2 }) }), (error) =>
@@ -292,7 +292,7 @@ describe('the limits of a message', () => {
     );
   });
 
-  it('end a message whose loop guard breaks', async () => {
+  it('a break of the loop guard ends the message', async () => {
     const { send } = scriptedLoop([calls(['f', {}]), says('stuck')], {
       f: () => {
         throw new TemperError('TEMPER_LOOP_DETECTED', 'nothing new', { details: { rule: 'loop-guard.break' } });
@@ -305,8 +305,8 @@ describe('the limits of a message', () => {
   });
 });
 
-describe('the ledger', () => {
-  it('is asked before each model call for the input and the whole possible output, and told what was used', async () => {
+describe('ledger use', () => {
+  it('each model call reserves its input and maximum output and commits the actual usage', async () => {
     const { send, ledger } = scriptedLoop(
       [says('hello')],
       {},
@@ -320,7 +320,7 @@ describe('the ledger', () => {
     assert.deepEqual(used, { inputTokens: 10, outputTokens: 5, costMicros: 25 });
   });
 
-  it('that denies ends the message with the quota and its end', async () => {
+  it('a denied reservation ends the message with the quota and its reset time', async () => {
     const { send, model } = scriptedLoop([says('hello')], {}, { ledger: scriptedLedger(0) });
     await assert.rejects(send('hi'), (error) => {
       assert.ok(isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'));
@@ -330,7 +330,7 @@ describe('the ledger', () => {
     assert.equal(model.requests.length, 0);
   });
 
-  it('charges nothing for a refused call and everything for a call that broke in the middle', async () => {
+  it('a rejected call costs nothing, and an interrupted call costs the full reservation', async () => {
     const fail = (code: 'TEMPER_MODEL_RATE_LIMITED'): never => {
       throw new TemperError(code, 'slow down');
     };
@@ -348,8 +348,8 @@ describe('the ledger', () => {
   });
 });
 
-describe('a conversation that does not fit', () => {
-  it('is tried once more, smaller, when the provider says so', async () => {
+describe('context overflow', () => {
+  it('a request that the provider rejects as too long is retried once with a smaller history', async () => {
     const overflow = (): never => {
       throw new TemperError('TEMPER_MODEL_CONTEXT_OVERFLOW', 'too long');
     };
@@ -365,7 +365,7 @@ describe('a conversation that does not fit', () => {
 });
 
 describe('taint', () => {
-  it('comes with the first result of a web tool, stays, and survives a restart', async () => {
+  it('the first result of a web tool taints the session permanently, also after a restart', async () => {
     const invoker = scriptedInvoker({ http_request: () => 'page' }, 'web');
     const first = scriptedLoop(
       [says('no tool'), calls(['http_request', {}]), says('done'), says('later')],
@@ -385,8 +385,8 @@ describe('taint', () => {
   });
 });
 
-describe('a message that is withdrawn', () => {
-  it('ends at once and leaves a history that can go on', async () => {
+describe('cancelled messages', () => {
+  it('a cancelled message ends immediately and leaves a usable history', async () => {
     const stop = new AbortController();
     const { send, model } = scriptedLoop([calls(['hang', {}], ['quick', {}]), says('after')], {
       quick: () => 'kept',
@@ -403,7 +403,7 @@ describe('a message that is withdrawn', () => {
     assert.deepEqual(resultsIn(messages), ['[Tool execution was interrupted or lost]', '"kept"']);
   });
 
-  it('at any event leaves a history that holds every result that was reported', async () => {
+  it('cancellation at any event leaves a history with every reported result', async () => {
     const script = [calls(['f', { n: 1 }, 'a'], ['f', { n: 2 }, 'b']), calls(['f', { n: 3 }, 'a']), says('done')];
     const tools = { f: async (input: unknown) => `output of ${JSON.stringify(input)}` };
     for (let moment = 1, ended = false; !ended; moment += 1) {
@@ -429,20 +429,22 @@ describe('a message that is withdrawn', () => {
     }
   });
 
-  it('ends at its deadline although neither model nor tool listens', async () => {
-    const silent = scriptedLoop([
+  it('a message ends at its deadline even when the model ignores the signal', async () => {
+    const hanging = scriptedLoop([
       async function* () {
         await new Promise(() => undefined);
         yield* says('never');
       },
     ]);
-    await assert.rejects(silent.send('go', { milliseconds: 30 }), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
-    await assert.rejects(silent.send('again', { milliseconds: 30 }), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+    await assert.rejects(hanging.send('go', { milliseconds: 30 }), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+    await assert.rejects(hanging.send('again', { milliseconds: 30 }), (error) =>
+      isTemperError(error, 'TEMPER_TIMEOUT'),
+    );
   });
 });
 
 describe('the trace', () => {
-  it('holds every event but the pieces of a message, with times', async () => {
+  it('the trace contains every event except message deltas, with timestamps', async () => {
     const { send, events } = scriptedLoop([calls(['f', {}]), says('done')], { f: () => 1 });
     const { trace } = await send('go');
     assert.deepEqual(

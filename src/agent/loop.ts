@@ -18,7 +18,7 @@ import { createTrace, type TraceEntry } from './trace.ts';
 export interface AgentLoopDeps extends ModelCallDeps {
   invoker: Invoker;
   sessions: SessionStore;
-  /** Shared with whoever else sees untrusted content come in; the loop marks what its own calls brought. */
+  /** Shared with other components that observe untrusted content; the loop marks sessions for its own calls. */
   taint?: TaintMarks;
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
@@ -26,7 +26,7 @@ export interface AgentLoopDeps extends ModelCallDeps {
 
 export interface Handled {
   reply: string;
-  /** `refusal`: the model declined. `cut`: the answer is incomplete. */
+  /** `refusal`: the model declined. `cut`: the answer is truncated. */
   ending: 'complete' | 'cut' | 'refusal';
   turns: number;
   toolCalls: number;
@@ -36,13 +36,14 @@ export interface Handled {
 
 export interface AgentLoop {
   /**
-   * Answers one message. Messages of one session are answered one after another. Throws TEMPER_SESSION_INVALID,
-   * TEMPER_TURN_LIMIT and TEMPER_STEP_LIMIT (what the model could say so far in `details.reply`), TEMPER_LOOP_DETECTED,
-   * TEMPER_QUOTA_EXCEEDED, TEMPER_MODEL_*, TEMPER_TIMEOUT, TEMPER_CANCELLED. What was reported before stays in the session.
+   * Handles one message. Messages of one session are handled one after another. Throws TEMPER_SESSION_INVALID, TEMPER_TURN_LIMIT and
+   * TEMPER_STEP_LIMIT (with the partial reply in `details.reply`), TEMPER_LOOP_DETECTED, TEMPER_QUOTA_EXCEEDED, TEMPER_MODEL_*,
+   * TEMPER_TIMEOUT, TEMPER_CANCELLED. Items reported before the error stay in the session.
    */
   handle(message: IncomingMessage, agent: RunningAgent, events: EventSink, op: Op): Promise<Handled>;
-  /** Has untrusted content entered the session? Known from its first message in this process on. */
+  /** Whether untrusted content has entered the session. Known after the first message that this process handles. */
   tainted(session: string): boolean;
+  /** Waits for the running message, then deletes the history of the session. */
   closeSession(session: string): Promise<void>;
 }
 
@@ -55,7 +56,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
       return withTimeout(op, deps.clock, remainingMilliseconds(op, deps.clock), (bounded) =>
-        locks.run(message.session, bounded.signal, () => traced(shared, message, agent, events, bounded)),
+        locks.run(message.session, bounded.signal, () => handleTraced(shared, message, agent, events, bounded)),
       );
     },
     tainted: (session) => taint.has(session),
@@ -66,7 +67,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   };
 }
 
-function traced(
+function handleTraced(
   deps: ConversationDeps,
   message: IncomingMessage,
   agent: RunningAgent,
@@ -80,14 +81,14 @@ function traced(
     [ATTRIBUTES.rootMessage]: message.rootMessage,
   };
   return inSpan(SPANS.invokeAgent(agent.name), { attributes }, async (span) => {
-    const handled = await answer(deps, message, agent, events, op);
+    const handled = await handleMessage(deps, message, agent, events, op);
     span.setAttribute(ATTRIBUTES.inputTokens, handled.usage.inputTokens);
     span.setAttribute(ATTRIBUTES.outputTokens, handled.usage.outputTokens);
     return handled;
   });
 }
 
-async function answer(
+async function handleMessage(
   deps: ConversationDeps,
   message: IncomingMessage,
   agent: RunningAgent,
@@ -104,7 +105,7 @@ async function answer(
     conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
     const { reply, ending } = await converse(deps, conversation, op);
     reportEnd(conversation, reply, sink);
-    return { ...figures(conversation), reply, ending, trace: trace.entries() };
+    return { ...usageFigures(conversation), reply, ending, trace: trace.entries() };
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
@@ -114,12 +115,12 @@ async function answer(
 }
 
 function reportEnd(conversation: Conversation, reply: string, sink: EventSink): void {
-  const { turns, toolCalls, usage } = figures(conversation);
+  const { turns, toolCalls, usage } = usageFigures(conversation);
   const { inputTokens, outputTokens } = usage;
   sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
 }
 
-function figures(conversation: Conversation): Pick<Handled, 'turns' | 'toolCalls' | 'usage'> {
+function usageFigures(conversation: Conversation): Pick<Handled, 'turns' | 'toolCalls' | 'usage'> {
   const { turns, toolCalls, usage } = conversation;
   return { turns, toolCalls, usage };
 }

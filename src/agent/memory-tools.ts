@@ -6,14 +6,14 @@ import type { Memory } from './ports.ts';
 
 export interface MemoryToolDeps {
   memory: Memory;
-  /** The agent's policy at this moment, asked for each key. */
+  /** Evaluates the agent's current policy for one key. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
 }
 
 const KEY = { type: 'string', minLength: 1, maxLength: 256, description: 'Dotted, such as "self.notes.today"' };
-const MAXIMUM_HITS = 20;
+const MAX_HITS = 20;
 
-/** `memory_get`, `memory_set`, `memory_search`: what an agent keeps beyond one session. */
+/** `memory_get`, `memory_set`, `memory_search`: access to the memory of an agent, which outlives its sessions. */
 export function createMemoryTools(deps: MemoryToolDeps): Tool[] {
   return [getTool(deps), setTool(deps), searchTool(deps)];
 }
@@ -84,7 +84,7 @@ function searchTool(deps: MemoryToolDeps): Tool {
         type: 'object',
         properties: {
           query: { type: 'string', minLength: 1, maxLength: 1000 },
-          limit: { type: 'integer', minimum: 1, maximum: MAXIMUM_HITS },
+          limit: { type: 'integer', minimum: 1, maximum: MAX_HITS },
         },
         required: ['query'],
         additionalProperties: false,

@@ -4,19 +4,19 @@ import { isJsonObject, type Json } from '../lib/json.ts';
 import type { RecordStore } from '../lib/records.ts';
 import type { Memory, MemoryHit } from './ports.ts';
 
-const MAXIMUM_KEY = 256;
-const MAXIMUM_VALUE = 65_536;
-const MAXIMUM_ENTRIES = 1_000;
+const MAX_KEY_CHARACTERS = 256;
+const MAX_VALUE_CHARACTERS = 65_536;
+const MAX_ENTRIES = 1_000;
 
-/** What a memory needs of where it is kept. */
+/** The record store operations that a memory needs. */
 export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list'> {
-  /** How many records a collection holds; without it they are listed to be counted. */
+  /** Number of records in a collection; without it, the records are listed and counted. */
   count?(collection: string): Promise<number>;
 }
 
 /**
- * An agent's memory as one document a key, in `collection` (e.g. `memory/team-a.analyst`). At most 1,000 keys with values
- * of at most 65,536 characters of JSON: TEMPER_QUOTA_EXCEEDED and TEMPER_TOOL_INPUT_INVALID beyond that.
+ * An agent's memory, one document per key in `collection` (e.g. `memory/team-a.analyst`). At most 1,000 keys, beyond that `set`
+ * throws TEMPER_QUOTA_EXCEEDED; values of at most 65,536 characters of JSON, beyond that TEMPER_TOOL_INPUT_INVALID.
  */
 export function recordMemory(records: MemoryRecords, collection: string): Memory {
   const all = async (): Promise<MemoryHit[]> => {
@@ -33,16 +33,16 @@ export function recordMemory(records: MemoryRecords, collection: string): Memory
     async set(key, value) {
       const name = nameOf(key);
       const size = JSON.stringify(value).length;
-      if (size > MAXIMUM_VALUE) {
+      if (size > MAX_VALUE_CHARACTERS) {
         throw new TemperError(
           'TEMPER_TOOL_INPUT_INVALID',
-          `the value has ${size} characters; memory keeps at most ${MAXIMUM_VALUE}, so write a file instead`,
+          `the value has ${size} characters; memory keeps at most ${MAX_VALUE_CHARACTERS}, so write a file instead`,
         );
       }
-      if ((await records.get(collection, name)) === undefined && (await count()) >= MAXIMUM_ENTRIES) {
+      if ((await records.get(collection, name)) === undefined && (await count()) >= MAX_ENTRIES) {
         throw new TemperError(
           'TEMPER_QUOTA_EXCEEDED',
-          `memory holds ${MAXIMUM_ENTRIES} keys, which is all it keeps; set one of them again`,
+          `memory holds ${MAX_ENTRIES} keys, which is all it keeps; set one of them again`,
         );
       }
       await records.put(collection, name, { key, value });
@@ -53,10 +53,10 @@ export function recordMemory(records: MemoryRecords, collection: string): Memory
   };
 }
 
-/** Keys are any text; record names are not. */
+/** Hashes the key: keys are arbitrary text, record names are not. */
 function nameOf(key: string): string {
-  if (key === '' || key.length > MAXIMUM_KEY) {
-    throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `a memory key has 1 to ${MAXIMUM_KEY} characters`);
+  if (key === '' || key.length > MAX_KEY_CHARACTERS) {
+    throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `a memory key has 1 to ${MAX_KEY_CHARACTERS} characters`);
   }
   return sha256(key).slice('sha256:'.length);
 }
@@ -66,22 +66,23 @@ function entryFrom(record: Json): MemoryHit | undefined {
   return { key: record.key, value: record.value };
 }
 
-/** Okapi BM25 over the words of key and value, the key counted three times; entries without any of the words are left out. */
+/** Okapi BM25 over the words of key and value, with triple weight for the key; entries without any query word are omitted. */
 function rank(entries: MemoryHit[], query: string): MemoryHit[] {
-  const wanted = new Set(wordsOf(query));
+  const queryWords = new Set(wordsOf(query));
   const documents = entries.map((entry) => {
     const key = wordsOf(entry.key);
     return { entry, words: [...key, ...key, ...key, ...wordsOf(textOf(entry.value))] };
   });
   const average = documents.reduce((sum, { words }) => sum + words.length, 0) / Math.max(1, documents.length);
   const scores = documents.map(() => 0);
-  for (const word of wanted) {
+  for (const word of queryWords) {
     const counts = documents.map(({ words }) => words.reduce((count, other) => count + Number(other === word), 0));
-    const holding = counts.filter((count) => count > 0).length;
-    const rarity = Math.log(1 + (documents.length - holding + 0.5) / (holding + 0.5));
+    const documentFrequency = counts.filter((count) => count > 0).length;
+    const inverseFrequency = Math.log(1 + (documents.length - documentFrequency + 0.5) / (documentFrequency + 0.5));
     for (const [index, count] of counts.entries()) {
       const length = (documents[index]?.words.length ?? 0) / average;
-      scores[index] = (scores[index] ?? 0) + (rarity * count * 2.2) / (count + 1.2 * (0.25 + 0.75 * length) || 1);
+      scores[index] =
+        (scores[index] ?? 0) + (inverseFrequency * count * 2.2) / (count + 1.2 * (0.25 + 0.75 * length) || 1);
     }
   }
   return documents
@@ -95,7 +96,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 
-/** Members' names and values as words. */
+/** The value as text for the word index. */
 function textOf(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

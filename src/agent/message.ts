@@ -2,10 +2,10 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 
 export interface IncomingMessage {
   session: string;
-  /** Id of the message that began it all, this one or the one it came from. */
+  /** Id of the first message of the chain; the id of this message when it starts the chain. */
   rootMessage: string;
   text: string;
-  /** Id of the delivery. A message that is delivered again goes on where the work on it was lost. */
+  /** Id of the message. A redelivered message is resumed where an earlier process stopped. */
   message?: string;
 }
 

@@ -10,7 +10,7 @@ import type { EventSink } from '../tools/events.ts';
 import { untilAborted } from './abort.ts';
 import { estimateTokens } from './context.ts';
 
-/** Cost of so many tokens of a model, in micro-units of the account's currency. */
+/** Cost of the given tokens of a model, in micro-units of the account's currency. */
 type CostOf = (model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
 
 export interface ModelCallDeps {
@@ -24,15 +24,15 @@ export interface ModelCallDeps {
 export interface ModelAnswer {
   text: string;
   reasoning: string;
-  /** Empty when the answer was cut or refused: nothing is executed from it. */
+  /** Empty when the answer was truncated or refused, because its calls must not be executed. */
   toolCalls: ToolCall[];
   stopReason: StopReason;
   usage: TokenUsage;
 }
 
 /**
- * One model call: reserve, stream, settle. Pieces of text are reported as they come. A call that ends in an error
- * is charged what was reserved, unless the provider refused it before it began. Throws TEMPER_QUOTA_EXCEEDED,
+ * One model call: reserve quota, stream the response, commit the usage. Text deltas are reported as they arrive. A failed call is
+ * charged with the full reservation, unless the provider rejected it before the first event. Throws TEMPER_QUOTA_EXCEEDED,
  * TEMPER_MODEL_*, TEMPER_TIMEOUT or TEMPER_CANCELLED.
  */
 export function callModel(
@@ -59,28 +59,28 @@ async function reserveAndCall(
   events: EventSink,
   op: Op,
 ): Promise<ModelAnswer> {
-  const maximum = amounts(deps, request.model, {
+  const reserved = amounts(deps, request.model, {
     inputTokens: estimateTokens(request),
     outputTokens: request.maxOutputTokens,
   });
   const key = deps.ids.next('call');
-  const reservation = await deps.ledger.reserve(maximum, { ...op, key });
+  const reservation = await deps.ledger.reserve(reserved, { ...op, key });
   if (!reservation.granted) {
     const { quota, used, limit, resumesAt } = reservation;
     throw new TemperError(
       'TEMPER_QUOTA_EXCEEDED',
-      `${used} of ${limit} allowed by ${quota} are used, too many for a call of ${maximum.inputTokens} + ${maximum.outputTokens} tokens; resumes ${resumesAt}`,
+      `${used} of ${limit} allowed by ${quota} are used, too many for a call of ${reserved.inputTokens} + ${reserved.outputTokens} tokens; resumes ${resumesAt}`,
       { details: { quota, used, limit, resumesAt } },
     );
   }
   const progress: Progress = { text: '', reasoning: '', toolCalls: [], began: false };
-  let used = maximum;
+  let used = reserved;
   try {
     const end = await withTimeout(
       op,
       deps.clock,
       milliseconds,
-      (inner) => read(deps.model, request, progress, events, inner),
+      (inner) => readStream(deps.model, request, progress, events, inner),
       key,
     );
     used = amounts(deps, request.model, end.usage);
@@ -90,7 +90,7 @@ async function reserveAndCall(
     return { text, reasoning, toolCalls: executed, stopReason, usage };
   } catch (error) {
     if (!progress.began && costsNothing(error)) used = {};
-    throw timedOut(error, op, request.model, milliseconds);
+    throw toModelTimeout(error, op, request.model, milliseconds);
   } finally {
     await deps.ledger.settle(reservation.id, used);
   }
@@ -103,9 +103,15 @@ interface Progress {
   began: boolean;
 }
 
-type End = Extract<ModelEvent, { type: 'end' }>;
+type EndEvent = Extract<ModelEvent, { type: 'end' }>;
 
-async function read(model: Model, request: ModelRequest, progress: Progress, events: EventSink, op: Op): Promise<End> {
+async function readStream(
+  model: Model,
+  request: ModelRequest,
+  progress: Progress,
+  events: EventSink,
+  op: Op,
+): Promise<EndEvent> {
   const iterator = model.stream(request, op)[Symbol.asyncIterator]();
   let finished = false;
   try {
@@ -116,15 +122,15 @@ async function read(model: Model, request: ModelRequest, progress: Progress, eve
         throw new TemperError('TEMPER_MODEL_FORMAT', `the answer of ${request.model} has no end`);
       }
       if (step.value.type === 'end') return step.value;
-      take(step.value, progress, events);
+      accumulate(step.value, progress, events);
     }
   } finally {
-    // Not awaited: a stream that ignores its signal would hold us; its own failure was already seen or no longer matters.
+    // Not awaited: a stream that ignores its signal would block this call; its own error is already thrown or irrelevant.
     if (!finished) iterator.return?.().catch(() => undefined);
   }
 }
 
-function take(event: Exclude<ModelEvent, End>, progress: Progress, events: EventSink): void {
+function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, events: EventSink): void {
   progress.began = true;
   switch (event.type) {
     case 'text':
@@ -141,7 +147,7 @@ function take(event: Exclude<ModelEvent, End>, progress: Progress, events: Event
   }
 }
 
-/** Two calls under one id cannot both be answered; the first stands. */
+/** Drops calls with a duplicate id, because only one of them could have a result. */
 function uniqueCalls(calls: ToolCall[]): ToolCall[] {
   return calls.filter((call, index) => calls.findIndex((other) => other.id === call.id) === index);
 }
@@ -151,8 +157,8 @@ function amounts(deps: ModelCallDeps, model: string, usage: Pick<TokenUsage, 'in
   return { inputTokens, outputTokens, costMicros: deps.costOf(model, { inputTokens, outputTokens }) };
 }
 
-/** The deadline of the call is the model's; the deadline of the message is the caller's. */
-function timedOut(error: unknown, op: Op, model: string, milliseconds: number): unknown {
+/** A timeout of the model call becomes TEMPER_MODEL_TIMEOUT; a timeout of the whole message stays TEMPER_TIMEOUT. */
+function toModelTimeout(error: unknown, op: Op, model: string, milliseconds: number): unknown {
   if (!isTemperError(error, 'TEMPER_TIMEOUT') || op.signal.aborted) return error;
   return new TemperError('TEMPER_MODEL_TIMEOUT', `${model} did not finish within ${milliseconds} ms`, {
     cause: error,

@@ -9,20 +9,25 @@ export interface History {
   tainted: boolean;
 }
 
-/** What an append says beside its items. */
+/** Flags stored with the items of one append. */
 export interface AppendMarks {
-  /** The items let untrusted content in. */
+  /** The items contain untrusted content. */
   tainted?: boolean;
 }
 
 export interface SessionStore {
-  /** An unknown session is an empty one. */
+  /**
+   * Reads the whole history; an unknown session is empty. Throws TEMPER_SESSION_INVALID for a malformed id and
+   * TEMPER_STATE_CORRUPT when the stored history is damaged or has two writers.
+   */
   load(session: string): Promise<History>;
   /**
-   * Appends after `afterSeq` items, or throws TEMPER_STATE_CORRUPT when another writer was there; returns the new seq.
-   * The items of one append are kept all or not at all.
+   * Appends after `afterSeq` items and returns the new seq; durable when it resolves. Atomic: all items are stored or none.
+   * Throws TEMPER_SESSION_INVALID for a malformed id and TEMPER_STATE_CORRUPT when another writer has appended meanwhile.
+   * Not idempotent: after an error with unknown result, load the session again.
    */
   append(session: string, afterSeq: number, items: ModelMessage[], marks?: AppendMarks): Promise<number>;
+  /** Deletes the session. Idempotent. Throws TEMPER_SESSION_INVALID for a malformed id. */
   close(session: string): Promise<void>;
 }
 
@@ -31,10 +36,18 @@ export interface MemoryHit {
   value: Json;
 }
 
-/** What an agent keeps beyond one session. Keys are any text of 1 to 256 characters. */
+/**
+ * The memory of an agent, which outlives its sessions. Keys are arbitrary text of 1 to 256 characters; other keys throw
+ * TEMPER_TOOL_INPUT_INVALID.
+ */
 export interface Memory {
+  /** The stored value; undefined for an unknown key. */
   get(key: string): Promise<Json | undefined>;
+  /**
+   * Stores or replaces a value; durable when it resolves, idempotent. Throws TEMPER_TOOL_INPUT_INVALID for a value above 65,536
+   * characters of JSON and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
+   */
   set(key: string, value: Json): Promise<void>;
-  /** Best first. */
+  /** At most `limit` entries that match the words of the query, best match first. */
   search(query: string, limit: number): Promise<MemoryHit[]>;
 }

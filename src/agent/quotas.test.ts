@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../lib/errors.ts';
 import { quotaLimits } from './quotas.ts';
 
-describe('the quotas of a spec', () => {
-  it('become exact numbers', () => {
+describe('quotaLimits', () => {
+  it('quotas of a spec become exact numbers', () => {
     assert.deepEqual(quotaLimits({ tokensPerHour: 0, costPerDay: '2.00', networkBytesPerHour: '1Mi' }), {
       tokensPerHour: 0,
       costMicrosPerDay: 2_000_000,
@@ -12,7 +12,7 @@ describe('the quotas of a spec', () => {
     });
     assert.deepEqual(quotaLimits(), {});
   });
-  it('are refused when malformed, never taken for no limit', () => {
+  it('a malformed quota throws and is never treated as unlimited', () => {
     assert.throws(
       () => quotaLimits({ costPerDay: '2,00' }),
       (error) => isTemperError(error, 'TEMPER_MANIFEST_INVALID'),

@@ -1,7 +1,7 @@
 import { parseDecimalMicros, parseQuantityBytes } from '../api/quantities.ts';
 import type { QuotaLimits } from '../ledger/account.ts';
 
-/** The quotas of an Agent or a TrustPolicy as manifests write them. */
+/** The quotas of an Agent or a TrustPolicy in manifest form. */
 interface QuotaSpec {
   tokensPerHour?: number;
   tokensPerDay?: number;
@@ -12,7 +12,7 @@ interface QuotaSpec {
   networkBytesPerHour?: string;
 }
 
-/** The limits a ledger keeps, from a spec's `quotas`. Throws TEMPER_MANIFEST_INVALID for a malformed amount. */
+/** Converts the `quotas` of a spec into ledger limits. Throws TEMPER_MANIFEST_INVALID for a malformed amount. */
 export function quotaLimits(quotas: QuotaSpec = {}): QuotaLimits {
   const limits: QuotaLimits = {};
   const { tokensPerHour, tokensPerDay, toolCallsPerMinute } = quotas;

@@ -25,8 +25,8 @@ const lost = (id: string): ModelMessage => ({
   isError: true,
 });
 
-describe('repairing a history', () => {
-  it('leaves a whole one as it is', () => {
+describe('repairHistory', () => {
+  it('a valid history is unchanged', () => {
     const whole = [
       user('a'),
       assistant('', '1', '2'),
@@ -37,7 +37,7 @@ describe('repairing a history', () => {
     ];
     assert.deepEqual(repairHistory(whole), whole);
   });
-  it('gives a call that lost its result an error', () => {
+  it('a call without a result gets an error result', () => {
     assert.deepEqual(repairHistory([user('a'), assistant('', '1', '2'), result('2', 'y')]), [
       user('a'),
       assistant('', '1', '2'),
@@ -45,27 +45,27 @@ describe('repairing a history', () => {
       result('2', 'y'),
     ]);
   });
-  it('drops results nobody asked for and messages that say nothing', () => {
+  it('results without a call and empty messages are dropped', () => {
     assert.deepEqual(repairHistory([user('a'), result('9', 'x'), user(' \n'), assistant('  '), assistant('b')]), [
       user('a'),
       assistant('b'),
     ]);
   });
-  it('moves a misplaced result to its call, from before or after', () => {
+  it('a misplaced result moves to its call, from before or after it', () => {
     const repaired = [user('a'), assistant('', '1', '2'), result('1', 'x'), result('2', 'y'), user('b')];
     assert.deepEqual(
       repairHistory([user('a'), result('2', 'y'), assistant('', '1', '2'), user('b'), result('1', 'x')]),
       repaired,
     );
   });
-  it('keeps the first of two results', () => {
+  it('the first of two results of one call is kept', () => {
     assert.deepEqual(repairHistory([user('a'), assistant('', '1'), result('1', 'x'), result('1', 'y')]), [
       user('a'),
       assistant('', '1'),
       result('1', 'x'),
     ]);
   });
-  it('keeps the results of an id that was used twice apart', () => {
+  it('results of a reused id stay with their own calls', () => {
     const reused = [user('a'), assistant('', '1'), result('1', 'x'), assistant('', '1'), result('1', 'y')];
     assert.deepEqual(repairHistory(reused), [
       user('a'),
@@ -75,7 +75,7 @@ describe('repairing a history', () => {
       result('1', 'y'),
     ]);
   });
-  it('merges neighbours and begins with the user', () => {
+  it('adjacent messages of one role are merged and the first message is a user message', () => {
     assert.deepEqual(
       repairHistory([assistant('x', '1'), result('1', 'r'), user('a'), user('b'), assistant('c'), assistant('d', '2')]),
       [user('a\n\nb'), assistant('c\n\nd', '2'), lost('2')],
@@ -92,7 +92,7 @@ const message: fc.Arbitrary<ModelMessage> = fc.oneof(
   fc.tuple(id, text).map(([call, words]) => result(call, words)),
 );
 
-/** What is wrong with a history, in words. */
+/** Describes the defects of a history. */
 function defects(items: readonly ModelMessage[]): string[] {
   const found: string[] = [];
   if (items.length > 0 && items[0]?.role !== 'user') found.push('does not begin with the user');
@@ -114,8 +114,8 @@ function defects(items: readonly ModelMessage[]): string[] {
   return found;
 }
 
-describe('a repaired history', () => {
-  it('has one result right after each call, begins with the user and alternates, whatever it was', () => {
+describe('repairHistory properties', () => {
+  it('any repaired history has one result after each call, starts with a user message and alternates', () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (items) => {
         assert.deepEqual(defects(repairHistory(items)), []);
@@ -123,7 +123,7 @@ describe('a repaired history', () => {
       { numRuns: 3_000 },
     );
   });
-  it('is its own repair', () => {
+  it('the repair is idempotent', () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (items) => {
         const once = repairHistory(items);
@@ -132,7 +132,7 @@ describe('a repaired history', () => {
       { numRuns: 3_000 },
     );
   });
-  it('invents no text but the lost result and loses no user text after the first', () => {
+  it('the repair preserves all user texts', () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (items) => {
         const spoken = items.filter((item) => item.role === 'user' && item.text.trim() !== '').map((item) => item.text);
@@ -141,7 +141,7 @@ describe('a repaired history', () => {
       }),
     );
   });
-  it('is repaired again to a whole one after any cut', () => {
+  it('a repaired history that was cut anywhere can be repaired again', () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), fc.nat(14), (items, cut) => {
         assert.deepEqual(defects(repairHistory(repairHistory(items).slice(cut))), []);

@@ -1,72 +1,72 @@
 import type { ModelMessage, ToolCall } from '../models/port.ts';
 
 type AssistantMessage = Extract<ModelMessage, { role: 'assistant' }>;
-type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
+type ToolResultMessage = Extract<ModelMessage, { role: 'tool' }>;
 
-/** What a model is told of a call whose result never came. */
+/** Result text for a call whose result is missing. */
 const LOST_RESULT = '[Tool execution was interrupted or lost]';
 
 /**
- * A history every provider accepts, whatever a crash, a cancellation or a trim left: each tool call has exactly one
- * result right after the message that made it, the first message is the user's, no two user or assistant messages follow
- * each other, none is empty. In this order:
+ * Converts any history, for example one left by a crash, a cancellation or a trim, into one that every provider accepts: each tool
+ * call has exactly one result directly after its message, the first message is a user message, no two user or assistant messages
+ * are adjacent, and no message is empty. Steps, in this order:
  *
  *   1  collect the ids of calls; a second call of the same id in one message is dropped
- *   2  drop results nobody asked for, and empty user messages
- *   2b move results right after their call
+ *   2  drop results without a call, and empty user messages
+ *   2b move results directly after their call
  *   2c keep the first result of a call
- *   2d give a call without a result an error as its result
- *   2e drop assistant messages that say and call nothing
- *   3  merge neighbours of the same role; drop what stands before the first user message
+ *   2d add an error result to a call without a result
+ *   2e drop assistant messages without text and calls
+ *   3  merge adjacent messages of the same role; drop all items before the first user message
  *
- * Providers reuse ids from one answer to the next, so a result belongs to the last call of its id before it and, when
- * there is none, to the first one after it. Pure; a repaired history is its own repair.
+ * Providers reuse ids across answers, so a result belongs to the nearest earlier call with its id, otherwise to the first later one.
+ * Pure and idempotent.
  */
 export function repairHistory(items: readonly ModelMessage[]): ModelMessage[] {
   const results = assignResults(items);
-  const placed: ModelMessage[] = [];
+  const ordered: ModelMessage[] = [];
   for (const [index, item] of items.entries()) {
     if (item.role === 'tool') continue;
     if (item.role === 'user') {
-      if (item.text.trim() !== '') placed.push(item);
+      if (item.text.trim() !== '') ordered.push(item);
       continue;
     }
     const calls = uniqueCalls(item);
     if (calls.length === 0 && item.text.trim() === '') continue;
-    placed.push({ ...item, toolCalls: calls });
-    for (const call of calls) placed.push(results.get(placeOf(index, call.id)) ?? lostResult(call));
+    ordered.push({ ...item, toolCalls: calls });
+    for (const call of calls) ordered.push(results.get(callKey(index, call.id)) ?? lostResult(call));
   }
-  const merged = mergeNeighbours(placed);
+  const merged = mergeNeighbours(ordered);
   const first = merged.findIndex((item) => item.role === 'user');
   return first === -1 ? [] : merged.slice(first);
 }
 
-/** The result of each call, by place of the call: steps 1, 2, 2b and 2c. */
-function assignResults(items: readonly ModelMessage[]): Map<string, ToolMessage> {
+/** The result of each call, by `callKey`: steps 1, 2, 2b and 2c. */
+function assignResults(items: readonly ModelMessage[]): Map<string, ToolResultMessage> {
   const callers = new Map<string, number[]>();
   for (const [index, item] of items.entries()) {
     if (item.role !== 'assistant') continue;
     for (const call of uniqueCalls(item)) callers.set(call.id, [...(callers.get(call.id) ?? []), index]);
   }
-  const results = new Map<string, ToolMessage>();
-  const early: { place: string; item: ToolMessage }[] = [];
+  const results = new Map<string, ToolResultMessage>();
+  const unmatched: { key: string; item: ToolResultMessage }[] = [];
   for (const [index, item] of items.entries()) {
     if (item.role !== 'tool') continue;
     const uses = callers.get(item.toolCallId);
     if (uses === undefined) continue;
     const caller = uses.findLast((use) => use < index);
     if (caller === undefined) {
-      early.push({ place: placeOf(uses[0] ?? 0, item.toolCallId), item });
+      unmatched.push({ key: callKey(uses[0] ?? 0, item.toolCallId), item });
       continue;
     }
-    const place = placeOf(caller, item.toolCallId);
-    if (!results.has(place)) results.set(place, item);
+    const key = callKey(caller, item.toolCallId);
+    if (!results.has(key)) results.set(key, item);
   }
-  for (const { place, item } of early) if (!results.has(place)) results.set(place, item);
+  for (const { key, item } of unmatched) if (!results.has(key)) results.set(key, item);
   return results;
 }
 
-function placeOf(index: number, callId: string): string {
+function callKey(index: number, callId: string): string {
   return `${index}:${callId}`;
 }
 
@@ -75,7 +75,7 @@ function uniqueCalls(message: AssistantMessage): ToolCall[] {
   return message.toolCalls.filter((call) => !seen.has(call.id) && seen.add(call.id));
 }
 
-function lostResult(call: ToolCall): ToolMessage {
+function lostResult(call: ToolCall): ToolResultMessage {
   return { role: 'tool', toolCallId: call.id, name: call.name, text: LOST_RESULT, isError: true };
 }
 

@@ -2,14 +2,14 @@ import type { Json } from '../lib/json.ts';
 import { printable } from '../lib/escape.ts';
 import type { ToolResult } from '../tools/contract.ts';
 
-/** A tool result as the model reads it: the output as JSON text, or `{"error":{code,message,rule}}`. */
+/** A tool result in the form for the model: the output as JSON text, or `{"error":{code,message,rule}}`. */
 export function resultText(result: ToolResult, limit: number): string {
   if (!result.ok) return capped(JSON.stringify({ error: result.error }), limit);
   const text = capped(JSON.stringify(result.output), limit);
   return result.notice === undefined ? text : `${text}\n[LOOP GUARD] ${result.notice}`;
 }
 
-/** A few words about a result for the transcript and the trace: bounded, printable. */
+/** Short summary of a result for the transcript and the trace; bounded and printable. */
 export function resultSummary(result: ToolResult): string {
   return result.ok ? outputSummary(result.output) : printable(result.error.message, 200);
 }
@@ -18,13 +18,13 @@ function outputSummary(output: Json): string {
   return printable(typeof output === 'string' ? output : JSON.stringify(output), 160);
 }
 
-/** At most `limit` characters of the text and, when it was longer, a marker with both sizes. */
+/** Truncates the text to `limit` characters and appends a marker with both sizes. */
 export function capped(text: string, limit: number): string {
   if (text.length <= limit) return text;
   return `${head(text, limit)}\n[Output truncated: ${count(text.length)} → ${count(limit)} characters]`;
 }
 
-/** Like `capped`, but ends at a line's end where there is one in the second half of what stays. */
+/** Truncates the text at the last line break before `limit` if it is in the second half of the kept text, otherwise at `limit`. */
 export function compacted(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const start = head(text, limit);
@@ -33,7 +33,7 @@ export function compacted(text: string, limit: number): string {
   return `${kept}\n[Output truncated: ${count(text.length)} → ${count(kept.length)} characters]`;
 }
 
-/** Never ends in the middle of a character. */
+/** The first `limit` UTF-16 units; never splits a surrogate pair. */
 function head(text: string, limit: number): string {
   const last = text.charCodeAt(limit - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit);

@@ -12,9 +12,9 @@ import { type AgentLoop, type AgentLoopDeps, createAgentLoop } from './loop.ts';
 import type { RunningAgent } from './message.ts';
 import { recordSessionStore } from './session-store.ts';
 
-/** Stand-ins for tests and benches of the loop: everything real but the model, the tools and the ledger. */
+/** Test support for the agent loop: only the model, the tools and the ledger are fakes. */
 
-/** One answer: events as they are, or made from a text or from calls. A function sees the request. */
+/** One model response: events, or a function that creates them from the request. */
 export type Answer = ModelEvent[] | ((request: ModelRequest, op: Op) => ModelEvent[] | AsyncIterable<ModelEvent>);
 
 export function says(text: string, stopReason: 'stop' | 'length' | 'refusal' = 'stop'): ModelEvent[] {
@@ -36,7 +36,7 @@ export function calls(...toolCalls: [name: string, input: Json | string, id?: st
 
 const USAGE = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0 };
 
-/** Gives the answers in order, the last one for ever, and keeps what it was asked. */
+/** A model that returns the answers in order, repeats the last one, and records the requests. */
 export function scriptedModel(answers: Answer[]): Model & { requests: ModelRequest[] } {
   const requests: ModelRequest[] = [];
   return {
@@ -54,7 +54,7 @@ export function scriptedModel(answers: Answer[]): Model & { requests: ModelReque
 
 export type ScriptedTool = (input: Json, caller: CallerContext, op: Op) => Promise<Json> | Json;
 
-/** Calls functions. A TemperError they throw is a result; any other error is a failure of the engine. */
+/** An invoker that calls functions. A TemperError becomes a failed result; any other error is a failure of the engine. */
 export function scriptedInvoker(
   tools: Record<string, ScriptedTool>,
   category: ToolDescriptor['category'] = 'other',
@@ -88,7 +88,7 @@ function descriptor(name: string, category: ToolDescriptor['category']): ToolDes
   };
 }
 
-/** Grants everything up to a number of model calls and keeps what was reserved and settled. */
+/** A ledger that grants a number of model calls and records reservations and commits. */
 export function scriptedLedger(
   callsGranted = Number.POSITIVE_INFINITY,
 ): Ledger & { log: { reserved: Amounts; used?: Amounts }[] } {
@@ -135,7 +135,7 @@ export interface Bench {
   ) => ReturnType<AgentLoop['handle']>;
 }
 
-/** A loop on a script. */
+/** Creates an agent loop with a scripted model. */
 export function scriptedLoop(
   answers: Answer[],
   tools: Record<string, ScriptedTool> = {},

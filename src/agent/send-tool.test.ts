@@ -15,7 +15,7 @@ const context: CallContext = {
   rootMessage: 'm-1',
   stack: [],
   op,
-  invoke: () => Promise.reject(new Error('calls nothing')),
+  invoke: () => Promise.reject(new Error('no nested calls in this test')),
 };
 
 function aTool(effect: Decision['effect'], alone = false) {
@@ -24,7 +24,7 @@ function aTool(effect: Decision['effect'], alone = false) {
   const tool = sendTool({
     decide: (_, request) => {
       asked.push(request);
-      return { effect, rule: 'grant.messages', reason: 'not to that one', risk: 'low' };
+      return { effect, rule: 'grant.messages', reason: 'receiver not granted', risk: 'low' };
     },
     ...(alone
       ? {}
@@ -41,7 +41,7 @@ function aTool(effect: Decision['effect'], alone = false) {
 }
 
 describe('agent_send', () => {
-  it('sends in the session of the sender unless it names another, under the key of the call', async () => {
+  it('agent_send uses the session of the sender unless the call names another, and the key of the call', async () => {
     const { tool, sent, asked } = aTool('Allow');
     assert.deepEqual(await tool.call({ to: 'b', text: 'hello' }, context), { id: 'msg-7' });
     await tool.call({ to: 'b', text: 'hello', session: 's-9' }, context);
@@ -52,7 +52,7 @@ describe('agent_send', () => {
     assert.deepEqual(asked[0], { kind: 'Message', agent: 'b' });
   });
 
-  it('sends nothing to whom the policy does not allow, not even after asking a person', async () => {
+  it('agent_send sends no message to a receiver that the policy denies or escalates', async () => {
     for (const effect of ['Deny', 'Escalate'] as const) {
       const { tool, sent } = aTool(effect);
       await assert.rejects(
@@ -63,7 +63,7 @@ describe('agent_send', () => {
     }
   });
 
-  it('refuses where the agent runs alone, and a session that is none', async () => {
+  it('agent_send fails in a standalone run and for an invalid session id', async () => {
     await assert.rejects(aTool('Allow', true).tool.call({ to: 'b', text: 'x' }, context), (error) =>
       isTemperError(error, 'TEMPER_NOT_FOUND'),
     );

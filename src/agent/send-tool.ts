@@ -6,9 +6,9 @@ import type { CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
 import { assertSessionId } from './session-id.ts';
 
 export interface SendToolDeps {
-  /** Absent where the agent runs alone: every call is refused then. */
+  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
   bus?: Pick<Bus, 'send'>;
-  /** The agent's policy at this moment, asked for each receiver. */
+  /** Evaluates the agent's current policy for one receiver. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
 }
 
@@ -38,7 +38,7 @@ export const SEND_TOOL: ToolDescriptor = {
   locality: 'Brokered',
 };
 
-/** `agent_send`: to whom, `grants.messages` says. */
+/** `agent_send`: `grants.messages` decides which receivers are allowed. */
 export function sendTool(deps: SendToolDeps): Tool {
   return {
     descriptor: SEND_TOOL,
@@ -49,7 +49,7 @@ export function sendTool(deps: SendToolDeps): Tool {
       if (deps.bus === undefined) {
         throw new TemperError(
           'TEMPER_NOT_FOUND',
-          `agent "${to}" cannot be reached: this agent runs alone; agents speak to each other on a cluster`,
+          `agent "${to}" cannot be reached: this agent runs standalone; messages between agents need a cluster`,
         );
       }
       const named = textOf(input, 'session');

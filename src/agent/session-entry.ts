@@ -1,9 +1,9 @@
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { ModelMessage } from '../models/port.ts';
 
-/** One line of a session's history. */
+/** One line of the history of a session. */
 export interface HistoryEntry {
-  /** How many items stood before it. */
+  /** Number of items before this entry. */
   after: number;
   items: ModelMessage[];
   tainted: boolean;
@@ -14,7 +14,7 @@ export function historyLine(entry: HistoryEntry): Json {
   return { after, items: items as unknown as Json, ...(tainted ? { tainted } : {}) };
 }
 
-/** Nothing when the line is not an entry. */
+/** Parses a line; undefined when it is not a valid entry. */
 export function historyEntry(line: Json): HistoryEntry | undefined {
   if (!isJsonObject(line) || typeof line.after !== 'number' || !Array.isArray(line.items)) return undefined;
   if (!line.items.every(isMessage)) return undefined;

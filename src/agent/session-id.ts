@@ -7,13 +7,13 @@ export function isSessionId(session: string): boolean {
   return SESSION_ID.test(session);
 }
 
-/** Throws TEMPER_SESSION_INVALID for an id that is missing or malformed. A session is named by whoever opens it, never guessed. */
+/** Throws TEMPER_SESSION_INVALID for a missing or malformed id. The client chooses the id of a session; there is no default. */
 export function assertSessionId(session: string): void {
   if (isSessionId(session)) return;
   throw new TemperError(
     'TEMPER_SESSION_INVALID',
     session === ''
-      ? 'the message names no session; give it one'
-      : `"${printable(session, 80)}" is no session id; use 1 to 128 letters, digits, ".", "_" or "-", the first a letter, digit or "_"`,
+      ? 'the message has no session; set one'
+      : `"${printable(session, 80)}" is not a valid session id; use 1 to 128 letters, digits, ".", "_" or "-", the first a letter, digit or "_"`,
   );
 }

@@ -1,8 +1,8 @@
 import { untilAborted } from './abort.ts';
 
-/** One at a time for each session, in order of asking. */
+/** A FIFO mutex per session. */
 export interface SessionLocks {
-  /** Rejects without running `work` when the signal aborts while it waits. */
+  /** Rejects with TEMPER_CANCELLED or TEMPER_TIMEOUT, without running `work`, when the signal aborts during the wait. */
   run<T>(session: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>;
 }
 
@@ -10,19 +10,19 @@ export function createSessionLocks(): SessionLocks {
   const tails = new Map<string, Promise<void>>();
   return {
     async run(session, signal, work) {
-      const before = tails.get(session) ?? Promise.resolve();
+      const previous = tails.get(session) ?? Promise.resolve();
       let release: (() => void) | undefined;
       const held = new Promise<void>((resolve) => {
         release = resolve;
       });
-      const mine = before.then(() => held);
-      tails.set(session, mine);
+      const current = previous.then(() => held);
+      tails.set(session, current);
       try {
-        await untilAborted(before, signal, `a message in session "${session}"`);
+        await untilAborted(previous, signal, `a message in session "${session}"`);
         return await work();
       } finally {
         release?.();
-        if (tails.get(session) === mine) tails.delete(session);
+        if (tails.get(session) === current) tails.delete(session);
       }
     },
   };

@@ -17,14 +17,14 @@ interface SessionInfo {
 
 export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
-  /** Ids of the sessions not used for so long; whoever sweeps closes them with all that hangs on them. */
+  /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. */
   idle(milliseconds: number): Promise<string[]>;
 }
 
-/** How stale `usedAt` may get before it is written anew. */
-const USED_AT_STEP = 60_000;
+/** Minimum interval between two writes of `usedAt`. */
+const USED_AT_INTERVAL_MS = 60_000;
 
-interface Position {
+interface SessionPosition {
   seq: number;
   tail: Promise<void>;
   openedAt: string;
@@ -32,14 +32,14 @@ interface Position {
 }
 
 /**
- * Sessions as records: `sessions/<id>.json` says when it was used, the log `sessions/<id>/history` holds one line an
- * append: `{after, items, tainted?}`. `after` chains the lines, so a second writer is seen at the latest when the
- * session is next loaded.
+ * Stores sessions as records: `sessions/<id>.json` has the time of the last use; the log `sessions/<id>/history` has one line per
+ * append: `{after, items, tainted?}`. `after` chains the lines, so a second writer is detected at the latest when the session is
+ * loaded again.
  */
 export function recordSessionStore(records: RecordStore, clock: Clock): RecordSessionStore {
-  const positions = new Map<string, Position>();
+  const positions = new Map<string, SessionPosition>();
 
-  const positionOf = async (session: string, seq: () => Promise<number>): Promise<Position> => {
+  const positionOf = async (session: string, seq: () => Promise<number>): Promise<SessionPosition> => {
     const known = positions.get(session);
     if (known !== undefined) return known;
     const [count, info] = await Promise.all([seq(), records.get('sessions', session)]);
@@ -62,25 +62,25 @@ export function recordSessionStore(records: RecordStore, clock: Clock): RecordSe
       assertSessionId(session);
       const position = await positionOf(session, async () => (await readHistory(records, session)).seq);
       const tainted = marks.tainted === true;
-      const mine = position.tail.then(async () => {
+      const appended = position.tail.then(async () => {
         if (position.seq !== afterSeq) {
-          throw corrupt(session, `it holds ${position.seq} items, not ${afterSeq}: a second writer was there`);
+          throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
         }
         await Promise.all([
-          noteUse(records, clock, session, position),
+          updateUsedAt(records, clock, session, position),
           records.append(historyLog(session), historyLine({ after: afterSeq, items, tainted })),
         ]);
         position.seq += items.length;
         return position.seq;
       });
-      position.tail = mine.then(ignore, ignore);
-      return mine;
+      position.tail = appended.then(ignore, ignore);
+      return appended;
     },
     async close(session) {
       assertSessionId(session);
       await positions.get(session)?.tail;
       positions.delete(session);
-      // The document last: a crash in between leaves a session that the next sweep closes again.
+      // Delete the document last: after a crash in between, the session is still listed and the next sweep closes it again.
       await records.drop(`sessions/${session}`);
       await records.delete('sessions', session);
     },
@@ -102,17 +102,22 @@ async function readHistory(records: RecordStore, session: string): Promise<Histo
   let tainted = false;
   for (const [index, line] of lines.entries()) {
     const entry = historyEntry(line);
-    if (entry === undefined) throw corrupt(session, `line ${index + 1} of its history is not an entry`);
-    if (entry.after !== items.length) throw corrupt(session, `line ${index + 1} was written by a second writer`);
+    if (entry === undefined) throw corrupt(session, `line ${index + 1} of its history is not a valid entry`);
+    if (entry.after !== items.length) throw corrupt(session, `line ${index + 1} was written by another writer`);
     items.push(...entry.items);
     tainted ||= entry.tainted;
   }
   return { seq: items.length, items, tainted };
 }
 
-async function noteUse(records: RecordStore, clock: Clock, session: string, position: Position): Promise<void> {
+async function updateUsedAt(
+  records: RecordStore,
+  clock: Clock,
+  session: string,
+  position: SessionPosition,
+): Promise<void> {
   const now = clock.now();
-  if (now.getTime() - position.usedAt < USED_AT_STEP) return;
+  if (now.getTime() - position.usedAt < USED_AT_INTERVAL_MS) return;
   position.usedAt = now.getTime();
   await records.put('sessions', session, { openedAt: position.openedAt, usedAt: now.toISOString() });
 }

@@ -37,8 +37,8 @@ for (const [adapter, make] of Object.entries(adapters)) {
     };
   });
 
-  describe(`sessions as records: ${adapter}`, () => {
-    it('sees a second writer at the next load', async () => {
+  describe(`record session store: ${adapter}`, () => {
+    it('the session store detects a second writer at the next load', async () => {
       const records = await make();
       const [one, two] = [recordSessionStore(records, systemClock), recordSessionStore(records, systemClock)];
       await one.load('s-1');
@@ -50,8 +50,8 @@ for (const [adapter, make] of Object.entries(adapters)) {
   });
 }
 
-describe('a session after a crash', () => {
-  it('holds every append that resolved and not half of one that did not', async () => {
+describe('session store after a crash', () => {
+  it('a session contains every resolved append and no part of an unresolved one', async () => {
     const folder = await temporaryFolder();
     const store = recordSessionStore(fileRecords(folder), systemClock);
     await store.append('s-1', 0, whole);
@@ -60,7 +60,7 @@ describe('a session after a crash', () => {
     assert.deepEqual((await again.load('s-1')).items, whole);
     assert.equal(await again.append('s-1', 3, [user('b')]), 4);
   });
-  it('is refused when a line is not what was written', async () => {
+  it('a session with a damaged line cannot be loaded', async () => {
     const records = memoryRecords();
     for (const line of [
       1,

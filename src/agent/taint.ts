@@ -1,6 +1,6 @@
 import type { ToolDescriptor } from '../tools/contract.ts';
 
-/** Which sessions hold content that a stranger wrote. */
+/** Tracks the sessions that contain untrusted content. */
 export interface TaintMarks {
   mark(session: string): void;
   has(session: string): boolean;
@@ -16,7 +16,7 @@ export function createTaintMarks(): TaintMarks {
   };
 }
 
-/** Do results of this tool come from outside? Errors count too: their text may be the stranger's. */
+/** Whether results of this tool contain untrusted content. This includes errors, because their text may be untrusted too. */
 export function bringsUntrustedContent(tool: Pick<ToolDescriptor, 'category' | 'action'>): boolean {
   return tool.category === 'web' || tool.category === 'mcp' || tool.action === 'comms:external';
 }

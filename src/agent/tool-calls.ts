@@ -12,23 +12,23 @@ import { bringsUntrustedContent } from './taint.ts';
 export interface ToolCallDeps {
   invoker: Invoker;
   caller: CallerContext;
-  /** The tools the model was shown. */
+  /** The tools in the model request. */
   visible: readonly ToolDescriptor[];
   outputCharacters: number;
   events: EventSink;
-  /** Makes one result durable. Called as each call ends, before it is reported. */
+  /** Stores one result durably. Called when a call ends, before its result is reported. */
   keep(message: ModelMessage, tainted: boolean): Promise<void>;
 }
 
 export interface ToolCallsOutcome {
-  /** One a call, in order of the calls. */
+  /** One result per call, in the order of the calls. */
   results: { message: ModelMessage; failure?: ToolFailure }[];
 }
 
 /**
- * Runs the calls of one answer side by side; only the first `allowed` reach the invoker. What goes wrong with one call is
- * its result. What the invoker throws is a failure of the engine, not of the tool: all calls are waited for and their
- * results kept, then the first is thrown, the others in its cause.
+ * Runs the calls of one answer concurrently; only the first `allowed` calls reach the invoker. A failure of a tool is the result of
+ * its call. An exception of the invoker is a failure of the engine: all calls are awaited and their results stored, then the first
+ * exception is thrown, with the others in its cause.
  */
 export async function runToolCalls(
   calls: readonly ToolCall[],
@@ -37,20 +37,20 @@ export async function runToolCalls(
   op: Op,
 ): Promise<ToolCallsOutcome> {
   const settled = await Promise.allSettled(
-    calls.map((call, index) => runOne(call, index < allowed, deps, { ...op, key: `${op.key}/${call.id}` })),
+    calls.map((call, index) => runCall(call, index < allowed, deps, { ...op, key: `${op.key}/${call.id}` })),
   );
-  const fatal = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
-  if (fatal.length > 0) throw worst(fatal);
+  const engineErrors = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
+  if (engineErrors.length > 0) throw combineErrors(engineErrors);
   return { results: settled.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : [])) };
 }
 
-async function runOne(
+async function runCall(
   call: ToolCall,
   allowed: boolean,
   deps: ToolCallDeps,
   op: Op,
 ): Promise<{ message: ModelMessage; failure?: ToolFailure }> {
-  const result = allowed ? await invoke(call, deps, op) : failed(call, STEP_LIMIT);
+  const result = allowed ? await invoke(call, deps, op) : failedResult(call, STEP_LIMIT);
   const message: ModelMessage = {
     role: 'tool',
     toolCallId: call.id,
@@ -84,26 +84,28 @@ async function invoke(call: ToolCall, deps: ToolCallDeps, op: Op): Promise<ToolR
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     deps.events({ type: 'tool-call', id: call.id, tool: call.name, input: null });
-    return failed(call, malformed(call, error));
+    return failedResult(call, malformedArguments(call, error));
   }
   deps.events({ type: 'tool-call', id: call.id, tool: call.name, input });
   return untilAborted(deps.invoker.invoke(call.name, input, deps.caller, op), op.signal, `the call of "${call.name}"`);
 }
 
-function malformed(call: ToolCall, error: SyntaxError): ToolFailure {
+function malformedArguments(call: ToolCall, error: SyntaxError): ToolFailure {
   return {
     code: 'TEMPER_TOOL_INPUT_INVALID',
     message: `the arguments of "${printable(call.name, 80)}" are not JSON (${printable(messageOf(error), 200)}); they end with ${JSON.stringify(call.arguments.slice(-60))}. Send one complete JSON object.`,
   };
 }
 
-function failed(call: ToolCall, error: ToolFailure): ToolResult {
+function failedResult(call: ToolCall, error: ToolFailure): ToolResult {
   return { ok: false, tool: call.name, error, milliseconds: 0 };
 }
 
-function worst(fatal: unknown[]): unknown {
-  const [first] = fatal;
-  if (fatal.length === 1) return first;
+function combineErrors(engineErrors: unknown[]): unknown {
+  const [first] = engineErrors;
+  if (engineErrors.length === 1) return first;
   const code = isTemperError(first) ? first.code : 'TEMPER_INTERNAL';
-  return new TemperError(code, messageOf(first), { cause: new AggregateError(fatal, `${fatal.length} calls failed`) });
+  return new TemperError(code, messageOf(first), {
+    cause: new AggregateError(engineErrors, `${engineErrors.length} calls failed`),
+  });
 }

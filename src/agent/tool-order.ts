@@ -1,22 +1,22 @@
 import type { ToolSpec } from '../models/port.ts';
 import type { ToolDescriptor } from '../tools/contract.ts';
 
-/** Turns what an agent may see into what the model is told. */
+/** Converts the visible tools of an agent into the tool list of a model request. */
 export interface ToolOrder {
   specs(visible: readonly ToolDescriptor[]): ToolSpec[];
 }
 
 /**
- * A stable order, because a provider's prompt cache ends at the first difference: first built-in tools, then forged ones,
- * by name; a tool that appears later goes to the end.
+ * Keeps a stable order, because a provider's prompt cache ends at the first difference: built-in tools first, then forged ones, by
+ * name; a tool that appears later is appended.
  */
 export function createToolOrder(): ToolOrder {
-  const places = new Map<string, number>();
+  const positions = new Map<string, number>();
   return {
     specs(visible) {
-      const fresh = visible.filter((tool) => !places.has(tool.name)).sort(byOriginAndName);
-      for (const tool of fresh) places.set(tool.name, places.size);
-      const ordered = [...visible].sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0));
+      const added = visible.filter((tool) => !positions.has(tool.name)).sort(byOriginAndName);
+      for (const tool of added) positions.set(tool.name, positions.size);
+      const ordered = [...visible].sort((a, b) => (positions.get(a.name) ?? 0) - (positions.get(b.name) ?? 0));
       return ordered.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
     },
   };

@@ -22,7 +22,7 @@ const context: CallContext = {
   invoke: () => Promise.reject(new Error('not called')),
 };
 
-/** Calls as the invoker would: input and output against the schemas. */
+/** Calls a tool like the invoker does: validates input and output against the schemas. */
 async function callTool(tools: Tool[], name: string, input: Json): Promise<Json> {
   const tool = tools.find((found) => found.descriptor.name === name);
   assert.ok(tool, name);
@@ -43,7 +43,7 @@ describe('the memory tools', () => {
       },
     });
 
-  it('keep, read and find what the policy grants', async () => {
+  it('the memory tools store, read and find granted keys', async () => {
     const mine = tools();
     assert.deepEqual(await callTool(mine, 'memory_get', { key: 'self.a' }), { found: false, value: null });
     await callTool(mine, 'memory_set', { key: 'self.a', value: { west: 1 } });
@@ -53,7 +53,7 @@ describe('the memory tools', () => {
     });
   });
 
-  it('refuse other keys, and search does not show them', async () => {
+  it('the memory tools deny other keys, and the search omits them', async () => {
     const records = memoryRecords();
     const memory = recordMemory(records, 'memory/a');
     await memory.set('theirs.secret', 'west');
@@ -84,14 +84,14 @@ describe('generate_text', () => {
     return { tools: [generateTextTool({ ...deps, modelName: 'scripted/model', maxOutputTokens: 100 })], model };
   };
 
-  it('asks the model with the prompt alone', async () => {
+  it('generate_text sends the prompt without history and tools', async () => {
     const { tools, model } = withAnswer(says('short'));
     assert.deepEqual(await callTool(tools, 'generate_text', { prompt: 'long' }), { text: 'short', output: 'short' });
     assert.deepEqual(model.requests[0]?.messages, [{ role: 'user', text: 'long' }]);
     assert.deepEqual(model.requests[0]?.tools, []);
   });
 
-  it('fails when the answer was cut, declined, or not granted', async () => {
+  it('generate_text fails when the answer is truncated or refused, or the quota denies it', async () => {
     for (const reason of ['length', 'refusal'] as const) {
       const { tools } = withAnswer(says('half', reason));
       await assert.rejects(callTool(tools, 'generate_text', { prompt: 'x' }), (error) =>

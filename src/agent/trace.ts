@@ -6,26 +6,26 @@ export type TraceEntry = AgentEvent & { time: string };
 
 export interface Trace {
   sink: EventSink;
-  /** In order of happening; the oldest are gone when there were more than the limit. */
+  /** In chronological order; above the limit the oldest entries are dropped. */
   entries(): TraceEntry[];
 }
 
 /**
- * Passes each event on and keeps it. Pieces of a message are passed on only: the whole message is an event too.
- * A sink that throws loses its event and nothing else.
+ * Forwards each event and stores it. Message deltas are only forwarded, because the complete message is an event too.
+ * An exception of a sink affects only that event.
  */
 export function createTrace(clock: Clock, events: EventSink, limit = 1_000): Trace {
-  const kept: TraceEntry[] = [];
+  const stored: TraceEntry[] = [];
   return {
     sink(event) {
       if (!(event.type === 'message' && event.delta)) {
-        kept.push({ ...event, time: clock.now().toISOString() });
-        if (kept.length > limit) kept.shift();
+        stored.push({ ...event, time: clock.now().toISOString() });
+        if (stored.length > limit) stored.shift();
       }
       try {
         events(event);
       } catch (error) {
-        kept.push({
+        stored.push({
           type: 'warning',
           code: 'TEMPER_INTERNAL',
           message: `an event sink threw: ${String(error)}`,
@@ -33,6 +33,6 @@ export function createTrace(clock: Clock, events: EventSink, limit = 1_000): Tra
         });
       }
     },
-    entries: () => [...kept],
+    entries: () => [...stored],
   };
 }

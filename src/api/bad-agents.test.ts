@@ -4,7 +4,7 @@ import { AGENT, type BadText, POLICY, itRefusesTexts, manifestReader } from './b
 
 const CASES: readonly BadText[] = [
   {
-    name: 'a field one level too high',
+    name: 'a field at the wrong level',
     text: `${AGENT}  tokensPerHour: 5\n`,
     line: 8,
     field: 'spec.tokensPerHour',
@@ -12,7 +12,7 @@ const CASES: readonly BadText[] = [
     fix: /spec\.quotas\.tokensPerHour/,
   },
   {
-    name: 'a field that was never there',
+    name: 'an unknown field',
     text: `${AGENT}  zzz: 5\n`,
     line: 8,
     field: 'spec.zzz',
@@ -76,12 +76,12 @@ const CASES: readonly BadText[] = [
     fix: /128Mi/,
   },
   {
-    name: 'no memory at all',
+    name: 'a memory quantity of 0',
     text: `${AGENT}  sandbox: {resources: {memory: "0"}}\n`,
     line: 8,
     field: 'spec.sandbox.resources.memory',
     rule: 'range',
-    fix: /more than none/,
+    fix: /more than 0/,
   },
   {
     name: 'a temperature out of range',
@@ -92,7 +92,7 @@ const CASES: readonly BadText[] = [
     fix: /"0" to "2"/,
   },
   {
-    name: 'a text where a list belongs',
+    name: 'a string instead of a list',
     text: `${AGENT}  grants:\n    tools: file_read\n`,
     line: 9,
     field: 'spec.grants.tools',
@@ -100,7 +100,7 @@ const CASES: readonly BadText[] = [
     fix: /tools: \[/,
   },
   {
-    name: 'a path that climbs',
+    name: 'a path pattern with ".."',
     text: `${AGENT}  arguments:\n    - {tool: x, argument: path, allow: ["a/../../etc"]}\n`,
     line: 9,
     field: 'spec.arguments[0].allow[0]',
@@ -116,7 +116,7 @@ const CASES: readonly BadText[] = [
     fix: /at least 1/,
   },
   {
-    name: 'a grant that is denied',
+    name: 'a grant that denyTools denies',
     text: `${AGENT}  grants: {tools: [csv_drop]}\n  denyTools: ["csv_*"]\n`,
     line: 8,
     field: 'spec.grants.tools[0]',
@@ -132,7 +132,7 @@ const CASES: readonly BadText[] = [
     fix: /did you mean Full/,
   },
   {
-    name: 'a fallback that is the primary',
+    name: 'a fallback that equals the primary model',
     text: AGENT.replace('mini}', 'mini, fallbacks: [openai/gpt-4o-mini]}'),
     line: 6,
     field: 'spec.model.fallbacks[0]',
@@ -140,7 +140,7 @@ const CASES: readonly BadText[] = [
     fix: /another model/,
   },
   {
-    name: 'host functions without the sandbox',
+    name: 'host functions without mode Sandbox',
     text: `${AGENT}  forge: {enabled: true, apis: [crypto]}\n`,
     line: 8,
     field: 'spec.forge.apis',
@@ -156,7 +156,7 @@ const CASES: readonly BadText[] = [
     fix: /add prompt/,
   },
   {
-    name: 'a spec of nothing',
+    name: 'an empty spec',
     text: 'apiVersion: temper.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n',
     line: 4,
     field: 'spec',
@@ -180,7 +180,7 @@ const CASES: readonly BadText[] = [
     fix: /add name/,
   },
   {
-    name: 'a name in capitals',
+    name: 'a name with capital letters',
     text: AGENT.replace('{name: a}', '{name: Analyst}'),
     line: 3,
     field: 'metadata.name',
@@ -196,7 +196,7 @@ const CASES: readonly BadText[] = [
     fix: /shorter/,
   },
   {
-    name: 'another version',
+    name: 'an unsupported version',
     text: AGENT.replace('v1alpha1', 'v1'),
     line: 1,
     field: 'apiVersion',
@@ -236,7 +236,7 @@ const CASES: readonly BadText[] = [
     fix: /one object per document/,
   },
   {
-    name: 'a text instead of an object',
+    name: 'a string instead of an object',
     text: 'hello\n',
     line: 1,
     field: '',
@@ -260,7 +260,7 @@ const CASES: readonly BadText[] = [
     fix: /known fields/,
   },
   {
-    name: 'a key twice',
+    name: 'a duplicate key',
     text: `${AGENT}  suspend: true\n  suspend: false\n`,
     line: 9,
     field: 'suspend',
@@ -270,11 +270,11 @@ const CASES: readonly BadText[] = [
   { name: 'tabs', text: AGENT.replace('  model', '\tmodel'), line: 6, field: '', rule: 'yaml-tabs', fix: /spaces/ },
 ];
 
-describe('a bad manifest', () => {
+describe('an invalid manifest', () => {
   const read = manifestReader();
   itRefusesTexts(CASES, read);
 
-  it('shows all its problems at once, in the order of lines', async () => {
+  it('reports all its problems in line order', async () => {
     const text = `${AGENT}  autonomy: full\n  quotas: {tokensPerHour: "1k", costPerDay: 1}\n  grants: {tools: [csv_drop]}\n  denyTools: ["csv_*"]\n`;
     const problems = await read(text);
     assert.deepEqual(
@@ -288,18 +288,18 @@ describe('a bad manifest', () => {
     );
   });
 
-  it('says what a grant exceeds in the words of the condition', async () => {
+  it('reports a grant that exceeds the policy with the message of the condition', async () => {
     const [problem] = await read(`${AGENT}  grants: {network: ["*"]}\n---\n${POLICY}  {}\n`);
     assert.equal(problem?.message, 'grants.network "*" exceeds policy "p" (egress.allow is empty)');
   });
 
-  it('with more faults than are told does not break the checks that come after', async () => {
+  it('with more schema violations than the limit does not break the cross-field checks', async () => {
     const many = Array.from({ length: 200 }, (_, at) => `  x${at}: 1\n`).join('');
     const problems = await read(`${AGENT}${many}  grants: {tools: [5, {}], network: 5}\n  denyTools: [[1]]\n`);
     assert.equal(problems.length, 100);
   });
 
-  it('cannot flood the answer', async () => {
+  it('reports at most 100 problems', async () => {
     const problems = await read(`${AGENT}${Array.from({ length: 5000 }, (_, at) => `  x${at}: 1\n`).join('')}`);
     assert.equal(problems.length, 100);
   });

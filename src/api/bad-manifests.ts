@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { after, before, it } from 'node:test';
 import { type ManifestProblem, createManifestLoader } from './manifests.ts';
 
-/** For the tests of bad manifests: tables of what is wrong, and what must be said about it. */
+/** Test support for invalid manifests: tables of invalid inputs with the expected finding. */
 
 const SAMPLES = resolve(import.meta.dirname, '../../manifests/samples');
 
@@ -24,27 +24,27 @@ metadata: {name: p}
 spec:
 `;
 
-interface Expected {
-  /** What is wrong, in words. */
+interface ExpectedFinding {
+  /** Describes the violation, for the test name. */
   name: string;
   field: string;
   rule: string;
   fix: RegExp;
 }
 
-export interface BadText extends Expected {
+export interface BadText extends ExpectedFinding {
   text: string;
   line: number;
 }
 
-/** A sample with one place changed. */
-export interface ChangedSample extends Expected {
+/** A sample manifest with one change that makes it invalid. */
+export interface ChangedSample extends ExpectedFinding {
   sample: string;
   from: string | RegExp;
   to: string;
 }
 
-/** Reads texts as manifests; to be called inside a `describe`. */
+/** Creates a function that validates manifest text. Call inside `describe`. */
 export function manifestReader(): (text: string) => Promise<ManifestProblem[]> {
   const loader = createManifestLoader();
   let folder = '';
@@ -63,7 +63,7 @@ export function manifestReader(): (text: string) => Promise<ManifestProblem[]> {
 
 export function itRefusesTexts(cases: readonly BadText[], read: (text: string) => Promise<ManifestProblem[]>): void {
   for (const expected of cases) {
-    void it(`with ${expected.name} is refused by ${expected.rule} in its line`, async () => {
+    void it(`with ${expected.name} violates rule ${expected.rule} at the right line`, async () => {
       assert.equal(problemOf(await read(expected.text), expected).line, expected.line);
     });
   }
@@ -74,7 +74,7 @@ export function itRefusesSamples(
   read: (text: string) => Promise<ManifestProblem[]>,
 ): void {
   for (const expected of cases) {
-    void it(`with ${expected.name} is refused by ${expected.rule}`, async () => {
+    void it(`with ${expected.name} violates rule ${expected.rule}`, async () => {
       const original = await readFile(join(SAMPLES, expected.sample), 'utf8');
       const changed = original.replace(expected.from, expected.to);
       assert.notEqual(changed, original);
@@ -83,7 +83,7 @@ export function itRefusesSamples(
   }
 }
 
-function problemOf(problems: ManifestProblem[], { field, rule, fix }: Expected): ManifestProblem {
+function problemOf(problems: ManifestProblem[], { field, rule, fix }: ExpectedFinding): ManifestProblem {
   const found = problems.find((problem) => problem.field === field && problem.rule === rule);
   assert.ok(found !== undefined, `no ${rule} at ${field} in ${JSON.stringify(problems, null, 1)}`);
   assert.match(found.fix, fix);

@@ -19,15 +19,15 @@ const CASES: readonly BadText[] = [
     fix: /did you mean standard/,
   },
   {
-    name: 'elevated from the start',
+    name: 'elevated as the initial level',
     text: `${POLICY}  level: {initial: elevated, ceiling: elevated}\n`,
     line: 5,
     field: 'spec.level.initial',
     rule: 'elevated-needs-human',
-    fix: /a person/,
+    fix: /an approver/,
   },
   {
-    name: 'elevated within reach of a strategy',
+    name: 'an automatic strategy that can reach elevated',
     text: `${POLICY}  level: {ceiling: elevated}\n  strategy: {type: Weighted}\n`,
     line: 5,
     field: 'spec.level.ceiling',
@@ -35,15 +35,15 @@ const CASES: readonly BadText[] = [
     fix: /Disabled/,
   },
   {
-    name: 'elevated by another name',
+    name: 'a custom initial level based on elevated',
     text: `${POLICY}  level: {initial: boss, ceiling: boss}\n  levels:\n    - {name: boss, base: elevated, categories: [], constraints: {files: Full, network: Open, git: Full, code: Direct, terminal: Full, requireApproval: []}}\n`,
     line: 5,
     field: 'spec.level.initial',
     rule: 'elevated-needs-human',
-    fix: /a person/,
+    fix: /an approver/,
   },
   {
-    name: 'a start above the ceiling',
+    name: 'an initial level above the ceiling',
     text: `${POLICY}  level: {initial: standard, ceiling: sandboxed}\n`,
     line: 5,
     field: 'spec.level.initial',
@@ -59,7 +59,7 @@ const CASES: readonly BadText[] = [
     fix: /another name/,
   },
   {
-    name: 'a custom level that leaves one limit out',
+    name: 'a custom level without one of the limits',
     text: `${POLICY}  levels:\n    - name: own\n      base: restricted\n      categories: []\n      constraints: {files: Full, network: Open, git: Full, code: Direct, requireApproval: []}\n`,
     line: 9,
     field: 'spec.levels[0].constraints.terminal',
@@ -67,7 +67,7 @@ const CASES: readonly BadText[] = [
     fix: /add terminal/,
   },
   {
-    name: 'an action nobody registered',
+    name: 'an unregistered action',
     text: `${POLICY}  rules:\n    deny:\n      - "deploy:prod"\n`,
     line: 7,
     field: 'spec.rules.deny[0]',
@@ -88,7 +88,7 @@ const CASES: readonly BadText[] = [
     line: 7,
     field: 'spec.rules.allow[0]',
     rule: 'overlap',
-    fix: /denied stays denied/,
+    fix: /deny takes precedence/,
   },
   {
     name: 'a tool allowed and denied',
@@ -96,10 +96,10 @@ const CASES: readonly BadText[] = [
     line: 5,
     field: 'spec.tools.allow[0]',
     rule: 'overlap',
-    fix: /denied stays denied/,
+    fix: /deny takes precedence/,
   },
   {
-    name: 'a milestone without its rules',
+    name: 'type Milestone without a milestone',
     text: `${POLICY}  strategy: {type: Milestone}\n`,
     line: 5,
     field: 'spec.strategy.type',
@@ -107,7 +107,7 @@ const CASES: readonly BadText[] = [
     fix: /milestone/,
   },
   {
-    name: 'a forge limit beyond all bounds',
+    name: 'a forge limit out of range',
     text: `${POLICY}  forge: {limits: {duration: 10m}}\n`,
     line: 5,
     field: 'spec.forge.limits.duration',
@@ -115,7 +115,7 @@ const CASES: readonly BadText[] = [
     fix: /30s/,
   },
   {
-    name: 'one reviewer',
+    name: 'only one reviewer',
     text: `${POLICY}  models: {reviewers: [openai/gpt-4o]}\n`,
     line: 5,
     field: 'spec.models.reviewers',
@@ -131,7 +131,7 @@ const CASES: readonly BadText[] = [
     fix: /without quotes/,
   },
   {
-    name: 'a policy that is not in the set',
+    name: 'a reference to a policy outside the set',
     text: `${AGENT}---\n${POLICY.replace('name: p', 'name: q')}  {}\n`,
     line: 5,
     field: 'spec.trustPolicyRef.name',
@@ -139,15 +139,15 @@ const CASES: readonly BadText[] = [
     fix: /create it or change|did you mean/,
   },
   {
-    name: 'network beyond the policy',
+    name: 'a network grant that exceeds the policy',
     text: `${AGENT}  grants: {network: ["*"]}\n---\n${POLICY}  egress: {allow: []}\n`,
     line: 8,
     field: 'spec.grants.network[0]',
     rule: 'grant-exceeds-policy',
-    fix: /narrow it or raise the policy/,
+    fix: /narrow the grant or extend the policy/,
   },
   {
-    name: 'a model beyond the policy',
+    name: 'a model that exceeds the policy',
     text: `${AGENT}---\n${POLICY}  models: {allow: ["anthropic/*"]}\n`,
     line: 6,
     field: 'spec.model.primary',
@@ -155,7 +155,7 @@ const CASES: readonly BadText[] = [
     fix: /narrow/,
   },
   {
-    name: 'a host function beyond the policy',
+    name: 'a host function that exceeds the policy',
     text: `${AGENT}  forge: {modes: [Sandbox], apis: [fetch]}\n---\n${POLICY}  forge: {apis: [crypto]}\n`,
     line: 8,
     field: 'spec.forge.apis[0]',
@@ -171,7 +171,7 @@ const CASES: readonly BadText[] = [
     fix: /narrow/,
   },
   {
-    name: 'more autonomy than the policy',
+    name: 'more autonomy than the policy allows',
     text: `${AGENT}  autonomy: Full\n---\n${POLICY}  {}\n`,
     line: 8,
     field: 'spec.autonomy',
@@ -198,16 +198,16 @@ const CASES: readonly BadText[] = [
 
 const CHANGED: readonly ChangedSample[] = [
   {
-    name: 'a digest of something else',
+    name: 'a digest of a different artifact',
     sample: 'emergenttool.yaml',
     from: 'duration: 5s',
     to: 'duration: 4s',
     field: 'spec.digest',
     rule: 'digest',
-    fix: /a tool is its digest/,
+    fix: /the digest identifies the tool/,
   },
   {
-    name: 'a digest too short',
+    name: 'a digest that is too short',
     sample: 'emergenttool.yaml',
     from: /digest: sha256:[0-9a-f]+/,
     to: 'digest: sha256:abc',
@@ -216,7 +216,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /64/,
   },
   {
-    name: 'a mode without its part',
+    name: 'a mode without its required field',
     sample: 'emergenttool.yaml',
     from: 'mode: Sandbox',
     to: 'mode: Compose',
@@ -225,7 +225,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /add steps/,
   },
   {
-    name: 'a part of the other mode',
+    name: 'a field of the other mode',
     sample: 'emergenttool-compose.yaml',
     from: 'mode: Compose',
     to: 'mode: Sandbox',
@@ -240,10 +240,10 @@ const CHANGED: readonly ChangedSample[] = [
     to: 'name: read',
     field: 'spec.artifact.implementation.steps[1].name',
     rule: 'step-name',
-    fix: /name of its own/,
+    fix: /unique name/,
   },
   {
-    name: 'a test that is no JSON',
+    name: 'a test input that is not JSON',
     sample: 'emergenttool-compose.yaml',
     from: `'{"path":"data/small.csv"}'`,
     to: 'data/small.csv',
@@ -252,7 +252,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /JSON text/,
   },
   {
-    name: 'a schema that is no object',
+    name: 'a schema that is not an object',
     sample: 'emergenttool.yaml',
     from: /outputSchema: .*/,
     to: 'outputSchema: "true"',
@@ -279,7 +279,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /subject\.call/,
   },
   {
-    name: 'a nonce too short to be random',
+    name: 'a nonce that is too short',
     sample: 'approval.yaml',
     from: /nonce: .*/,
     to: 'nonce: short',
@@ -288,7 +288,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /16 to 64/,
   },
   {
-    name: 'a tool on a skill',
+    name: 'a tool definition on a skill',
     sample: 'capability-tool.yaml',
     from: 'type: Tool',
     to: 'type: Skill',
@@ -297,7 +297,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /spec\.type/,
   },
   {
-    name: 'an address with a password',
+    name: 'a URL with a password',
     sample: 'capability-tool.yaml',
     from: 'https://rates',
     to: 'https://me:pw@rates',
@@ -306,7 +306,7 @@ const CHANGED: readonly ChangedSample[] = [
     fix: /without user name/,
   },
   {
-    name: 'an action on a capability nobody registered',
+    name: 'an unregistered action on a capability',
     sample: 'capability-tool.yaml',
     from: 'comms:external',
     to: 'comms:outside',
@@ -316,10 +316,10 @@ const CHANGED: readonly ChangedSample[] = [
   },
 ];
 
-describe('a bad policy, or a set that does not fit', () => {
+describe('an invalid policy or an inconsistent set of manifests', () => {
   itRefusesTexts(CASES, manifestReader());
 });
 
-describe('a sample changed in one place', () => {
+describe('a sample with one invalid change', () => {
   itRefusesSamples(CHANGED, manifestReader());
 });

@@ -1,30 +1,30 @@
-/** Names that the parts of an installation on a cluster agree on: operator, gateway, agent pods, chart and command line. */
+/** Names shared by the components of an installation: operator, gateway, agent pods, chart and CLI. */
 
 export const LABELS = {
-  /** On a namespace: agents live here and it is fenced. */
+  /** On a namespace: agents run here, and the admission policies protect the namespace. */
   agents: 'temper.dev/agents',
-  /** On every pod of an agent, bound or warm; reserved to the operator. What the deny-all policy selects. */
+  /** On every agent pod, bound or warm. Only the operator may set it. The deny-all NetworkPolicy selects it. */
   agentPod: 'temper.dev/agent-pod',
-  /** On a pod: the uid of the agent it was made for. Absent on a warm one. */
+  /** On a pod: the UID of its agent. Absent on a warm pod. */
   agentUid: 'temper.dev/agent-uid',
-  /** On a pod: the sandbox class it was made from. */
+  /** On a pod: its sandbox class. */
   sandboxClass: 'temper.dev/sandbox-class',
 } as const;
 
 export const ANNOTATIONS = {
-  /** On a pod: digest of the template it was made from. Another one makes a new pod. */
+  /** On a pod: the digest of its pod template. The operator replaces a pod whose digest is out of date. */
   template: 'temper.dev/template-digest',
-  /** On a pod: the agent's name, for people. */
+  /** On a pod: the name of the agent. Only for human readers. */
   agent: 'temper.dev/agent',
 } as const;
 
-/** Objects of fixed name in every namespace with agents. */
+/** Objects with a fixed name in every namespace with agents. */
 export const NAMESPACE_OBJECTS = {
-  /** What agent pods run as. It has no rights. */
+  /** The ServiceAccount of agent pods. It has no permissions. */
   agentServiceAccount: 'temper-agent',
-  /** What people act as towards the gateway: who may make a token of it may speak to the agents of the namespace. */
+  /** The ServiceAccount for users. A user who may create a token of it may send messages to the agents of the namespace. */
   peopleServiceAccount: 'temper-people',
-  /** Addresses of the doors and the authority their certificates are from. */
+  /** The ConfigMap with the gateway address and the CA bundle. */
   doors: 'temper-doors',
   denyAll: 'temper-deny-all',
   allowGateway: 'temper-allow-gateway',
@@ -33,44 +33,44 @@ export const NAMESPACE_OBJECTS = {
 
 export const PRIORITY_CLASS = 'temper-agent';
 
-/** Objects of fixed name in the namespace of the release. */
+/** Objects with a fixed name in the release namespace. */
 export const RELEASE_OBJECTS = {
   gateway: 'temper-gateway',
   nats: 'temper-nats',
-  /** Secrets that the operator keeps: the authority, certificates from it, keys. */
+  /** Secrets that the operator maintains: the CA, the certificates that it issued, and keys. */
   authority: 'temper-authority',
   gatewayCertificate: 'temper-gateway-tls',
   natsCertificate: 'temper-nats-tls',
-  /** Server configuration with the public keys of the users. */
+  /** NATS server configuration with the public keys of the NATS users. */
   natsConfiguration: 'temper-nats-config',
-  /** One nkey seed for each named user: `operator.nk`, `gateway.nk`. */
+  /** One nkey seed per NATS user: `operator.nk`, `gateway.nk`. */
   natsUsers: 'temper-nats-users',
-  /** `lease.key`: what delivery leases are signed with. */
+  /** `lease.key`: the key that signs delivery tokens. */
   gatewayKeys: 'temper-gateway-keys',
-  /** ConfigMap: when the store of the bus was made, so that its loss is noticed. */
+  /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
   busStore: 'temper-bus-store',
 } as const;
 
-/** The audience of a token says which door it opens. */
+/** The audience of a token names the endpoint that accepts it. */
 export const AUDIENCES = { gateway: 'temper-gateway', egress: 'temper-egress' } as const;
 
 export const PORTS = {
-  /** HTTPS: pods and people. */
+  /** HTTPS, for pods and users. */
   gateway: 8443,
-  /** HTTP: `/healthz`, `/readyz`, `/metrics` of every role. */
+  /** HTTP, in every role: `/healthz`, `/readyz`, `/metrics`. */
   health: 9090,
   nats: 4222,
 } as const;
 
-/** Where things are mounted in an agent pod. */
+/** Mount paths in an agent pod. */
 export const POD_PATHS = {
-  /** Folder with the files `gateway` (`https://address:port`), `gateway-name` (what its certificate must say) and `ca.crt`. */
+  /** Folder with the files `gateway` (`https://address:port`), `gateway-name` (the expected name in its certificate) and `ca.crt`. */
   doors: '/etc/temper/doors',
   gatewayToken: '/var/run/temper/tokens/gateway',
-  /** Volume in memory that both containers mount; the agent makes a folder of its own in it. */
+  /** In-memory volume that both containers mount. The agent container creates its own folder in it. */
   run: '/run/temper',
   workspace: '/workspace',
 } as const;
 
-/** Both containers share the group, so that the sandbox may reach the socket. */
+/** Both containers share the group, so that the sandbox can connect to the socket. */
 export const POD_USERS = { agent: 10_001, sandbox: 10_002, group: 10_000 } as const;

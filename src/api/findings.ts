@@ -1,18 +1,18 @@
-/** Where inside an object: member names and list positions. */
+/** A location inside an object: member names and list indexes. */
 export type Path = readonly (string | number)[];
 
-/** What a check found wrong. The loader adds file, line and column. */
+/** A violation of a validation rule. The loader adds file, line and column. */
 export interface Finding {
   path: Path;
-  /** Stable name of the rule that is broken. */
+  /** Stable name of the violated rule. */
   rule: string;
   message: string;
   fix: string;
 }
 
 /**
- * A spec from which everything of a wrong type was taken out, so that the checks between fields can speak about the rest.
- * What is there has the right type; anything may be missing.
+ * A spec without the values that violate its schema, so that the cross-field checks can run on the rest.
+ * Every present value has the right type; every value may be missing.
  */
 export type Sound<T> = T extends readonly (infer I)[]
   ? readonly (Sound<I> | undefined)[]
@@ -31,13 +31,13 @@ export function dottedPath(path: Path): string {
   return text;
 }
 
-/** What a pattern is about. Each kind has its own separator and normal form. */
+/** What a pattern matches. Each kind has its own separator and normal form. */
 export type PatternKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'name';
 
-/** What the checks need of the pattern language. */
+/** The part of the pattern language that the checks need. */
 export interface PatternRules {
-  /** Why the text is no pattern, in a sentence that shows it; undefined when it is one. */
+  /** Why the text is not a valid pattern, in a sentence that quotes the text. Undefined for a valid pattern. */
   flaw(text: string, kind: PatternKind): string | undefined;
-  /** Is everything the pattern stands for within what the ceiling stands for? An empty ceiling stands for nothing. */
+  /** Does the ceiling match everything that the pattern matches? An empty ceiling matches nothing. */
   covers(ceiling: readonly string[], text: string, kind: PatternKind): boolean;
 }

@@ -3,15 +3,15 @@ import { extname, join } from 'node:path';
 import { TemperError, hasErrno } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 
-/** Larger than any set of manifests people write in one file; a larger one is a mistake or an attack. */
+/** Larger than any manifest file in practice; a larger file is a mistake or an attack. */
 export const LARGEST_FILE = 1024 * 1024;
 
-const MOST_FILES = 2_000;
+const MAX_FILES = 2_000;
 const EXTENSIONS: readonly string[] = ['.yaml', '.yml', '.json'];
 
 /**
- * The manifest files the paths stand for: a file is itself whatever it is called, a folder is all *.yaml, *.yml and *.json
- * below it in the order of their names. No file comes twice. Throws TEMPER_MANIFEST_UNREADABLE.
+ * The manifest files at the paths: a file with any name, or all *.yaml, *.yml and *.json files below a folder, sorted by name.
+ * The result contains no file twice. Throws TEMPER_MANIFEST_UNREADABLE.
  */
 export async function findManifestFiles(paths: readonly string[]): Promise<string[]> {
   const found = new Set<string>();
@@ -21,17 +21,17 @@ export async function findManifestFiles(paths: readonly string[]): Promise<strin
     });
     const files = info.isDirectory() ? await filesBelow(path) : [path];
     for (const file of files) found.add(file);
-    if (found.size > MOST_FILES) {
+    if (found.size > MAX_FILES) {
       throw new TemperError(
         'TEMPER_MANIFEST_UNREADABLE',
-        `${printable(path)}: more than ${MOST_FILES} manifest files; name fewer`,
+        `${printable(path)}: more than ${MAX_FILES} manifest files; name fewer`,
       );
     }
   }
   return [...found];
 }
 
-/** Links inside a folder are not followed: a set of manifests ends where its folder ends. */
+/** Symbolic links inside a folder are not followed, so no file outside the folder is read. */
 async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
     throw unreadable(folder, error);
@@ -42,7 +42,7 @@ async function filesBelow(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** The bytes of a file, or undefined when there are more than allowed; never more is read. */
+/** The bytes of a file, or undefined when the file exceeds LARGEST_FILE. Never reads more than one byte beyond the limit. */
 export async function readBounded(path: string): Promise<Uint8Array | undefined> {
   let handle: FileHandle | undefined;
   try {

@@ -22,7 +22,7 @@ describe('loading manifests', () => {
     return loadManifests([join(folder, name)]);
   };
 
-  it('accepts every sample, one or more of each kind', async () => {
+  it('accepts every sample, and the samples include each kind', async () => {
     const { objects, problems, skipped } = await loadManifests([SAMPLES]);
     assert.deepEqual(problems, []);
     assert.deepEqual(skipped, []);
@@ -37,7 +37,7 @@ describe('loading manifests', () => {
     ]);
   });
 
-  it('reads folders below folders, by name, and nothing that a link points to', async () => {
+  it('reads nested folders in name order and does not follow symbolic links', async () => {
     const inner = join(folder, 'set', 'inner');
     await mkdir(inner, { recursive: true });
     const policy = (name: string): string =>
@@ -65,7 +65,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('skips objects of other groups and says so', async () => {
+  it('skips objects of other API groups and lists them', async () => {
     const { objects, problems, skipped } = await load(
       'other.yaml',
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n',
@@ -77,7 +77,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('refuses a file that is too large or no text, without reading on', async () => {
+  it('rejects a file that is too large or not UTF-8 text, without reading further', async () => {
     const large = await load('large.yaml', `# ${'x'.repeat(1024 * 1024)}`);
     assert.deepEqual(
       large.problems.map(({ rule }) => rule),
@@ -90,7 +90,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('points at the line of each object and of each problem over several documents', async () => {
+  it('reports the line of each object and of each problem across several documents', async () => {
     const text = [
       'apiVersion: temper.dev/v1alpha1',
       'kind: TrustPolicy',
@@ -123,7 +123,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('finds what stands twice in a set, and is done in time with a hostile one', async () => {
+  it('reports duplicate items, and handles a very long list in linear time', async () => {
     const head = 'apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\n';
     const twice = await load('twice.yaml', `${head}spec: {forge: {apis: [crypto, fetch, crypto]}}\n`);
     assert.deepEqual(
@@ -136,7 +136,7 @@ describe('loading manifests', () => {
     assert.ok(many.problems.some(({ rule }) => rule === 'items'));
   });
 
-  it('checks one parsed object for those who read it elsewhere', () => {
+  it('validates one parsed object', () => {
     const policy = {
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'TrustPolicy',

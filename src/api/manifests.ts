@@ -11,14 +11,14 @@ import { type ParsedDocument, type Position, parseDocuments } from './yaml-docum
 
 export interface ManifestProblem {
   file: string;
-  /** Line and column count from 1. */
+  /** Line and column start at 1. */
   line: number;
   column: number;
-  /** `Kind/name`, where both are known. */
+  /** `Kind/name`, if both are known. */
   object?: string;
   /** Dotted path, e.g. `spec.quotas.tokensPerHour`; empty for the document as a whole. */
   field: string;
-  /** Stable name of the rule that is broken; the list is in `docs/reference/manifests.md`. */
+  /** Stable name of the violated rule; `docs/reference/manifests.md` lists them. */
   rule: string;
   message: string;
   fix: string;
@@ -31,16 +31,16 @@ interface LoadedObject {
 }
 
 export interface LoadedManifests {
-  /** The objects that break no rule by themselves, in the order they are written. */
+  /** The objects without violations of their own, in file order. Cross-object violations do not exclude an object. */
   objects: LoadedObject[];
-  /** In the order of files and lines. Empty: everything may be used. */
+  /** In the order of files and lines. Empty when all manifests are valid. */
   problems: ManifestProblem[];
-  /** Objects of other groups, which were not looked at. */
+  /** Objects of other API groups, which are not validated. */
   skipped: { file: string; line: number; apiVersion: string; kind: string }[];
 }
 
 export interface ManifestOptions {
-  /** The pattern language; only its plainest rules when absent. */
+  /** The pattern language. Defaults to PLAIN_PATTERN_RULES. */
   patterns?: PatternRules;
 }
 
@@ -49,38 +49,38 @@ interface Loaded extends Member {
   document: ParsedDocument;
 }
 
-/** Holds the compiled schemas, which cost more than most checks: one serves for many files and objects. */
+/** Holds the compiled schemas. Compiling costs more than most checks, so reuse one loader for many files and objects. */
 export interface ManifestLoader {
   /**
-   * Reads manifests from files and folders and checks every rule of every object and between them, all at once.
-   * Throws TEMPER_MANIFEST_UNREADABLE for a path that cannot be read; everything else is a problem in the answer.
+   * Reads manifests from files and folders, and checks all rules of each object and between the objects.
+   * Throws TEMPER_MANIFEST_UNREADABLE for a path that cannot be read; reports all other errors as problems in the result.
    */
   load(paths: readonly string[]): Promise<LoadedManifests>;
-  /** Every rule that one object must keep by itself. Places are those of the object alone: line and column are 1. */
+  /** Checks all rules that concern a single object. Line and column of the problems are always 1. */
   validate(value: Json): ManifestProblem[];
 }
 
 export function createManifestLoader(options: ManifestOptions = {}): ManifestLoader {
-  const rules: Rules = { patterns: options.patterns ?? PLAIN_PATTERN_RULES, check: createSchemaCheck() };
+  const rules: ValidationRules = { patterns: options.patterns ?? PLAIN_PATTERN_RULES, check: createSchemaCheck() };
   return { load: (paths) => load(paths, rules), validate: (value) => validate(value, rules) };
 }
 
-/** `load` of a loader that is used once. */
+/** `load` with a new loader. */
 export async function loadManifests(paths: readonly string[], options: ManifestOptions = {}): Promise<LoadedManifests> {
   return createManifestLoader(options).load(paths);
 }
 
-/** `validate` of a loader that is used once. */
+/** `validate` with a new loader. */
 export function validateObject(value: Json, options: ManifestOptions = {}): ManifestProblem[] {
   return createManifestLoader(options).validate(value);
 }
 
-interface Rules {
+interface ValidationRules {
   patterns: PatternRules;
   check: SchemaCheck;
 }
 
-async function load(paths: readonly string[], rules: Rules): Promise<LoadedManifests> {
+async function load(paths: readonly string[], rules: ValidationRules): Promise<LoadedManifests> {
   const result: LoadedManifests = { objects: [], problems: [], skipped: [] };
   const members: Loaded[] = [];
   for (const file of await findManifestFiles(paths)) {
@@ -90,7 +90,7 @@ async function load(paths: readonly string[], rules: Rules): Promise<LoadedManif
     for (const flaw of flaws) result.problems.push(problemOf(flaw, file, flaw.position));
     const before = result.objects.length;
     for (const document of documents) addDocument(document, file, rules, result, members);
-    // Which of two equal keys was meant is anybody's guess, so nothing of such a file is used.
+    // With a duplicate key the intended value is unknown, so no object of the file is used.
     if (flaws.length > 0) result.objects.length = before;
   }
   for (const { member, ...finding } of checkSet(members, rules.patterns)) {
@@ -99,18 +99,24 @@ async function load(paths: readonly string[], rules: Rules): Promise<LoadedManif
   return { ...result, problems: inOrder(result.problems) };
 }
 
-function validate(value: Json, { check, patterns }: Rules): ManifestProblem[] {
+function validate(value: Json, { check, patterns }: ValidationRules): ManifestProblem[] {
   const start = { line: 1, column: 1 };
   const examined = examine(value, check, patterns, () => undefined);
   if (!examined.foreign) return examined.findings.map((finding) => problemOf(finding, '', start, titleOf(examined)));
-  const message = `${examined.apiVersion} ${examined.kind} is no kind of ours`;
-  return [problemOf({ path: ['kind'], rule: 'kind', message, fix: 'see the list of kinds' }, '', start)];
+  const message = `${examined.apiVersion} ${examined.kind} is not a Temper kind`;
+  return [
+    problemOf(
+      { path: ['kind'], rule: 'kind', message, fix: 'see docs/reference/manifests.md for the kinds' },
+      '',
+      start,
+    ),
+  ];
 }
 
 function addDocument(
   document: ParsedDocument,
   file: string,
-  { check, patterns }: Rules,
+  { check, patterns }: ValidationRules,
   result: LoadedManifests,
   members: Loaded[],
 ): void {
@@ -169,7 +175,7 @@ function problemOf(finding: Finding, file: string, at: Position, object?: string
   return { ...place, ...(object === undefined ? {} : { object }), field: dottedPath(path), rule, message, fix };
 }
 
-/** By place within each file; files stay in the order they were read. */
+/** By position within each file; files stay in the order of reading. */
 function inOrder(problems: readonly ManifestProblem[]): ManifestProblem[] {
   const byFile = Map.groupBy(problems, ({ file }) => file);
   return [...byFile.values()].flatMap((some) => some.sort((a, b) => a.line - b.line || a.column - b.column));

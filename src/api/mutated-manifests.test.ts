@@ -15,7 +15,7 @@ const SAMPLES = resolve(import.meta.dirname, '../../manifests/samples');
 
 type Path = (string | number)[];
 
-/** Every place inside a value, the value itself included. */
+/** The path of every value inside a value, including the value itself. */
 function placesOf(value: Json, path: Path = []): Path[] {
   const entries: [string | number, Json][] = Array.isArray(value)
     ? value.map((item, index) => [index, item])
@@ -64,7 +64,7 @@ const anyMutation: fc.Arbitrary<Mutation> = fc.oneof(
   fc.record({ kind: fc.constant('add' as const), name: fc.string({ minLength: 1 }), value: anyValue }),
 );
 
-describe('a sample with one thing changed', () => {
+describe('a sample with one random change', () => {
   const texts: string[] = [];
   const values: Json[] = [];
   let loader: ManifestLoader;
@@ -82,7 +82,7 @@ describe('a sample with one thing changed', () => {
     }
   });
 
-  it('is valid, or every problem has a field, a rule and a fix; and an API server takes what is valid', () => {
+  it('is valid and accepted by the CRD schema, or every problem has a field, a rule and a fix', () => {
     let valid = 0;
     let refused = 0;
     fc.assert(
@@ -104,11 +104,11 @@ describe('a sample with one thing changed', () => {
       }),
       { numRuns: 1500 },
     );
-    // Both sides of the property were seen.
+    // The generator produced enough valid and enough invalid objects.
     assert.ok(valid > 50 && refused > 300, `${valid} valid, ${refused} refused`);
   });
 
-  it('is refused when a member is added where the list of members is closed', () => {
+  it('is invalid with an additional member in a closed object', () => {
     for (const value of values) {
       const places = placesOf(value).filter(
         (path) => !path.join('.').includes('inputSchema') && !path.includes('labels'),
@@ -116,7 +116,7 @@ describe('a sample with one thing changed', () => {
       for (const path of places) {
         const at = path.reduce<Json>((found, key) => (found as Record<string | number, Json>)[key] ?? null, value);
         if (!isJsonObject(at)) continue;
-        const problems = loader.validate(mutated(value, path, { kind: 'add', name: 'unheardOf', value: 1 }));
+        const problems = loader.validate(mutated(value, path, { kind: 'add', name: 'unknownMember', value: 1 }));
         if (path.length > 0)
           assert.ok(
             problems.some(({ rule }) => rule === 'unknown-field'),
@@ -126,7 +126,7 @@ describe('a sample with one thing changed', () => {
     }
   });
 
-  it('never breaks the reader, whatever characters it loses or gains', () => {
+  it('never makes the parser throw when characters are removed or inserted', () => {
     fc.assert(
       fc.property(
         fc.nat(),

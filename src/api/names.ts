@@ -1,4 +1,4 @@
-/** The API group and version, free of any import, for rooms that only need to name them. */
+/** The API group and version. This file imports nothing, so every module can use it without cost. */
 export const GROUP = 'temper.dev';
 export const VERSION = 'v1alpha1';
 export const API_VERSION = `${GROUP}/${VERSION}`;

@@ -12,11 +12,11 @@ import { MAX_FINDINGS, type SchemaCheck, type SourceOf } from './schema-findings
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
 import type { AnyResource } from './v1alpha1/resources.ts';
 
-/** What one parsed document turned out to be. */
+/** The result of the checks of one parsed document. */
 export type Examined =
-  /** An object of another group; none of our business. */
+  /** An object of another API group. It is not validated. */
   | { foreign: true; apiVersion: string; kind: string }
-  /** `sound` is the object without what breaks its schema; absent when that cannot be told. */
+  /** `sound` is the object without the values that violate its schema; absent when those values are not known. */
   | { foreign: false; kind?: KindName; name?: string; sound?: JsonObject; findings: Finding[] };
 
 const KINDS: readonly string[] = KIND_SCHEMAS.map(({ kind }) => kind);
@@ -25,10 +25,10 @@ function isKind(text: unknown): text is KindName {
   return KINDS.includes(text as string);
 }
 
-/** Every rule that one object must keep by itself, all at once. Never throws for any JSON value. */
+/** Checks all rules that concern a single object. Never throws for any JSON value. */
 export function examine(value: Json, check: SchemaCheck, patterns: PatternRules, source: SourceOf): Examined {
   if (!isJsonObject(value)) {
-    const message = 'the document is no object: it must be a map with apiVersion, kind, metadata and spec';
+    const message = 'the document is not an object: it must be a map with apiVersion, kind, metadata and spec';
     return { foreign: false, findings: [{ path: [], rule: 'type', message, fix: 'write one object per document' }] };
   }
   const { apiVersion, kind } = value;
@@ -37,19 +37,19 @@ export function examine(value: Json, check: SchemaCheck, patterns: PatternRules,
   const findings = [...versionFindings(apiVersion), ...kindFindings(kind)];
   if (!isKind(kind)) return { foreign: false, findings };
   const schema = check(kind, value, source);
-  // Faults that were not told cannot be taken out, and the checks between fields rely on the types of what is left.
+  // Findings beyond the limit are not listed, so their values cannot be removed; the cross-field checks rely on the types of the rest.
   if (schema.length >= MAX_FINDINGS) return { foreign: false, kind, findings: [...findings, ...schema] };
-  const sound = withoutFaults(
+  const sound = withoutInvalidValues(
     value,
     schema.map(({ path }) => path),
   );
-  const own = ownFindings(kind, member(sound, 'spec'), patterns);
+  const own = specFindings(kind, member(sound, 'spec'), patterns);
   const name = member(member(sound, 'metadata'), 'name');
-  const all = [...findings, ...schema, ...own, ...nameFindings(kind, name), ...wholeFindings(kind, value, schema)];
+  const all = [...findings, ...schema, ...own, ...nameFindings(kind, name), ...artifactFindings(kind, value, schema)];
   return { foreign: false, kind, ...(typeof name === 'string' ? { name } : {}), sound, findings: all };
 }
 
-/** Only what clearly belongs to somebody else: a kind of ours under another group is a mistake, and so is a group that almost is ours. */
+/** Only objects that clearly belong to another API group. A Temper kind in another group is an error, and so is a misspelt Temper group. */
 function foreignObject(apiVersion: Json | undefined, kind: Json | undefined): Examined | undefined {
   if (typeof apiVersion !== 'string' || typeof kind !== 'string' || isKind(kind)) return undefined;
   const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
@@ -63,16 +63,16 @@ function versionFindings(apiVersion: Json | undefined): Finding[] {
   if (apiVersion === undefined)
     return [{ path: ['apiVersion'], rule: 'required', message: 'apiVersion is missing', fix }];
   const shown = typeof apiVersion === 'string' ? `"${printable(apiVersion, 60)}"` : 'this value';
-  return [{ path: ['apiVersion'], rule: 'api-version', message: `apiVersion ${shown} is not known`, fix }];
+  return [{ path: ['apiVersion'], rule: 'api-version', message: `apiVersion ${shown} is not supported`, fix }];
 }
 
 function kindFindings(kind: Json | undefined): Finding[] {
   if (isKind(kind)) return [];
   const fix = `one of ${KINDS.join(', ')}`;
   if (kind === undefined) return [{ path: ['kind'], rule: 'required', message: 'kind is missing', fix }];
-  if (typeof kind !== 'string') return [{ path: ['kind'], rule: 'type', message: 'kind must be a text', fix }];
+  if (typeof kind !== 'string') return [{ path: ['kind'], rule: 'type', message: 'kind must be a string', fix }];
   const near = closestName(kind, KINDS);
-  const message = `there is no kind "${printable(kind, 60)}" in ${GROUP}`;
+  const message = `the group ${GROUP} has no kind "${printable(kind, 60)}"`;
   return [{ path: ['kind'], rule: 'kind', message, fix: near === undefined ? fix : `did you mean ${near}?` }];
 }
 
@@ -81,7 +81,7 @@ type ChecksOf<K extends KindName> = readonly ((
   patterns: PatternRules,
 ) => Finding[])[];
 
-const OWN_CHECKS: { readonly [K in KindName]: ChecksOf<K> } = {
+const SPEC_CHECKS: { readonly [K in KindName]: ChecksOf<K> } = {
   Agent: AGENT_CHECKS,
   TrustPolicy: TRUST_POLICY_CHECKS,
   EmergentTool: EMERGENT_TOOL_CHECKS,
@@ -90,24 +90,24 @@ const OWN_CHECKS: { readonly [K in KindName]: ChecksOf<K> } = {
   Approval: APPROVAL_CHECKS,
 };
 
-function ownFindings(kind: KindName, spec: Json | undefined, patterns: PatternRules): Finding[] {
+function specFindings(kind: KindName, spec: Json | undefined, patterns: PatternRules): Finding[] {
   if (!isJsonObject(spec)) return [];
-  // What the schema refused was taken out, so the spec has the types of its kind as far as it goes.
-  const checks = OWN_CHECKS[kind] as readonly ((spec: JsonObject, patterns: PatternRules) => Finding[])[];
+  // Values that violate the schema were removed, so the rest of the spec has the types of its kind.
+  const checks = SPEC_CHECKS[kind] as readonly ((spec: JsonObject, patterns: PatternRules) => Finding[])[];
   return checks.flatMap((check) => check(spec, patterns));
 }
 
-/** Names that become part of pod names, labels and memory keys. */
+/** These names become part of pod names, labels and memory keys. */
 function nameFindings(kind: KindName, name: Json | undefined): Finding[] {
   if (kind !== 'Agent' && kind !== 'TrustPolicy') return [];
   if (typeof name !== 'string' || (name.length <= 63 && !name.includes('.'))) return [];
-  const message = `the name of ${kind === 'Agent' ? 'an Agent' : 'a TrustPolicy'} has at most 63 characters and no dots`;
+  const message = `the name of ${kind === 'Agent' ? 'an Agent' : 'a TrustPolicy'} must have at most 63 characters and no dots`;
   return [
     { path: ['metadata', 'name'], rule: 'name', message, fix: 'choose a shorter name of letters, digits and dashes' },
   ];
 }
 
-function wholeFindings(kind: KindName, object: JsonObject, schema: readonly Finding[]): Finding[] {
+function artifactFindings(kind: KindName, object: JsonObject, schema: readonly Finding[]): Finding[] {
   if (kind !== 'EmergentTool') return [];
   if (schema.some(({ path }) => path.length < 2 || path[1] === 'artifact' || path[1] === 'digest')) return [];
   const spec = member(object, 'spec');
@@ -117,8 +117,8 @@ function wholeFindings(kind: KindName, object: JsonObject, schema: readonly Find
   return [...artifactIsSmall(artifact), ...digestMatches(artifact, digest)];
 }
 
-/** A copy without the values at these paths. Items of lists leave a gap, so that the others keep their numbers. */
-function withoutFaults(object: JsonObject, paths: readonly Path[]): JsonObject {
+/** A copy without the values at these paths. A removed list item leaves a gap, so that the other items keep their indexes. */
+function withoutInvalidValues(object: JsonObject, paths: readonly Path[]): JsonObject {
   if (paths.length === 0) return object;
   const copy = structuredClone(object);
   for (const path of paths) removeAt(copy, path);

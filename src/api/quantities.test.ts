@@ -29,14 +29,14 @@ describe('quantities', () => {
     }
   });
 
-  it('reads processors into thousandths', () => {
+  it('reads CPU quantities into millicores', () => {
     assert.equal(parseMillicores('500m'), 500);
     assert.equal(parseMillicores('2'), 2_000);
     assert.equal(parseMillicores('0.5'), 500);
     for (const text of ['', 'm', '0.5m', '1.2345', '-1']) refused(() => parseMillicores(text));
   });
 
-  it('reads decimals into millionths without a float in between', () => {
+  it('reads decimals into millionths without floating-point arithmetic', () => {
     fc.assert(
       fc.property(fc.nat({ max: 999_999_999 }), fc.nat({ max: 999_999 }), (whole, fraction) => {
         const text = `${whole}.${String(fraction).padStart(6, '0')}`;

@@ -1,6 +1,6 @@
 import { TemperError } from '../lib/errors.ts';
 
-/** The texts specs use for time, size and money, read into safe integers. No float is ever in between. */
+/** Parsers for durations, sizes and amounts of money in specs. All return safe integers and use no floating-point arithmetic. */
 
 const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
@@ -16,7 +16,7 @@ const BYTE_UNITS: Readonly<Record<string, bigint>> = {
   Ti: 1_024n ** 4n,
 };
 
-/** Milliseconds of `250ms`, `30s`, `1h30m`. Throws TEMPER_MANIFEST_INVALID for any other text. */
+/** Parses `250ms`, `30s`, `1h30m` into milliseconds. Throws TEMPER_MANIFEST_INVALID for any other string. */
 export function parseDuration(text: string): number {
   if (text.length > 32 || !/^(?:\d+(?:ms|s|m|h))+$/.test(text)) {
     throw invalid(text, 'a duration', 'write it as 250ms, 30s, 1h30m or 720h');
@@ -29,7 +29,7 @@ export function parseDuration(text: string): number {
   return milliseconds;
 }
 
-/** Bytes of `512`, `64k`, `128Mi`, `1.5Gi`, rounded up to a whole one. Throws TEMPER_MANIFEST_INVALID for any other text. */
+/** Parses `512`, `64k`, `128Mi`, `1.5Gi` into bytes, rounded up. Throws TEMPER_MANIFEST_INVALID for any other string. */
 export function parseQuantityBytes(text: string): number {
   const parts = text.length > 32 ? null : /^(\d+)(?:\.(\d{1,6}))?(k|Ki|M|Mi|G|Gi|T|Ti)?$/.exec(text);
   if (parts === null) throw invalid(text, 'a number of bytes', 'write it as 128Mi, 1Gi or 500k');
@@ -41,15 +41,15 @@ export function parseQuantityBytes(text: string): number {
   return bytes;
 }
 
-/** Thousandths of a processor of `2`, `0.5`, `500m`. Throws TEMPER_MANIFEST_INVALID for any other text. */
+/** Parses `2`, `0.5`, `500m` into millicores. Throws TEMPER_MANIFEST_INVALID for any other string. */
 export function parseMillicores(text: string): number {
   const parts = text.length > 32 ? null : /^(\d{1,9})(?:(m)|\.(\d{1,3}))?$/.exec(text);
-  if (parts === null) throw invalid(text, 'an amount of processor', 'write it as 2, 0.5 or 500m');
+  if (parts === null) throw invalid(text, 'a number of CPU cores', 'write it as 2, 0.5 or 500m');
   const [, whole = '', milli, fraction = ''] = parts;
   return milli === undefined ? Number(whole + fraction.padEnd(3, '0')) : Number(whole);
 }
 
-/** Millionths of a decimal text: `"2.00"` is 2,000,000. Throws TEMPER_MANIFEST_INVALID for any other text. */
+/** Parses a decimal string into millionths: `"2.00"` is 2,000,000. Throws TEMPER_MANIFEST_INVALID for any other string. */
 export function parseDecimalMicros(text: string): number {
   const parts = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text);
   if (parts === null) throw invalid(text, 'a decimal number', 'write it as "2.00", with at most 6 decimals');

@@ -7,16 +7,16 @@ import { dottedPath } from './findings.ts';
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
 import { Metadata } from './v1alpha1/metadata.ts';
 
-/** More would help nobody and a hostile document could cause millions. As many as this: there may be others that are not told. */
+/** An untrusted document could cause millions of findings. When a result has this many findings, there may be more that are not listed. */
 export const MAX_FINDINGS = 100;
 
-/** The scalar at a place as its author wrote it, where the text is known. */
+/** The source text of the scalar at a path, if the text is known. */
 export type SourceOf = (path: Path) => string | undefined;
 
-/** Checks one object of a kind against its schema. Findings come in document order of the schema walk. */
+/** Checks one object of a kind against its schema. Findings are in the order of the schema validation. */
 export type SchemaCheck = (kind: KindName, object: Json, source: SourceOf) => Finding[];
 
-/** Compiles each kind when it is first met. */
+/** Compiles the schema of each kind on first use. */
 export function createSchemaCheck(): SchemaCheck {
   const ajv = new Ajv2020({
     allErrors: true,
@@ -26,7 +26,7 @@ export function createSchemaCheck(): SchemaCheck {
     validateFormats: false,
     logger: false,
   });
-  ajv.removeKeyword('uniqueItems').addKeyword({ keyword: 'uniqueItems', type: 'array', validate: hasNoScalarTwice });
+  ajv.removeKeyword('uniqueItems').addKeyword({ keyword: 'uniqueItems', type: 'array', validate: hasUniqueScalars });
   const compiled = new Map<KindName, ValidateFunction>();
   return (kind, object, source) => {
     const schemas = KIND_SCHEMAS.find((candidate) => candidate.kind === kind);
@@ -43,8 +43,8 @@ export function createSchemaCheck(): SchemaCheck {
   };
 }
 
-/** The validator's own compares each item with each other. Our sets hold scalars only; other items are refused by their type. */
-function hasNoScalarTwice(unique: boolean, items: readonly unknown[]): boolean {
+/** Replaces the quadratic check of the validator. All sets contain only scalars; the type check reports other items. */
+function hasUniqueScalars(unique: boolean, items: readonly unknown[]): boolean {
   if (!unique) return true;
   const scalars = items.filter((item) => typeof item !== 'object');
   return new Set(scalars).size === scalars.length;
@@ -97,7 +97,7 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
   enum: describeEnum,
   pattern: (error, path) => ({
     rule: 'pattern',
-    message: `${dottedPath(path)} does not take ${shown(error.data)}`,
+    message: `${dottedPath(path)} does not allow ${shown(error.data)}`,
     fix: descriptionOf(error),
   }),
   minLength: (error, path) => describeBound(error, path, 'length', 'characters at least', 'is empty or too short'),
@@ -109,7 +109,7 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
   maximum: (error, path) => describeBound(error, path, 'range', 'at most', `is ${shown(error.data)}, too large`),
   uniqueItems: (_error, path) => ({
     rule: 'duplicate-item',
-    message: `${dottedPath(path)} names the same item twice`,
+    message: `${dottedPath(path)} contains the same item twice`,
     fix: 'keep one of them',
   }),
 };
@@ -117,7 +117,7 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
 function describeOther(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
   return {
     rule: error.keyword,
-    message: `${dottedPath(path)} ${error.message ?? 'is wrong'}`,
+    message: `${dottedPath(path)} ${error.message ?? 'is invalid'}`,
     fix: descriptionOf(error),
   };
 }
@@ -139,7 +139,7 @@ function describeUnknown(error: ErrorObject, path: Path, _source: SourceOf, spec
   return { rule: 'unknown-field', message, fix: list };
 }
 
-/** A field of this very name that stands elsewhere: the usual mistake is one level of indentation. */
+/** The path of a field with this name elsewhere in the schema: a common mistake is wrong indentation. */
 function whereInSchema(schema: object, name: string, path: Path): Path | undefined {
   const properties = (schema as { properties?: Record<string, object> }).properties ?? {};
   if (Object.hasOwn(properties, name)) return [...path, name];
@@ -151,8 +151,8 @@ function whereInSchema(schema: object, name: string, path: Path): Path | undefin
 }
 
 const TYPE_NAMES: Readonly<Record<string, string>> = {
-  string: 'a text',
-  integer: 'a whole number',
+  string: 'a string',
+  integer: 'an integer',
   number: 'a number',
   boolean: 'true or false',
   object: 'a map',
@@ -180,7 +180,7 @@ function typeFix(wanted: string, error: ErrorObject, name: string, written: stri
   return `give ${name} ${TYPE_NAMES[wanted] ?? wanted}. ${descriptionOf(error)}`.trim();
 }
 
-/** The patterns are those of our own schemas and linear. */
+/** The patterns come from the Temper schemas only, and match in linear time. */
 function fitsPattern(text: string, error: ErrorObject): boolean {
   const { pattern } = (error.parentSchema ?? {}) as { pattern?: unknown };
   return typeof pattern !== 'string' || new RegExp(pattern).test(text);
@@ -188,26 +188,26 @@ function fitsPattern(text: string, error: ErrorObject): boolean {
 
 const SCALES: Readonly<Record<string, number>> = { '': 1, k: 1e3, K: 1e3, m: 1e6, M: 1e6 };
 
-/** `"100k"` is 100000, when that is what was meant. */
+/** Suggests 100000 for `"100k"`. */
 function integerFix(value: unknown, name: string): string {
   const parts = typeof value === 'string' ? /^(\d{1,9})([kKmM]?)$/.exec(value) : null;
   const meant = parts === null ? undefined : Number(parts[1]) * (SCALES[parts[2] ?? ''] ?? 1);
   if (meant !== undefined) return `write the digits without quotes or suffix: ${name}: ${meant}`;
-  if (typeof value === 'number') return `write a whole number: ${name}: ${Math.round(value)}`;
+  if (typeof value === 'number') return `write an integer: ${name}: ${Math.round(value)}`;
   return `write the digits without quotes or suffix, e.g. ${name}: 100000`;
 }
 
 function describeEnum(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
   const { allowedValues } = error.params as { allowedValues?: unknown[] };
   const allowed = (allowedValues ?? []).map(String);
-  const message = `${dottedPath(path)} does not take ${shown(error.data)}`;
+  const message = `${dottedPath(path)} does not allow ${shown(error.data)}`;
   const list = `one of ${allowed.join(', ')}`;
   if (typeof error.data !== 'string') return { rule: 'enum', message, fix: list };
   const near = closestName(error.data, allowed);
   return { rule: 'enum', message, fix: near === undefined ? list : `did you mean ${near}? ${list}` };
 }
 
-/** How a right value looks: the form of its type where it has one, else what the field is for. */
+/** Describes a valid value: the form of the type if it has one, otherwise the description of the field. */
 function descriptionOf(error: ErrorObject): string {
   const { description, ...schema } = (error.parentSchema ?? {}) as Record<string, unknown>;
   const form = schema['x-temper-form'];
@@ -223,7 +223,7 @@ function example(error: ErrorObject): string {
 }
 
 function shown(value: unknown): string {
-  if (typeof value === 'string') return `the text "${printable(value, 60)}"`;
+  if (typeof value === 'string') return `the string "${printable(value, 60)}"`;
   if (value === null) return 'null';
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return Array.isArray(value) ? 'a list' : 'a map';

@@ -4,8 +4,8 @@ import { parseDocuments } from './yaml-documents.ts';
 
 const rulesOf = (text: string): string[] => parseDocuments(text).flaws.map(({ rule }) => rule);
 
-describe('reading YAML documents', () => {
-  it('knows where each member of each document stands', () => {
+describe('parseDocuments', () => {
+  it('reports the position of each member of each document', () => {
     const { documents, flaws } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
     assert.deepEqual(flaws, []);
     assert.deepEqual(
@@ -19,22 +19,23 @@ describe('reading YAML documents', () => {
     assert.equal(second?.source(['b', 1, 'd']), '2.00');
   });
 
-  it('points at the nearest member that is there when one is missing', () => {
+  it('reports the position of the nearest existing parent of a missing member', () => {
     const [document] = parseDocuments('spec:\n  model:\n    primary: x\n').documents;
     assert.deepEqual(document?.locate(['spec', 'model', 'fallbacks', 3]), { line: 2, column: 3 });
   });
 
-  it('reads JSON with tabs, and skips empty documents', () => {
+  it('parses JSON with tabs, and skips empty documents', () => {
     assert.deepEqual(parseDocuments('{\n\t"a": [\n\t\t1]\n}\n').documents[0]?.value, { a: [1] });
-    assert.deepEqual(parseDocuments('---\n---\n# nothing\n---\nnull\n'), { documents: [], flaws: [] });
+    const { documents, flaws } = parseDocuments('---\n---\n# nothing\n---\nnull\n');
+    assert.deepEqual([documents, flaws], [[], []]);
   });
 
-  it('keeps YAML 1.2 scalars: no octal surprise, no date, no yes that means true', () => {
+  it('parses YAML 1.2 scalars: no octal numbers, no dates, and yes is a string', () => {
     const [document] = parseDocuments('a: yes\nb: 012\nc: 2026-01-01\nd: 0x1F\ne: .inf\n').documents;
     assert.deepEqual(document?.value, { a: 'yes', b: 12, c: '2026-01-01', d: 31, e: 'Infinity' });
   });
 
-  it('names tabs, open quotes, and tags that are not YAML', () => {
+  it('reports tabs, unclosed quotes and custom tags', () => {
     const [tab] = parseDocuments('spec:\n\tmodel: x\n').flaws;
     assert.equal(tab?.rule, 'yaml-tabs');
     assert.equal(tab?.fix, 'indent with spaces');
@@ -43,7 +44,7 @@ describe('reading YAML documents', () => {
     assert.deepEqual(rulesOf('a: !!js/function x\n'), ['yaml-syntax']);
   });
 
-  it('refuses keys that stand twice, at the second', () => {
+  it('reports a duplicate key at its second occurrence', () => {
     const { flaws, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
     assert.deepEqual(
       flaws.map(({ rule, position }) => [rule, position.line]),
@@ -52,13 +53,13 @@ describe('reading YAML documents', () => {
     assert.equal(documents.length, 1);
   });
 
-  it('keeps a key that would set the prototype as an ordinary member', () => {
+  it('parses __proto__ as an ordinary member', () => {
     const value = parseDocuments('__proto__: {polluted: true}\n').documents[0]?.value;
     assert.deepEqual(Object.keys(value ?? {}), ['__proto__']);
     assert.equal((value as { polluted?: boolean }).polluted, undefined);
   });
 
-  it('follows a few aliases and stops at a bomb, a loop or a pit', () => {
+  it('resolves a few aliases, and rejects alias bombs, alias loops and deep nesting', () => {
     assert.deepEqual(parseDocuments('a: &x [1]\nb: *x\n').documents[0]?.value, { a: [1], b: [1] });
     const bomb = Array.from(
       { length: 12 },
@@ -76,7 +77,7 @@ describe('reading YAML documents', () => {
     assert.ok(rulesOf('{a: '.repeat(20_000)).length > 0);
   });
 
-  it('is done in time with many keys', () => {
+  it('parses many keys in linear time and rejects too many documents or values', () => {
     const keys = Array.from({ length: 50_000 }, (_, at) => `k${at}: 1`).join('\n');
     assert.equal(Object.keys(parseDocuments(keys).documents[0]?.value ?? {}).length, 50_000);
     assert.deepEqual(rulesOf('---\na: 1\n'.repeat(2_000)), ['document-count']);

@@ -4,27 +4,27 @@ import type { Json, JsonObject } from '../lib/json.ts';
 import type { Finding, Path } from './findings.ts';
 
 export interface Position {
-  /** Both count from 1. */
+  /** Line and column start at 1. */
   line: number;
   column: number;
 }
 
 export interface ParsedDocument {
   value: Json;
-  /** Where the member is written, or the nearest one around it that is. */
+  /** The position of the member, or of its nearest existing parent. */
   locate(path: Path): Position;
-  /** The scalar as it was written, when it is one: `2.00`, not 2. */
+  /** The source text of the value if it is a scalar: `2.00`, not 2. */
   source(path: Path): string | undefined;
 }
 
-/** A mistake in the YAML itself. */
-interface Flaw extends Finding {
+/** An error in the YAML syntax or structure. */
+interface SyntaxFinding extends Finding {
   position: Position;
 }
 
 export interface ParsedText {
   documents: ParsedDocument[];
-  flaws: Flaw[];
+  flaws: SyntaxFinding[];
 }
 
 const MAX_DEPTH = 64;
@@ -34,15 +34,15 @@ const MAX_FLAWS = 20;
 const MAX_DOCUMENTS = 1_000;
 
 /**
- * Reads YAML 1.2 or JSON text of a stranger: several documents, with the place of every member. Aliases are followed
- * within a budget, keys that stand twice are flaws, and nothing of the text is ever code or a type of its own.
+ * Parses untrusted YAML 1.2 or JSON text with several documents, and records the position of every member. The number of alias
+ * expansions is limited, duplicate keys are errors, and no tag creates code or a custom type.
  */
 export function parseDocuments(text: string): ParsedText {
   const lines = new LineCounter();
   const parsed = parseAllDocuments(text, {
     lineCounter: lines,
     prettyErrors: false,
-    // Its own check is quadratic in the number of keys; the walk below does it.
+    // The check of the library is quadratic in the number of keys; Walk checks keys in linear time.
     uniqueKeys: false,
     schema: 'core',
     version: '1.2',
@@ -53,15 +53,15 @@ export function parseDocuments(text: string): ParsedText {
   if (!Array.isArray(parsed)) return found;
   const positionOf = (offset: number): Position => position(lines, offset);
   if (parsed.length > MAX_DOCUMENTS) {
-    const message = `the file holds ${parsed.length} documents`;
+    const message = `the file contains ${parsed.length} documents`;
     const fix = `keep at most ${MAX_DOCUMENTS} in a file`;
     found.flaws.push({ path: [], rule: 'document-count', message, fix, position: { line: 1, column: 1 } });
     return found;
   }
   for (const document of parsed) {
-    const troubles = [...document.errors, ...document.warnings].slice(0, MAX_FLAWS);
-    if (troubles.length === 0) readDocument(document, positionOf, found);
-    else found.flaws.push(...troubles.map((trouble) => syntaxFlaw(trouble, positionOf)));
+    const syntaxErrors = [...document.errors, ...document.warnings].slice(0, MAX_FLAWS);
+    if (syntaxErrors.length === 0) readDocument(document, positionOf, found);
+    else found.flaws.push(...syntaxErrors.map((syntaxError) => syntaxFinding(syntaxError, positionOf)));
   }
   return found;
 }
@@ -80,8 +80,8 @@ function readDocument(document: Document, positionOf: (offset: number) => Positi
 }
 
 class Walk {
-  readonly flaws: Flaw[] = [];
-  /** A budget ran out, so that the value is not whole. */
+  readonly flaws: SyntaxFinding[] = [];
+  /** A limit was exceeded, so the value is incomplete. */
   spent = false;
   private readonly document: Document;
   private readonly positionOf: (offset: number) => Position;
@@ -93,7 +93,7 @@ class Walk {
     this.positionOf = positionOf;
   }
 
-  /** The JSON value of a node; undefined when a budget is spent, with one flaw that says so. */
+  /** The JSON value of a node; undefined when a limit is exceeded, which adds one entry to `flaws`. */
   value(node: unknown, depth: number): Json | undefined {
     this.nodes += 1;
     if (this.nodes > MAX_NODES)
@@ -146,7 +146,7 @@ class Walk {
       const key = keyText(pair.key);
       if (Object.hasOwn(members, key)) this.duplicate(pair.key, key);
       const value = this.value(pair.value, depth + 1) ?? null;
-      // Assigning `__proto__` would set the prototype; as a member of its own it is refused as unknown, like any other.
+      // Assigning `__proto__` would set the prototype. As an ordinary member it is reported as an unknown field.
       Object.defineProperty(members, key, { value, enumerable: true, writable: true, configurable: true });
     }
     return members;
@@ -157,7 +157,7 @@ class Walk {
     this.flaws.push({
       path: [name],
       rule: 'duplicate-key',
-      message: `the key ${JSON.stringify(name.slice(0, 64))} stands twice in the same map`,
+      message: `the key ${JSON.stringify(name.slice(0, 64))} occurs twice in the same map`,
       fix: 'keep one of them',
       position: this.positionOf(offsetOf(key) ?? 0),
     });
@@ -166,7 +166,7 @@ class Walk {
   private refuse(node: unknown, rule: string, message: string): undefined {
     this.spent = true;
     if (!this.flaws.some((flaw) => flaw.rule === rule)) {
-      const fix = 'write the values out, in several documents where there are many';
+      const fix = 'write the values without aliases, and split large documents';
       this.flaws.push({ path: [], rule, message, fix, position: this.positionOf(offsetOf(node) ?? 0) });
     }
     return undefined;
@@ -195,17 +195,17 @@ function position(lines: LineCounter, offset: number): Position {
 const SYNTAX_FIXES: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'indent with spaces',
   MISSING_CHAR: 'close the quote or the bracket',
-  BAD_INDENT: 'line it up with the members beside it',
+  BAD_INDENT: 'align it with the other members of the map',
   TAG_RESOLVE_FAILED: 'write the value without a tag',
   KEY_OVER_1024_CHARS: 'shorten the key',
 };
 
-function syntaxFlaw(error: YAMLError, positionOf: (offset: number) => Position): Flaw {
+function syntaxFinding(error: YAMLError, positionOf: (offset: number) => Position): SyntaxFinding {
   const deep = error.message.includes('call stack');
   return {
     path: [],
     rule: error.code === 'TAB_AS_INDENT' ? 'yaml-tabs' : deep ? 'depth' : 'yaml-syntax',
-    message: deep ? 'values are nested far too deep' : error.message,
+    message: deep ? 'values are nested too deep' : error.message,
     fix: deep ? 'flatten the document' : (SYNTAX_FIXES[error.code] ?? 'correct the YAML at this place'),
     position: positionOf(error.pos[0]),
   };

@@ -32,7 +32,7 @@ function aRecord(subject: string): AuditRecord {
   return { action: 'tool.called', actor: 'agent/a', evidence: 'observed', subject, facts: { n: 1 } };
 }
 
-async function written(records: RecordStore, count: number): Promise<AuditTrail> {
+async function appendRecords(records: RecordStore, count: number): Promise<AuditTrail> {
   const audit = await openAudit({ records, clock: systemClock });
   for (let index = 0; index < count; index += 1) await audit.append(aRecord(`s-${index}`));
   await audit.flush();
@@ -48,11 +48,11 @@ async function rewrite(records: RecordStore, lines: Json[]): Promise<void> {
   for (const line of lines) await records.append('audit/records', line);
 }
 
-const isBroken = (error: unknown): boolean => isTemperError(error, 'TEMPER_AUDIT_BROKEN');
+const isInvalidChain = (error: unknown): boolean => isTemperError(error, 'TEMPER_AUDIT_BROKEN');
 
 for (const [adapter, make] of Object.entries(adapters)) {
   describe(`audit contract: ${adapter}`, () => {
-    it('keeps records in order, numbered and chained, also from many callers and over a restart', async () => {
+    it('the trail keeps records in order, numbered and chained, with concurrent callers and across a restart', async () => {
       const records = await make();
       const audit = await open(records);
       await Promise.all(Array.from({ length: 20 }, (_, index) => audit.append(aRecord(`s-${index}`))));
@@ -66,7 +66,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       );
       assert.equal(verifyChain(all as unknown as Json[], again.head()), undefined);
     });
-    it('syncs the records before the checkpoint that names them', async () => {
+    it('the trail syncs records before it writes their checkpoint', async () => {
       const records = await make();
       const steps: string[] = [];
       const watched: RecordStore = {
@@ -92,7 +92,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await audit.flush();
       assert.deepEqual(steps.slice(3), ['synced', 'sync', 'checkpoint']);
     });
-    it('gives what was said at that moment, whatever the caller does to its record after', async () => {
+    it('append stores a copy of the record, unaffected by later changes of the caller', async () => {
       const audit = await open(await make());
       const record = aRecord('s');
       const done = audit.append(record);
@@ -100,9 +100,9 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await done;
       assert.equal((await audit.records())[0]?.facts.n, 1);
     });
-    it('goes on after a crash between a record and its checkpoint', async () => {
+    it('the trail continues after a crash between a record and its checkpoint', async () => {
       const records = await make();
-      await written(records, 3);
+      await appendRecords(records, 3);
       const head = await records.get('audit', 'head');
       const audit = await open(records);
       await audit.append(aRecord('after'));
@@ -113,26 +113,26 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await again.append(aRecord('more'));
       assert.equal((await again.records()).length, 5);
     });
-    it('finds that the last records were removed, however many', async () => {
+    it('openAudit detects that any number of last records was removed', async () => {
       for (const kept of [0, 1, 3, 4]) {
         const records = await make();
-        await written(records, 5);
+        await appendRecords(records, 5);
         await rewrite(records, (await records.read('audit/records')).slice(0, kept));
-        await assert.rejects(open(records), isBroken, `${kept} kept`);
+        await assert.rejects(open(records), isInvalidChain, `${kept} kept`);
       }
     });
-    it('finds an old copy of log and checkpoint when the checkpoint was also kept elsewhere', async () => {
+    it('openAudit detects an old copy of log and checkpoint by a checkpoint stored elsewhere', async () => {
       const records = await make();
-      const audit = await written(records, 5);
+      const audit = await appendRecords(records, 5);
       const known = audit.head();
       const lines = await records.read('audit/records');
       const old = lines[2] as { seq: number; digest: string };
       await rewrite(records, lines.slice(0, 3));
       await records.put('audit', 'head', { seq: old.seq, digest: old.digest });
       await open(records);
-      await assert.rejects(open(records, known), isBroken);
+      await assert.rejects(open(records, known), isInvalidChain);
     });
-    it('finds a removed, a moved and a doubled record and names it', async () => {
+    it('openAudit reports the number of a removed, moved, duplicated or foreign record', async () => {
       const changes: ((lines: Json[]) => Json[])[] = [
         (lines) => lines.toSpliced(2, 1),
         (lines) => [lines[0] ?? null, lines[2] ?? null, lines[1] ?? null, ...lines.slice(3)],
@@ -141,39 +141,39 @@ for (const [adapter, make] of Object.entries(adapters)) {
       ];
       for (const change of changes) {
         const records = await make();
-        await written(records, 5);
+        await appendRecords(records, 5);
         await rewrite(records, change(await records.read('audit/records')));
-        await assert.rejects(open(records), (error) => isBroken(error) && /audit record \d/.test(String(error)));
+        await assert.rejects(open(records), (error) => isInvalidChain(error) && /audit record \d/.test(String(error)));
       }
     });
-    it('refuses a second writer and does not go on after it', async () => {
+    it('the trail fails after a second writer and accepts no further records', async () => {
       const records = await make();
-      const first = await written(records, 2);
+      const first = await appendRecords(records, 2);
       const second = await open(records);
       await second.append(aRecord('theirs'));
       await second.flush();
       await first.append(aRecord('mine')).catch(() => undefined);
-      await assert.rejects(first.flush(), isBroken);
-      await assert.rejects(first.append(aRecord('mine again')), isBroken);
-      await assert.rejects(open(records), isBroken);
+      await assert.rejects(first.flush(), isInvalidChain);
+      await assert.rejects(first.append(aRecord('mine again')), isInvalidChain);
+      await assert.rejects(open(records), isInvalidChain);
     });
-    it('finds the fork that two writers at the same moment make', async () => {
+    it('openAudit detects the fork of two concurrent writers', async () => {
       const records = await make();
-      await written(records, 2);
+      await appendRecords(records, 2);
       const [one, two] = [await open(records), await open(records)];
       await Promise.allSettled([one.append(aRecord('a')), two.append(aRecord('b'))]);
       await Promise.allSettled([one.flush(), two.flush()]);
       const lines = await records.read('audit/records');
       if (lines.length === 3) return;
-      await assert.rejects(open(records), isBroken);
+      await assert.rejects(open(records), isInvalidChain);
     });
   });
 }
 
-describe('a chain on disk', () => {
-  it('shows the edit of any one byte', async () => {
+describe('audit chain on disk', () => {
+  it('openAudit detects a change of any single byte', async () => {
     const folder = await temporaryFolder();
-    await written(fileRecords(folder), 4);
+    await appendRecords(fileRecords(folder), 4);
     const file = join(folder, 'audit', 'records.jsonl');
     const whole = await readFile(file);
     await copyFile(file, `${file}.copy`);

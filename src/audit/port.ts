@@ -1,15 +1,15 @@
 import type { JsonObject } from '../lib/json.ts';
 import type { Durability } from '../lib/records.ts';
 
-/** One thing that happened and must not be forgotten. Facts only: no prompt, no arguments, no secret. */
+/** One auditable action. Facts only: no prompt, no arguments, no secret. */
 export interface AuditRecord {
   /** `tool.accepted`, `tool.refused`, `tool.called`, `tool.promoted`, `tool.demoted`, `session.closed`, `approval.decided`, … */
   action: string;
-  /** Who did it: `agent/<name>`, `person/<name>`, `system`. */
+  /** The actor: `agent/<name>`, `person/<name>` (a user), `system`. */
   actor: string;
-  /** Was it seen by the engine itself, or only said by a pod? */
+  /** `observed` by the engine itself, or only reported by a pod (`claimed`). */
   evidence: 'observed' | 'claimed';
-  /** What it was done to: a tool's digest, a session's id. */
+  /** The object of the action: a tool's digest, a session's id. */
   subject: string;
   facts: JsonObject;
 }
@@ -18,13 +18,13 @@ export interface ChainedRecord extends AuditRecord {
   seq: number;
   /** RFC 3339. */
   time: string;
-  /** Digest of the previous record; of nothing for the first. */
+  /** Digest of the previous record; for the first record, of the empty string. */
   previous: string;
   /** Digest over all the other members. */
   digest: string;
 }
 
-/** The last record known to have been written. Kept elsewhere, it shows what a chain alone cannot: that its end was cut off. */
+/** The last record known to be written. A copy stored elsewhere proves what a chain alone cannot: that its end was cut off. */
 export interface Checkpoint {
   seq: number;
   digest: string;
@@ -32,18 +32,19 @@ export interface Checkpoint {
 
 export interface Audit {
   /**
-   * Resolves when the record is synced, or as durable as asked for: what makes a tool active is synced, that a tool was called
-   * is written. Throws TEMPER_AUDIT_BROKEN at every call after another writer was found, which is at the next checkpoint, a
-   * moment later.
+   * Resolves when the record is as durable as requested, by default `synced`: actions that activate a tool are synced, tool calls are
+   * only written. Throws TEMPER_AUDIT_BROKEN at every call after a failed write or after another writer was detected, which happens
+   * at the next checkpoint, about a second later. Not idempotent: each call adds a record.
    */
   append(record: AuditRecord, durability?: Durability): Promise<void>;
 }
 
-/** The whole chain, for who decides by it. */
+/** Read access to the whole chain. */
 export interface AuditTrail extends Audit {
-  /** Every record, in order, verified. Throws TEMPER_AUDIT_BROKEN and names the first record that does not fit. */
+  /** Every record, in order, verified. Throws TEMPER_AUDIT_BROKEN with the number of the first invalid record. */
   records(): Promise<ChainedRecord[]>;
+  /** The last written record; undefined for an empty chain. */
   head(): Checkpoint | undefined;
-  /** Resolves when the stored checkpoint names the last record. Call it before the process ends. */
+  /** Resolves when the stored checkpoint refers to the last record. Call it before the process ends. */
   flush(): Promise<void>;
 }

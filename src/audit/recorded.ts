@@ -9,36 +9,36 @@ const LOG = 'audit/records';
 const COLLECTION = 'audit';
 const HEAD = 'head';
 
-/** Milliseconds between two writes of the checkpoint. */
-const CHECKPOINT_PAUSE = 1_000;
+/** Minimum time between two writes of the checkpoint. */
+const CHECKPOINT_INTERVAL_MS = 1_000;
 
-interface Pending {
+interface PendingRecord {
   record: AuditRecord;
   durability: Durability;
   done: PromiseWithResolvers<void>;
 }
 
 /**
- * The provenance chain over a record store: `audit/records.jsonl`, one record a line, and `audit/head.json`, the checkpoint,
- * which follows the record it names: a call waits for its record, not for the checkpoint. The chain is verified before anything
- * is added: throws TEMPER_AUDIT_BROKEN. A checkpoint kept elsewhere may be given too.
+ * The provenance chain in a record store: `audit/records.jsonl` with one record per line, and `audit/head.json` with the checkpoint,
+ * which is written after the record: a call waits for its record, not for the checkpoint. Verifies the chain before the first append
+ * and throws TEMPER_AUDIT_BROKEN. `known`: a copy of the checkpoint that was stored elsewhere.
  */
 export async function openAudit(deps: { records: RecordStore; clock: Clock; known?: Checkpoint }): Promise<AuditTrail> {
   const written = await readChain(deps.records, deps.known);
-  return new RecordedTrail(deps, checkpointOf(written.at(-1)), await readHead(deps.records));
+  return new RecordStoreTrail(deps, checkpointOf(written.at(-1)), await readHead(deps.records));
 }
 
-class RecordedTrail implements AuditTrail {
+class RecordStoreTrail implements AuditTrail {
   readonly #store: RecordStore;
   readonly #clock: Clock;
   readonly #known: Checkpoint | undefined;
   #last: Checkpoint | undefined;
   #stored: Checkpoint | undefined;
-  #broken: TemperError | undefined;
-  #pending: Pending[] = [];
+  #failure: TemperError | undefined;
+  #pending: PendingRecord[] = [];
   #draining: Promise<void> | undefined;
   #checkpointing: Promise<void> | undefined;
-  #hurry = new AbortController();
+  #flushRequest = new AbortController();
 
   constructor(
     deps: { records: RecordStore; clock: Clock; known?: Checkpoint },
@@ -53,7 +53,7 @@ class RecordedTrail implements AuditTrail {
   }
 
   async append(record: AuditRecord, durability: Durability = 'synced'): Promise<void> {
-    if (this.#broken !== undefined) throw this.#broken;
+    if (this.#failure !== undefined) throw this.#failure;
     const done = Promise.withResolvers<void>();
     this.#pending.push({ record: structuredClone(record), durability, done });
     this.#draining ??= this.#drain();
@@ -70,10 +70,10 @@ class RecordedTrail implements AuditTrail {
 
   async flush(): Promise<void> {
     await this.#draining;
-    this.#hurry.abort();
+    this.#flushRequest.abort();
     await this.#checkpointing;
-    this.#hurry = new AbortController();
-    if (this.#broken !== undefined) throw this.#broken;
+    this.#flushRequest = new AbortController();
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async #drain(): Promise<void> {
@@ -82,50 +82,50 @@ class RecordedTrail implements AuditTrail {
         await this.#write(next.record, next.durability);
         next.done.resolve();
       } catch (error) {
-        next.done.reject(this.#breakWith(error));
+        next.done.reject(this.#fail(error));
       }
     }
     this.#draining = undefined;
   }
 
   async #write(record: AuditRecord, durability: Durability): Promise<void> {
-    if (this.#broken !== undefined) throw this.#broken;
+    if (this.#failure !== undefined) throw this.#failure;
     const next = chained(record, this.#last, this.#clock.now().toISOString());
     await this.#store.append(LOG, next as unknown as JsonObject, durability);
     this.#last = { seq: next.seq, digest: next.digest };
     this.#checkpointing ??= this.#checkpoint();
   }
 
-  /** Follows the chain at a distance, one write for all records of the pause before it, and finds another writer there. */
+  /** Writes the checkpoint after the records, one write per interval, and detects another writer by a changed checkpoint. */
   async #checkpoint(): Promise<void> {
-    while (this.#broken === undefined && this.#stored?.seq !== this.#last?.seq) {
+    while (this.#failure === undefined && this.#stored?.seq !== this.#last?.seq) {
       const target = this.#last;
       try {
         assertOnlyWriter(await readHead(this.#store), this.#stored);
-        // A checkpoint that survives what it names would make an honest chain look cut off.
+        // Sync first: after a crash, a checkpoint of a record that was not synced would make an intact chain look cut off.
         await this.#store.sync(LOG);
         await this.#store.put(COLLECTION, HEAD, { ...target } as JsonObject);
         this.#stored = target;
       } catch (error) {
-        this.#breakWith(error);
+        this.#fail(error);
       }
-      await this.#clock.sleep(CHECKPOINT_PAUSE, this.#hurry.signal).catch(() => undefined);
+      await this.#clock.sleep(CHECKPOINT_INTERVAL_MS, this.#flushRequest.signal).catch(() => undefined);
     }
     this.#checkpointing = undefined;
   }
 
-  #breakWith(error: unknown): TemperError {
-    this.#broken ??= asBroken(error, this.#last);
-    return this.#broken;
+  #fail(error: unknown): TemperError {
+    this.#failure ??= chainError(error, this.#last);
+    return this.#failure;
   }
 }
 
 async function readChain(store: RecordStore, known: Checkpoint | undefined): Promise<ChainedRecord[]> {
-  // The checkpoint first: a writer may add a record between the two reads, and never takes one away.
+  // The checkpoint first: between the two reads a writer may add records, but never removes one.
   const head = await readHead(store);
   const lines = await store.read(LOG);
   const problem = verifyChain(lines, head) ?? (known === undefined ? undefined : verifyChain(lines, known));
-  if (problem !== undefined) throw brokenChain(problem);
+  if (problem !== undefined) throw invalidChain(problem);
   return lines as unknown as ChainedRecord[];
 }
 
@@ -135,7 +135,7 @@ async function readHead(store: RecordStore): Promise<Checkpoint | undefined> {
   const seq = member(value, 'seq');
   const digest = member(value, 'digest');
   if (typeof seq === 'number' && typeof digest === 'string') return { seq, digest };
-  throw new TemperError('TEMPER_AUDIT_BROKEN', 'audit/head.json is not a checkpoint; restore it from its copy');
+  throw new TemperError('TEMPER_AUDIT_BROKEN', 'audit/head.json is not a checkpoint; restore it from its backup');
 }
 
 function checkpointOf(record: ChainedRecord | undefined): Checkpoint | undefined {
@@ -146,24 +146,24 @@ function assertOnlyWriter(found: Checkpoint | undefined, mine: Checkpoint | unde
   if (found?.digest === mine?.digest && found?.seq === mine?.seq) return;
   throw new TemperError(
     'TEMPER_AUDIT_BROKEN',
-    `another writer moved the audit chain to record ${found?.seq ?? 0} while this one was at ${mine?.seq ?? 0}; end one of the two processes and start again`,
+    `another writer moved the audit chain to record ${found?.seq ?? 0} while this one was at ${mine?.seq ?? 0}; stop one of the two processes and restart the other`,
   );
 }
 
-function brokenChain({ seq, problem }: ChainProblem): TemperError {
+function invalidChain({ seq, problem }: ChainProblem): TemperError {
   return new TemperError(
     'TEMPER_AUDIT_BROKEN',
-    `audit record ${seq} ${problem}; trust no tool activated from there on, restore audit/ from its copy`,
+    `audit record ${seq} ${problem}; do not trust tools activated after it, restore audit/ from its backup`,
     { details: { seq } },
   );
 }
 
-/** After a failed write nobody knows what reached the file, so this writer stops and the next open verifies. */
-function asBroken(error: unknown, last: Checkpoint | undefined): TemperError {
+/** After a failed write the content of the file is unknown, so this writer stops; the next `openAudit` verifies the chain. */
+function chainError(error: unknown, last: Checkpoint | undefined): TemperError {
   if (error instanceof TemperError && error.code === 'TEMPER_AUDIT_BROKEN') return error;
   return new TemperError(
     'TEMPER_AUDIT_BROKEN',
-    `the audit record after ${last?.seq ?? 0} could not be written (${messageOf(error, 200)}); nothing more is recorded until the state is opened again`,
+    `the audit record after ${last?.seq ?? 0} could not be written (${messageOf(error, 200)}); no record is written until the process is restarted`,
     { cause: error },
   );
 }

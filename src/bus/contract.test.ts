@@ -6,7 +6,7 @@ import { isTemperError } from '../lib/errors.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Bus, BusEvent, Delivery, Envelope } from './port.ts';
 
-/** One bus under test, seen by its users. Whoever adapts the port to another carrier runs the same suite on it. */
+/** One bus under test and its views per client. Every adapter of the port runs this suite. */
 export interface BusUnderTest {
   client(name: string): Bus;
   agent(name: string): Bus;
@@ -19,7 +19,7 @@ export interface BusUnderTest {
 }
 
 export interface BusSettings {
-  /** Milliseconds after which an unsettled delivery is given to another. */
+  /** Acknowledgement timeout in milliseconds. */
   leaseMilliseconds?: number;
   deliveries?: number;
   /** Milliseconds from the first message to the deadline of its chain. */
@@ -32,11 +32,11 @@ function op(milliseconds = 2_000, key = `key-${(keys += 1)}`, signal = new Abort
   return { signal, deadline: systemClock.monotonic() + milliseconds, key };
 }
 
-/** Long enough to show that nothing comes. */
-const NOTHING_COMES = 60;
+/** Milliseconds without a message that prove that none is delivered. */
+const QUIET_MS = 60;
 
-async function nothingFor(bus: Bus): Promise<void> {
-  await assert.rejects(bus.next(op(NOTHING_COMES)), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+async function assertNoMessage(bus: Bus): Promise<void> {
+  await assert.rejects(bus.next(op(QUIET_MS)), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
 }
 
 /** The contract of the bus port. */
@@ -58,7 +58,7 @@ export function busContract(name: string, make: (settings: BusSettings) => BusUn
 type WithBus = (work: (bus: BusUnderTest) => Promise<void>, settings?: BusSettings) => Promise<void>;
 
 function sendingContract(withBus: WithBus): void {
-  it('delivers a message with who sent it, its root, its depth and its deadline', () =>
+  it('the bus delivers a message with its sender, root, depth and deadline', () =>
     withBus(async (bus) => {
       const receipt = await bus.client('ann').send({ to: 'analyst', session: 's-1', text: 'hi' }, op());
       const { message } = await bus.agent('analyst').next(op());
@@ -66,24 +66,24 @@ function sendingContract(withBus: WithBus): void {
       assert.deepEqual([message.to, message.session, message.text], ['analyst', 's-1', 'hi']);
       assert.ok(Date.parse(message.deadline) > Date.parse(message.time));
     }));
-  it('takes the same key of one sender for the same message', () =>
+  it('the bus treats the same key of one sender as the same message', () =>
     withBus(async (bus) => {
       const draft = { to: 'analyst', session: 's-1', text: 'hi' };
       const first = await bus.client('ann').send(draft, op(2_000, 'same'));
       assert.deepEqual(await bus.client('ann').send(draft, op(2_000, 'same')), { id: first.id, duplicate: true });
       const other = await bus.client('bob').send(draft, op(2_000, 'same'));
-      assert.equal(other.duplicate, false, 'a key is the sender’s own');
+      assert.equal(other.duplicate, false, 'keys are scoped to the sender');
       await (await bus.agent('analyst').next(op())).ack();
       await (await bus.agent('analyst').next(op())).ack();
-      await nothingFor(bus.agent('analyst'));
+      await assertNoMessage(bus.agent('analyst'));
     }));
-  it('keeps a message for an agent that is not there yet, and from every other', () =>
+  it('the bus stores a message for an agent that does not run yet, and delivers it to no other', () =>
     withBus(async (bus) => {
       await bus.client('ann').send({ to: 'analyst', session: 's-1', text: 'hi' }, op());
-      await nothingFor(bus.agent('other'));
+      await assertNoMessage(bus.agent('other'));
       assert.equal((await bus.agent('analyst').next(op())).message.text, 'hi');
     }));
-  it('wakes an agent that waits', () =>
+  it('a waiting agent receives a message when it is sent', () =>
     withBus(async (bus) => {
       const waiting = bus.agent('analyst').next(op());
       await bus.client('ann').send({ to: 'analyst', session: 's-1', text: 'hi' }, op());
@@ -95,29 +95,29 @@ function receivingContract(withBus: WithBus): void {
   const sendAll = async (bus: BusUnderTest, ...messages: [session: string, text: string][]): Promise<void> => {
     for (const [session, text] of messages) await bus.client('ann').send({ to: 'analyst', session, text }, op());
   };
-  it('has one message of a session in flight, and other sessions beside it', () =>
+  it('the bus has one message per session in flight, and several sessions at once', () =>
     withBus(async (bus) => {
       await sendAll(bus, ['s-1', 'first'], ['s-1', 'second'], ['s-2', 'other']);
       const agent = bus.agent('analyst');
       const first = await agent.next(op());
       assert.equal(first.message.text, 'first');
       assert.equal((await agent.next(op())).message.text, 'other');
-      await nothingFor(agent);
+      await assertNoMessage(agent);
       await first.ack();
       assert.equal((await agent.next(op())).message.text, 'second');
     }));
-  it('gives a message again after a retry, before later ones of its session', () =>
+  it('the bus redelivers a message after a retry, before later messages of its session', () =>
     withBus(async (bus) => {
       await sendAll(bus, ['s-1', 'first'], ['s-1', 'second']);
       const agent = bus.agent('analyst');
-      await (await agent.next(op())).retry(NOTHING_COMES * 2);
-      await nothingFor(agent);
-      const again = await agent.next(op());
-      assert.equal(again.message.text, 'first');
-      await again.ack();
+      await (await agent.next(op())).retry(QUIET_MS * 2);
+      await assertNoMessage(agent);
+      const redelivered = await agent.next(op());
+      assert.equal(redelivered.message.text, 'first');
+      await redelivered.ack();
       assert.equal((await agent.next(op())).message.text, 'second');
     }));
-  it('gives up a message that is rejected, and goes on', () =>
+  it('the bus dead-letters a rejected message and delivers the next one', () =>
     withBus(async (bus) => {
       await sendAll(bus, ['s-1', 'poison'], ['s-1', 'second']);
       const agent = bus.agent('analyst');
@@ -126,34 +126,34 @@ function receivingContract(withBus: WithBus): void {
       const [letter] = await bus.deadLetters();
       assert.deepEqual([letter?.message.text, letter?.code], ['poison', 'TEMPER_SESSION_INVALID']);
     }));
-  it('gives up a message that was delivered as often as allowed', () =>
+  it('the bus dead-letters a message after its last allowed delivery', () =>
     withBus(
       async (bus) => {
         await sendAll(bus, ['s-1', 'poison']);
         const agent = bus.agent('analyst');
         await (await agent.next(op())).retry(0);
         await (await agent.next(op())).retry(0);
-        await nothingFor(agent);
+        await assertNoMessage(agent);
         assert.equal((await bus.deadLetters()).length, 1);
       },
       { deliveries: 2 },
     ));
-  it('gives a message to another when its lease runs out, and the first may not settle it any more', () =>
+  it('the bus redelivers a message after the acknowledgement timeout, and the first receiver can no longer acknowledge it', () =>
     withBus(
       async (bus) => {
         await sendAll(bus, ['s-1', 'first']);
         const agent = bus.agent('analyst');
-        const lost = await agent.next(op());
-        const again = await agent.next(op());
-        assert.equal(again.message.id, lost.message.id);
-        assert.notEqual(again.lease, lost.lease);
-        await assert.rejects(lost.ack(), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
-        await again.ack();
-        await nothingFor(agent);
+        const timedOut = await agent.next(op());
+        const redelivered = await agent.next(op());
+        assert.equal(redelivered.message.id, timedOut.message.id);
+        assert.notEqual(redelivered.lease, timedOut.lease);
+        await assert.rejects(timedOut.ack(), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
+        await redelivered.ack();
+        await assertNoMessage(agent);
       },
-      { leaseMilliseconds: NOTHING_COMES * 3 },
+      { leaseMilliseconds: QUIET_MS * 3 },
     ));
-  it('settles a delivery once', () =>
+  it('a delivery can be acknowledged, retried or rejected only once', () =>
     withBus(async (bus) => {
       await sendAll(bus, ['s-1', 'first']);
       const delivery = await bus.agent('analyst').next(op());
@@ -162,7 +162,7 @@ function receivingContract(withBus: WithBus): void {
         await assert.rejects(again(), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
       }
     }));
-  it('stops waiting when asked, and loses no message to one who left', () =>
+  it('aborting a wait ends it, and no message is lost to the aborted receiver', () =>
     withBus(async (bus) => {
       const stop = new AbortController();
       const waiting = bus.agent('analyst').next(op(2_000, 'waiting', stop.signal));
@@ -171,12 +171,12 @@ function receivingContract(withBus: WithBus): void {
       await sendAll(bus, ['s-1', 'first']);
       assert.equal((await bus.agent('analyst').next(op())).message.text, 'first');
     }));
-  it('does not deliver what is past its deadline', () =>
+  it('the bus dead-letters a message that is past its deadline instead of delivering it', () =>
     withBus(
       async (bus) => {
         await sendAll(bus, ['s-1', 'late']);
-        await new Promise((resolve) => setTimeout(resolve, NOTHING_COMES));
-        await nothingFor(bus.agent('analyst'));
+        await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+        await assertNoMessage(bus.agent('analyst'));
         assert.equal((await bus.deadLetters())[0]?.code, 'TEMPER_TIMEOUT');
       },
       { chainMilliseconds: 20 },
@@ -184,11 +184,11 @@ function receivingContract(withBus: WithBus): void {
 }
 
 function chainContract(withBus: WithBus): void {
-  it('passes root and deadline on, one level deeper, whatever the sender says', () =>
+  it('a message of an agent gets root and deadline of its delivery, one level deeper, and not those the sender wrote', () =>
     withBus(async (bus) => {
       await bus.client('ann').send({ to: 'one', session: 's-1', text: 'go' }, op());
       const delivery = await bus.agent('one').next(op());
-      const lies = {
+      const forged = {
         to: 'two',
         session: 's-2',
         text: 'go on',
@@ -197,7 +197,7 @@ function chainContract(withBus: WithBus): void {
         deadline: '2099-01-01T00:00:00Z',
         from: 'ann',
       };
-      await bus.within('one', delivery).send(lies, op());
+      await bus.within('one', delivery).send(forged, op());
       const { message } = await bus.agent('two').next(op());
       const { root, deadline } = delivery.message;
       assert.deepEqual([message.root, message.deadline, message.depth, message.from], [root, deadline, 1, 'one']);
@@ -206,10 +206,10 @@ function chainContract(withBus: WithBus): void {
       assert.equal(
         (await bus.agent('three').next(op())).message.depth,
         1,
-        'the sender’s copy of the message counts for nothing',
+        'the sender’s copy of the message is ignored',
       );
     }));
-  it('lets no agent begin a chain', () =>
+  it('an agent cannot start a chain', () =>
     withBus(async (bus) => {
       await assert.rejects(bus.agent('one').send({ to: 'two', session: 's', text: 'x' }, op()), (error) =>
         isTemperError(error, 'TEMPER_POLICY_DENIED'),
@@ -224,7 +224,7 @@ function chainContract(withBus: WithBus): void {
         isTemperError(error, 'TEMPER_POLICY_DENIED'),
       );
     }));
-  it('refuses the sixth level', () =>
+  it('the bus refuses the sixth level of a chain', () =>
     withBus(async (bus) => {
       await bus.client('ann').send({ to: 'agent-0', session: 's', text: 'go' }, op());
       for (let depth = 0; depth <= 5; depth += 1) {
@@ -240,7 +240,7 @@ function chainContract(withBus: WithBus): void {
 }
 
 function eventContract(withBus: WithBus): void {
-  it('gives the events of the asked types from the moment of asking until the signal', () =>
+  it('a subscriber receives the events of its types from the subscription until the signal aborts', () =>
     withBus(async (bus) => {
       const stop = new AbortController();
       const event = (type: string, data: number): BusEvent => ({

@@ -7,8 +7,8 @@ export interface EventHub {
   subscribe(types: readonly string[], op: Op): AsyncIterable<BusEvent>;
 }
 
-/** Events a slow subscriber may lag behind. The oldest are dropped then, and a `bus.lost` event says how many. */
-const LAG = 1_000;
+/** Queued events per subscriber. Beyond it the oldest are dropped, and a `bus.lost` event carries their number. */
+const MAX_LAG = 1_000;
 
 interface Subscriber {
   types: ReadonlySet<string>;
@@ -24,7 +24,7 @@ export function createEventHub(): EventHub {
       for (const subscriber of subscribers) {
         if (!subscriber.types.has(event.type)) continue;
         subscriber.waiting.push(event);
-        if (subscriber.waiting.length > LAG) {
+        if (subscriber.waiting.length > MAX_LAG) {
           subscriber.waiting.shift();
           subscriber.lost += 1;
         }
@@ -33,7 +33,7 @@ export function createEventHub(): EventHub {
     },
     subscribe(types, op) {
       const subscriber: Subscriber = { types: new Set(types), waiting: [], lost: 0, wake: () => undefined };
-      // From this call on, not from the first step of whoever reads.
+      // Subscribes at this call, not at the reader's first `next()`.
       subscribers.add(subscriber);
       return read(subscriber, op.signal, () => subscribers.delete(subscriber));
     },

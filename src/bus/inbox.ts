@@ -6,11 +6,11 @@ import { type Op, remainingMilliseconds } from '../lib/operation.ts';
 import type { Delivery, Envelope } from './port.ts';
 
 export interface InboxRules {
-  /** How long a delivery may be worked on before it counts as lost and is given to another. */
+  /** Acknowledgement timeout in milliseconds: a delivery not settled by then is delivered to another receiver. */
   leaseMilliseconds: number;
-  /** How often a message is delivered at most. */
+  /** Deliveries of one message; after the last the message is dead-lettered. */
   deliveries: number;
-  /** How many messages may wait. */
+  /** Messages that may wait for the agent. */
   waiting: number;
 }
 
@@ -19,29 +19,29 @@ export interface InboxDeps {
   rules: InboxRules;
   clock: Clock;
   ids: Ids;
-  /** Told of a message that is given up. */
+  /** Called with each message that is dead-lettered. */
   bury(message: Envelope, code: ErrorCode): void;
   /** Ends every wait and every timer. */
   closed: AbortSignal;
 }
 
-interface Item {
+interface QueuedMessage {
   message: Envelope;
   deliveries: number;
 }
 
-interface Lease {
-  item: Item;
-  /** Ends the lease's timer. */
+interface PendingDelivery {
+  item: QueuedMessage;
+  /** Cancels the acknowledgement timeout. */
   timer: AbortController;
 }
 
-/** The messages of one agent, in order of arrival; of each session one at a time. */
+/** Messages of one agent in order of arrival; at most one per session is in flight. */
 export class Inbox {
   readonly #deps: InboxDeps;
-  readonly #waiting: Item[] = [];
+  readonly #waiting: QueuedMessage[] = [];
   readonly #busySessions = new Set<string>();
-  readonly #leases = new Map<string, Lease>();
+  readonly #pending = new Map<string, PendingDelivery>();
   readonly #receivers: ((delivery: Delivery) => void)[] = [];
 
   constructor(deps: InboxDeps) {
@@ -52,7 +52,7 @@ export class Inbox {
     if (this.#waiting.length >= this.#deps.rules.waiting) {
       throw new TemperError(
         'TEMPER_QUOTA_EXCEEDED',
-        `${this.#deps.rules.waiting} messages wait for agent "${this.#deps.agent}" already; send again later`,
+        `agent "${this.#deps.agent}" already has ${this.#deps.rules.waiting} waiting messages; send again later`,
         {
           retry: 'backoff',
         },
@@ -64,11 +64,11 @@ export class Inbox {
 
   next(op: Op): Promise<Delivery> {
     return new Promise((resolve, reject) => {
-      const withdrawn = AbortSignal.any([op.signal, this.#deps.closed]);
-      const over = new AbortController();
+      const cancelled = AbortSignal.any([op.signal, this.#deps.closed]);
+      const done = new AbortController();
       const end = (): void => {
-        over.abort();
-        withdrawn.removeEventListener('abort', withdraw);
+        done.abort();
+        cancelled.removeEventListener('abort', cancel);
       };
       const receive = (delivery: Delivery): void => {
         end();
@@ -76,34 +76,34 @@ export class Inbox {
       };
       const leave = (error: TemperError): void => {
         end();
-        const place = this.#receivers.indexOf(receive);
-        if (place !== -1) this.#receivers.splice(place, 1);
+        const index = this.#receivers.indexOf(receive);
+        if (index !== -1) this.#receivers.splice(index, 1);
         reject(error);
       };
-      const withdraw = (): void => leave(new TemperError('TEMPER_CANCELLED', 'waiting for a message was withdrawn'));
-      if (withdrawn.aborted) {
-        withdraw();
+      const cancel = (): void => leave(new TemperError('TEMPER_CANCELLED', 'the wait for a message was cancelled'));
+      if (cancelled.aborted) {
+        cancel();
         return;
       }
-      withdrawn.addEventListener('abort', withdraw, { once: true });
-      const late = (): void =>
+      cancelled.addEventListener('abort', cancel, { once: true });
+      const timedOut = (): void =>
         leave(new TemperError('TEMPER_TIMEOUT', `no message for agent "${this.#deps.agent}" in time`));
-      this.#after(remainingMilliseconds(op, this.#deps.clock), over.signal, late);
+      this.#after(remainingMilliseconds(op, this.#deps.clock), done.signal, timedOut);
       this.#receivers.push(receive);
       this.#dispatch();
     });
   }
 
-  /** The message of a lease that still holds. */
+  /** The message of a delivery that is still in flight. */
   held(lease: string): Envelope | undefined {
-    return this.#leases.get(lease)?.item.message;
+    return this.#pending.get(lease)?.item.message;
   }
 
   #dispatch(): void {
     while (this.#receivers.length > 0) {
-      const place = this.#waiting.findIndex(({ message }) => !this.#busySessions.has(message.session));
-      if (place === -1) return;
-      const [item] = this.#waiting.splice(place, 1);
+      const index = this.#waiting.findIndex(({ message }) => !this.#busySessions.has(message.session));
+      if (index === -1) return;
+      const [item] = this.#waiting.splice(index, 1);
       if (item === undefined) return;
       if (Date.parse(item.message.deadline) <= this.#deps.clock.now().getTime()) {
         this.#deps.bury(item.message, 'TEMPER_TIMEOUT');
@@ -113,18 +113,18 @@ export class Inbox {
     }
   }
 
-  #deliver(item: Item): Delivery {
+  #deliver(item: QueuedMessage): Delivery {
     const lease = this.#deps.ids.next('lease');
     const timer = new AbortController();
     item.deliveries += 1;
     this.#busySessions.add(item.message.session);
-    this.#leases.set(lease, { item, timer });
-    this.#after(this.#deps.rules.leaseMilliseconds, timer.signal, () => this.#again(this.#take(lease), 0));
+    this.#pending.set(lease, { item, timer });
+    this.#after(this.#deps.rules.leaseMilliseconds, timer.signal, () => this.#redeliver(this.#take(lease), 0));
     return {
       message: { ...item.message },
       lease,
       ack: async () => this.#free(this.#take(lease)),
-      retry: async (afterMilliseconds) => this.#again(this.#take(lease), afterMilliseconds),
+      retry: async (afterMilliseconds) => this.#redeliver(this.#take(lease), afterMilliseconds),
       reject: async (code) => {
         const rejected = this.#take(lease);
         this.#deps.bury(rejected.message, code);
@@ -133,42 +133,42 @@ export class Inbox {
     };
   }
 
-  /** Ends a lease. Each is ended once; a lease that ran out can do nothing any more. */
-  #take(lease: string): Item {
-    const held = this.#leases.get(lease);
+  /** Removes a pending delivery. Throws when it was settled before or its acknowledgement timeout passed. */
+  #take(lease: string): QueuedMessage {
+    const held = this.#pending.get(lease);
     if (held === undefined) {
       throw new TemperError(
         'TEMPER_TIMEOUT',
-        'this delivery is over: it was settled before, or its lease ran out and the message went to another',
+        'this delivery has ended: it was acknowledged before, or it timed out and the message was redelivered',
       );
     }
-    this.#leases.delete(lease);
+    this.#pending.delete(lease);
     held.timer.abort();
     return held.item;
   }
 
-  /** The session stays busy while its message waits to be tried again, so that no later one overtakes it. */
-  #again(item: Item, afterMilliseconds: number): void {
+  /** The session stays busy while its message waits for redelivery, so that no later message overtakes it. */
+  #redeliver(item: QueuedMessage, afterMilliseconds: number): void {
     if (item.deliveries >= this.#deps.rules.deliveries) {
       this.#deps.bury(item.message, 'TEMPER_TIMEOUT');
       this.#free(item);
       return;
     }
-    const back = (): void => {
+    const requeue = (): void => {
       this.#waiting.unshift(item);
       this.#free(item);
     };
-    if (afterMilliseconds <= 0) back();
-    else this.#after(afterMilliseconds, this.#deps.closed, back);
+    if (afterMilliseconds <= 0) requeue();
+    else this.#after(afterMilliseconds, this.#deps.closed, requeue);
   }
 
-  /** Rejects only when aborted, and then there is nothing to do. */
+  /** The sleep rejects only when aborted; then no work is left. */
   #after(milliseconds: number, signal: AbortSignal, work: () => void): void {
     const { clock, closed } = this.#deps;
     clock.sleep(milliseconds, AbortSignal.any([signal, closed])).then(work, () => undefined);
   }
 
-  #free(item: Item): void {
+  #free(item: QueuedMessage): void {
     this.#busySessions.delete(item.message.session);
     this.#dispatch();
   }

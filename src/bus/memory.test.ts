@@ -11,8 +11,8 @@ busContract('memory', (settings) => createMemoryBus({ clock: systemClock, ids: r
 
 const op = (key: string): Op => ({ signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key });
 
-describe('the bus in memory', () => {
-  it('refuses more messages than may wait, and takes the same message when there is room', async () => {
+describe('the in-memory bus', () => {
+  it('the inbox refuses messages beyond its limit, and accepts the same message once another was acknowledged', async () => {
     const bus = createMemoryBus({ clock: systemClock, ids: randomIds, waiting: 1 });
     const draft = { to: 'analyst', session: 's', text: 'x' };
     await bus.client('ann').send(draft, op('1'));
@@ -23,7 +23,7 @@ describe('the bus in memory', () => {
     assert.equal((await bus.client('ann').send(draft, op('2'))).duplicate, false);
     bus.close();
   });
-  it('tells a subscriber that lags behind how much it lost', async () => {
+  it('a slow subscriber receives the number of events it lost', async () => {
     const bus = createMemoryBus({ clock: systemClock, ids: randomIds });
     const events = bus.client('ann').events(['e'], op('events'))[Symbol.asyncIterator]();
     for (let data = 0; data < 1_003; data += 1) bus.publish({ type: 'e', agent: 'a', time: '', data });
@@ -32,7 +32,7 @@ describe('the bus in memory', () => {
     await events.return?.();
     bus.close();
   });
-  it('ends every wait when it is closed', async () => {
+  it('closing the bus ends every wait', async () => {
     const bus = createMemoryBus({ clock: systemClock, ids: randomIds });
     const waiting = bus.agent('analyst').next(op('next'));
     bus.close();

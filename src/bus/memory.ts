@@ -7,23 +7,23 @@ import { createEventHub } from './event-hub.ts';
 import { Inbox, type InboxRules } from './inbox.ts';
 import type { Bus, BusEvent, Delivery, Draft, Envelope, Receipt } from './port.ts';
 
-/** A message that nobody will get any more. */
-interface DeadLetter {
+/** A message that will not be delivered again. */
+interface MemoryDeadLetter {
   message: Envelope;
   code: ErrorCode;
 }
 
-/** A bus, seen by each of its users. An agent sends only while it works on a message, so that no chain forgets its root. */
+/** One message bus and its views per client. An agent sends only while it works on a message, so that every chain keeps its root. */
 export interface BusHub {
-  /** A person, a schedule or a service: its messages begin new chains. */
+  /** A user, a schedule or a service: its messages start new chains. */
   client(name: string): Bus;
-  /** An agent between messages: it receives. Sending throws TEMPER_POLICY_DENIED. */
+  /** An agent without a delivery in flight: it receives. Sending throws TEMPER_POLICY_DENIED. */
   agent(name: string): Bus;
-  /** An agent at work on a delivery: what it sends carries the delivery's root and deadline, one level deeper. */
+  /** An agent that works on a delivery: its messages carry the delivery's root and deadline, one level deeper. */
   within(agent: string, delivery: Delivery): Bus;
   publish(event: BusEvent): void;
   /** The latest, oldest first. */
-  deadLetters(): readonly DeadLetter[];
+  deadLetters(): readonly MemoryDeadLetter[];
   /** Ends every wait and every timer. */
   close(): void;
 }
@@ -31,15 +31,15 @@ export interface BusHub {
 export interface MemoryBusOptions extends Partial<InboxRules> {
   clock: Clock;
   ids: Ids;
-  /** How long a chain of messages may take, from the first one's sending. Default one hour. */
+  /** Milliseconds from the first message of a chain to the deadline of the chain. Default one hour. */
   chainMilliseconds?: number;
 }
 
-const MAXIMUM_DEPTH = 5;
-const REMEMBERED_KEYS = 10_000;
-const REMEMBERED_DEAD_LETTERS = 1_000;
+const MAX_DEPTH = 5;
+const MAX_KEYS = 10_000;
+const MAX_DEAD_LETTERS = 1_000;
 
-/** All in this process: what is not delivered is lost with it. */
+/** Keeps everything in this process: undelivered messages are lost when it ends. */
 export function createMemoryBus(options: MemoryBusOptions): BusHub {
   return new MemoryBus(options);
 }
@@ -49,7 +49,7 @@ class MemoryBus implements BusHub {
   readonly #rules: InboxRules;
   readonly #inboxes = new Map<string, Inbox>();
   readonly #receipts = new Map<string, string>();
-  readonly #dead: DeadLetter[] = [];
+  readonly #dead: MemoryDeadLetter[] = [];
   readonly #events = createEventHub();
   readonly #closed = new AbortController();
 
@@ -60,17 +60,17 @@ class MemoryBus implements BusHub {
   }
 
   client(name: string): Bus {
-    return this.#user(name, (draft, op) => this.#send(name, draft, op));
+    return this.#busOf(name, (draft, op) => this.#send(name, draft, op));
   }
 
   agent(name: string): Bus {
-    return this.#user(name, () => notAtWork(name));
+    return this.#busOf(name, () => noDelivery(name));
   }
 
   within(agent: string, delivery: Delivery): Bus {
-    return this.#user(agent, (draft, op) => {
+    return this.#busOf(agent, (draft, op) => {
       const held = this.#inbox(agent).held(delivery.lease);
-      if (held === undefined) return notAtWork(agent);
+      if (held === undefined) return noDelivery(agent);
       return this.#send(agent, draft, op, { root: held.root, depth: held.depth + 1, deadline: held.deadline });
     });
   }
@@ -79,7 +79,7 @@ class MemoryBus implements BusHub {
     this.#events.publish(event);
   }
 
-  deadLetters(): readonly DeadLetter[] {
+  deadLetters(): readonly MemoryDeadLetter[] {
     return [...this.#dead];
   }
 
@@ -87,7 +87,7 @@ class MemoryBus implements BusHub {
     this.#closed.abort();
   }
 
-  #user(name: string, send: (draft: Draft, op: Op) => Receipt): Bus {
+  #busOf(name: string, send: (draft: Draft, op: Op) => Receipt): Bus {
     return {
       send: async (draft, op) => send(draft, op),
       next: (op) => this.#inbox(name).next(op),
@@ -95,34 +95,34 @@ class MemoryBus implements BusHub {
     };
   }
 
-  #send(from: string, draft: Draft, op: Op, chain?: Chain): Receipt {
+  #send(from: string, draft: Draft, op: Op, chain?: MessageChain): Receipt {
     const key = `${from}\n${op.key}`;
-    const before = this.#receipts.get(key);
-    if (before !== undefined) return { id: before, duplicate: true };
+    const previous = this.#receipts.get(key);
+    if (previous !== undefined) return { id: previous, duplicate: true };
     const { to, session, text } = draft;
     const id = this.#options.ids.next('msg');
     const { root, depth, deadline } = chain ?? this.#newChain(id);
-    if (depth > MAXIMUM_DEPTH) {
+    if (depth > MAX_DEPTH) {
       throw new TemperError(
         'TEMPER_MESSAGE_DEPTH',
-        `a message from "${from}" to "${to}" would be ${depth} deep in its chain; ${MAXIMUM_DEPTH} is allowed`,
+        `a message from "${from}" to "${to}" would be ${depth} deep in its chain; ${MAX_DEPTH} is allowed`,
       );
     }
     const time = this.#options.clock.now().toISOString();
     this.#inbox(to).add({ to, session, text, id, from, root, depth, deadline, time });
     this.#receipts.set(key, id);
-    if (this.#receipts.size > REMEMBERED_KEYS) this.#receipts.delete(this.#receipts.keys().next().value ?? '');
+    if (this.#receipts.size > MAX_KEYS) this.#receipts.delete(this.#receipts.keys().next().value ?? '');
     return { id, duplicate: false };
   }
 
-  #newChain(id: string): Chain {
+  #newChain(id: string): MessageChain {
     const { clock, chainMilliseconds = 3_600_000 } = this.#options;
     return { root: id, depth: 0, deadline: new Date(clock.now().getTime() + chainMilliseconds).toISOString() };
   }
 
   #inbox(agent: string): Inbox {
     const { clock, ids } = this.#options;
-    const bury = (message: Envelope, code: ErrorCode): void => this.#bury(message, code);
+    const bury = (message: Envelope, code: ErrorCode): void => this.#deadLetter(message, code);
     const inbox =
       this.#inboxes.get(agent) ??
       new Inbox({ agent, rules: this.#rules, clock, ids, bury, closed: this.#closed.signal });
@@ -130,25 +130,25 @@ class MemoryBus implements BusHub {
     return inbox;
   }
 
-  #bury(message: Envelope, code: ErrorCode): void {
+  #deadLetter(message: Envelope, code: ErrorCode): void {
     this.#dead.push({ message, code });
-    if (this.#dead.length > REMEMBERED_DEAD_LETTERS) this.#dead.shift();
+    if (this.#dead.length > MAX_DEAD_LETTERS) this.#dead.shift();
     const { id, root, session, to } = message;
     const time = this.#options.clock.now().toISOString();
     this.#events.publish({ type: 'message.dead', agent: to, time, data: { id, root, session, code } });
   }
 }
 
-interface Chain {
+interface MessageChain {
   root: string;
   depth: number;
   deadline: string;
 }
 
-function notAtWork(agent: string): never {
+function noDelivery(agent: string): never {
   throw new TemperError(
     'TEMPER_POLICY_DENIED',
-    `agent "${agent}" holds no delivery; it may send only while it works on a message`,
+    `agent "${agent}" has no delivery in flight; it may send only while it works on a message`,
     {
       details: { rule: 'message.root' },
     },

@@ -9,7 +9,7 @@ export interface Draft {
   text: string;
 }
 
-/** A message as it is delivered. `root`, `depth` and `deadline` are copied from the sender's own delivery, never from what it says. */
+/** A message as it is delivered. `root`, `depth` and `deadline` are copied from the sender's own delivery, never from the sender's input. */
 export interface Envelope extends Draft {
   id: string;
   from: string;
@@ -18,21 +18,30 @@ export interface Envelope extends Draft {
   /** RFC 3339. */
   deadline: string;
   time: string;
-  /** W3C Trace Context of what sent it; from a bus it is a header of the message, made by us. */
+  /** W3C Trace Context of the sender's span. Over NATS the gateway writes it as a message header. */
   traceparent?: string;
 }
 
 export interface Receipt {
   id: string;
-  /** The same key was sent before; this is the first one's receipt. */
+  /** A message with this key was sent before; `id` is that of the first message. */
   duplicate: boolean;
 }
 
+/**
+ * One delivery of a message. Exactly one of `ack`, `retry` and `reject` ends it. A call after the end, or after the acknowledgement
+ * timeout, throws: TEMPER_TIMEOUT from the in-memory bus, TEMPER_LEASE_LOST from the client of the gateway, which also throws
+ * TEMPER_GATEWAY_* when the gateway cannot be reached.
+ */
 export interface Delivery {
   message: Envelope;
+  /** Identifies this delivery of the message; opaque to the receiver. */
   lease: string;
+  /** Acknowledges the message: it is not delivered again. */
   ack(): Promise<void>;
+  /** Redelivers the message after this delay, in milliseconds, before later messages of its session. */
   retry(afterMilliseconds: number): Promise<void>;
+  /** Dead-letters the message with this code: it is not delivered again. */
   reject(code: ErrorCode): Promise<void>;
 }
 
@@ -44,8 +53,20 @@ export interface BusEvent {
 }
 
 export interface Bus {
+  /**
+   * Sends a message. Idempotent per sender and `op.key`: a repeated call returns the first receipt with `duplicate`. Throws
+   * TEMPER_POLICY_DENIED when the sender may not send, TEMPER_MESSAGE_DEPTH beyond the depth limit of a chain, TEMPER_QUOTA_EXCEEDED
+   * when the receiver's inbox is full.
+   */
   send(message: Draft, op: Op): Promise<Receipt>;
-  /** Waits for the next message of this agent; one in flight a session. */
+  /**
+   * Waits for the next message of this agent; at most one message per session is in flight. Not idempotent: each call returns another
+   * delivery. Throws TEMPER_TIMEOUT when no message arrives by `op.deadline`, TEMPER_CANCELLED when `op.signal` aborts.
+   */
   next(op: Op): Promise<Delivery>;
+  /**
+   * Events of these types from this call until `op.signal` aborts, which ends the iteration without an error; `op.deadline` is not used.
+   * A reader that lags loses the oldest events. The client of the gateway does not support events: it throws TEMPER_POLICY_DENIED.
+   */
   events(types: readonly string[], op: Op): AsyncIterable<BusEvent>;
 }

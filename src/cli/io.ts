@@ -1,22 +1,22 @@
 import type { Json } from '../lib/json.ts';
 
-/** What a verb may touch of the world around it, so that tests can stand in for a terminal. */
+/** The process environment of a verb: streams, folder, variables and interrupts. Tests replace it. */
 export interface CliIo {
   out(text: string): void;
   error(text: string): void;
   stdin(): Promise<string>;
-  /** Lines a person types, each after the prompt, until the end of input. */
+  /** Lines typed by the user, each after the prompt, until the end of input. */
   lines(prompt: string): AsyncIterable<string>;
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Is standard output a terminal that shows colour? */
+  /** Is standard output a terminal that supports colour? */
   readonly colour: boolean;
   readonly terminal: boolean;
   /** Aborted by the first interrupt. */
   readonly signal: AbortSignal;
 }
 
-/** Exit codes every verb keeps to; `defect` is of the roles of a cluster alone. */
+/** Exit codes of all verbs; only the roles of a cluster use `defect`. */
 export const EXIT = { ok: 0, refused: 1, usage: 2, defect: 70 } as const;
 
 export function writeJsonLine(io: CliIo, value: object | Json): void {

@@ -2,7 +2,7 @@ import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { type Json, member, textAt } from '../lib/json.ts';
 
-/** A kind as it lies in the state folder and as it is listed. */
+/** A kind of object: its names, its collection in the state folder, and the columns of its listing. */
 export interface ListedKind {
   names: readonly string[];
   collection: string;
@@ -18,7 +18,7 @@ const text = (value: Json | undefined, fallback = '-'): string =>
       ? String(value)
       : fallback;
 
-/** Follows member names; undefined as soon as one is missing. */
+/** The value at a path of member names; undefined when a member is missing. */
 function at(value: Json, ...path: string[]): Json | undefined {
   return path.reduce<Json | undefined>((found, key) => member(found, key), value);
 }
@@ -117,7 +117,7 @@ const KINDS: readonly ListedKind[] = [
   },
 ];
 
-/** Throws TEMPER_USAGE with the known kinds. */
+/** The kind with this name. Throws TEMPER_USAGE with the known kinds. */
 export function kindNamed(name: string): ListedKind {
   const found = KINDS.find((kind) => kind.names.includes(name.toLowerCase()));
   if (found !== undefined) return found;

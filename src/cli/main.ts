@@ -4,7 +4,7 @@ import { isTemperError, messageOf } from '../lib/errors.ts';
 import { EXIT, type CliIo } from './io.ts';
 import { createProgram } from './program.ts';
 
-/** The process: its streams, its interrupts and its exit code. Everything else is in `program.ts` and the verbs. */
+/** The process: its streams, signals and exit code. The command line is in `program.ts`. */
 async function main(): Promise<number> {
   const interrupt = new AbortController();
   const stop = (): void => {
@@ -48,7 +48,7 @@ function processIo(signal: AbortSignal): CliIo {
   };
 }
 
-/** The prompt is for people only: it is not written where no terminal is. */
+/** Reads lines from standard input. The prompt is written only on a terminal. */
 async function* readLines(prompt: string): AsyncGenerator<string> {
   const { createInterface } = await import('node:readline');
   const terminal = process.stdin.isTTY && process.stdout.isTTY;
@@ -61,7 +61,7 @@ async function* readLines(prompt: string): AsyncGenerator<string> {
   reader.on('close', () => {
     open = false;
   });
-  // A terminal that is being read gives its interrupts to the reader.
+  // While readline reads a terminal, it receives Ctrl-C instead of the process.
   reader.on('SIGINT', () => {
     reader.close();
     process.kill(process.pid, 'SIGINT');

@@ -9,12 +9,12 @@ export interface ModelSourceOptions {
   modelScript?: string;
 }
 
-/** Which models there are, and the replay server behind them when a script answers. */
+/** The configured models, and the replay server when a script replaces the providers. */
 export interface ModelSource extends AsyncDisposable {
   config: NamedModels;
 }
 
-/** A script, else a providers file, else what the keys in the environment allow. */
+/** Opens, in this order: a replay script, a providers file, or the providers of the API keys in the environment. */
 export async function openModelSource(options: ModelSourceOptions, io: CliIo): Promise<ModelSource> {
   if (options.modelScript !== undefined) {
     const { startReplay } = await import('../models/replay/server.ts');

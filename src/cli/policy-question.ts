@@ -6,11 +6,11 @@ import { splitPort } from '../policy/hosts.ts';
 import type { PolicyRequest } from '../policy/types.ts';
 import type { ToolDescriptor } from '../tools/contract.ts';
 
-/** A question to the policy, as it is typed. */
+/** A question to the policy, as options of the command line. */
 export interface PolicyQuestion {
-  /** What is asked about: exactly one of the first eight. */
+  /** The subject: exactly one of the first eight members. */
   tool?: string;
-  /** `host` or `host:port`; 443 without one. */
+  /** `host` or `host:port`; the default port is 443. */
   host?: string;
   file?: string;
   memory?: string;
@@ -24,24 +24,24 @@ export interface PolicyQuestion {
   /** For a tool that is not built in. */
   category?: string;
   action?: string;
-  /** Of `file` and `memory`: write instead of read. */
+  /** For `file` and `memory`: write instead of read. */
   write?: boolean;
-  /** Needs of `forge`. */
+  /** Requirements of the tool for `forge`. */
   api?: string[];
   domain?: string[];
   path?: string[];
-  /** Of `promote`: Agent, or Shared. */
+  /** For `promote`: Agent or Shared. */
   tier?: string;
 }
 
-const QUESTIONS = ['tool', 'host', 'file', 'memory', 'message', 'model', 'forge', 'promote'] as const;
+const SUBJECT_OPTIONS = ['tool', 'host', 'file', 'memory', 'message', 'model', 'forge', 'promote'] as const;
 
-/** Throws TEMPER_USAGE when the question is none, or more than one. */
+/** Converts the options to a request. Throws TEMPER_USAGE for no subject, several subjects, or an invalid value. */
 export function requestOf(options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
-  const asked = QUESTIONS.filter((name) => options[name] !== undefined);
-  const [question] = asked;
-  if (question === undefined || asked.length > 1) {
-    throw usage(`ask about exactly one of ${QUESTIONS.map((name) => `--${name}`).join(', ')}`);
+  const chosen = SUBJECT_OPTIONS.filter((name) => options[name] !== undefined);
+  const [question] = chosen;
+  if (question === undefined || chosen.length > 1) {
+    throw usage(`ask about exactly one of ${SUBJECT_OPTIONS.map((name) => `--${name}`).join(', ')}`);
   }
   const subject = options[question] ?? '';
   const access = options.write === true ? 'write' : 'read';
@@ -69,13 +69,13 @@ export function requestOf(options: PolicyQuestion, tools: readonly ToolDescripto
 
 function toolRequest(name: string, options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
   const known = tools.find((tool) => tool.name === name);
-  const named = options.category ?? known?.category;
-  if (named === undefined) {
+  const categoryName = options.category ?? known?.category;
+  if (categoryName === undefined) {
     throw usage(
       `no built-in tool is named "${name}": give its --category, or one of ${tools.map((t) => t.name).join(', ')}`,
     );
   }
-  const category = oneOf('category', named, TOOL_CATEGORIES);
+  const category = oneOf('category', categoryName, TOOL_CATEGORIES);
   return {
     kind: 'Tool',
     name,
@@ -112,7 +112,7 @@ function forgeRequest(mode: string, options: PolicyQuestion): PolicyRequest {
 
 function oneOf<T extends string>(option: string, text: string, allowed: readonly T[]): T {
   const found = allowed.find((value) => value === text);
-  if (found === undefined) throw usage(`--${option} "${text}" is none of ${allowed.join(', ')}`);
+  if (found === undefined) throw usage(`--${option} "${text}" is not one of ${allowed.join(', ')}`);
   return found;
 }
 

@@ -24,7 +24,7 @@ async function run(io: Terminal, ...words: string[]): Promise<number> {
 const plugin = (): Terminal => ({ ...aTerminal(), environment: { TEMPER_PROGRAM: 'kubectl-temper' } });
 
 describe('the command line', () => {
-  it('acts on the state folder, and on a cluster where one is named', async () => {
+  it('the command line acts on the state folder, or on a cluster when the options name one', async () => {
     await using cluster = await served();
     const folder = aTerminal();
     assert.equal(await run(folder, 'get', 'agents', '--state', '/nonexistent'), 0);
@@ -36,7 +36,7 @@ describe('the command line', () => {
     assert.equal(cluster.seen[0]?.path, '/apis/temper.dev/v1alpha1/namespaces/team-b/agents');
   });
 
-  it('acts on the cluster as a plug-in of kubectl, and on no state folder', async () => {
+  it('the kubectl plug-in acts on the cluster, and refuses verbs for a state folder', async () => {
     await using cluster = await served();
     assert.equal(await run(plugin(), 'get', 'agents', '--kubeconfig', cluster.kubeconfig), 0);
     assert.equal(cluster.seen.length, 1);
@@ -44,7 +44,7 @@ describe('the command line', () => {
     await assert.rejects(run(plugin(), 'audit'), { code: 'TEMPER_USAGE' });
   });
 
-  it('completes verbs, kinds, options and names', async () => {
+  it('completion offers verbs, kinds, options and object names', async () => {
     await using cluster = await served();
     const complete = async (...words: string[]) => {
       const io = plugin();
@@ -62,7 +62,7 @@ describe('the command line', () => {
     assert.equal(
       await complete('send', '--kubeconfig', '/nonexistent', ''),
       ':4\n',
-      'it says nothing when it cannot know',
+      'unknown candidates give no output',
     );
   });
 });

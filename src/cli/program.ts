@@ -5,26 +5,26 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addServe } from './serve-program.ts';
 
-/** A verb's module, imported only when the verb is used: `--help` must not pay for the engine. */
-type Finish = (exitCode: number) => void;
+/** Sets the exit code of the process. */
+type SetExitCode = (exitCode: number) => void;
 
-const collect = (value: string, earlier: string[] = []): string[] => [...earlier, value];
+const collect = (value: string, previous: string[] = []): string[] => [...previous, value];
 
-function wholeNumber(text: string): number {
+function parseCount(text: string): number {
   const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < 0) throw new InvalidArgumentError('not a whole number');
+  if (!Number.isSafeInteger(number) || number < 0) throw new InvalidArgumentError('not a non-negative integer');
   return number;
 }
 
 const output = (): Option =>
-  new Option('-o, --output <form>', 'how to print').choices(['text', 'json']).default('text');
+  new Option('-o, --output <form>', 'output format').choices(['text', 'json']).default('text');
 const files = (): Option => new Option('-f, --filename <path...>', 'manifest files or folders').makeOptionMandatory();
 const state = (): Option => new Option('--state <folder>', 'state folder').default('.temper');
 
-/** The command line: what can be typed, and which verb answers. */
-export function createProgram(io: CliIo, finish: Finish): Command {
+/** Creates the command line. The module of a verb is imported only when the verb runs, so that `--help` starts fast. */
+export function createProgram(io: CliIo, finish: SetExitCode): Command {
   const program = new Command(isPlugin(io) ? 'kubectl temper' : 'temper')
-    .description('Agents that make their own tools, and a house that makes sure of them.')
+    .description('Run AI agents that make their own tools, under policies that control what agents and tools may do.')
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
     .showHelpAfterError('(see temper help)');
@@ -33,13 +33,13 @@ export function createProgram(io: CliIo, finish: Finish): Command {
   addDecisions(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
-  addPolicy(program.command('policy').description('ask the policy'), io, finish);
-  const tool = program.command('tool').description('check, call and carry tools');
+  addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
+  const tool = program.command('tool').description('check, call, export and import tools');
   addTool(tool, io, finish);
   addPackages(tool, io, finish);
-  addModel(program.command('model').description('speak to models'), io, finish);
+  addModel(program.command('model').description('test models and replay scripts'), io, finish);
   addServe(
-    program.command('serve').description('be one part of an installation on a cluster, until told to end'),
+    program.command('serve').description('run one component of an installation on a cluster, until SIGTERM'),
     io,
     finish,
   );
@@ -53,32 +53,37 @@ export function createProgram(io: CliIo, finish: Finish): Command {
   return program;
 }
 
-function addRun(program: Command, io: CliIo, finish: Finish): void {
+function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('run')
     .description('run an agent in this process')
     .addOption(files())
-    .option('-m, --message <text>', 'what to say to the agent; - reads standard input; may be given again', collect)
-    .option('--agent <name>', 'which agent, when the manifests hold several')
-    .option('--session <id>', 'go on with this session')
-    .option('--workspace <folder>', 'what the agent may read and write', '.')
-    .option('--providers <file>', 'model providers')
+    .option('-m, --message <text>', 'message to the agent; - reads standard input; may be repeated', collect)
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--session <id>', 'continue this session')
+    .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--providers <file>', 'file with model providers')
     .option('--model-script <file>', 'answer from a replay script instead of a provider')
     .addOption(state())
-    .addOption(new Option('-o, --output <form>', 'how to print; text on a terminal').choices(['text', 'json']))
+    .addOption(
+      new Option('-o, --output <form>', 'output format; default: text on a terminal, otherwise json').choices([
+        'text',
+        'json',
+      ]),
+    )
     .action(async (options) => {
       const { run } = await import('./verbs/run.ts');
       finish(await run(options, io));
     });
 }
 
-function addState(program: Command, io: CliIo, finish: Finish): void {
+function addState(program: Command, io: CliIo, finish: SetExitCode): void {
   addClusterOptions(program.command('get <kind> [name]'))
     .description(
-      'list agents, policies, tools, capabilities, requests, approvals; of the state folder also sessions, rejected; with a context or namespace of a cluster',
+      'list agents, policies, tools, capabilities, requests or approvals of the state folder (there also sessions and rejected), or of a cluster when a context, namespace or kubeconfig is given',
     )
     .addOption(state())
-    .addOption(new Option('-o, --output <form>', 'how to print').choices(['text', 'json', 'wide']).default('text'))
+    .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'json', 'wide']).default('text'))
     .action(async (kind: string, name: string | undefined, options) => {
       if (namesCluster(options, io)) {
         const { clusterGet } = await import('./verbs/cluster/get.ts');
@@ -88,7 +93,7 @@ function addState(program: Command, io: CliIo, finish: Finish): void {
       finish(await get({ ...options, kind, name }, io));
     });
   addClusterOptions(program.command('describe <kind> <name>'))
-    .description('show one object whole')
+    .description('print one object with all its fields')
     .addOption(state())
     .addOption(output())
     .action(async (kind: string, name: string, options) => {
@@ -101,8 +106,8 @@ function addState(program: Command, io: CliIo, finish: Finish): void {
     });
 }
 
-/** What is decided in a state folder; on a cluster decisions are objects. */
-function addDecisions(program: Command, io: CliIo, finish: Finish): void {
+/** Adds the verbs for decisions in a state folder. On a cluster, decisions are objects. */
+function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('audit')
     .description('verify the provenance chain and print its records')
@@ -115,15 +120,15 @@ function addDecisions(program: Command, io: CliIo, finish: Finish): void {
       finish(await audit(options, io));
     });
   const decisions = [
-    ['approve', 'Approve', 'say yes to what waits for a person'],
-    ['deny', 'Deny', 'say no to what waits for a person'],
-    ['demote', 'Demote', 'take a tool out, at once'],
+    ['approve', 'Approve', 'approve an approval request'],
+    ['deny', 'Deny', 'deny an approval request'],
+    ['demote', 'Demote', 'deactivate a forged tool'],
   ] as const;
   for (const [name, verb, description] of decisions) {
     program
       .command(`${name} <target>`)
       .description(description)
-      .requiredOption('--reason <text>', 'why; kept in the record')
+      .requiredOption('--reason <text>', 'reason; stored with the decision')
       .addOption(state())
       .addOption(output())
       .action(async (target: string, options) => {
@@ -134,14 +139,14 @@ function addDecisions(program: Command, io: CliIo, finish: Finish): void {
   }
 }
 
-/** Nobody who types `kubectl` means a folder. */
+/** The kubectl plug-in never acts on a state folder. */
 function refusePlugin(verb: string, io: CliIo): void {
   if (!isPlugin(io)) return;
   const message = `${PLUGIN} ${verb} does not act on a cluster yet; \`temper ${verb}\` acts on a state folder`;
   throw new TemperError('TEMPER_USAGE', message);
 }
 
-function addManifests(program: Command, io: CliIo, finish: Finish): void {
+function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('validate')
     .description('check manifests: file, line, field, rule and fix of each problem')
@@ -153,16 +158,16 @@ function addManifests(program: Command, io: CliIo, finish: Finish): void {
     });
 }
 
-function addPolicy(policy: Command, io: CliIo, finish: Finish): void {
+function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
   policy
     .command('explain')
-    .description('show what would be decided, and every rule passed on the way')
+    .description('print the decision about a request, and every rule that was evaluated')
     .addOption(files())
-    .option('--agent <name>', 'which agent, when the manifests hold several')
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
     .option('--tool <name>', 'may it call this tool?')
     .option('--input <json>', 'the arguments of the tool')
-    .option('--category <category>', 'of a tool that is not built in')
-    .option('--action <action>', 'of a tool that is not built in')
+    .option('--category <category>', 'category of a tool that is not built in')
+    .option('--action <action>', 'action type of a tool that is not built in')
     .option('--host <host>', 'may it connect to host or host:port?')
     .option('--file <path>', 'may it read this file?')
     .option('--memory <key>', 'may it read this key?')
@@ -170,13 +175,13 @@ function addPolicy(policy: Command, io: CliIo, finish: Finish): void {
     .option('--message <agent>', 'may it send a message to this agent?')
     .option('--model <model>', 'may it use this provider/model?')
     .option('--forge <mode>', 'may it forge in mode Compose or Sandbox?')
-    .option('--api <name>', 'a host function the forged tool asks for', collect)
-    .option('--domain <host>', 'a host it asks for', collect)
-    .option('--path <path>', 'a path it asks for', collect)
+    .option('--api <name>', 'a host function that the forged tool requires', collect)
+    .option('--domain <host>', 'a host that the forged tool requires', collect)
+    .option('--path <path>', 'a path that the forged tool requires', collect)
     .option('--promote <tool>', 'may this tool be promoted?')
-    .option('--tier <tier>', 'to Agent or Shared')
-    .option('--level <level>', "instead of the policy's initial level")
-    .option('--tainted', 'untrusted content is in the session')
+    .option('--tier <tier>', 'target tier: Agent or Shared')
+    .option('--level <level>', "access level instead of the policy's initial level")
+    .option('--tainted', 'assume that the session contains untrusted content')
     .addOption(output())
     .action(async ({ filename, ...question }) => {
       const { policyExplain } = await import('./verbs/policy-explain.ts');
@@ -185,10 +190,10 @@ function addPolicy(policy: Command, io: CliIo, finish: Finish): void {
     });
 }
 
-function addTool(tool: Command, io: CliIo, finish: Finish): void {
+function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
   tool
     .command('check <files...>')
-    .description('run every deterministic gate over tools, without a model')
+    .description('run all deterministic gates on tools, without a model')
     .addOption(output())
     .action(async (paths: string[], options) => {
       const { toolCheck } = await import('./verbs/tool-check.ts');
@@ -196,7 +201,7 @@ function addTool(tool: Command, io: CliIo, finish: Finish): void {
     });
   tool
     .command('call <file>')
-    .description('run one tool through the full checked path')
+    .description('check one tool and call it')
     .requiredOption('--input <json>', 'arguments: JSON, @FILE or - for standard input')
     .addOption(output())
     .action(async (file: string, options) => {
@@ -205,23 +210,23 @@ function addTool(tool: Command, io: CliIo, finish: Finish): void {
     });
 }
 
-function addPackages(tool: Command, io: CliIo, finish: Finish): void {
+function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
   tool
     .command('export <tool>')
     .description('print a forged tool as a portable package')
     .addOption(state())
-    .addOption(new Option('--form <form>', 'how to write it').choices(['yaml', 'json']).default('yaml'))
-    .option('--file <file>', 'write there instead of to standard output')
-    .option('--redact', 'leave the source out: reviewable, not importable')
+    .addOption(new Option('--form <form>', 'file format').choices(['yaml', 'json']).default('yaml'))
+    .option('--file <file>', 'write to this file instead of standard output')
+    .option('--redact', 'omit the source: for review only, not importable')
     .action(async (name: string, options) => {
       const { toolExport } = await import('./verbs/tool-export.ts');
       finish(await toolExport({ ...options, tool: name }, io));
     });
   tool
     .command('import <file>')
-    .description('check a package and leave it for the next session of an agent')
-    .requiredOption('--agent <name>', 'which agent')
-    .option('--namespace <name>', 'of the agent', 'default')
+    .description('check a package and store it for the next session of an agent')
+    .requiredOption('--agent <name>', 'agent name')
+    .option('--namespace <name>', 'namespace of the agent', 'default')
     .addOption(state())
     .addOption(output())
     .action(async (file: string, options) => {
@@ -230,13 +235,13 @@ function addPackages(tool: Command, io: CliIo, finish: Finish): void {
     });
 }
 
-function addModel(model: Command, io: CliIo, finish: Finish): void {
+function addModel(model: Command, io: CliIo, finish: SetExitCode): void {
   model
     .command('replay')
-    .description('serve scripted conversations over the wire formats of the providers')
+    .description('serve scripted conversations in the wire formats of the providers')
     .requiredOption('--script <file>', 'the replay script')
-    .option('--host <address>', 'where to listen', '127.0.0.1')
-    .option('--port <number>', 'which port; 0 picks one', wholeNumber, 0)
+    .option('--host <address>', 'listen address', '127.0.0.1')
+    .option('--port <number>', 'port; 0 picks a free one', parseCount, 0)
     .action(async (options) => {
       const { modelReplay } = await import('./verbs/model-replay.ts');
       finish(await modelReplay(options, io));
@@ -249,14 +254,14 @@ function addModel(model: Command, io: CliIo, finish: Finish): void {
         .choices(['openai', 'openai-responses', 'anthropic', 'openai-compatible'])
         .makeOptionMandatory(),
     )
-    .requiredOption('--model <name>', 'the model, as the provider calls it')
-    .requiredOption('-m, --message <text>', 'what to say')
-    .option('--base-url <url>', 'another server than the vendor')
-    .option('--key-environment <variable>', 'which variable holds the key')
+    .requiredOption('--model <name>', 'model name of the provider')
+    .requiredOption('-m, --message <text>', 'message text')
+    .option('--base-url <url>', "base URL, when it is not the vendor's own")
+    .option('--key-environment <variable>', 'environment variable with the API key')
     .option('--system <text>', 'system prompt')
     .option('--tools <file>', 'JSON file: a list of {name, description, inputSchema}')
-    .option('--max-output-tokens <number>', 'bound of the answer', wholeNumber)
-    .option('--response-format <form>', 'json asks for one JSON object')
+    .option('--max-output-tokens <number>', 'maximum output tokens', parseCount)
+    .option('--response-format <form>', 'json requests one JSON object')
     .action(async (options) => {
       const { modelProbe } = await import('./verbs/model-probe.ts');
       finish(await modelProbe(options, io));

@@ -19,7 +19,7 @@ describe('a providers file', () => {
     return readProviders(file);
   }
 
-  it('names providers, their models and what aliases stand for', async () => {
+  it('a providers file configures providers, their models and aliases', async () => {
     const found = await read(`
 providers:
   - name: local
@@ -41,14 +41,14 @@ aliases: {default/default: local/small}
       'providers[0].keyEnviroment is not known',
     ],
     [
-      'a price that is no number',
+      'a price that is not a number',
       'providers: [{name: a, type: openai, models: [{name: m, inputPrice: cheap}]}]',
       'inputPrice must be a number',
     ],
     ['a nameless provider', 'providers: [{type: openai}]', 'providers[0].name must be a text'],
     ['an alias to nothing', 'providers: [{name: a, type: openai}]\naliases: {x/y: 3}', 'aliases.x/y must be a text'],
   ] as const) {
-    it(`with ${what} is refused, with the field`, async () => {
+    it(`a providers file with ${what} is refused, and the message names the field`, async () => {
       await assert.rejects(
         read(text),
         (error) => isTemperError(error, 'TEMPER_MANIFEST_INVALID') && error.message.includes(place),
@@ -56,7 +56,7 @@ aliases: {default/default: local/small}
     });
   }
 
-  it('that is no YAML is refused, with the file', async () => {
+  it('a providers file that is not YAML is refused, and the message names the file', async () => {
     await assert.rejects(
       read('a: [1'),
       (error) => isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE') && error.message.includes('providers.yaml'),
@@ -64,8 +64,8 @@ aliases: {default/default: local/small}
   });
 });
 
-describe('providers without a file', () => {
-  it('come from the keys there are, the author never being its own judge', () => {
+describe('providers without a providers file', () => {
+  it('providers come from the API keys, and the author model is never the judge', () => {
     for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY']) {
       const { aliases } = providersFromEnvironment({ [name]: 'key' });
       const author = aliases['default/default'];
@@ -75,14 +75,14 @@ describe('providers without a file', () => {
     }
   });
 
-  it('are asked for when there are none', () => {
+  it('the error without an API key states the options', () => {
     assert.throws(
       () => providersFromEnvironment({}),
       (error) => isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'),
     );
   });
 
-  it('are all one server when a script answers', () => {
+  it('all providers use the replay server of a script', () => {
     const { providers } = replayProviders('http://127.0.0.1:1');
     assert.ok(providers.every(({ baseUrl }) => baseUrl?.startsWith('http://127.0.0.1:1')));
   });

@@ -4,7 +4,7 @@ import { messageOf, TemperError } from '../lib/errors.ts';
 import type { NamedModels } from '../models/named-models.ts';
 import { readNamedModels } from '../models/read-named-models.ts';
 
-/** The author, the judge and the two reviewers must be different models, or the judge counts for nothing. */
+/** The author, the judge and the two reviewers must be different models: the gates reject a judge that is also the author. */
 const OPENAI: NamedModels = {
   providers: [{ name: 'openai', type: 'openai', keyEnvironment: 'OPENAI_API_KEY' }],
   aliases: {
@@ -24,17 +24,17 @@ const ANTHROPIC: NamedModels = {
   },
 };
 
-/** What the keys in the environment allow. Throws TEMPER_MODEL_UNAVAILABLE without any. */
+/** The provider whose API key is in the environment. Throws TEMPER_MODEL_UNAVAILABLE without a key. */
 export function providersFromEnvironment(environment: Readonly<Record<string, string | undefined>>): NamedModels {
   if (environment['OPENAI_API_KEY']) return OPENAI;
   if (environment['ANTHROPIC_API_KEY']) return ANTHROPIC;
   throw new TemperError(
     'TEMPER_MODEL_UNAVAILABLE',
-    'there is no model to ask: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or give --providers FILE or --model-script FILE',
+    'no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or give --providers FILE or --model-script FILE',
   );
 }
 
-/** Every model served by one replay server at `url`. */
+/** Providers and aliases that all use the replay server at `url`. */
 export function replayProviders(url: string): NamedModels {
   return {
     providers: [

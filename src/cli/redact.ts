@@ -1,12 +1,12 @@
 import { createSecrets } from '../telemetry/secrets.ts';
 import type { CliIo } from './io.ts';
 
-const SHORTEST_SECRET = 6;
+const MIN_SECRET = 6;
 
-/** The same streams with the keys of the environment, in any of their usual forms, blotted out of all that is printed. */
+/** Streams that redact the API keys and tokens of the environment, in all usual encodings. */
 export function withoutSecrets(io: CliIo): CliIo {
-  const named = Object.entries(io.environment).filter(([name]) => /_(API_)?KEY$|_TOKEN$/.test(name));
-  const values = named.map(([, value]) => value ?? '').filter((value) => value.length >= SHORTEST_SECRET);
+  const secretVariables = Object.entries(io.environment).filter(([name]) => /_(API_)?KEY$|_TOKEN$/.test(name));
+  const values = secretVariables.map(([, value]) => value ?? '').filter((value) => value.length >= MIN_SECRET);
   const { redact } = createSecrets(values);
   return { ...io, out: (text) => io.out(redact(text)), error: (text) => io.error(redact(text)) };
 }

@@ -3,13 +3,13 @@ import { createLogger, type Logger, type LogLevel } from '../telemetry/log.ts';
 import { createSecrets } from '../telemetry/secrets.ts';
 import { type CliIo, EXIT } from './io.ts';
 
-/** What a role of a cluster logs through: JSON lines on standard output. */
+/** The logger of a role on a cluster: JSON lines on standard output. */
 export function roleLogger(role: string, level: LogLevel, io: CliIo): Logger {
   const destination = { write: (line: string) => io.out(line) };
   return createLogger({ level, destination, secrets: createSecrets() }).child({ role });
 }
 
-/** Runs a role to its end and gives the exit code. What ended it too early is one line with its code. */
+/** Runs a role to its end and returns the exit code. A failure is logged as one line with its error code. */
 export async function runRole(log: Logger, serve: () => Promise<void>): Promise<number> {
   try {
     await serve();

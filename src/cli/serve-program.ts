@@ -4,24 +4,26 @@ import type { CliIo } from './io.ts';
 import type { ConfiguredRole } from './verbs/serve.ts';
 
 const run = (): Option =>
-  new Option('--run <folder>', 'volume in memory that both containers mount').default(POD_PATHS.run);
+  new Option('--run <folder>', 'in-memory volume that both containers mount').default(POD_PATHS.run);
 const workspace = (): Option =>
-  new Option('--workspace <folder>', "the agent's files, in the sandbox container").default(POD_PATHS.workspace);
+  new Option('--workspace <folder>', "folder of the agent's files, as a path in the sandbox container").default(
+    POD_PATHS.workspace,
+  );
 const logLevel = (): Option =>
-  new Option('--log-level <level>', 'least important line written')
+  new Option('--log-level <level>', 'minimum level of log lines')
     .choices(['debug', 'info', 'warn', 'error'])
     .default('info');
 
-function number(text: string): number {
+function parseCount(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0) throw new InvalidArgumentError('not a whole number');
+  if (!Number.isSafeInteger(value) || value < 0) throw new InvalidArgumentError('not a non-negative integer');
   return value;
 }
 
 export function addServe(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   addPodRoles(serve, io, finish);
-  addConfiguredRole(serve, 'gateway', 'the door of pods and people', io, finish);
-  addConfiguredRole(serve, 'operator', 'the controllers of the resources', io, finish);
+  addConfiguredRole(serve, 'gateway', 'the gateway: the HTTP API for pods and users', io, finish);
+  addConfiguredRole(serve, 'operator', 'the operator: the controllers of the custom resources', io, finish);
 }
 
 function addConfiguredRole(
@@ -34,23 +36,27 @@ function addConfiguredRole(
   serve
     .command(role)
     .description(description)
-    .requiredOption('--config <file>', 'configuration of the role, YAML or JSON')
+    .requiredOption('--config <file>', 'configuration file of the role, YAML or JSON')
     .action(async (options: { config: string }) => {
       const { serve: run } = await import('./verbs/serve.ts');
       finish(await run({ ...options, role }, io));
     });
 }
 
-/** The roles of a pod. Each is loaded only when it is served: the sandbox image does not hold the other. */
+/** Adds the two roles of a pod. Each is imported only when it is served: the sandbox image contains only its own modules. */
 function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   serve
     .command('agent')
     .description('the agent container of a pod')
     .addOption(run())
     .addOption(workspace())
-    .addOption(new Option('--doors <folder>', 'address, name and authority of the gateway').default(POD_PATHS.doors))
-    .addOption(new Option('--token <file>', 'token for the gateway').default(POD_PATHS.gatewayToken))
-    .option('--grace <seconds>', 'how long a message may go on once the pod must stop', number, 20)
+    .addOption(
+      new Option('--doors <folder>', 'folder with the address, server name and CA certificate of the gateway').default(
+        POD_PATHS.doors,
+      ),
+    )
+    .addOption(new Option('--token <file>', 'file with the token for the gateway').default(POD_PATHS.gatewayToken))
+    .option('--grace <seconds>', 'how long work on a message may continue during shutdown', parseCount, 20)
     .addOption(logLevel())
     .action(async (options) => {
       const { serveAgentRole } = await import('./verbs/serve-agent.ts');
@@ -61,7 +67,7 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .description('the sandbox container of a pod')
     .addOption(run())
     .addOption(workspace())
-    .option('--agent-uid <uid>', 'who the folder of the socket must belong to', number, POD_USERS.agent)
+    .option('--agent-uid <uid>', 'user that must own the socket folder', parseCount, POD_USERS.agent)
     .addOption(logLevel())
     .action(async (options) => {
       const { serveSandboxRole } = await import('./verbs/serve-sandbox.ts');

@@ -1,26 +1,28 @@
 import { type Json, type JsonObject, member, textAt } from '../lib/json.ts';
 import type { RecordStore, StoredRecord } from '../lib/records.ts';
 
-/** A forged tool of any tier as the state folder holds it. */
+/** A forged tool of any tier in the state folder. */
 export interface StoredTool extends StoredRecord {
-  /** Where its evidence lies, beside its collection. */
+  /** Collection of its evidence. */
   evidence: string;
 }
 
 /** Tools of tier Agent and Shared, then those of each session. */
 export async function storedTools(records: RecordStore): Promise<StoredTool[]> {
   const sessions = await records.list('sessions');
-  const places = [
+  const collections = [
     { tools: 'tools', evidence: 'evidence' },
     ...sessions.map(({ name }) => ({ tools: `sessions/${name}/tools`, evidence: `sessions/${name}/evidence` })),
   ];
   const found = await Promise.all(
-    places.map(async ({ tools, evidence }) => (await records.list(tools)).map((record) => ({ ...record, evidence }))),
+    collections.map(async ({ tools, evidence }) =>
+      (await records.list(tools)).map((record) => ({ ...record, evidence })),
+    ),
   );
   return found.flat();
 }
 
-/** May `target` mean this tool: its object name, its digest, or the name models call it by? */
+/** Does `target` identify this tool: as object name, digest, or the name that models use? */
 export function isNamed({ name, value }: StoredRecord, target: string): boolean {
   return [name, textAt(value, ['spec', 'digest']), toolName(value)].includes(target);
 }
@@ -29,7 +31,7 @@ function toolName(value: Json): string {
   return textAt(value, ['spec', 'artifact', 'name']);
 }
 
-/** Everything a reviewer needs of one tool: the object, its verdicts and origin, and how often it was used. */
+/** Everything a reviewer needs about one tool: the object, its evidence, and its use statistics. */
 export async function wholeTool(records: RecordStore, tool: StoredTool): Promise<JsonObject> {
   const evidence = await records.get(tool.evidence, tool.name);
   const namespace = textAt(tool.value, ['metadata', 'namespace'], 'default');

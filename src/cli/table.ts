@@ -1,7 +1,7 @@
 import { printable } from '../lib/escape.ts';
 import type { Json } from '../lib/json.ts';
 
-/** Rows under upper-case headings, columns as wide as their widest cell, two spaces apart; as kubectl prints. */
+/** Formats rows under their headings as kubectl does: each column as wide as its widest cell, two spaces apart. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [headings, ...rows.map((row) => row.map((cell) => printable(cell, 120)))];
   const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
@@ -17,25 +17,25 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
 }
 
 const UNITS = [
-  { name: 'd', milliseconds: 86_400_000 },
-  { name: 'h', milliseconds: 3_600_000 },
-  { name: 'm', milliseconds: 60_000 },
-  { name: 's', milliseconds: 1_000 },
+  { name: 'd', ms: 86_400_000 },
+  { name: 'h', ms: 3_600_000 },
+  { name: 'm', ms: 60_000 },
+  { name: 's', ms: 1_000 },
 ] as const;
 
-/** `41s`, `6m`, `3h`, `12d`: the age of something since an RFC 3339 time; `-` when unknown. */
+/** The time since an RFC 3339 time, as `41s`, `6m`, `3h` or `12d`; `-` when the time is not valid. */
 export function age(since: string | undefined, now: Date): string {
   const elapsed = now.getTime() - Date.parse(since ?? '');
   if (Number.isNaN(elapsed)) return '-';
   for (const unit of UNITS) {
-    if (elapsed >= unit.milliseconds) return `${Math.floor(elapsed / unit.milliseconds)}${unit.name}`;
+    if (elapsed >= unit.ms) return `${Math.floor(elapsed / unit.ms)}${unit.name}`;
   }
   return '0s';
 }
 
-/** A value as one cell; `nothing` where there is none. */
-export function cell(value: Json | undefined, nothing = '-'): string {
-  if (value === undefined || value === null) return nothing;
+/** Formats a value as one cell; `placeholder` when there is no value. */
+export function cell(value: Json | undefined, placeholder = '-'): string {
+  if (value === undefined || value === null) return placeholder;
   if (typeof value === 'number') return value.toLocaleString('en-US');
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

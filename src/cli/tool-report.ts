@@ -8,12 +8,12 @@ import type { Sandbox } from '../sandbox/port.ts';
 import { createSchemaCompiler } from '../tools/schemas.ts';
 import type { FoundTool } from './tool-source.ts';
 
-/** The answer about one tool; the lines of `--output json`. */
+/** The result of checking one tool; one line of `--output json`. */
 export interface ToolReport {
   name: string;
   digest: string | null;
   accepted: boolean;
-  /** The gate that refused; the last one passed when none did. */
+  /** The gate that refused the tool; the last gate when the tool was accepted. */
   stage: string;
   code: string | null;
   message: string;
@@ -21,10 +21,10 @@ export interface ToolReport {
   milliseconds: number;
 }
 
-/** No tool takes longer: 50 cases twice at their limit, two at a time. */
-const TOOL_MILLISECONDS = 600_000;
+/** Upper bound for one tool: 50 test cases, each run twice at its time limit, two at a time. */
+const TOOL_TIMEOUT_MS = 600_000;
 
-/** Checks tools by themselves, each in a world where nothing can be reached; `concurrency` is that of one tool's tests. */
+/** Creates a function that checks one tool without network, files or other tools. `concurrency` limits the tests of one tool. */
 export function createToolChecker(
   sandbox: Sandbox,
   concurrency: number,
@@ -39,7 +39,7 @@ export function createToolChecker(
       const tests = { passed: 0, failed: 0 };
       return { name: tool.name, digest: null, accepted: false, stage: 'shape', code, message, tests, milliseconds: 0 };
     }
-    const op: Op = { signal, deadline: started + TOOL_MILLISECONDS, key: tool.origin };
+    const op: Op = { signal, deadline: started + TOOL_TIMEOUT_MS, key: tool.origin };
     const result = await forge.check(
       source,
       bareWorld(source, () => {}, op),

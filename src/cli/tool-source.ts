@@ -8,31 +8,32 @@ import { printable } from '../lib/escape.ts';
 import { isJsonObject, member, type Json } from '../lib/json.ts';
 import type { CliIo } from './io.ts';
 
-/** One tool found in a file, or what is wrong with the place where one should be. */
+/** One tool in a file, or the problem with an entry that should be a tool. */
 export interface FoundTool {
-  /** `file` or `file:line`, as shown to people. */
+  /** `file`, `file:line` or `file[index]`, for messages. */
   origin: string;
-  /** As far as it can be known. */
+  /** `unnamed` when the entry has no name. */
   name: string;
   source: ForgeSource | { problem: TemperError };
 }
 
 const PACKAGE_SCHEMA = 'agentos.emergent-tool.v1';
-const MAXIMUM_CHARACTERS = 256 * 1_048_576;
+const MAX_CHARACTERS = 256 * 1_048_576;
 
 /**
- * Reads tools from a file, or from standard input for `-`: JSON, JSON Lines or YAML, told apart by their content; in it forge requests,
- * artifacts, EmergentTool manifests and portable packages. Throws TEMPER_USAGE when the file cannot be read or holds nothing.
+ * Reads tools from a file, or from standard input for `-`. The format is JSON, JSON Lines or YAML, detected from the content. An entry
+ * is a forge request, an artifact, an EmergentTool manifest or a portable package. Throws TEMPER_USAGE when the file cannot be read or
+ * contains no entry.
  */
 export async function readTools(file: string, io: CliIo): Promise<FoundTool[]> {
   const text = await readText(file, io);
   const shown = printable(file, 200);
   const entries = parseWhole(text, shown) ?? parseLines(text, shown) ?? (await parseYaml(text, shown));
-  if (entries.length === 0) throw new TemperError('TEMPER_USAGE', `${shown} holds no tool`);
+  if (entries.length === 0) throw new TemperError('TEMPER_USAGE', `${shown} contains no tool`);
   return Promise.all(entries.map(toTool));
 }
 
-interface Entry {
+interface ToolEntry {
   origin: string;
   value: Json | undefined;
   problem?: string;
@@ -42,26 +43,26 @@ async function readText(file: string, io: CliIo): Promise<string> {
   if (file === '-') return io.stdin();
   try {
     const text = await readFile(resolve(io.cwd, file), 'utf8');
-    if (text.length > MAXIMUM_CHARACTERS) throw new TypeError('it is too large');
+    if (text.length > MAX_CHARACTERS) throw new TypeError('it is too large');
     return text;
   } catch (error) {
     throw new TemperError('TEMPER_USAGE', `cannot read ${printable(file, 200)}: ${printable(messageOf(error), 200)}`);
   }
 }
 
-function parseWhole(text: string, file: string): Entry[] | undefined {
+function parseWhole(text: string, file: string): ToolEntry[] | undefined {
   const value = parseJson(text);
   if (value === undefined) return undefined;
   const list = Array.isArray(value) ? value : [value];
   return list.map((item, index) => ({ origin: list.length === 1 ? file : `${file}[${index}]`, value: item }));
 }
 
-/** JSON Lines, when the first line that is not empty is an object by itself. */
-function parseLines(text: string, file: string): Entry[] | undefined {
+/** Parses JSON Lines when the first non-empty line is a JSON object; otherwise undefined. */
+function parseLines(text: string, file: string): ToolEntry[] | undefined {
   const lines = text.split('\n');
   const first = lines.find((line) => line.trim() !== '');
   if (first === undefined || !isJsonObject(parseJson(first))) return undefined;
-  return lines.flatMap((line, index): Entry[] => {
+  return lines.flatMap((line, index): ToolEntry[] => {
     if (line.trim() === '') return [];
     const value = parseJson(line);
     const origin = `${file}:${index + 1}`;
@@ -69,7 +70,7 @@ function parseLines(text: string, file: string): Entry[] | undefined {
   });
 }
 
-async function parseYaml(text: string, file: string): Promise<Entry[]> {
+async function parseYaml(text: string, file: string): Promise<ToolEntry[]> {
   const { parseDocuments } = await import('../api/yaml-documents.ts');
   const { documents, flaws } = parseDocuments(text);
   const [flaw] = flaws;
@@ -92,7 +93,7 @@ function parseJson(text: string): Json | undefined {
   }
 }
 
-async function toTool({ origin, value, problem }: Entry): Promise<FoundTool> {
+async function toTool({ origin, value, problem }: ToolEntry): Promise<FoundTool> {
   const fail = (name: string, message: string, code: 'TEMPER_FORGE_SHAPE' | 'TEMPER_MANIFEST_INVALID'): FoundTool => ({
     origin,
     name,
@@ -105,7 +106,7 @@ async function toTool({ origin, value, problem }: Entry): Promise<FoundTool> {
   if (value['kind'] !== undefined && value['apiVersion'] !== undefined) {
     const { kind, apiVersion } = value;
     const isTool = kind === 'EmergentTool' && typeof apiVersion === 'string' && apiVersion.startsWith(`${GROUP}/`);
-    if (!isTool) return fail('unnamed', 'the object is no EmergentTool', 'TEMPER_MANIFEST_INVALID');
+    if (!isTool) return fail('unnamed', 'the object is not an EmergentTool', 'TEMPER_MANIFEST_INVALID');
     return fromManifest(origin, value['spec'] ?? null);
   }
   const name = nameOf(value);
@@ -133,7 +134,7 @@ async function fromPackage(origin: string, value: Json): Promise<FoundTool> {
   }
 }
 
-/** An artifact keeps its schemas and test values as JSON text, and says what it requires. */
+/** An artifact, unlike a forge request, contains its schemas as JSON text, and the members `tests` and `requires`. */
 function isArtifact(value: Json): boolean {
   return (
     typeof member(value, 'inputSchema') === 'string' &&

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../lib/errors.ts';
 import { traceEndpoint } from './tracing.ts';
 
-describe('the collector a command sends spans to', () => {
-  it('is the one OpenTelemetry’s own variables name', () => {
+describe('the trace endpoint of a command', () => {
+  it('the trace endpoint comes from the standard OpenTelemetry variables', () => {
     const base = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318/' };
     const own = { ...base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://collector/traces' };
     assert.equal(traceEndpoint({}), undefined);
@@ -14,7 +14,7 @@ describe('the collector a command sends spans to', () => {
     assert.equal(traceEndpoint({ ...own, OTEL_SDK_DISABLED: 'TRUE' }), undefined);
   });
 
-  it('is refused when it is no URL', () => {
+  it('an invalid URL is refused', () => {
     for (const value of ['collector:4318', 'grpc://collector', 'http://']) {
       assert.throws(
         () => traceEndpoint({ OTEL_EXPORTER_OTLP_ENDPOINT: value }),

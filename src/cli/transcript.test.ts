@@ -17,12 +17,12 @@ const forge: AgentEvent[] = [
 ];
 
 describe('the transcript', () => {
-  it('introduces the agent once, however many messages there are', () => {
+  it('the transcript prints the header once for several messages', () => {
     const start: AgentEvent = { type: 'session-start', session: 's', model: 'a/b', policy: 'p', level: 'restricted' };
     assert.deepEqual(shown([start, start]), ['Agent analyst · model a/b · policy p (level restricted)']);
   });
 
-  it('says a remark before the call it goes with, and not twice', () => {
+  it('the transcript prints text of the agent once, before the tool call', () => {
     const lines = shown([
       { type: 'message', text: 'Let me ', delta: true },
       { type: 'message', text: 'look.', delta: true },
@@ -36,7 +36,7 @@ describe('the transcript', () => {
     ]);
   });
 
-  it('writes the gates of a forge on one line when it ends', () => {
+  it('the transcript prints the gates of a forge on one line when the forge ends', () => {
     const refused: AgentEvent = {
       type: 'forge-refused',
       tool: 'csv_rows',
@@ -48,11 +48,11 @@ describe('the transcript', () => {
     assert.equal(lines.length, 2);
     assert.match(
       lines[1] ?? '',
-      /shape ✓ {2}tests 1\/2 ✗\n +case 2: expected 1, got 2\n +→ told the agent, nothing registered/,
+      /shape ✓ {2}tests 1\/2 ✗\n +case 2: expected 1, got 2\n +→ reported to the agent, nothing registered/,
     );
   });
 
-  it('keeps the gates of two forges apart', () => {
+  it('the transcript separates the gates of two concurrent forges', () => {
     const other: AgentEvent = { type: 'forge-start', tool: 'other', mode: 'compose', description: '' };
     const accepted: AgentEvent = {
       type: 'forge-accepted',
@@ -69,7 +69,7 @@ describe('the transcript', () => {
     assert.match(lines.at(-1) ?? '', /^ +judge 0\.93 ✓\n +→ other@abababab {2}tier Session$/);
   });
 
-  it('lets no stranger write to the terminal', () => {
+  it('the transcript escapes control characters in untrusted text', () => {
     const evil = 'ok\u001b[2J\u202egnp.exe';
     const lines = shown([
       { type: 'message-received', text: evil },
@@ -81,7 +81,7 @@ describe('the transcript', () => {
     assert.ok(!lines.join('').includes('\u001b') && !lines.join('').includes('\u202e'), lines.join('\n'));
   });
 
-  it('paints only where asked to', () => {
+  it('the transcript uses colours only when they are enabled', () => {
     const event: AgentEvent = { type: 'warning', code: 'x', message: 'careful' };
     assert.ok(!(shown([event])[0] ?? '').includes('\u001b'));
     assert.ok((shown([event], true)[0] ?? '').includes('\u001b[33m'));

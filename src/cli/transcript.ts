@@ -7,25 +7,25 @@ type Paint = (style: Style, text: string) => string;
 type EventOf<K extends AgentEvent['type']> = Extract<AgentEvent, { type: K }>;
 type ForgeEvent = EventOf<'forge-start' | 'forge-gate' | 'forge-accepted' | 'forge-refused'>;
 
-const CODES: Record<Style, number> = { dim: 2, bold: 1, green: 32, red: 31, yellow: 33, cyan: 36 };
+const ANSI_CODES: Record<Style, number> = { dim: 2, bold: 1, green: 32, red: 31, yellow: 33, cyan: 36 };
 const INDENT = ' '.repeat(13);
 
 export function painter(colour: boolean): Paint {
-  return (style, text) => (colour ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text);
+  return (style, text) => (colour ? `\u001b[${ANSI_CODES[style]}m${text}\u001b[0m` : text);
 }
 
 /**
- * Turns events into the lines a person reads: one line an event, aligned, nothing that hides what matters.
- * The gates of one forge share a line, written when the forge ends.
+ * Formats events as aligned lines for a terminal, one line per event. The gates of one forge share a line, which is written when the
+ * forge ends.
  */
 export class Transcript {
   readonly #agent: string;
   readonly #paint: Paint;
   readonly #write: (line: string) => void;
   readonly #forges: ForgeLines;
-  #introduced = false;
-  /** What the agent has said since its last tool call or turn. */
-  #said = '';
+  #headerShown = false;
+  /** Text of the agent since its last tool call or turn. */
+  #pendingText = '';
 
   constructor(agent: string, paint: Paint, write: (line: string) => void) {
     this.#agent = printable(agent, 40);
@@ -39,7 +39,7 @@ export class Transcript {
     if (line !== undefined && line !== '') this.#write(line);
   }
 
-  /** The answer itself, where another than the agent vouches for it. */
+  /** Prints the answer, when it comes from the gateway and not from an event of the agent. */
   answer(text: string): void {
     this.#write(this.#reply(text));
   }
@@ -47,11 +47,11 @@ export class Transcript {
   #lineFor(event: AgentEvent): string | undefined {
     switch (event.type) {
       case 'message':
-        // The pieces of a message come first, then the message whole.
-        this.#said = event.delta ? this.#said + event.text : event.text;
+        // Deltas come first, then the complete message.
+        this.#pendingText = event.delta ? this.#pendingText + event.text : event.text;
         return undefined;
       case 'session-start':
-        return this.#introduction(event);
+        return this.#header(event);
       case 'message-received':
         return `${this.#paint('cyan', '▸ You:')} ${printable(event.text, 2_000)}`;
       case 'tool-call':
@@ -72,27 +72,27 @@ export class Transcript {
     }
   }
 
-  #introduction({ model, policy, level }: EventOf<'session-start'>): string | undefined {
-    if (this.#introduced) return undefined;
-    this.#introduced = true;
+  #header({ model, policy, level }: EventOf<'session-start'>): string | undefined {
+    if (this.#headerShown) return undefined;
+    this.#headerShown = true;
     return `Agent ${this.#paint('bold', this.#agent)} · model ${printable(model, 128)} · policy ${policy} (level ${level})`;
   }
 
   #remark(): string {
-    const text = this.#said.trim();
-    this.#said = '';
+    const text = this.#pendingText.trim();
+    this.#pendingText = '';
     return text === '' ? '' : `  ${this.#agent}  ${this.#paint('dim', `“${printable(text, 300)}”`)}`;
   }
 
   #call(tool: string, input: Json): string {
     if (tool === 'forge_tool') return '';
-    const brief = JSON.stringify(input);
-    const shown = brief === '{}' ? '' : this.#paint('dim', printable(brief, 120));
+    const json = JSON.stringify(input);
+    const shown = json === '{}' ? '' : this.#paint('dim', printable(json, 120));
     return `  ${this.#agent}  ${'calls'.padEnd(7)} ${printable(tool, 63)}  ${shown}`.trimEnd();
   }
 
   #reply(text: string): string {
-    this.#said = '';
+    this.#pendingText = '';
     const lines = text.split('\n').map((line) => printable(line, 20_000));
     return `${this.#paint('cyan', `◂ ${this.#agent}:`)} ${lines.join('\n')}`;
   }
@@ -102,7 +102,7 @@ export class Transcript {
       case 'approval-requested':
         return this.#paint(
           'yellow',
-          `  waits for a person: ${printable(event.tool, 63)} (risk ${event.risk}): ${printable(event.reason, 300)}\n` +
+          `  waits for an approver: ${printable(event.tool, 63)} (risk ${event.risk}): ${printable(event.reason, 300)}\n` +
             `    temper approve ${event.request} --reason … · temper deny ${event.request} --reason …`,
         );
       case 'approval-decided':
@@ -121,14 +121,14 @@ export class Transcript {
   }
 
   #promotion({ tool, state, to, note }: EventOf<'promotion'>): string | undefined {
-    // The panel's own line follows with its verdicts.
+    // The line with the verdicts of the panel follows.
     if (state === 'Candidate' || state === 'PanelReview') return undefined;
     const outcome = state === 'Promoted' ? this.#paint('green', `→ tier ${to}`) : state;
     return `  ${this.#paint('bold', printable(tool, 63))}  ${[printable(note, 300), outcome].filter((part) => part !== '').join(' ')}`;
   }
 }
 
-/** The lines of forges. Several may run at once, so each keeps its own gates. */
+/** The lines of forges. Several forges may run at once, so gates are collected per tool. */
 class ForgeLines {
   readonly #agent: string;
   readonly #paint: Paint;
@@ -151,7 +151,7 @@ class ForgeLines {
       case 'forge-accepted':
         return `${this.#gateLine(event.tool)}\n${INDENT}→ ${tool}@${shortDigest(event.digest)}  tier ${event.tier}`;
       case 'forge-refused':
-        return `${this.#gateLine(event.tool)}\n${this.#paint('red', indented(event.message))}\n${INDENT}→ told the agent, nothing registered`;
+        return `${this.#gateLine(event.tool)}\n${this.#paint('red', indented(event.message))}\n${INDENT}→ reported to the agent, nothing registered`;
     }
   }
 

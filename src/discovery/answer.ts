@@ -3,50 +3,50 @@ import type { DiscoveryEntry } from './entry.ts';
 import type { DiscoveryAnswer, FoundCapability } from './port.ts';
 import type { Ranked } from './search.ts';
 
-/** A token is counted as four characters. */
-const ANSWER_CHARACTERS = 800 * 4;
+/** Budget of a response: 800 tokens of four characters each. */
+const MAX_RESPONSE_CHARACTERS = 800 * 4;
 export const MOST_FOUND = 10;
-const DESCRIPTION_CHARACTERS = 160;
-const NOTE_CHARACTERS = 200;
+const MAX_DESCRIPTION = 160;
+const MAX_NOTE = 200;
 
-/** The tools an agent can call: names, and `name@sha256:…` of forged ones. */
+/** The tools that an agent can call: names, and `name@sha256:…` of forged tools. */
 export type Callable = ReadonlySet<string>;
 
-/** The best of what was found, within the budget of an answer. A line that does not fit makes room for the next one. */
+/** Returns the best results within the budget of a response. A result that does not fit is skipped, and the next one is tried. */
 export function answerOf(ranked: readonly Ranked[], callable: Callable): DiscoveryAnswer {
   const capabilities: FoundCapability[] = [];
-  let left = ANSWER_CHARACTERS;
+  let remaining = MAX_RESPONSE_CHARACTERS;
   for (const { entry, relevance } of ranked) {
     if (capabilities.length === MOST_FOUND) break;
-    const line = lineOf(entry, relevance, callable);
-    const size = JSON.stringify(line).length + 1;
-    if (size > left) continue;
-    capabilities.push(line);
-    left -= size;
+    const result = resultOf(entry, relevance, callable);
+    const size = JSON.stringify(result).length + 1;
+    if (size > remaining) continue;
+    capabilities.push(result);
+    remaining -= size;
   }
   return { capabilities, more: ranked.length - capabilities.length };
 }
 
-function lineOf(entry: DiscoveryEntry, relevance: number, callable: Callable): FoundCapability {
+function resultOf(entry: DiscoveryEntry, relevance: number, callable: Callable): FoundCapability {
   const { id, name, kind, description } = entry;
   const reason = unavailable(entry, callable);
   return {
     id: printable(id, 160),
     name: printable(name, 128),
     kind,
-    description: printable(description, DESCRIPTION_CHARACTERS),
+    description: printable(description, MAX_DESCRIPTION),
     relevance: Math.round(relevance * 100) / 100,
     available: reason === undefined,
-    ...(reason === undefined ? {} : { note: `[not available: ${printable(reason, NOTE_CHARACTERS)}]` }),
+    ...(reason === undefined ? {} : { note: `[not available: ${printable(reason, MAX_NOTE)}]` }),
   };
 }
 
-/** Required tools are counted, not named: the agent may not be allowed to know of them. */
+/** Counts missing tools without their names, because the agent may not be allowed to see these tools. */
 function unavailable({ kind, name, requiredTools, unavailable: reason }: DiscoveryEntry, callable: Callable) {
   if (kind === 'tool' && callable.has(name)) return undefined;
   const missing = requiredTools.filter((tool) => !callable.has(tool)).length;
   const isTool = kind === 'tool' || kind === 'emergent-tool';
-  if (missing === 0) return reason ?? (isTool && !callable.has(name) ? 'this agent was not given it' : undefined);
+  if (missing === 0) return reason ?? (isTool && !callable.has(name) ? 'this agent does not have it' : undefined);
   const needs = `needs ${missing} ${missing === 1 ? 'tool' : 'tools'} this agent does not have`;
   return reason === undefined ? needs : `${needs}; ${reason}`;
 }

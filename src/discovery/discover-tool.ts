@@ -2,7 +2,7 @@ import { type Json, member } from '../lib/json.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { Discovery, DiscoveryQuery } from './port.ts';
 
-/** The one tool whose listing is no question of grants: it shows only what the agent may use anyway. */
+/** This tool needs no grant to be listed: it shows only capabilities that the agent may use anyway. */
 export const DISCOVER_TOOL: ToolDescriptor = {
   name: 'discover_capabilities',
   description: 'Find tools and skills by what they do. Kinds: tool, skill, extension, emergent-tool.',

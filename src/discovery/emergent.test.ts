@@ -27,7 +27,7 @@ function aTool(implementation: ToolArtifact['implementation'], active = true): E
 }
 
 describe('a forged tool in discovery', () => {
-  it('has the id, category and tags of its kind, and shows its schemas', () => {
+  it('a forged tool has the id, category and tags of its kind, and its schemas', () => {
     const found = emergentCapability(aTool({ mode: 'Sandbox', source: 'function execute() {}' }));
     assert.equal(found.id, 'emergent-tool:csv_rows');
     assert.equal(found.category, 'emergent');
@@ -37,7 +37,7 @@ describe('a forged tool in discovery', () => {
     assert.equal(found.hasSideEffects, false);
   });
 
-  it('names what a chain needs, once each', () => {
+  it('a composed tool lists each required tool once', () => {
     const step = (tool: string) => ({ name: 'a', tool, inputMapping: '{}' });
     const steps = [step('file_read'), step(`csv_rows@sha256:${'1'.repeat(64)}`), step('file_read')];
     const found = emergentCapability(aTool({ mode: 'Compose', steps }));
@@ -46,7 +46,7 @@ describe('a forged tool in discovery', () => {
     assert.equal(found.hasSideEffects, true);
   });
 
-  it('is shown as not available when it was taken out', () => {
+  it('an inactive tool is shown as not available', () => {
     assert.equal(emergentCapability(aTool({ mode: 'Sandbox', source: 'x' }, false)).available, false);
   });
 });

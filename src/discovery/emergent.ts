@@ -2,7 +2,7 @@ import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { forgedTags } from './entry.ts';
 
-/** What discovery knows of one thing an agent could use. */
+/** A capability as discovery describes it. */
 export interface CapabilityDescriptor {
   /** `kind:name`. */
   id: string;
@@ -12,19 +12,19 @@ export interface CapabilityDescriptor {
   description: string;
   category: string;
   tags: string[];
-  /** Forged tools a composed one is pinned to, by name. */
+  /** Names of the tools that a composed tool calls. */
   requiredTools: string[];
   available: boolean;
   hasSideEffects: boolean;
-  /** The schemas whole, so that what is found can be called. */
+  /** The complete schemas, so that a found tool can be called. */
   fullSchema: JsonObject;
-  /** The object it was made from. */
+  /** The Kubernetes object of the capability. */
   sourceRef: string;
 }
 
 /**
- * A forged tool as discovery sees it. Only tiers Agent and Shared are discovered: a tool of tier Session is in the tool list of
- * its session already, and nobody else's business. Composed tools may have effects; a tool that fetches has.
+ * Describes a forged tool for discovery. Discovery covers the tiers Agent and Shared only: a tool of tier Session is already in
+ * the tool list of its session and must not be visible elsewhere. Composed tools may have side effects; tools with fetch have.
  */
 export function emergentCapability(tool: EmergentTool): CapabilityDescriptor {
   const { artifact } = tool.spec;

@@ -15,7 +15,7 @@ export const CAPABILITY_KINDS = [
 ] as const;
 export type CapabilityKind = (typeof CAPABILITY_KINDS)[number];
 
-/** One thing an agent could use, as far as it is searched or shown. */
+/** The searchable and visible data of one capability. */
 export interface DiscoveryEntry {
   /** `kind:name`. */
   id: string;
@@ -24,20 +24,20 @@ export interface DiscoveryEntry {
   description: string;
   category: string;
   tags: readonly string[];
-  /** The question that decides whether it may be listed. Absent for what nobody can call: that is shown to all of its namespace. */
+  /** The policy request that decides whether the entry may be listed. Absent for entries that cannot be called: these are visible in the whole namespace. */
   request?: PolicyRequest;
-  /** Whose it is; absent: anybody's of the namespace. */
+  /** The owning agent; absent: the entry is visible to every agent of the namespace. */
   agent?: string;
-  /** Tools it needs, as a name or `name@sha256:…`. */
+  /** Tools that the capability needs, as a name or `name@sha256:…`. */
   requiredTools: readonly string[];
-  /** Why it cannot be used, in a few words; absent when it can. */
+  /** A short reason why the capability cannot be used; absent when it can. */
   unavailable?: string;
 }
 
-/** What of a text is kept: search reads no more and an answer shows less. */
-const MOST_DESCRIPTION = 1_024;
+/** Stored length of a description: search reads no more, and results show less. */
+const MAX_DESCRIPTION = 1_024;
 
-/** A tool the agent has. */
+/** The entry for a tool of the agent. */
 export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
   const { name, description, category, forged } = tool;
   const kind = forged === undefined ? 'tool' : 'emergent-tool';
@@ -45,7 +45,7 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
     id: `${kind}:${name}`,
     kind,
     name,
-    description: description.slice(0, MOST_DESCRIPTION),
+    description: description.slice(0, MAX_DESCRIPTION),
     category: forged === undefined ? category : 'emergent',
     tags: forged === undefined ? [] : ['runtime-created', 'agent-forged'],
     request: toolRequest(tool),
@@ -53,7 +53,7 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
   };
 }
 
-/** What is known of a forged tool without opening it. */
+/** The members of a forged tool's artifact that discovery needs. */
 export interface ForgedParts {
   name: string;
   description: string;
@@ -61,27 +61,28 @@ export interface ForgedParts {
   requires: { apis: readonly string[] };
 }
 
-/** A forged tool; `reachable`: can its `fetch` reach anything here? */
+/** The entry for a forged tool. `reachable`: whether `fetch` can reach any host from the pods. */
 export function forgedEntry({ name, description, implementation, requires }: ForgedParts, reachable: boolean) {
-  const reachesOut = requires.apis.includes('fetch');
+  const usesNetwork = requires.apis.includes('fetch');
   const steps = implementation.steps ?? [];
   const entry: DiscoveryEntry = {
     id: `emergent-tool:${name}`,
     kind: 'emergent-tool',
     name,
-    description: description.slice(0, MOST_DESCRIPTION),
+    description: description.slice(0, MAX_DESCRIPTION),
     category: 'emergent',
     tags: forgedTags(implementation.mode),
     request: {
       kind: 'Tool',
       name,
       category: 'code_execution',
-      action: reachesOut ? 'comms:external' : 'code:read',
+      action: usesNetwork ? 'comms:external' : 'code:read',
       forged: true,
     },
     requiredTools: [...new Set(steps.map((step) => step.tool))],
   };
-  if (reachesOut && !reachable) entry.unavailable = 'it fetches, and pods have no way out of the cluster yet';
+  if (usesNetwork && !reachable)
+    entry.unavailable = 'it uses fetch, and pods cannot reach hosts outside the cluster yet';
   return entry;
 }
 
@@ -89,9 +90,9 @@ export function forgedTags(mode: string): string[] {
   return ['runtime-created', 'agent-forged', mode.toLowerCase()];
 }
 
-/** Why nothing of this kind can be used yet. */
-const NOT_YET: Record<Exclude<CapabilityKind, 'emergent-tool'>, string> = {
-  tool: 'calls of it are not carried out yet',
+/** The reason why capabilities of each kind cannot be used yet. */
+const UNSUPPORTED_REASONS: Record<Exclude<CapabilityKind, 'emergent-tool'>, string> = {
+  tool: 'it cannot be called yet',
   skill: 'its text cannot be loaded yet',
   extension: 'its text cannot be loaded yet',
   channel: 'a catalogue entry only',
@@ -99,21 +100,21 @@ const NOT_YET: Record<Exclude<CapabilityKind, 'emergent-tool'>, string> = {
   productivity: 'a catalogue entry only',
 };
 
-/** An object of the catalogue. None can be used yet, and each says so. */
+/** The entry for a Capability object of the catalogue. None of these can be used yet, so each entry has a reason. */
 export function capabilityEntry({ metadata, spec, status }: Capability): DiscoveryEntry {
   const kind = spec.type.toLowerCase() as Exclude<CapabilityKind, 'emergent-tool'>;
   const { tool, requiredSecrets = [] } = spec;
   const name = tool?.name ?? metadata.name;
   const reasons = [
-    ...(status?.available === false ? ['its status says so'] : []),
+    ...(status?.available === false ? ['its status reports it as unavailable'] : []),
     ...(requiredSecrets.length === 0 ? [] : [`needs connection ${requiredSecrets.slice(0, 3).join(', ')}`]),
-    NOT_YET[kind],
+    UNSUPPORTED_REASONS[kind],
   ];
   return {
     id: `${kind}:${name}`,
     kind,
     name,
-    description: spec.description.slice(0, MOST_DESCRIPTION),
+    description: spec.description.slice(0, MAX_DESCRIPTION),
     category: spec.category ?? tool?.category ?? 'other',
     tags: spec.tags ?? [],
     ...(tool === undefined ? {} : { request: listingOf(tool) }),

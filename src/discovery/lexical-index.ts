@@ -1,19 +1,19 @@
 import type { DiscoveryEntry } from './entry.ts';
 import { wordsOf } from './words.ts';
 
-/** An entry with its words and how much each of them counts. */
+/** An entry with its words and their weights. */
 export interface IndexedEntry {
   readonly entry: DiscoveryEntry;
   readonly words: ReadonlyMap<string, number>;
-  /** Sum of what its words count. */
+  /** Sum of the weights. */
   readonly length: number;
 }
 
-const NAME_COUNTS = 3;
-const TAG_COUNTS = 2;
-const MOST_TAGS = 20;
+const NAME_WEIGHT = 3;
+const TAG_WEIGHT = 2;
+const MAX_TAGS = 20;
 
-/** Entries by their words. Changing one costs its own words, whatever else there is. */
+/** An inverted index from words to entries. The cost of a change depends only on the changed entry. */
 export class LexicalIndex {
   readonly #byKey = new Map<string, IndexedEntry>();
   readonly #byWord = new Map<string, Set<IndexedEntry>>();
@@ -62,12 +62,12 @@ export class LexicalIndex {
 
 function countedWords({ id, name, description, tags }: DiscoveryEntry): Map<string, number> {
   const counts = new Map<string, number>();
-  const count = (text: string, much: number): void => {
-    for (const word of wordsOf(text)) counts.set(word, (counts.get(word) ?? 0) + much);
+  const count = (text: string, weight: number): void => {
+    for (const word of wordsOf(text)) counts.set(word, (counts.get(word) ?? 0) + weight);
   };
   count(id, 1);
-  count(name, NAME_COUNTS);
-  for (const tag of tags.slice(0, MOST_TAGS)) count(tag, TAG_COUNTS);
+  count(name, NAME_WEIGHT);
+  for (const tag of tags.slice(0, MAX_TAGS)) count(tag, TAG_WEIGHT);
   count(description, 1);
   return counts;
 }

@@ -13,9 +13,9 @@ export interface OwnToolsDeps {
   decider: (caller: CallerContext) => Decider;
 }
 
-/** Discovery where an agent runs alone: over the tools of its session, indexed once a version of them. */
+/** Discovery for an agent without a gateway: searches the tools of its session. Each version of the tool list is indexed once. */
 export function ownTools({ view, decider }: OwnToolsDeps): Discovery {
-  // A view never changes; another set of tools is another view.
+  // A view is immutable; another set of tools is another view.
   const indexes = new WeakMap<ToolView, LexicalIndex>();
   const indexOf = (tools: ToolView): LexicalIndex => {
     const known = indexes.get(tools);

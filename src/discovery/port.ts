@@ -6,11 +6,11 @@ export interface DiscoveryQuery {
   query: string;
   /** Only this kind. */
   kind?: string;
-  /** Only this category, letter case apart. */
+  /** Only this category, case-insensitive. */
   category?: string;
 }
 
-/** One line of an answer. */
+/** One result of a search. */
 export interface FoundCapability {
   id: string;
   name: string;
@@ -19,18 +19,19 @@ export interface FoundCapability {
   /** From 0 to 1 in two decimals. */
   relevance: number;
   available: boolean;
-  /** `[not available: why]`. */
+  /** `[not available: REASON]`; absent for an available capability. */
   note?: string;
 }
 
 export interface DiscoveryAnswer {
   /** Best first. */
   capabilities: FoundCapability[];
-  /** How many more fit and are left out. */
+  /** The number of further matches that are not in the list. */
   more: number;
 }
 
-/** Finds what an agent could use. Throws what keeps it from looking. */
+/** Finds capabilities for an agent. */
 export interface Discovery {
+  /** Read-only and idempotent. Throws TemperError when the search is not possible, for example TEMPER_GATEWAY_UNAVAILABLE. */
   search(query: DiscoveryQuery, caller: CallerContext, op: Op): Promise<DiscoveryAnswer>;
 }

@@ -42,19 +42,19 @@ const entries = fc
   );
 const query = fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' '));
 
-describe('the words of a text', () => {
-  it('are the same however a name is written', () => {
+describe('wordsOf', () => {
+  it('all spellings of a name have the same words', () => {
     for (const text of ['csvRows', 'csv_rows', 'CSV rows', 'csv-row', 'csv.Rows!']) {
       assert.deepEqual(wordsOf(text), ['csv', 'row'], text);
     }
     assert.deepEqual(wordsOf('the queries of 3 classes'), ['query', '3', 'classe']);
   });
 
-  it('of a script without spaces are its signs', () => {
+  it('each character of a script without spaces is a word', () => {
     assert.deepEqual(wordsOf('売上 report'), ['売', '上', 'report']);
   });
 
-  it('are few and short, whatever the text is', () => {
+  it('the number and the length of words are bounded for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 5_000 }), (text) => {
         const words = wordsOf(text);
@@ -68,7 +68,7 @@ describe('the words of a text', () => {
 });
 
 describe('a search', () => {
-  it('puts the name before the tags and the tags before the description', () => {
+  it('a match in the name ranks above one in the tags, and that above one in the description', () => {
     const filler = 'some other words about nothing at all';
     const made = [
       anEntry('alpha', { description: `csv ${filler}` }),
@@ -78,12 +78,12 @@ describe('a search', () => {
     assert.deepEqual(found('csv', made), ['csv', 'beta', 'alpha']);
   });
 
-  it('finds nothing for words nobody has, and for none', () => {
+  it('unknown words and an empty query find nothing', () => {
     assert.deepEqual(found('zebra', [anEntry('csv')]), []);
     assert.deepEqual(found('the of !!', [anEntry('csv')]), []);
   });
 
-  it('filters by kind and category, and no better entry gets around the filter', () => {
+  it('the filters for kind and category also exclude better matches', () => {
     fc.assert(
       fc.property(entries, query, fc.constantFrom(...CAPABILITY_KINDS), (made, text, kind) => {
         const index = LexicalIndex.of(made.map(({ entry }) => entry));
@@ -93,7 +93,7 @@ describe('a search', () => {
     );
   });
 
-  it('answers as if what may not be seen were not there, every figure included', () => {
+  it('invisible entries affect neither the results nor the scores', () => {
     fc.assert(
       fc.property(entries, query, (made, text) => {
         const hidden = new Set(made.filter((one) => one.hidden).map(({ entry }) => entry));
@@ -106,7 +106,7 @@ describe('a search', () => {
     );
   });
 
-  it('ranks the same whatever the order of the entries, and however they came to be', () => {
+  it('the ranking does not depend on the order in which entries were added', () => {
     fc.assert(
       fc.property(entries, query, fc.nat(), (made, text, seed) => {
         const list = made.map(({ entry }) => entry);
@@ -126,7 +126,7 @@ describe('a search', () => {
     );
   });
 
-  it('shows of two entries with one id the one of the earlier index', () => {
+  it('for two entries with the same id the earlier index wins', () => {
     const mine = LexicalIndex.of([anEntry('csv', { description: 'mine' })]);
     const theirs = LexicalIndex.of([anEntry('csv', { description: 'theirs' })]);
     const ranked = search({ query: 'csv' }, { indexes: [mine, theirs], permits: all });
@@ -137,8 +137,8 @@ describe('a search', () => {
   });
 });
 
-describe('an answer', () => {
-  it('has the best within its budget, and what does not fit hides nothing behind it', () => {
+describe('answerOf', () => {
+  it('a response has the best results within its budget, and skips only results that do not fit', () => {
     const long = '\u202e'.repeat(160);
     const ranked = [
       ...['a', 'b'].map((name) => ({ entry: anEntry(name, { description: long }), relevance: 0.9 })),
@@ -153,7 +153,7 @@ describe('an answer', () => {
     assert.equal(answer.capabilities.find(({ name }) => name === 'small')?.relevance, 0.12);
   });
 
-  it('shows no control character, however hostile the text is', () => {
+  it('a response contains no control characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
         const entry = anEntry('x', { description: text, unavailable: text });
@@ -166,7 +166,7 @@ describe('an answer', () => {
     assert.equal(answerOf(many, nothing).capabilities.length, MOST_FOUND);
   });
 
-  it('says why something cannot be used, and names no tool the agent may not know of', () => {
+  it('a note gives the reason without the names of missing tools', () => {
     const capability: Capability = {
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'Capability',
@@ -188,20 +188,20 @@ describe('an answer', () => {
       forged: false,
     });
     const note = (callable: ReadonlySet<string>) => answerOf([{ entry, relevance: 1 }], callable).capabilities[0]?.note;
-    const why = 'needs connection rates-api; calls of it are not carried out yet';
+    const why = 'needs connection rates-api; it cannot be called yet';
     assert.equal(note(nothing), `[not available: needs 1 tool this agent does not have; ${why}]`);
     assert.equal(note(new Set(['secret_tool'])), `[not available: ${why}]`);
     assert.equal(note(new Set(['secret_tool', 'exchange_rate'])), undefined, 'the agent has a tool of this name');
   });
 
-  it('says of a forged tool that fetches that pods have no way out, and of a chain what it lacks', () => {
+  it('the note of a forged tool reports unreachable hosts and missing tools', () => {
     const parts = {
       name: 'rates',
       description: 'Rates.',
       implementation: { mode: 'Sandbox' },
       requires: { apis: ['fetch'] },
     };
-    assert.match(forgedEntry(parts, false).unavailable ?? '', /no way out/);
+    assert.match(forgedEntry(parts, false).unavailable ?? '', /outside the cluster/);
     assert.equal(forgedEntry(parts, true).unavailable, undefined);
     const pin = `csv_rows@sha256:${'1'.repeat(64)}`;
     const implementation = { mode: 'Compose', steps: [{ tool: pin }, { tool: 'file_read' }] };

@@ -5,38 +5,38 @@ import { wordsOf } from './words.ts';
 
 export interface Ranked {
   entry: DiscoveryEntry;
-  /** From 0 to 1: how much of what the query could be worth this entry has. */
+  /** From 0 to 1: the score of the entry relative to the best possible score of the query. */
   relevance: number;
 }
 
 export interface SearchScope {
-  /** In lookup order: of two entries with one id, the one of the earlier index counts. */
+  /** In lookup order: for entries with the same id, the earlier index wins. */
   indexes: readonly LexicalIndex[];
-  /** May the agent know of it? */
+  /** Whether the agent may see the entry. */
   permits: (entry: DiscoveryEntry) => boolean;
 }
 
-const MOST_QUERY_WORDS = 32;
-/** Okapi BM25: how soon repeating a word stops to help, and how much a long text is held against it. */
+const MAX_QUERY_WORDS = 32;
+/** Parameters k1 (saturation of repeated words) and b (length normalisation) of Okapi BM25. */
 const SATURATION = 1.2;
 const LENGTH_WEIGHT = 0.75;
 
 /**
- * Entries with a word of the query, best first, ties by id. What may not be seen is left out before anything is counted: the
- * answer, its figures included, is the same as if it were not there.
+ * Returns the entries with a word of the query, best first, ties by id. Entries that the agent may not see are removed before
+ * the statistics are computed, so the result, its scores included, does not reveal them.
  */
 export function search(query: DiscoveryQuery, scope: SearchScope): Ranked[] {
-  const words = [...new Set(wordsOf(query.query))].slice(0, MOST_QUERY_WORDS);
+  const words = [...new Set(wordsOf(query.query))].slice(0, MAX_QUERY_WORDS);
   const found = candidates(words, query, scope);
   const average = found.reduce((sum, { length }) => sum + length, 0) / Math.max(1, found.length);
   const scores = found.map(() => 0);
   let best = 0;
   for (const word of words) {
-    const holding = found.reduce((count, { words: held }) => count + Number(held.has(word)), 0);
-    const rarity = Math.log(1 + (found.length - holding + 0.5) / (holding + 0.5));
+    const containing = found.reduce((count, { words: entryWords }) => count + Number(entryWords.has(word)), 0);
+    const rarity = Math.log(1 + (found.length - containing + 0.5) / (containing + 0.5));
     best += rarity;
-    for (const [index, { words: held, length }] of found.entries()) {
-      const count = held.get(word);
+    for (const [index, { words: entryWords, length }] of found.entries()) {
+      const count = entryWords.get(word);
       if (count === undefined) continue;
       const damping = SATURATION * (1 - LENGTH_WEIGHT + (LENGTH_WEIGHT * length) / average);
       scores[index] = (scores[index] ?? 0) + (rarity * count) / (count + damping);
@@ -47,25 +47,25 @@ export function search(query: DiscoveryQuery, scope: SearchScope): Ranked[] {
     .sort((a, b) => b.relevance - a.relevance || compareText(a.entry.id, b.entry.id));
 }
 
-/** Everything that may be seen, passes the filters and has a word of the query. */
+/** All visible entries that pass the filters and have a word of the query. */
 function candidates(words: readonly string[], query: DiscoveryQuery, { indexes, permits }: SearchScope) {
   const byId = new Map<string, IndexedEntry>();
   const kind = query.kind?.toLowerCase();
   const category = query.category?.toLowerCase();
   for (const index of indexes) {
-    const looked = new Set<IndexedEntry>();
+    const seen = new Set<IndexedEntry>();
     for (const word of words) {
       for (const indexed of index.withWord(word)) {
         const { entry } = indexed;
-        if (looked.has(indexed)) continue;
-        looked.add(indexed);
+        if (seen.has(indexed)) continue;
+        seen.add(indexed);
         if (kind !== undefined && entry.kind !== kind) continue;
         if (category !== undefined && entry.category.toLowerCase() !== category) continue;
         if (!byId.has(entry.id) && permits(entry)) byId.set(entry.id, indexed);
       }
     }
   }
-  // In an order of their own, so that sums do not depend on which entry was made first.
+  // Sorted by id, so that the sums do not depend on the order of creation.
   return [...byId.values()].sort((a, b) => compareText(a.entry.id, b.entry.id));
 }
 

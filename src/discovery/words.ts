@@ -1,49 +1,49 @@
-/** What of a text is read: longer ones are descriptions nobody could be shown. */
-const MOST_CHARACTERS = 2_048;
-const MOST_WORDS = 256;
-const LONGEST_WORD = 40;
+/** Only the beginning of a text is indexed; a longer description is never shown in full. */
+const MAX_CHARACTERS = 2_048;
+const MAX_WORDS = 256;
+const MAX_WORD = 40;
 
-/** Words that say nothing about what a tool does. */
+/** Words without meaning for a search. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   'a an and are as at be by can do each every for from give has have how i in into is it its me my of on one or so some than that the their them there these they this to use used want was we what when which with you your'.split(
     ' ',
   ),
 );
 
-type Sort = 'lower' | 'upper' | 'digit' | 'sign' | 'none';
+type CharacterClass = 'lower' | 'upper' | 'digit' | 'sign' | 'none';
 
 /**
- * The words of a text, in order, in lower case and without the ending of a plural. `csvRows`, `csv_rows` and `CSV rows` have the
- * same words; each sign of a script written without spaces is one. Linear in the text, whatever is in it.
+ * The words of a text in order, in lower case and without plural endings. `csvRows`, `csv_rows` and `CSV rows` have the
+ * same words; in a script without spaces each character is a word. Takes linear time for any text.
  */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
   let word = '';
-  let before: Sort = 'none';
+  let previous: CharacterClass = 'none';
   const end = (): void => {
     const found = stemOf(word.toLowerCase());
     word = '';
     if (found !== '' && !STOP_WORDS.has(found)) words.push(found);
   };
-  // Compatibility forms may be many times longer than what they stand for, so the text is cut before and after.
-  const read = text.slice(0, MOST_CHARACTERS).normalize('NFKC').slice(0, MOST_CHARACTERS);
+  // Normalisation can make the text many times longer, so it is cut before and after.
+  const read = text.slice(0, MAX_CHARACTERS).normalize('NFKC').slice(0, MAX_CHARACTERS);
   for (const character of read) {
-    const sort = sortOf(character);
-    if (begins(sort, before)) end();
-    if (words.length >= MOST_WORDS) return words;
-    if (sort !== 'none' && word.length < LONGEST_WORD) word += character;
-    before = sort;
+    const kind = classOf(character);
+    if (startsWord(kind, previous)) end();
+    if (words.length >= MAX_WORDS) return words;
+    if (kind !== 'none' && word.length < MAX_WORD) word += character;
+    previous = kind;
   }
   end();
   return words;
 }
 
-function begins(sort: Sort, before: Sort): boolean {
-  if (sort === 'none' || sort === 'sign' || before === 'sign') return true;
-  return (sort === 'upper' && before === 'lower') || (sort === 'digit') !== (before === 'digit');
+function startsWord(kind: CharacterClass, previous: CharacterClass): boolean {
+  if (kind === 'none' || kind === 'sign' || previous === 'sign') return true;
+  return (kind === 'upper' && previous === 'lower') || (kind === 'digit') !== (previous === 'digit');
 }
 
-function sortOf(character: string): Sort {
+function classOf(character: string): CharacterClass {
   const code = character.codePointAt(0) ?? 0;
   if (code >= 0x61 && code <= 0x7a) return 'lower';
   if (code >= 0x41 && code <= 0x5a) return 'upper';

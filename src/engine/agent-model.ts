@@ -5,26 +5,26 @@ import { sameModel } from '../tempering/judge.ts';
 import type { Decider } from '../policy/types.ts';
 import type { EngineAgent, EngineModels } from './ports.ts';
 
-/** The models that may speak for an agent. */
+/** The models of an agent: for its own turns, its judge and its reviewers. */
 export interface AgentModel {
   model: Model;
   /**
-   * The one a forged tool counts as written by. Any of the agent's models may have written it, so where one of them is also a
-   * judge or a reviewer it is that one, and the verdict of that judge is void.
+   * The recorded author of forged tools. Any model of the agent may be the author, so a model that is also judge or reviewer takes
+   * precedence; the verdict of that judge is then void.
    */
   author: string;
   judge: string | undefined;
   reviewers: string[];
 }
 
-/** The agent with the real names of its models, as its policy must see them. */
+/** Resolves the model aliases of the agent to real names, which its policy is evaluated against. */
 export function withRealModels(agent: EngineAgent, { resolve }: EngineModels): EngineAgent {
   const { primary, fallbacks = [] } = agent.spec.model;
   const model = { ...agent.spec.model, primary: resolve(primary), fallbacks: fallbacks.map(resolve) };
   return { ...agent, spec: { ...agent.spec, model } };
 }
 
-/** Throws TEMPER_POLICY_DENIED when the policy does not allow the primary model; fallbacks it does not allow are left out. */
+/** Throws TEMPER_POLICY_DENIED when the policy does not allow the primary model; fallbacks it does not allow are omitted. */
 export function createAgentModel(agent: EngineAgent, models: EngineModels, decider: Decider): AgentModel {
   const { primary, fallbacks = [] } = agent.spec.model;
   const decision = decider.decide({ kind: 'Model', model: primary });
@@ -35,7 +35,9 @@ export function createAgentModel(agent: EngineAgent, models: EngineModels, decid
   const { judge: judgeName, reviewers: reviewerNames = [] } = agent.policy.spec.models ?? {};
   const judge = judgeName === undefined ? undefined : models.resolve(judgeName);
   const reviewers = reviewerNames.map(models.resolve);
-  const examiners = judge === undefined ? reviewers : [judge, ...reviewers];
-  const conflicting = [primary, ...allowed].find((author) => examiners.some((examiner) => sameModel(author, examiner)));
+  const reviewModels = judge === undefined ? reviewers : [judge, ...reviewers];
+  const conflicting = [primary, ...allowed].find((author) =>
+    reviewModels.some((reviewModel) => sameModel(author, reviewModel)),
+  );
   return { model: withFallbacks(models.model, allowed), author: conflicting ?? primary, judge, reviewers };
 }

@@ -1,6 +1,6 @@
-/** Work nobody waits for at once: promotions under way, and promotions that wait for a person. */
+/** Background tasks of an engine: running promotions, and promotions that await an approval. */
 export class Background {
-  readonly #running = new Set<Promise<void>>();
+  readonly #tasks = new Set<Promise<void>>();
   readonly #lifetime = new AbortController();
   readonly #onError: (error: unknown) => void;
 
@@ -13,27 +13,29 @@ export class Background {
     return this.#lifetime.signal;
   }
 
-  /** Work that ends by itself; `settled` waits for it. */
+  /** Starts a task that ends by itself; `settled` and `stop` wait for it. */
   run(work: () => Promise<void>): void {
-    const running = this.#guarded(work).finally(() => this.#running.delete(running));
-    this.#running.add(running);
+    const running = this.#reportErrors(work).finally(() => this.#tasks.delete(running));
+    this.#tasks.add(running);
   }
 
-  /** Work that waits for a person, who may never come; only `stop` ends it. */
+  /** Starts a task that awaits an approval and may never end; only `stop` aborts it. `settled` does not wait for it. */
   wait(work: () => Promise<void>): void {
-    void this.#guarded(work);
+    void this.#reportErrors(work);
   }
 
+  /** Resolves when all tasks started with `run` have ended. */
   async settled(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
   }
 
+  /** Aborts `signal` and waits for the tasks started with `run`. */
   async stop(): Promise<void> {
     this.#lifetime.abort(new DOMException('the engine stops', 'AbortError'));
     await this.settled();
   }
 
-  async #guarded(work: () => Promise<void>): Promise<void> {
+  async #reportErrors(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {

@@ -10,21 +10,21 @@ import type { Decision } from '../policy/types.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { ToolDescriptor } from '../tools/contract.ts';
 
-/** The tools that are not made by agents, as they are described; for those who only need to know them. */
+/** Descriptors of the built-in tools, for callers that do not run them. */
 export function builtInDescriptors(): ToolDescriptor[] {
   const decide = (): Decision => ({ effect: 'Deny', rule: 'none', reason: 'described only', risk: 'low' });
   const tools = [
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
-    ...createMemoryTools({ memory: NO_MEMORY, decide }),
+    ...createMemoryTools({ memory: UNUSED_MEMORY, decide }),
   ];
   return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, DISCOVER_TOOL, FORGE_TOOL];
 }
 
-/** Names no forged tool may take. */
+/** Names that forged tools must not use. */
 export function builtInNames(): ReadonlySet<string> {
   return new Set(builtInDescriptors().map(({ name }) => name));
 }
 
 const unreachable = (): Promise<never> =>
-  Promise.reject(new TemperError('TEMPER_INTERNAL', 'a described tool was called'));
-const NO_MEMORY: Memory = { get: unreachable, set: unreachable, search: unreachable };
+  Promise.reject(new TemperError('TEMPER_INTERNAL', 'a tool descriptor was called'));
+const UNUSED_MEMORY: Memory = { get: unreachable, set: unreachable, search: unreachable };

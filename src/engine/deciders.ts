@@ -2,7 +2,7 @@ import { createDecider } from '../policy/decider.ts';
 import type { Decider } from '../policy/types.ts';
 import type { EngineAgent } from './ports.ts';
 
-/** The agent's policy, compiled once for sessions with untrusted content in them and once for those without. */
+/** Compiles the agent's policy twice: for tainted sessions (with untrusted content) and for clean ones. */
 export function createDeciders(agent: EngineAgent, workspace: string): (tainted: boolean) => Decider {
   const { name, namespace, spec, policy, level } = agent;
   const snapshot = { agent: { name, namespace, spec }, policy, level, workspace };

@@ -25,8 +25,8 @@ import { createEngine } from './engine.ts';
 
 const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
 
-/** Judges and reviewers say yes to whatever carries their nonce; the author says what the test gives it. */
-function scripted(author: (request: ModelRequest) => ModelEvent[]): Model {
+/** Judges and reviewers approve every request with a nonce; other requests get the response of the test. */
+function scriptedModel(respond: (request: ModelRequest) => ModelEvent[]): Model {
   const yes = (nonce: string): string =>
     JSON.stringify({
       nonce,
@@ -42,13 +42,13 @@ function scripted(author: (request: ModelRequest) => ModelEvent[]): Model {
     async *stream(request) {
       const asked = request.messages.at(-1);
       const nonce = /-----BEGIN (\S+)-----/.exec(asked?.role === 'user' ? asked.text : '')?.[1];
-      if (nonce === undefined) yield* author(request);
+      if (nonce === undefined) yield* respond(request);
       else {
         yield { type: 'text', text: yes(nonce) };
         yield { type: 'end', stopReason: 'stop', usage, model: request.model };
       }
     },
-    embed: () => Promise.reject(new Error('no vectors here')),
+    embed: () => Promise.reject(new Error('embeddings are not used')),
   };
 }
 
@@ -96,7 +96,7 @@ describe('the engine', () => {
     const book = await openLedgerBook(records, clock);
     const events: AgentEvent[] = [];
     const asked: Ask[] = [];
-    const model = scripted(() => [{ type: 'end', stopReason: 'stop', usage, model: 'x' }]);
+    const model = scriptedModel(() => [{ type: 'end', stopReason: 'stop', usage, model: 'x' }]);
     const spec = { ...agentSpec, ...changes.agent };
     const engine = createEngine(
       {
@@ -150,7 +150,7 @@ describe('the engine', () => {
     };
   }
 
-  it('forges a tool that can be called at once, in its own session only', async () => {
+  it('a forged tool is callable immediately, and only in its own session', async () => {
     const { call } = await anEngine();
     const forged = await call('forge_tool', TWICE);
     assert.ok(forged.ok, JSON.stringify(forged));
@@ -160,7 +160,7 @@ describe('the engine', () => {
     assert.equal(!elsewhere.ok && elsewhere.error.code, 'TEMPER_TOOL_NOT_FOUND');
   });
 
-  it('raises a tool after uses under different messages, and keeps it for later sessions', async () => {
+  it('a tool is promoted after uses in different messages and is available in later sessions', async () => {
     const { call, engine, registry, events } = await anEngine();
     await call('forge_tool', TWICE);
     for (const n of [1, 2, 3]) assert.ok((await call('twice', { n })).ok);
@@ -177,7 +177,7 @@ describe('the engine', () => {
     assert.deepEqual(later.ok && later.output, { n: 8 });
   });
 
-  it('counts no use that a forge makes to test a chain', async () => {
+  it('calls that a forge makes to test a composed tool do not count as uses', async () => {
     const { call, engine, registry } = await anEngine();
     await call('forge_tool', TWICE);
     const cases = [1, 2, 3, 4, 5, 6].map((n) => ({ input: { n }, expectedOutput: { n: 2 * n } }));
@@ -191,10 +191,14 @@ describe('the engine', () => {
     assert.equal((await registry.statistics(twice.digest, 'n')).totalUses, 0);
     assert.ok((await call('chain', { n: 5 })).ok);
     await engine.settled();
-    assert.equal((await registry.statistics(twice.digest, 'n')).totalUses, 1, 'a use through a chain is a use');
+    assert.equal(
+      (await registry.statistics(twice.digest, 'n')).totalUses,
+      1,
+      'a call by a composed tool counts as a use',
+    );
   });
 
-  it('takes a demoted tool out at once, and the same bytes stay out', async () => {
+  it('a demoted tool is removed immediately, and its digest is never accepted again', async () => {
     const { call, engine, registry } = await anEngine();
     await call('forge_tool', TWICE);
     const [tool] = registry.all();
@@ -206,7 +210,7 @@ describe('the engine', () => {
     assert.equal(!again.ok && again.error.code, 'TEMPER_TOOL_DEMOTED');
   });
 
-  it('refuses everything when no judge is configured, or the judge is the author', async () => {
+  it('forge_tool refuses every tool when no judge is configured or the judge is the author', async () => {
     for (const judge of [undefined, 'test/author']) {
       const models = judge === undefined ? {} : { judge };
       const { call, registry } = await anEngine({ policy: { models } });
@@ -216,21 +220,21 @@ describe('the engine', () => {
     }
   });
 
-  it('counts a fallback model among the authors', async () => {
+  it('a fallback model counts as an author', async () => {
     const agent = { model: { primary: 'test/author', fallbacks: ['test/judge'] } };
     const { call } = await anEngine({ agent });
     const forged = await call('forge_tool', TWICE);
     assert.equal(!forged.ok && forged.error.code, 'TEMPER_JUDGE_UNAVAILABLE');
   });
 
-  it('asks a person where the policy says so, and takes no for an answer', async () => {
+  it('a call that the policy escalates needs an approval, and a denial fails it', async () => {
     const { call, asked } = await anEngine({ policy: { rules: { requireApproval: ['code:read'] } } });
     const read = await call('file_read', { path: 'data/n.txt' });
     assert.equal(!read.ok && read.error.code, 'TEMPER_APPROVAL_DENIED');
     assert.equal(asked.length, 1);
   });
 
-  it('opens its own state to no tool, neither by name nor through a link', async () => {
+  it('no tool can open the state of the engine, neither by path nor through a link', async () => {
     const state = join(workspace, '.temper');
     await mkdir(join(state, 'audit'), { recursive: true });
     await writeFile(join(state, 'audit/records.jsonl'), 'the chain');
@@ -259,7 +263,7 @@ describe('the engine', () => {
     await rm(join(workspace, 'data/inside'));
   });
 
-  it('shows an agent no tool it may not call', async () => {
+  it('an agent neither calls nor discovers a tool without a grant', async () => {
     const { call } = await anEngine({ agent: { grants: { tools: [] }, forge: { enabled: false } } });
     const ungranted = [...builtInNames()].filter((name) => name !== 'discover_capabilities');
     for (const name of ungranted) {
@@ -270,7 +274,7 @@ describe('the engine', () => {
     }
   });
 
-  it('finds what it forged and what it may call, without a grant for looking', async () => {
+  it('discovery needs no grant and finds forged tools and granted tools', async () => {
     const { call } = await anEngine({ agent: { grants: { tools: ['file_read'] } } });
     assert.ok((await call('forge_tool', TWICE)).ok);
     const found = await call('discover_capabilities', { query: 'read a file or double the numbers' });
@@ -283,7 +287,7 @@ describe('the engine', () => {
     assert.deepEqual(none.ok && none.output, { capabilities: [], more: 0 });
   });
 
-  it('names every built-in tool, so that no forged one takes its place', async () => {
+  it('a forged tool cannot have the name of a built-in tool', async () => {
     const { call } = await anEngine();
     for (const name of builtInNames()) {
       const forged = await call('forge_tool', { ...TWICE, name });
@@ -291,7 +295,7 @@ describe('the engine', () => {
     }
   });
 
-  it('forgets the tools of a session that is closed, and no other', async () => {
+  it('closing a session removes its tools only', async () => {
     const { call, engine } = await anEngine();
     await call('forge_tool', TWICE, 's-1');
     await call('forge_tool', TWICE, 's-10');
@@ -301,7 +305,7 @@ describe('the engine', () => {
     assert.ok((await call('twice', { n: 1 }, 's-10')).ok);
   });
 
-  it('keeps one record of each call, whatever came of it', async () => {
+  it('every call has exactly one audit record, regardless of its result', async () => {
     const { call, audit } = await anEngine();
     await call('file_read', { path: 'data/n.txt' });
     await call('file_read', { path: '../../etc/passwd' });

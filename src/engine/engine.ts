@@ -20,42 +20,44 @@ import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInTools, forging, type Workshop } from './workshop.ts';
 import { createToolViews } from './tool-views.ts';
 
-/** Forging asks a judge, who may take a minute. */
-const FORGE_MILLISECONDS = 5 * 60_000;
+/** Minimum timeout of `forge_tool`: a judge may take a minute. */
+const FORGE_TIMEOUT_MS = 5 * 60_000;
 const DEFAULT_TOOL_TIMEOUT = '60s';
 
 interface EngineMessage {
   session: string;
   text: string;
-  /** The message that began it all, where it is known; a new one when absent. */
+  /** Id of the root message of the chain; a new id when absent. */
   rootMessage?: string;
-  /** Id of the delivery. A message that is delivered again goes on where the work on it was lost. */
+  /** Id of the message. The engine resumes a redelivered message where an earlier process stopped. */
   message?: string;
 }
 
 export interface Engine {
-  /** Answers one message of a session. Throws what the agent loop throws. */
+  /** Handles one message of a session. Throws the errors of the agent loop. */
   handle(message: EngineMessage, op: Op): Promise<Handled>;
-  /** Calls one tool as the agent would, through every check. */
+  /** Calls one tool on behalf of the agent, with all checks. */
   invoke(tool: string, input: Json, session: string, op: Op): Promise<ToolResult>;
-  /** Takes a tool out of every view at once. Throws TEMPER_POLICY_DENIED where others keep the tools. */
+  /** Removes a tool from every view immediately. Throws TEMPER_POLICY_DENIED when the tool lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
-  /** Puts tools that wait in packages for this agent through the forge of a session. Call it when a session begins. None wait where others keep the tools. */
+  /** Submits the pending imports of this agent to the forge of a session. Call when a session starts. Does nothing when the tool lifecycle is remote. */
   admitImports(session: string, op: Op): Promise<void>;
+  /** Closes the session and removes its session tools. */
   closeSession(session: string): Promise<void>;
-  /** Takes up what waited for a person when the last process ended. */
+  /** Resumes promotions that awaited an approval when the previous process ended. */
   resume(): Promise<void>;
-  /** Waits for promotions under way, but for no person. */
+  /** Waits for running promotions, but not for approvals. */
   settled(): Promise<void>;
+  /** Aborts background work and waits until it has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * One agent, wired to the place it runs in. Nothing is decided here. Throws TEMPER_POLICY_DENIED when the policy does not allow
- * the agent's model.
+ * Creates the engine of one agent by connecting its components; contains no logic of its own. Throws TEMPER_POLICY_DENIED when the
+ * policy does not allow the agent's model.
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
-  const { forge, keeping, invoker, loop, background, guards, speaker } = wire(ports, agent, events);
+  const { forge, lifecycle, invoker, loop, background, guards, runningAgent } = createComponents(ports, agent, events);
   const { name, namespace } = agent;
   const newMessage = (): string => ports.ids.next('message');
   const callerIn = (session: string, rootMessage: string): CallerContext => ({
@@ -68,11 +70,11 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
   return {
     handle: (message, op) =>
       guards.during(message.rootMessage ?? newMessage(), (rootMessage) =>
-        loop.handle({ ...message, rootMessage }, speaker, events, op),
+        loop.handle({ ...message, rootMessage }, runningAgent, events, op),
       ),
     invoke: (tool, input, session, op) =>
       guards.during(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
-    demote: (digest, reason, actor) => keeping.demote(digest, reason, actor),
+    demote: (digest, reason, actor) => lifecycle.demote(digest, reason, actor),
     async admitImports(session, op) {
       if (!('registry' in ports.tempering)) return;
       const caller = callerIn(session, newMessage());
@@ -86,20 +88,30 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
       await ports.tools.closeSession(session);
       await loop.closeSession(session);
     },
-    resume: () => keeping.resume(),
+    resume: () => lifecycle.resume(),
     settled: () => background.settled(),
     stop: () => background.stop(),
   };
 }
 
-function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
-  const agent = withRealModels(given, ports.models);
+/**
+ * Builds the components in the order of their dependencies. One dependency is cyclic:
+ *
+ *   context ──▶ forge ──▶ views
+ *      ▲                    │
+ *      └──── view(caller) ──┘
+ *
+ * The forge and the built-in tools need the tool view of a session, and a view contains the tools of the forge. `view` therefore
+ * reads `views` lazily, at the first call, when all components exist.
+ */
+function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink) {
+  const agent = withRealModels(configured, ports.models);
   const taint = createTaintMarks();
   const deciders = createDeciders(agent, ports.workspace);
   const agentModel = createAgentModel(agent, ports.models, deciders(false));
   const background = new Background((error) => events(errorEvent(error)));
   const guards = new LoopGuards();
-  const workshop: Workshop = {
+  const context: Workshop = {
     ports,
     agent,
     agentModel,
@@ -109,34 +121,32 @@ function wire(ports: EnginePorts, given: EngineAgent, events: EventSink) {
     decider: (caller: Pick<CallerContext, 'session'>) => deciders(taint.has(caller.session)),
     view: (caller) => views(caller),
   };
-  const forge = forging(workshop);
-  const builtIn = [...builtInTools(workshop), forge.tool];
+  const forge = forging(context);
+  const builtIn = [...builtInTools(context), forge.tool];
   const views = createToolViews({ tools: ports.tools, builtIn, forged: forge.forgedDeps });
   const { tempering } = ports;
-  const keeping =
-    'registry' in tempering
-      ? keepHere(workshop, tempering, builtIn, background)
-      : keepElsewhere(tempering, ports.clock);
+  const lifecycle =
+    'registry' in tempering ? keepHere(context, tempering, builtIn, background) : keepElsewhere(tempering, ports.clock);
   const invoker = createInvoker({
     ...ports,
-    ...workshop,
+    ...context,
     loopGuard: (caller) => guards.of(caller),
     timeoutOf: timeouts(agent),
     observe(call) {
-      // What a chain let in taints its session as what the agent called itself.
+      // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
       if (bringsUntrustedContent(call.tool)) taint.mark(call.caller.session);
-      keeping.observe(call);
+      lifecycle.observe(call);
     },
   });
   const { costOf, contextTokens } = ports.models;
   const loop = createAgentLoop({ ...ports, model: agentModel.model, costOf, contextTokens, invoker, taint });
-  const speaker = { ...agent, policyName: agent.policy.name, level: deciders(false).level };
-  return { forge, keeping, invoker, loop, background, guards, speaker };
+  const runningAgent = { ...agent, policyName: agent.policy.name, level: deciders(false).level };
+  return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
-  const ordinary = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
-  return ({ name }) => (name === 'forge_tool' ? Math.max(ordinary, FORGE_MILLISECONDS) : ordinary);
+  const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
+  return ({ name }) => (name === 'forge_tool' ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
 }
 
 function errorEvent(error: unknown): Parameters<EventSink>[0] {

@@ -4,29 +4,31 @@ import { TemperError } from '../lib/errors.ts';
 import type { Tool } from '../tools/contract.ts';
 import type { CompletedCall } from '../tools/invoker.ts';
 import type { Background } from './background.ts';
-import type { TemperingElsewhere, TemperingHere } from './ports.ts';
+import type { LifecycleContext, TemperingElsewhere, TemperingHere } from '../tempering/lifecycle/ports.ts';
 import { Rise } from './rise.ts';
 import { createTempering } from './tempering.ts';
 import { useOf } from './tool-use.ts';
-import type { Workshop } from './workshop.ts';
 
-/** What becomes of forged tools after they were accepted. */
+/** Lifecycle of accepted forged tools: use records, promotion and demotion. */
 export interface Keeping {
+  /** Records a finished call of a forged tool; other calls are ignored. */
   observe(call: CompletedCall): void;
+  /** Throws TEMPER_POLICY_DENIED when the lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
-  /** Takes up what waited for a person when the last process ended. */
+  /** Resumes promotions that awaited an approval when the previous process ended. */
   resume(): Promise<void>;
 }
 
+/** Runs the lifecycle in this process. */
 export function keepHere(
-  workshop: Workshop,
+  context: LifecycleContext,
   here: TemperingHere,
   builtIn: readonly Tool[],
   background: Background,
 ): Keeping {
-  const { agent, decider, ports } = workshop;
+  const { agent, decider, ports } = context;
   const { registry } = here;
-  const tempering = createTempering(workshop, here, builtIn);
+  const tempering = createTempering(context, here, builtIn);
   const rise = new Rise({ agent, decider, registry, ...tempering, background, clock: ports.clock });
   return {
     observe: (call) => rise.observe(call),
@@ -35,7 +37,7 @@ export function keepHere(
   };
 }
 
-/** Uses are told; nothing else about a tool is for this engine to decide. */
+/** Reports uses to the gateway, which runs the lifecycle; this engine neither promotes nor demotes. */
 export function keepElsewhere(elsewhere: TemperingElsewhere, clock: Clock): Keeping {
   return {
     observe(call) {
@@ -44,7 +46,7 @@ export function keepElsewhere(elsewhere: TemperingElsewhere, clock: Clock): Keep
     },
     demote: () =>
       Promise.reject(
-        new TemperError('TEMPER_POLICY_DENIED', 'tools are not taken out of service here; ask who keeps them'),
+        new TemperError('TEMPER_POLICY_DENIED', 'this engine cannot demote tools; the gateway manages their lifecycle'),
       ),
     resume: async () => undefined,
   };

@@ -1,7 +1,7 @@
 import type { CallerContext } from '../tools/contract.ts';
 import { createLoopGuard, type LoopGuard } from '../tools/loop-guard.ts';
 
-/** One loop guard for each message, for as long as it is worked on. */
+/** One loop guard per root message, for as long as the message is processed. */
 export class LoopGuards {
   readonly #guards = new Map<string, LoopGuard>();
 

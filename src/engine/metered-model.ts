@@ -3,22 +3,22 @@ import { TemperError } from '../lib/errors.ts';
 import type { Model, ModelRequest, TokenUsage } from '../models/port.ts';
 import type { EnginePorts } from './ports.ts';
 
-type Metering = Pick<EnginePorts, 'models' | 'ledger' | 'ids'>;
+type MeteringPorts = Pick<EnginePorts, 'models' | 'ledger' | 'ids'>;
 
 /**
- * The models of the place with every answer charged to the agent: what a judge costs is what forging costs. An answer that
- * fails is charged what was reserved. Throws TEMPER_QUOTA_EXCEEDED.
+ * Charges every model response to the agent's ledger accounts, including those of judges and reviewers. A failed response is charged
+ * with the full reservation. Throws TEMPER_QUOTA_EXCEEDED.
  */
-export function meteredModel({ models, ledger, ids }: Metering): Model {
+export function meteredModel({ models, ledger, ids }: MeteringPorts): Model {
   const amounts = (request: ModelRequest, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => ({
     ...usage,
     costMicros: models.costOf(request.model, usage),
   });
   return {
     async *stream(request, op) {
-      const most = { inputTokens: estimateTokens(request), outputTokens: request.maxOutputTokens };
-      const maximum = amounts(request, most);
-      const reservation = await ledger.reserve(maximum, { ...op, key: ids.next('examiner') });
+      const maxUsage = { inputTokens: estimateTokens(request), outputTokens: request.maxOutputTokens };
+      const reserved = amounts(request, maxUsage);
+      const reservation = await ledger.reserve(reserved, { ...op, key: ids.next('examiner') });
       if (!reservation.granted) {
         const { used, limit, quota, resumesAt } = reservation;
         throw new TemperError(
@@ -26,7 +26,7 @@ export function meteredModel({ models, ledger, ids }: Metering): Model {
           `${used} of ${limit} allowed by ${quota} are used; resumes ${resumesAt}`,
         );
       }
-      let used = maximum;
+      let used = reserved;
       try {
         for await (const event of models.model.stream(request, op)) {
           if (event.type === 'end') {

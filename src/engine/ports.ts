@@ -1,23 +1,21 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
-import type { Audit, AuditTrail } from '../audit/port.ts';
+import type { Audit } from '../audit/port.ts';
 import type { Bus } from '../bus/port.ts';
 import type { Discovery } from '../discovery/port.ts';
-import type { ForgeReview, SessionTools } from '../forge/types.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Ids } from '../lib/ids.ts';
-import type { RecordStore } from '../lib/records.ts';
 import type { Model, TokenUsage } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import type { Registry } from '../tempering/registry.ts';
-import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
+import type { TemperingElsewhere, TemperingHere } from '../tempering/lifecycle/ports.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
 import type { RemoteWorkspace } from '../tools/remote-workspace.ts';
 
-/** The models of the place the engine runs in, under the names manifests use. */
+/** The models of the runtime environment, by the names used in manifests. */
 export interface EngineModels {
   model: Model;
   /** The real `provider/model` behind a name such as `default/judge`. */
@@ -29,33 +27,15 @@ export interface EngineModels {
 
 /** The forged tools of one agent. */
 export interface ToolStore {
-  /** Active tools the agent sees in a session, in lookup order; no name stands twice. */
+  /** Active tools visible to the agent in a session, in lookup order; names are unique. */
   resolve(agent: string, namespace: string, session: string): RegisteredTool[];
-  /** Told after each change; the answer ends it. */
+  /** Calls the listener after each change; returns the function that unsubscribes it. */
   changes(listener: () => void): () => void;
-  /** Removes the tools of exactly this session. */
+  /** Removes the session tools of this session only. Idempotent. */
   closeSession(session: string): Promise<void>;
 }
 
-/** This engine itself accepts what is forged, keeps the record and raises and demotes. */
-export interface TemperingHere {
-  registry: Registry;
-  audit: AuditTrail;
-  /** Where promotions in progress are kept. */
-  records: RecordStore;
-  /** Other processes than those of the engine's sandbox, for verification. */
-  openFreshSandbox(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
-}
-
-/** Somebody else does; the engine submits, and tells what happened. */
-export interface TemperingElsewhere {
-  review: ForgeReview;
-  keepRejected: SessionTools['keepRejected'];
-  /** Takes the claim that a tool was used; sends it later. */
-  claimUse(use: ToolUse): void;
-}
-
-/** Everything the engine needs of the place it runs in. */
+/** Dependencies of the engine on its runtime environment. */
 export interface EnginePorts {
   clock: Clock;
   ids: Ids;
@@ -68,16 +48,16 @@ export interface EnginePorts {
   approvals: Approvals;
   tools: ToolStore;
   tempering: TemperingHere | TemperingElsewhere;
-  /** The way to other agents; absent where an agent runs alone. */
+  /** Sends messages to other agents; absent in a standalone run. */
   bus?: Pick<Bus, 'send'>;
-  /** What else there is to find; absent where an agent finds its own tools only. */
+  /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
   fetch: SafeFetch;
-  /** Absolute folder the agent's files lie in. */
+  /** Absolute path of the folder with the agent's files. */
   workspace: string;
-  /** Absolute folders no tool opens though they may lie in the workspace: the engine's own state. */
+  /** Absolute paths that no tool may open, even inside the workspace: the engine's own state. */
   closed: readonly string[];
-  /** The workspace, where another container holds it. */
+  /** The workspace, when another container serves it. */
   remoteWorkspace?: RemoteWorkspace;
 }
 
@@ -87,6 +67,6 @@ export interface EngineAgent {
   namespace: string;
   spec: AgentSpec;
   policy: { name: string; spec: TrustPolicySpec };
-  /** The level earned. */
+  /** The current trust level. */
   level: string;
 }

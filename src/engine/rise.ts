@@ -3,24 +3,23 @@ import type { Digest } from '../lib/canonical.ts';
 import { isTemperError } from '../lib/errors.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Demotion } from '../tempering/demotion.ts';
+import type { LifecycleContext } from '../tempering/lifecycle/ports.ts';
 import type { Promotion } from '../tempering/promotion.ts';
 import type { Registry } from '../tempering/registry.ts';
 import type { PromotionState, ToolUse } from '../tempering/types.ts';
 import type { CompletedCall } from '../tools/invoker.ts';
 import type { Background } from './background.ts';
-import type { EngineAgent } from './ports.ts';
 import { useOf } from './tool-use.ts';
 import { UseBatches } from './use-batches.ts';
-import type { Workshop } from './workshop.ts';
 
-/** A verification with its panel ends within this. */
-const PROMOTION_MILLISECONDS = 10 * 60_000;
-/** A person may take as long as they like; the operation needs some number. */
-const PERSON_MILLISECONDS = 365 * 24 * 3_600_000;
+/** Limit for one verification including the panel. */
+const PROMOTION_TIMEOUT_MS = 10 * 60_000;
+/** Practically unlimited: an approver may take any time, but the operation needs a deadline. */
+const APPROVAL_TIMEOUT_MS = 365 * 24 * 3_600_000;
 
 export interface RiseDeps {
-  agent: EngineAgent;
-  decider: Workshop['decider'];
+  agent: LifecycleContext['agent'];
+  decider: LifecycleContext['decider'];
   registry: Registry;
   promotion: Promotion;
   demotion: Demotion;
@@ -28,7 +27,7 @@ export interface RiseDeps {
   clock: Clock;
 }
 
-/** What each use of a forged tool sets in motion: its record, its rise, its fall. */
+/** Processes the uses of forged tools: use record, promotion and demotion. */
 export class Rise {
   readonly #deps: RiseDeps;
   readonly #owner: { agent: string; namespace: string };
@@ -45,17 +44,17 @@ export class Rise {
     });
   }
 
-  /** Nobody waits for the record of a use, nor for what follows from it; `settled` of the engine does. */
+  /** Processes a call asynchronously. The caller does not wait for it; only `settled` of the engine does. */
   observe(call: CompletedCall): void {
     const use = useOf(call, 'observed', this.#deps.clock);
     if (use !== undefined) this.#batches.add(use);
   }
 
-  /** Takes up again what waited for a person when the last process ended. */
+  /** Resumes promotions that awaited an approval when the previous process ended. */
   async resume(): Promise<void> {
     for (const subject of await this.#deps.promotion.waiting()) {
       this.#deps.background.wait(async () => {
-        await this.#deps.promotion.settle(subject, this.#op(PERSON_MILLISECONDS, subject.digest));
+        await this.#deps.promotion.settle(subject, this.#op(APPROVAL_TIMEOUT_MS, subject.digest));
       });
     }
   }
@@ -66,24 +65,24 @@ export class Rise {
     const [first] = uses;
     const tool = first === undefined ? undefined : registry.get(first.digest);
     if (first === undefined || tool === undefined) return;
-    if (uses.some(({ succeeded }) => !succeeded)) await this.#doubt(tool.digest);
-    if (uses.some(({ succeeded }) => succeeded)) await this.#consider(tool.digest, tool.artifact.name, first.session);
+    if (uses.some(({ succeeded }) => !succeeded)) await this.#checkDemotion(tool.digest);
+    if (uses.some(({ succeeded }) => succeeded)) await this.#tryPromote(tool.digest, tool.artifact.name, first.session);
   }
 
-  async #consider(digest: Digest, tool: string, session: string): Promise<void> {
+  async #tryPromote(digest: Digest, tool: string, session: string): Promise<void> {
     const { promotion, registry } = this.#deps;
     const tier = registry.get(digest)?.tier === 'Agent' && this.#mayBeShared() ? 'Shared' : 'Agent';
     const decision = this.#deps.decider({ ...this.#owner, session }).decide({ kind: 'Promote', tool, tier });
     if (decision.effect === 'Deny') return;
-    const op = this.#op(PROMOTION_MILLISECONDS, digest);
+    const op = this.#op(PROMOTION_TIMEOUT_MS, digest);
     const state =
       tier === 'Shared'
         ? await promotion.requestShared(digest, this.#owner, op)
         : await promotion.evaluate(digest, this.#owner, op);
-    if (state.state === 'AwaitingApproval') await this.#awaitPerson(digest, state);
+    if (state.state === 'AwaitingApproval') await this.#awaitApproval(digest, state);
   }
 
-  async #awaitPerson(
+  async #awaitApproval(
     digest: Digest,
     { request }: Extract<PromotionState, { state: 'AwaitingApproval' }>,
   ): Promise<void> {
@@ -92,15 +91,15 @@ export class Rise {
     if (subject === undefined) return;
     background.wait(async () => {
       try {
-        await promotion.settle(subject, this.#op(PERSON_MILLISECONDS, request));
+        await promotion.settle(subject, this.#op(APPROVAL_TIMEOUT_MS, request));
       } catch (error) {
-        // A second use asked about the same request: whoever came first has settled it.
+        // A concurrent use awaited the same request and has already applied the decision.
         if (!isTemperError(error, 'TEMPER_PROMOTION_NOT_READY')) throw error;
       }
     });
   }
 
-  async #doubt(digest: Digest): Promise<void> {
+  async #checkDemotion(digest: Digest): Promise<void> {
     await this.#deps.demotion.consider(digest, this.#owner);
   }
 

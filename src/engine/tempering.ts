@@ -1,5 +1,6 @@
 import type { Digest } from '../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../tempering/demotion.ts';
+import type { LifecycleContext, TemperingHere } from '../tempering/lifecycle/ports.ts';
 import { createPanel } from '../tempering/panel.ts';
 import { createPromotion, type Promotion } from '../tempering/promotion.ts';
 import { promotionRules } from '../tempering/promotion-rules.ts';
@@ -9,30 +10,28 @@ import { deniedHostCalls } from '../tools/host-calls.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createLoopGuard } from '../tools/loop-guard.ts';
 import { createToolView } from '../tools/view.ts';
-import type { TemperingHere } from './ports.ts';
-import type { Workshop } from './workshop.ts';
 
-/** A verification makes many calls of few tools on purpose. */
+/** A verification intentionally makes many calls of few tools. */
 const NO_REPETITION_LIMIT = {
   warnAt: Number.POSITIVE_INFINITY,
   blockAt: Number.POSITIVE_INFINITY,
   breakAt: Number.POSITIVE_INFINITY,
 };
-const TOOL_MILLISECONDS = 60_000;
+const TOOL_TIMEOUT_MS = 60_000;
 
-/** How tools rise and fall for one agent. */
+/** Creates promotion and demotion for the tools of one agent. */
 export function createTempering(
-  workshop: Workshop,
+  context: LifecycleContext,
   here: TemperingHere,
   builtIn: readonly Tool[],
 ): { promotion: Promotion; demotion: Demotion } {
-  const { ports, agent, agentModel, events, schemas } = workshop;
+  const { ports, agent, agentModel, events, schemas } = context;
   const { registry, records } = here;
   const { clock, ids } = ports;
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
-  const verifier = verifierOf(workshop, here, builtIn);
-  const panel = createPanel({ model: workshop.examiner, reviewers: agentModel.reviewers, clock, nonce });
+  const verifier = verifierOf(context, here, builtIn);
+  const panel = createPanel({ model: context.examiner, reviewers: agentModel.reviewers, clock, nonce });
   const promotion = createPromotion({
     ...ports,
     registry,
@@ -43,22 +42,22 @@ export function createTempering(
     events,
     nonce,
     rules,
-    limits: () => workshop.decider({ agent: agent.name, namespace: agent.namespace, session: '' }).ceilings,
+    limits: () => context.decider({ agent: agent.name, namespace: agent.namespace, session: '' }).ceilings,
     persistSource: () => agent.spec.forge?.persistSource ?? true,
   });
   return { promotion, demotion: createDemotion({ registry, verifier, schemas, events, rules }) };
 }
 
-/** Verification calls built-in tools without side effects only, with the agent's rights, and reaches nothing else. */
-function verifierOf(workshop: Workshop, here: TemperingHere, builtIn: readonly Tool[]) {
-  const { ports, agent, schemas } = workshop;
+/** Creates a verifier that calls only built-in tools without side effects, with the permissions of the agent. */
+function verifierOf(context: LifecycleContext, here: TemperingHere, builtIn: readonly Tool[]) {
+  const { ports, agent, schemas } = context;
   const view = createToolView(builtIn.filter((tool) => !tool.descriptor.sideEffects));
   const invoker = createInvoker({
     ...ports,
-    ...workshop,
+    ...context,
     view: () => view,
     loopGuard: () => createLoopGuard(NO_REPETITION_LIMIT),
-    timeoutOf: () => TOOL_MILLISECONDS,
+    timeoutOf: () => TOOL_TIMEOUT_MS,
     observe: () => undefined,
   });
   const caller = {

@@ -2,13 +2,13 @@ import type { Clock } from '../lib/clock.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { CompletedCall } from '../tools/invoker.ts';
 
-/** The use that a finished call was; nothing when it was none. */
+/** Converts a finished call into a tool use; undefined when the tool is not forged or the call is part of a forge. */
 export function useOf(
   { tool, input, result, caller }: CompletedCall,
   evidence: ToolUse['evidence'],
   clock: Clock,
 ): ToolUse | undefined {
-  // What a forge calls to test a chain is no use: or an agent could forge its way to a record.
+  // Calls of a forge that tests a composed tool do not count; otherwise an agent could inflate use records by forging.
   if (tool.forged === undefined || caller.stack.includes('forge_tool')) return undefined;
   const { digest } = tool.forged;
   const { agent, namespace, session, rootMessage } = caller;

@@ -7,7 +7,7 @@ import { createSchemaCompiler } from '../tools/schemas.ts';
 import { deniedHostCalls } from '../tools/host-calls.ts';
 import { createToolViews } from './tool-views.ts';
 
-const nothing = (): Promise<never> => Promise.reject(new Error('nothing runs here'));
+const nothing = (): Promise<never> => Promise.reject(new Error('no tool runs in this test'));
 
 function aChain(name: string, calls: string): RegisteredTool {
   const pin = `${calls}@sha256:${'0'.repeat(64)}`;
@@ -15,8 +15,8 @@ function aChain(name: string, calls: string): RegisteredTool {
   return aSharedTool(name, { implementation: { mode: 'Compose', steps } });
 }
 
-describe('the tools of a session', () => {
-  it('are described when chains call each other by names whose tools are others by now', () => {
+describe('tool views', () => {
+  it('a view lists composed tools whose pinned names now refer to each other', () => {
     const registered = [aChain('first', 'second'), aChain('second', 'first'), aChain('own', 'own')];
     const view = createToolViews({
       tools: { resolve: () => registered, changes: () => () => undefined, closeSession: nothing },

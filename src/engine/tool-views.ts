@@ -11,15 +11,15 @@ export interface ToolViewDeps {
   forged: Omit<ForgedToolDeps, 'describe'>;
 }
 
-/** The tools of one agent by session, made anew after each change of the store. */
+/** Tool views of one agent by session, rebuilt after each change of the store. */
 export function createToolViews(
   deps: ToolViewDeps,
 ): (caller: Pick<CallerContext, 'agent' | 'namespace' | 'session'>) => ToolView {
   const views = new Map<string, ToolView>();
   deps.tools.changes(() => views.clear());
   return ({ agent, namespace, session }) => {
-    const known = views.get(session);
-    if (known !== undefined) return known;
+    const cached = views.get(session);
+    if (cached !== undefined) return cached;
     const view = createToolView(deps.builtIn, forgedTools(deps, deps.tools.resolve(agent, namespace, session)));
     views.set(session, view);
     return view;
@@ -27,26 +27,26 @@ export function createToolViews(
 }
 
 /**
- * A composed tool is described by what it calls, so those it calls are made first. Pins make circles of calls impossible, but not of
- * names: what a chain was pinned to may be gone and its name another tool's by now.
+ * Creates the tools that a composed tool calls first, because its descriptor depends on theirs. Pinned digests exclude cyclic calls,
+ * but not cyclic names: a pinned tool may be removed and its name may now belong to another tool.
  */
 function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]): Tool[] {
-  const made = new Map<Digest, Tool>();
-  const making = new Set<Digest>();
+  const created = new Map<Digest, Tool>();
+  const inProgress = new Set<Digest>();
   const describe = (name: string): ToolDescriptor | undefined => {
     const builtIn = deps.builtIn.find((tool) => tool.descriptor.name === name);
     if (builtIn !== undefined) return builtIn.descriptor;
     const forged = registered.find((tool) => tool.artifact.name === name);
-    return forged === undefined || making.has(forged.digest) ? undefined : make(forged).descriptor;
+    return forged === undefined || inProgress.has(forged.digest) ? undefined : createTool(forged).descriptor;
   };
-  const make = ({ artifact, digest, tier }: RegisteredTool): Tool => {
-    const known = made.get(digest);
-    if (known !== undefined) return known;
-    making.add(digest);
+  const createTool = ({ artifact, digest, tier }: RegisteredTool): Tool => {
+    const cached = created.get(digest);
+    if (cached !== undefined) return cached;
+    inProgress.add(digest);
     const tool = createForgedTool(artifact, digest, tier, { ...deps.forged, describe });
-    making.delete(digest);
-    made.set(digest, tool);
+    inProgress.delete(digest);
+    created.set(digest, tool);
     return tool;
   };
-  return registered.map(make);
+  return registered.map(createTool);
 }

@@ -1,20 +1,20 @@
 import type { ToolUse } from '../tempering/types.ts';
 import type { Background } from './background.ts';
 
-/** How long uses of one tool are collected before they are written, in milliseconds. */
-const COLLECT_MILLISECONDS = 250;
+/** Time for which the uses of one tool are collected before they are written. */
+const BATCH_WINDOW_MS = 250;
 
 export interface UseBatchesDeps {
   background: Background;
-  /** Ends early when the engine stops. */
+  /** Waits; ends early when the engine stops. */
   pause(milliseconds: number): Promise<void>;
-  /** Keeps the uses of one tool and does what follows from them. */
+  /** Stores the uses of one tool and evaluates promotion and demotion. */
   process(uses: readonly ToolUse[]): Promise<void>;
 }
 
 /**
- * Uses of each tool, collected and handled together off the way of the calls: a record costs more than a call. A crash loses the
- * uses of the last moment, which were reported to nobody.
+ * Collects the uses of each tool and processes them in batches, asynchronously to the calls, because writing a record costs more than
+ * a call. A crash loses the uses of the current batch window; no caller has received them as recorded.
  */
 export class UseBatches {
   readonly #deps: UseBatchesDeps;
@@ -30,12 +30,12 @@ export class UseBatches {
       batch.push(use);
       return;
     }
-    const begun = [use];
-    this.#collecting.set(use.digest, begun);
+    const newBatch = [use];
+    this.#collecting.set(use.digest, newBatch);
     this.#deps.background.run(async () => {
-      await this.#deps.pause(COLLECT_MILLISECONDS);
+      await this.#deps.pause(BATCH_WINDOW_MS);
       this.#collecting.delete(use.digest);
-      await this.#deps.process(begun);
+      await this.#deps.process(newBatch);
     });
   }
 }

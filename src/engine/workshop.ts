@@ -15,35 +15,36 @@ import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
 import { createJudge } from '../tempering/judge.ts';
+import type { TemperingHere } from '../tempering/lifecycle/ports.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host-calls.ts';
 import type { SchemaCompiler } from '../tools/schemas.ts';
 import type { AgentModel } from './agent-model.ts';
-import type { EngineAgent, EnginePorts, TemperingHere } from './ports.ts';
+import type { EngineAgent, EnginePorts } from './ports.ts';
 
-/** The author of what came in a package is not known; no model of this house is. */
-const IMPORTED = 'package';
+/** Author recorded for imported tools: unknown, and never the name of a configured model. */
+const IMPORT_AUTHOR = 'package';
 
 const DEFAULT_OUTPUT_TOKENS = 4_096;
 
-type Session = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
+type SessionScope = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
 
-/** What the parts of one engine share. */
+/** Shared dependencies of the components of one engine. */
 export interface Workshop {
   ports: EnginePorts;
   agent: EngineAgent;
   agentModel: AgentModel;
-  /** What judges and reviewers speak through; charged to the agent. */
+  /** The model port for judges and reviewers; its costs are charged to the agent. */
   examiner: Model;
   events: EventSink;
   schemas: SchemaCompiler;
-  decider: (caller: Session) => Decider;
-  view: (caller: Session) => ToolView;
+  decider: (caller: SessionScope) => Decider;
+  view: (caller: SessionScope) => ToolView;
 }
 
-/** The tools that are not made by agents. Which of them the agent sees is its policy's decision. */
+/** Creates the built-in tools. The policy decides which of them the agent sees. */
 export function builtInTools({ ports, agent, agentModel, decider, view }: Workshop): Tool[] {
   const { workspace, closed, clock, memory, ids, ledger, models, bus, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
@@ -67,8 +68,8 @@ export function builtInTools({ ports, agent, agentModel, decider, view }: Worksh
   ];
 }
 
-/** Host functions of one forged tool, permitted anew at each call. A tool runs with its caller's rights and within its own declarations. */
-function hostCallsOf({ ports, decider }: Workshop, artifact: ToolArtifact, caller: Session): HostCalls {
+/** Host functions of one forged tool, authorized at each call. A tool has the permissions of its caller, limited to its own declarations. */
+function hostCallsOf({ ports, decider }: Workshop, artifact: ToolArtifact, caller: SessionScope): HostCalls {
   const { fetch, workspace, closed, remoteWorkspace } = ports;
   return createHostCalls({
     ...(remoteWorkspace === undefined ? {} : { readFile: remoteWorkspace.readFile }),
@@ -80,32 +81,32 @@ function hostCallsOf({ ports, decider }: Workshop, artifact: ToolArtifact, calle
   });
 }
 
-/** What makes and runs forged tools. */
+/** Components that create and run forged tools. */
 export interface Forging {
   tool: Tool;
   forgedDeps: Omit<ForgedToolDeps, 'describe'>;
-  /** The whole forge of a request that comes from a package: every gate, the judge's and the policy's too. */
-  admit(request: JsonObject, caller: Session, invoke: NestedCall, op: Op): Promise<ForgeResult>;
+  /** Runs the complete forge for a request from a package: all gates, including judge and policy. */
+  admit(request: JsonObject, caller: SessionScope, invoke: NestedCall, op: Op): Promise<ForgeResult>;
 }
 
-export function forging(workshop: Workshop): Forging {
-  const { ports, agentModel, schemas } = workshop;
+export function forging(context: Workshop): Forging {
+  const { ports, agentModel, schemas } = context;
   const { sandbox, clock, tempering } = ports;
   const forge = createForge({ sandbox, clock, schemas });
-  const world = worldOf(workshop);
-  const { review, keepRejected } = 'registry' in tempering ? reviewHere(workshop, tempering) : tempering;
-  const hostCalls = (artifact: ToolArtifact, caller: Session) => hostCallsOf(workshop, artifact, caller);
-  const forgeWorld = (caller: Session) => ({
-    ...world(caller),
+  const gateContext = forgeContextOf(context);
+  const { review, keepRejected } = 'registry' in tempering ? localReview(context, tempering) : tempering;
+  const hostCalls = (artifact: ToolArtifact, caller: SessionScope) => hostCallsOf(context, artifact, caller);
+  const forgeContext = (caller: SessionScope) => ({
+    ...gateContext(caller),
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
   });
   return {
-    tool: createForgeTool({ forge, review, sessionTools: { keepRejected }, world: forgeWorld }),
+    tool: createForgeTool({ forge, review, sessionTools: { keepRejected }, world: forgeContext }),
     forgedDeps: { sandbox, clock, schemas, hostCalls },
     async admit(request, { agent, namespace, session }, invoke, op) {
-      const forgeCaller = { agent, namespace, session, rootMessage: op.key, authorModel: IMPORTED };
-      const prepared = await forge.check({ request }, { ...forgeWorld(forgeCaller), invoke, op });
+      const forgeCaller = { agent, namespace, session, rootMessage: op.key, authorModel: IMPORT_AUTHOR };
+      const prepared = await forge.check({ request }, { ...forgeContext(forgeCaller), invoke, op });
       if (!('accepted' in prepared)) return review.submit(prepared, forgeCaller, op);
       await keepRejected(prepared, forgeCaller);
       return prepared;
@@ -113,23 +114,27 @@ export function forging(workshop: Workshop): Forging {
   };
 }
 
-/** What the deterministic gates judge by, on either side. */
-function worldOf({ decider, view, events }: Workshop) {
-  return (caller: Session) => ({ decider: decider(caller), view: view(caller), events });
+/** Context of the deterministic gates, on the author's side and in the review. */
+function forgeContextOf({ decider, view, events }: Workshop) {
+  return (caller: SessionScope) => ({ decider: decider(caller), view: view(caller), events });
 }
 
-/** The review with this house's judge, and its registry with the limits this agent's policy sets. */
-function reviewHere(
-  workshop: Workshop,
+/** Creates the review with the local judge and registry, within the limits of the agent's policy. */
+function localReview(
+  context: Workshop,
   { registry }: TemperingHere,
 ): { review: ForgeReview; keepRejected: SessionTools['keepRejected'] } {
-  const { ports, agentModel, decider } = workshop;
+  const { ports, agentModel, decider } = context;
   const { clock, ids } = ports;
   const nonce = (): string => ids.next('nonce');
-  const judge = createJudge({ model: workshop.examiner, judgeModel: agentModel.judge, clock, nonce });
+  const judge = createJudge({ model: context.examiner, judgeModel: agentModel.judge, clock, nonce });
   const keepRejected: SessionTools['keepRejected'] = (refused, caller) => registry.keepRejected(refused, caller);
   const register: SessionTools['register'] = (accepted, caller) =>
     registry.register(accepted, caller, decider(caller).ceilings);
-  const review = createForgeReview({ judge, sessionTools: { register, keepRejected }, world: worldOf(workshop) });
+  const review = createForgeReview({
+    judge,
+    sessionTools: { register, keepRejected },
+    world: forgeContextOf(context),
+  });
   return { review, keepRejected };
 }

@@ -3,24 +3,25 @@ import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { SIZES, STEP_NAME, TOOL_NAME, TOOL_REFERENCE } from './request.ts';
 
 /**
- * The form of an artifact from outside, checked by hand: the same rules as its published schema, without loading
- * the machinery of that schema, since checking tools must start fast. Answers with what is wrong; empty means it is one.
+ * Validates the structure of an untrusted artifact by the same rules as its published schema. The rules are written by
+ * hand, because loading the schema library would slow down the start of the commands that check tools.
+ * Returns the problems; an empty list means that the artifact is valid.
  */
 export function artifactFormProblems(value: Json): string[] {
-  const form = new Form();
-  form.artifact(value);
-  return form.problems;
+  const validator = new ArtifactValidator();
+  validator.artifact(value);
+  return validator.problems;
 }
 
-/** Narrows a value whose form was checked. */
+/** Returns the value as an artifact, or undefined when its structure is not valid. */
 export function asArtifact(value: Json): ToolArtifact | undefined {
   return artifactFormProblems(value).length === 0 ? (value as unknown as ToolArtifact) : undefined;
 }
 
 const APIS: readonly Json[] = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'];
-const MAXIMUM_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 
-class Form {
+class ArtifactValidator {
   readonly problems: string[] = [];
 
   artifact(value: Json): void {
@@ -46,45 +47,45 @@ class Form {
       required: ['mode'],
       optional: ['source', 'steps'],
     });
-    if (mode !== 'Sandbox' && mode !== 'Compose') this.#wrong('implementation.mode must be Sandbox or Compose');
+    if (mode !== 'Sandbox' && mode !== 'Compose') this.#report('implementation.mode must be Sandbox or Compose');
     if ((mode === 'Sandbox') !== (source !== undefined) || (mode === 'Compose') !== (steps !== undefined)) {
-      this.#wrong('implementation must hold source for Sandbox or steps for Compose, and not both');
+      this.#report('implementation must hold source for Sandbox or steps for Compose, and not both');
     }
     if (source !== undefined) this.#text(source, SIZES.source, 'implementation.source');
     if (steps === undefined) return;
     const names = new Set<Json>();
-    this.#list(steps, SIZES.steps, 'implementation.steps', 1).forEach((given, index) => {
-      const place = `implementation.steps[${index}]`;
-      const step = this.#object(given, place, { required: ['name', 'tool', 'inputMapping'], optional: ['condition'] });
-      this.#matches(step['name'], STEP_NAME, `${place}.name`);
-      this.#matches(step['tool'], TOOL_REFERENCE, `${place}.tool`);
-      this.#text(step['inputMapping'], SIZES.mapping, `${place}.inputMapping`);
-      if (step['condition'] !== undefined) this.#text(step['condition'], SIZES.condition, `${place}.condition`);
-      if (names.has(step['name'] ?? null)) this.#wrong(`${place}.name stands twice`);
+    this.#list(steps, SIZES.steps, 'implementation.steps', 1).forEach((item, index) => {
+      const path = `implementation.steps[${index}]`;
+      const step = this.#object(item, path, { required: ['name', 'tool', 'inputMapping'], optional: ['condition'] });
+      this.#matches(step['name'], STEP_NAME, `${path}.name`);
+      this.#matches(step['tool'], TOOL_REFERENCE, `${path}.tool`);
+      this.#text(step['inputMapping'], SIZES.mapping, `${path}.inputMapping`);
+      if (step['condition'] !== undefined) this.#text(step['condition'], SIZES.condition, `${path}.condition`);
+      if (names.has(step['name'] ?? null)) this.#report(`${path}.name is used twice`);
       names.add(step['name'] ?? null);
     });
   }
 
-  #test(value: Json, place: string): void {
-    const test = this.#object(value, place, { required: ['input'], optional: ['expectedOutput', 'fixtures'] });
-    this.#text(test['input'], SIZES.testValue, `${place}.input`);
+  #test(value: Json, path: string): void {
+    const test = this.#object(value, path, { required: ['input'], optional: ['expectedOutput', 'fixtures'] });
+    this.#text(test['input'], SIZES.testValue, `${path}.input`);
     if (test['expectedOutput'] !== undefined) {
-      this.#text(test['expectedOutput'], SIZES.testValue, `${place}.expectedOutput`);
+      this.#text(test['expectedOutput'], SIZES.testValue, `${path}.expectedOutput`);
     }
     if (test['fixtures'] === undefined) return;
-    this.#list(test['fixtures'], SIZES.fixtures, `${place}.fixtures`, 0).forEach((given, index) => {
-      const where = `${place}.fixtures[${index}]`;
-      const fixture = this.#object(given, where, { required: ['tool', 'output'], optional: ['input'] });
-      this.#matches(fixture['tool'], TOOL_NAME, `${where}.tool`);
-      this.#text(fixture['output'], SIZES.fixture, `${where}.output`);
-      if (fixture['input'] !== undefined) this.#text(fixture['input'], SIZES.fixture, `${where}.input`);
+    this.#list(test['fixtures'], SIZES.fixtures, `${path}.fixtures`, 0).forEach((item, index) => {
+      const fixturePath = `${path}.fixtures[${index}]`;
+      const fixture = this.#object(item, fixturePath, { required: ['tool', 'output'], optional: ['input'] });
+      this.#matches(fixture['tool'], TOOL_NAME, `${fixturePath}.tool`);
+      this.#text(fixture['output'], SIZES.fixture, `${fixturePath}.output`);
+      if (fixture['input'] !== undefined) this.#text(fixture['input'], SIZES.fixture, `${fixturePath}.input`);
     });
   }
 
   #requires(value: Json): void {
     const requires = this.#object(value, 'requires', { required: ['apis', 'domains', 'paths'] });
     for (const api of this.#list(requires['apis'], APIS.length, 'requires.apis', 0)) {
-      if (!APIS.includes(api)) this.#wrong(`requires.apis may hold ${APIS.map(String).join(', ')}`);
+      if (!APIS.includes(api)) this.#report(`requires.apis may hold ${APIS.map(String).join(', ')}`);
     }
     for (const member of ['domains', 'paths']) {
       const length = member === 'domains' ? 253 : 256;
@@ -94,35 +95,35 @@ class Form {
     }
   }
 
-  #object(value: Json, place: string, members: { required: string[]; optional?: string[] }): JsonObject {
+  #object(value: Json, path: string, members: { required: string[]; optional?: string[] }): JsonObject {
     if (!isJsonObject(value)) {
-      this.#wrong(`${place} must be an object`);
+      this.#report(`${path} must be an object`);
       return {};
     }
     const known = [...members.required, ...(members.optional ?? [])];
-    for (const member of members.required) if (!Object.hasOwn(value, member)) this.#wrong(`${place} lacks ${member}`);
+    for (const member of members.required) if (!Object.hasOwn(value, member)) this.#report(`${path} lacks ${member}`);
     for (const key of Object.keys(value)) {
-      if (!known.includes(key)) this.#wrong(`${place} has an unknown member ${JSON.stringify(key.slice(0, 40))}`);
+      if (!known.includes(key)) this.#report(`${path} has an unknown member ${JSON.stringify(key.slice(0, 40))}`);
     }
     return value;
   }
 
-  #list(value: Json | undefined, most: number, place: string, least: number): Json[] {
-    if (Array.isArray(value) && value.length >= least && value.length <= most) return value;
-    this.#wrong(`${place} must be a list of ${least} to ${most}`);
+  #list(value: Json | undefined, max: number, path: string, min: number): Json[] {
+    if (Array.isArray(value) && value.length >= min && value.length <= max) return value;
+    this.#report(`${path} must be a list of ${min} to ${max}`);
     return [];
   }
 
-  #text(value: Json | undefined, most: number, place: string): void {
-    if (typeof value === 'string' && value !== '' && value.length <= most) return;
-    this.#wrong(`${place} must be text of 1 to ${most} characters`);
+  #text(value: Json | undefined, max: number, path: string): void {
+    if (typeof value === 'string' && value !== '' && value.length <= max) return;
+    this.#report(`${path} must be text of 1 to ${max} characters`);
   }
 
-  #matches(value: Json | undefined, form: RegExp, place: string): void {
-    if (typeof value !== 'string' || !form.test(value)) this.#wrong(`${place} must match ${form.source}`);
+  #matches(value: Json | undefined, pattern: RegExp, path: string): void {
+    if (typeof value !== 'string' || !pattern.test(value)) this.#report(`${path} must match ${pattern.source}`);
   }
 
-  #wrong(problem: string): void {
-    if (this.problems.length < MAXIMUM_PROBLEMS) this.problems.push(problem);
+  #report(problem: string): void {
+    if (this.problems.length < MAX_PROBLEMS) this.problems.push(problem);
   }
 }

@@ -10,8 +10,8 @@ import type { ForgeContext, ForgeSource } from './forge.ts';
 import { repairRequest } from './gates/repair.ts';
 import { splitReference, TOOL_REFERENCE } from './request.ts';
 
-/** What a tool may ask for where no agent and no policy is: everything, within limits that keep the machine usable. */
-const BARE_CEILINGS: ForgeCeilings = {
+/** Limits for a tool that is checked without an agent and a policy: everything is allowed, within what keeps the machine usable. */
+const UNLIMITED: ForgeCeilings = {
   allowed: true,
   modes: ['Compose', 'Sandbox'],
   apis: ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'],
@@ -24,12 +24,12 @@ const BARE_CEILINGS: ForgeCeilings = {
 };
 
 /**
- * The world of a tool that is looked at by itself: nothing can be reached, so what it asks of the host or of other tools
- * is answered by the fixtures of its tests or not at all. Tools its steps name are taken to exist, with side effects.
+ * The forge context for a tool that is checked outside any agent. The host and other tools are unreachable: only the
+ * fixtures of a test case answer calls to them. Tools that the steps name are assumed to exist, with side effects.
  */
 export function bareWorld(source: ForgeSource, events: EventSink, op: Op): ForgeContext {
   return {
-    decider: permissive,
+    decider: allowAll,
     view: createToolView(assumedTools(source)),
     invoke: async (tool) => ({
       ok: false,
@@ -38,7 +38,7 @@ export function bareWorld(source: ForgeSource, events: EventSink, op: Op): Forge
       milliseconds: 0,
     }),
     events,
-    hostCalls: () => unreachable,
+    hostCalls: () => unreachableHost,
     op,
   };
 }
@@ -46,19 +46,19 @@ export function bareWorld(source: ForgeSource, events: EventSink, op: Op): Forge
 const FIXTURE = 'answer it with a fixture in the test case, or run the tool in an agent';
 
 const allow: Decision = { effect: 'Allow', rule: 'none', reason: 'There is no policy here.', risk: 'low' };
-const permissive: Decider = {
+const allowAll: Decider = {
   level: 'none',
   decide: () => allow,
   explain: () => ({ ...allow, trail: [] }),
-  ceilings: BARE_CEILINGS,
+  ceilings: UNLIMITED,
 };
 
-const unreachable: HostCalls = {
+const unreachableHost: HostCalls = {
   call(api) {
     return Promise.reject(
       new TemperError(
         'TEMPER_HOST_CALL_DENIED',
-        `${api} reaches nothing here; ${FIXTURE} ({"tool":"${fixtureName(api)}","output":…})`,
+        `${api} is not available here; ${FIXTURE} ({"tool":"${fixtureName(api)}","output":…})`,
       ),
     );
   },

@@ -2,7 +2,7 @@ import type { Gate } from '../tools/events.ts';
 import type { Violation } from './request.ts';
 import type { RejectionClass } from './types.ts';
 
-/** The class a refused attempt is counted under; the first that fits, in the order of the type. */
+/** The rejection class of a refused attempt: the first that fits, in the order of the type. */
 export function classify(gate: Gate, violations: readonly Violation[], extraField: boolean): RejectionClass {
   const has = (...codes: Violation['code'][]): boolean => violations.some(({ code }) => codes.includes(code));
   if (extraField || has('TEMPER_FORGE_EXTRA_FIELD')) return 'schema_extra_field';

@@ -30,18 +30,18 @@ describe('comparing outputs', () => {
     [0, 1e-12, ''],
   ];
   for (const [expected, got] of SAME) {
-    it(`takes ${JSON.stringify(expected)} and ${JSON.stringify(got)} for the same`, () =>
+    it(`${JSON.stringify(expected)} equals ${JSON.stringify(got)}`, () =>
       assert.equal(differenceFrom(expected, got), undefined));
   }
   for (const [expected, got, where] of DIFFERENT) {
-    it(`tells ${JSON.stringify(expected)} from ${JSON.stringify(got)}`, () =>
+    it(`${JSON.stringify(expected)} differs from ${JSON.stringify(got)}`, () =>
       assert.equal(differenceFrom(expected, got), where));
   }
-  it('leaves no tolerance where none is meant', () => {
+  it('sameJson compares numbers without tolerance', () => {
     assert.equal(sameJson(0.1 + 0.2, 0.3), false);
     assert.equal(sameJson({ a: 1, b: [2] }, { b: [2], a: 1 }), true);
   });
-  it('takes every value for the same as itself, and as its copy', () => {
+  it('every value equals itself and its copy', () => {
     assertProperty(
       property(jsonValue(), (value) => {
         const copy = JSON.parse(JSON.stringify(value)) as Json;
@@ -49,7 +49,7 @@ describe('comparing outputs', () => {
       }),
     );
   });
-  it('says nothing of members an object inherits', () => {
+  it('inherited members are not compared', () => {
     assert.equal(differenceFrom({ toString: 1 }, {}), 'toString');
   });
 });

@@ -6,18 +6,18 @@ import type { HostCalls } from '../sandbox/port.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import type { Forge } from './forge.ts';
-import type { Candidate, ForgeCaller, ForgeReview, Refused, SessionTools } from './types.ts';
+import type { Candidate, ForgeCaller, ForgeReview, Refused, RejectionRecorder } from './types.ts';
 
 export interface ForgeToolDeps {
   forge: Forge;
   review: ForgeReview;
-  sessionTools: Pick<SessionTools, 'keepRejected'>;
-  /** The forging agent's world at this moment. */
+  sessionTools: RejectionRecorder;
+  /** The current policy, tools and event sink of the agent that forges. */
   world(caller: CallerContext): {
     decider: Decider;
     view: ToolView;
     events: EventSink;
-    /** The model whose words the request is; it may not judge it. */
+    /** The model that wrote the request; it may not judge it. */
     authorModel: string;
     hostCalls(artifact: ToolArtifact): HostCalls;
   };
@@ -28,7 +28,7 @@ mode "sandbox": code defines function execute(input) in plain JavaScript: no imp
 mode "compose": steps [{name, tool, inputMapping, condition?}] call existing tools; texts may hold $input.a, $prev.b, $steps.NAME.c; the last output is the result.
 testCases: real inputs with exact expectedOutput; for tools with side effects add fixtures [{tool, output}].`;
 
-/** Loose on purpose: argument repair and the shape gate say more than a schema can. */
+/** Permissive on purpose: request normalisation and the shape gate give better errors than a schema can. */
 const INPUT_SCHEMA: JsonObject = {
   type: 'object',
   properties: {
@@ -53,7 +53,7 @@ export const FORGE_TOOL: ToolDescriptor = {
   locality: 'Local',
 };
 
-/** The tool by which an agent makes tools. A refusal is thrown with the code and the message of the gate. */
+/** The tool with which an agent makes tools. Throws a refusal with the code and the message of the gate. */
 export function createForgeTool(deps: ForgeToolDeps): Tool {
   return { descriptor: FORGE_TOOL, call: (input, context) => forge(input, context, deps) };
 }
@@ -62,7 +62,7 @@ async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Pr
   if (context.session === '') {
     throw new TemperError('TEMPER_FORGE_NO_SESSION', 'forging needs a session; send the message in one');
   }
-  const { authorModel, ...world } = deps.world(context);
+  const { authorModel, ...agentContext } = deps.world(context);
   const caller: ForgeCaller = {
     agent: context.agent,
     namespace: context.namespace,
@@ -70,7 +70,10 @@ async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Pr
     rootMessage: context.rootMessage,
     authorModel,
   };
-  const prepared = await deps.forge.check({ request: input }, { ...world, invoke: context.invoke, op: context.op });
+  const prepared = await deps.forge.check(
+    { request: input },
+    { ...agentContext, invoke: context.invoke, op: context.op },
+  );
   if (isRefused(prepared)) {
     await deps.sessionTools.keepRejected(prepared, caller);
     throw refusal(prepared);

@@ -46,7 +46,7 @@ const inSandbox = (code: string, more: JsonObject = {}): JsonObject => ({
 
 describe('worked forges', async () => {
   for (const file of await readdir(FORGES)) {
-    it(`accepts ${file}`, async () => {
+    it(`the forge accepts the example ${file}`, async () => {
       const request = JSON.parse(await readFile(join(FORGES, file), 'utf8')) as Json;
       const source = { request };
       const result = await forge().check(
@@ -57,7 +57,7 @@ describe('worked forges', async () => {
       assert.ok(result.evidence.tests.every((test) => test.passed));
     });
   }
-  it('says which fixtures are missing where steps have side effects', async () => {
+  it('the refusal lists the missing fixtures of steps with side effects', async () => {
     for (const [file, tools] of [
       ['research_and_summarize.json', ['web_search', 'generate_text']],
       ['fetch_analyze_report.json', ['http_request', 'generate_text']],
@@ -76,7 +76,7 @@ describe('worked forges', async () => {
   });
 });
 
-describe('argument repair', () => {
+describe('request normalisation', () => {
   const code = 'function execute(input) { return { twice: input.n * 2 }; }';
   const { implementation, ...flat } = aRequest();
   const request = (changes: JsonObject): JsonObject => aRequest(changes);
@@ -119,7 +119,7 @@ describe('argument repair', () => {
     }),
   };
   for (const [name, given] of Object.entries(REPAIRED)) {
-    it(`understands ${name}, and says so`, async () => {
+    it(`the forge accepts ${name} with a warning`, async () => {
       const decider = aDecider({
         level: 'standard',
         agent: { enabled: true, apis: ['crypto'] },
@@ -130,7 +130,7 @@ describe('argument repair', () => {
       assert.equal(candidate.artifact.implementation.mode, 'Sandbox');
     });
   }
-  it('takes chains by their many names', async () => {
+  it('the forge accepts the aliases of mode compose', async () => {
     for (const mode of ['chain', 'pipeline', 'composed', 'workflow']) {
       const steps = [{ tool: 'add_one', args: { n: '$input.n' } }];
       const candidate = await accepted(
@@ -140,7 +140,7 @@ describe('argument repair', () => {
       assert.equal(candidate.artifact.implementation.mode, 'Compose');
     }
   });
-  it('refuses text that is not JSON where JSON belongs', async () => {
+  it('the forge refuses text that is not valid JSON', async () => {
     const result = await refused(aRequest({ testCases: '[{"input":' }));
     assert.deepEqual([result.gate, result.class], ['repair', 'parse_error']);
   });
@@ -174,12 +174,12 @@ describe('refusals', () => {
       'shape_check',
       /non-empty input/,
     ],
-    'tests that claim nothing': [
+    'tests without expected outputs': [
       aRequest({ outputSchema: {}, testCases: [{ input: { n: 1 } }] }),
       'shape',
       'TEMPER_FORGE_SHAPE',
       'shape_check',
-      /what must come out/,
+      /states its expected output/,
     ],
     'a source that does not parse': [
       aRequest({ implementation: inSandbox('function execute( { return 1 }') }),
@@ -214,7 +214,7 @@ describe('refusals', () => {
       'tests',
       'TEMPER_FORGE_TEST_FAILED',
       'other',
-      /case 1: its input breaks inputSchema: n must be number/,
+      /case 1: its input does not match inputSchema: n must be number/,
     ],
     'a wrong output': [
       aRequest({
@@ -283,7 +283,7 @@ describe('refusals', () => {
     ],
   };
   for (const [name, [request, gate, code, class_, message]] of Object.entries(CASES)) {
-    it(`refuses ${name}`, async () => {
+    it(`the forge refuses ${name}`, async () => {
       const context = aContext();
       const result = await refused(request, context);
       assert.deepEqual([result.gate, result.code, result.class], [gate, code, class_], result.message);
@@ -293,7 +293,7 @@ describe('refusals', () => {
     });
   }
 
-  it('runs nothing of a tool whose mode the level does not permit', async () => {
+  it('the forge runs no code of a tool whose mode the level does not permit', async () => {
     const jobs: Job[] = [];
     const watched: Sandbox = { run: (job) => (jobs.push(job), assert.fail('it ran')) };
     const context = aContext({ decider: aDecider({ level: 'sandboxed' }) });
@@ -304,7 +304,7 @@ describe('refusals', () => {
     );
     assert.equal(jobs.length, 0);
   });
-  it('refuses everything where forging is off, or where the session is full', async () => {
+  it('the forge refuses every request when forging is disabled or the session is full', async () => {
     const off = await refused(aRequest(), aContext({ decider: aDecider({ agent: { enabled: false } }) }));
     assert.equal(off.code, 'TEMPER_FORGE_DISABLED');
     const full = aContext({
@@ -313,15 +313,15 @@ describe('refusals', () => {
     });
     assert.equal((await refused(aRequest(), full)).code, 'TEMPER_FORGE_LIMIT_REACHED');
   });
-  it('refuses the name of any tool that exists', async () => {
+  it('the forge refuses the name of an existing tool', async () => {
     const result = await refused(aRequest(), aContext({ tools: [aTool('double', () => 1)] }));
     assert.deepEqual([result.gate, result.code], ['shape', 'TEMPER_FORGE_NAME_TAKEN']);
   });
-  it('asks for as many tests as the policy does', async () => {
+  it('the forge requires the number of tests that the policy sets', async () => {
     const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
     assert.match((await refused(aRequest(), aContext({ decider }))).message, /3 test cases/);
   });
-  it('takes an empty input where there are no inputs', async () => {
+  it('the forge accepts an empty test input for a tool without inputs', async () => {
     await accepted(
       aRequest({
         inputSchema: { type: 'object', properties: {} },
@@ -330,7 +330,7 @@ describe('refusals', () => {
       }),
     );
   });
-  it('refuses an artifact whose digest is not its own', async () => {
+  it('the forge refuses an artifact with a wrong digest', async () => {
     const { artifact, digest } = await accepted(aRequest());
     const edited = { ...artifact, description: 'Triples a number.' };
     const context = aContext();
@@ -342,7 +342,7 @@ describe('refusals', () => {
 });
 
 describe('test gaming', () => {
-  it('keeps every expected output out of the sandbox', async () => {
+  it('the sandbox receives no expected output', async () => {
     const jobs: Job[] = [];
     const watched: Sandbox = {
       run: (job, host, op) => {
@@ -360,7 +360,7 @@ describe('test gaming', () => {
     assert.equal(jobs.length, 2);
     assert.ok(!JSON.stringify(jobs).includes(marker));
   });
-  it('refuses a tool that answers differently from run to run', async () => {
+  it('the forge refuses a tool whose output varies between runs', async () => {
     let runs = 0;
     const flaky: Sandbox = {
       run: async (job, host, op) => {
@@ -373,20 +373,20 @@ describe('test gaming', () => {
     const result = await createForge({ sandbox: flaky, clock, schemas, concurrency: 1 }).check({ request }, aContext());
     assert.ok('accepted' in result && result.code === 'TEMPER_FORGE_NONDETERMINISTIC', JSON.stringify(result));
   });
-  it('lets neither run see what the other left behind', async () => {
+  it('a run cannot see the state of an earlier run', async () => {
     const code =
       'let seen = 0; Array.prototype.seen = 1; globalThis.execute = () => { seen += 1; globalThis.kept = (globalThis.kept || 0) + 1; return { twice: seen + globalThis.kept }; };';
     await accepted(
       aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 }, expectedOutput: { twice: 2 } }] }),
     );
   });
-  it('gives a tool the same time and the same random numbers in every run', async () => {
+  it('every run has the same time and the same random numbers', async () => {
     const code =
       'function execute() { return { twice: Date.now() + Math.random() + performance.now() + new Date().getTime() }; }';
     const candidate = await accepted(aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 } }] }));
     assert.equal(candidate.evidence.warnings.length, 2);
   });
-  it('tells the judge of a tool that holds the texts of its tests', async () => {
+  it('a tool that contains the texts of its tests gives a warning for the judge', async () => {
     const code =
       'function execute(input) { return { out: input.text === "a telling text" ? "the answer to it" : "" }; }';
     const candidate = await accepted(
@@ -399,7 +399,7 @@ describe('test gaming', () => {
     );
     assert.ok(candidate.evidence.warnings.some((warning) => warning.includes('recognise its tests')));
   });
-  it('runs no further case once one had to be killed', async () => {
+  it('no further test case runs after a killed one', async () => {
     const request = aRequest({
       implementation: inSandbox('function execute() { for (;;) {} }'),
       limits: { duration: '200ms' },
@@ -430,17 +430,17 @@ describe('composed tools', () => {
   const READ = { name: 'read', tool: 'rows', inputMapping: {} };
   const ADD = { name: 'add', tool: 'sum', inputMapping: { rows: '$steps.read.rows' } };
 
-  it('really calls tools without side effects in tests, through the invoker', async () => {
+  it('a test calls tools without side effects through the invoker', async () => {
     const { artifact } = await accepted(chain([READ, ADD]), aContext({ tools: [rows, sum] }));
     assert.equal(artifact.implementation.mode, 'Compose');
   });
-  it('pins forged tools by their digest', async () => {
+  it('the artifact pins forged tools by their digest', async () => {
     const digest = `sha256:${'a'.repeat(64)}` as const;
     const pinned = aTool('sum', () => ({ total: 3 }), { forged: { digest, tier: 'Session' } });
     const { artifact } = await accepted(chain([READ, ADD]), aContext({ tools: [rows, pinned] }));
     assert.equal(artifact.implementation.steps?.[1]?.tool, `sum@${digest}`);
   });
-  it('skips a step whose condition does not hold, with null for its output', async () => {
+  it('a step whose condition does not hold is skipped and its output is null', async () => {
     const skipped = { ...ADD, condition: '$prev.count > 2' };
     const give = { name: 'give', tool: 'give', inputMapping: { a: '$steps.add', b: '$prev' } };
     const show = aTool('give', (input) => input);
@@ -455,39 +455,39 @@ describe('composed tools', () => {
     'a tool that forges': [[{ ...READ, tool: 'forge_tool' }], /cannot forge/],
     'a reference to a later step': [
       [{ ...READ, inputMapping: { x: '$steps.add' } }, ADD],
-      /\$steps\.add is no earlier step/,
+      /\$steps\.add is not an earlier step/,
     ],
     'a reference to an unknown step inside a text': [
       [READ, { ...ADD, inputMapping: { q: 'see $steps.reed.rows' } }],
-      /\$steps\.reed is no earlier step \(earlier steps: read\)/,
+      /\$steps\.reed is not an earlier step \(earlier steps: read\)/,
     ],
     'a previous step before the first': [[{ ...READ, inputMapping: { x: '$prev' } }], /\$prev has nothing/],
     'a condition that does not parse': [[{ ...READ, condition: '$input.a = 1' }], /condition.*expected/],
-    'a condition that refers to nothing': [[{ ...READ, condition: '$steps.x > 1' }], /no earlier step/],
-    'a digest that is not the tool’s': [[{ ...READ, tool: `rows@sha256:${'b'.repeat(64)}` }], /not the version/],
+    'a condition that refers to nothing': [[{ ...READ, condition: '$steps.x > 1' }], /not an earlier step/],
+    'a digest that is not the tool’s': [[{ ...READ, tool: `rows@sha256:${'b'.repeat(64)}` }], /another version/],
     'a tool with side effects without a fixture': [
       [{ name: 'tell', tool: 'send', inputMapping: { text: 'hi' } }],
       /"fixtures":\[\{"tool":"send","output":…\}\]/,
     ],
   };
   for (const [name, [steps, message]] of Object.entries(WRONG)) {
-    it(`refuses ${name}`, async () => {
+    it(`the forge refuses ${name}`, async () => {
       const result = await refused(chain(steps), aContext({ tools: [rows, sum, send] }));
       assert.deepEqual([result.gate, result.code], ['static', 'TEMPER_FORGE_COMPOSE'], result.message);
       assert.match(result.message, message);
     });
   }
-  it('refuses two steps of one name, and more than twenty', async () => {
+  it('the forge refuses two steps with the same name, and more than twenty steps', async () => {
     assert.match((await refused(chain([READ, READ]), aContext({ tools: [rows] }))).message, /two steps/);
     const many = Array.from({ length: 21 }, (_, n) => ({ ...READ, name: `s${n}` }));
     assert.match((await refused(chain(many), aContext({ tools: [rows] }))).message, /1 to 20 steps/);
   });
-  it('refuses a tool its agent may not call', async () => {
+  it('the forge refuses a step whose tool the agent may not call', async () => {
     const context = aContext({ tools: [rows, sum], decider: aDecider({ tools: ['rows'] }) });
     assert.match((await refused(chain([READ, ADD]), context)).message, /"sum" is not permitted/);
   });
   const TELL = { name: 'tell', tool: 'send', inputMapping: { text: 'n is $input.a' } };
-  it('answers from fixtures, and holds them and the arguments against the schemas of the tool', async () => {
+  it('fixtures and step arguments must match the schemas of the tool', async () => {
     const context = () => aContext({ tools: [send] });
     const fixture = { tool: 'send', output: { id: 7 } };
     await accepted(chain([TELL], { fixtures: [fixture], expectedOutput: { id: 7 } }), context());
@@ -496,7 +496,7 @@ describe('composed tools', () => {
     const wrong = await refused(chain([{ ...TELL, inputMapping: { text: 5 } }], { fixtures: [fixture] }), context());
     assert.match(wrong.message, /Step "tell" \(tool: "send"\) failed: its arguments: text must be string/);
   });
-  it('asks for the fixture of a conditional step only when it is met', async () => {
+  it('a conditional step needs a fixture only when its condition holds', async () => {
     const context = () => aContext({ tools: [rows, send] });
     const give = { name: 'last', tool: 'rows', inputMapping: {} };
     await accepted(chain([{ ...TELL, condition: '$input.a > 1' }, give], {}), context());
@@ -504,7 +504,7 @@ describe('composed tools', () => {
     assert.deepEqual([met.gate, met.code], ['tests', 'TEMPER_FORGE_COMPOSE']);
     assert.match(met.message, /\{"tool":"send","input":\{"text":"n is 1"\},"output":…\}/);
   });
-  it('uses several fixtures of one tool in their order, and one that names its input first', async () => {
+  it('fixtures of one tool are used in order, those with an input first', async () => {
     const steps = [1, 2, 3].map((n) => ({ ...TELL, name: `s${n}`, inputMapping: { text: `${n}` } }));
     const show = {
       name: 'show',
@@ -519,7 +519,7 @@ describe('composed tools', () => {
     const test = { fixtures, expectedOutput: { all: ['first', 'named', 'second'] } };
     await accepted(chain([...steps, show], test), aContext({ tools: [send, aTool('give', (input) => input)] }));
   });
-  it('ends at the first failure and names the step', async () => {
+  it('a composed tool stops at the first failed step and names it', async () => {
     const bad = aTool('sum', () => assert.fail('not reached'));
     const failing: Tool = aTool('rows', () => ({}));
     const context = aContext({ tools: [failing, bad] });
@@ -535,7 +535,7 @@ describe('composed tools', () => {
 
 describe('forged tools', () => {
   const deps = () => ({ sandbox, clock, schemas, hostCalls: () => noHost, describe: () => undefined });
-  it('answer as they did in their tests', async () => {
+  it('a forged tool gives the same output as in its tests', async () => {
     const { artifact, digest } = await accepted(aRequest());
     const tool = createForgedTool(artifact, digest, 'Session', deps());
     const { view, op } = aContext();
@@ -546,19 +546,19 @@ describe('forged tools', () => {
       [false, 'code:read', 'Local'],
     );
   });
-  it('fail a call whose output breaks the schema', async () => {
+  it('a call whose output does not match the schema fails', async () => {
     const code = 'function execute(input) { return { twice: input.n > 100 ? "many" : input.n * 2 }; }';
     const { artifact, digest } = await accepted(aRequest({ implementation: inSandbox(code) }));
     const tool = createForgedTool(artifact, digest, 'Session', deps());
     const { view, op } = aContext();
     await assert.rejects(tool.call({ n: 101 }, aCall(view, op)), { code: 'TEMPER_TOOL_OUTPUT_INVALID' });
   });
-  it('are not made from an artifact with another digest', async () => {
+  it('an artifact with another digest makes no forged tool', async () => {
     const { artifact, digest } = await accepted(aRequest());
     const edited = { ...artifact, description: 'other' };
     assert.throws(() => createForgedTool(edited, digest, 'Session', deps()), { code: 'TEMPER_PACKAGE_INVALID' });
   });
-  it('count as having side effects while that of their steps is unknown', async () => {
+  it('a composed tool counts as having side effects when its steps are unknown', async () => {
     const steps = [{ name: 'read', tool: 'rows', inputMapping: {} }];
     const request = {
       name: 'chained',

@@ -32,11 +32,11 @@ export interface ForgeDeps {
   sandbox: Sandbox;
   clock: Clock;
   schemas: SchemaCompiler;
-  /** Test runs at the same time; 2 when absent. */
+  /** Number of concurrent test runs; 2 when absent. */
   concurrency?: number;
 }
 
-/** The world of the agent that forges, at this moment. */
+/** The current policy, tools and host functions of the agent that forges. */
 export interface ForgeContext {
   decider: Decider;
   view: ToolView;
@@ -48,21 +48,21 @@ export interface ForgeContext {
   op: Op;
 }
 
-/** A request in any form models write it in, or an artifact that exists already; with the digest it claims, when it claims one. */
+/** A request in any form that models write, or an existing artifact; `digest` is the one its author declares, if any. */
 export type ForgeSource = { request: Json; digest?: Digest } | { artifact: Json; digest: Digest | undefined };
 
-/** What passed every gate that only looks. */
+/** An artifact that passed every gate that runs no code. */
 interface Inspected {
   open: OpenArtifact;
   warnings: string[];
   log: GateLog;
 }
 
-/** The author's half of a forge: every gate that needs no judge. Says nothing to any registry. */
+/** The author's half of a forge: every gate that needs no judge. Registers nothing. */
 export interface Forge {
-  /** All gates, tests included. */
+  /** Runs all gates, tests included. */
   check(source: ForgeSource, context: ForgeContext): Promise<Candidate | Refused>;
-  /** The gates that run nothing. */
+  /** Runs the gates that execute no code of the tool. */
   inspect(source: ForgeSource, context: ForgeContext): Inspected | Refused;
 }
 
@@ -76,7 +76,7 @@ export function createForge(deps: ForgeDeps): Forge {
   };
 }
 
-/** Cheap gates first; nothing runs that the policy does not permit. */
+/** The cheapest gates come first, and no code runs that the policy does not permit. */
 function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refused {
   const drafted = 'request' in source ? draft(source.request, context) : readArtifact(source.artifact, context);
   if ('accepted' in drafted) return drafted;
@@ -93,9 +93,9 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
   const schemas = checkSchemas(open);
   if (hasViolations(schemas)) return log.refuse('schemas', schemas);
   log.pass('schemas');
-  const claimed = source.digest;
-  if (claimed !== undefined && claimed !== open.digest) {
-    const message = `the tool has digest ${open.digest}, not ${printable(claimed, 80)} as it says; make it again from its source`;
+  const declared = source.digest;
+  if (declared !== undefined && declared !== open.digest) {
+    const message = `the tool has digest ${open.digest}, not ${printable(declared, 80)} as declared; rebuild it from its source`;
     return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
   }
   log.pass('build', open.digest.slice(0, 15));
@@ -104,15 +104,15 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
   return { open, warnings: [...warnings, ...code.warnings], log };
 }
 
-interface Draft {
+interface ArtifactDraft {
   artifact: ToolArtifact;
   warnings: string[];
   log: GateLog;
 }
 
-/** Repair, shape and build of a request. */
-function draft(given: Json, context: ForgeContext): Draft | Refused {
-  const repaired = repairRequest(given);
+/** Normalises a request, checks its shape and builds the artifact. */
+function draft(input: Json, context: ForgeContext): ArtifactDraft | Refused {
+  const repaired = repairRequest(input);
   const named = member(repaired.request, 'name');
   const log = new GateLog(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
   announce(repaired.request, log, context);
@@ -128,12 +128,12 @@ function draft(given: Json, context: ForgeContext): Draft | Refused {
   return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings] };
 }
 
-function readArtifact(given: Json, context: ForgeContext): Draft | Refused {
-  const named = member(given, 'name');
+function readArtifact(input: Json, context: ForgeContext): ArtifactDraft | Refused {
+  const named = member(input, 'name');
   const log = new GateLog(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
-  const artifact = asArtifact(given);
+  const artifact = asArtifact(input);
   if (artifact !== undefined) return { artifact, log, warnings: [] };
-  const [first = 'the artifact has not the form of one', ...others] = artifactFormProblems(given);
+  const [first = 'the artifact is not valid', ...others] = artifactFormProblems(input);
   const violation = (message: string): Violation => ({ code: 'TEMPER_FORGE_SHAPE', message });
   return log.refuse('shape', [violation(first), ...others.map(violation)]);
 }
@@ -149,9 +149,9 @@ function announce(request: Json, log: GateLog, { events }: ForgeContext): void {
 }
 
 /** The static check of either mode. */
-function checkCode(open: OpenArtifact, world: Pick<ForgeContext, 'view' | 'decider'>): StaticCheck {
+function checkCode(open: OpenArtifact, context: Pick<ForgeContext, 'view' | 'decider'>): StaticCheck {
   const { source } = open.artifact.implementation;
-  if (source === undefined) return { violations: checkSteps(open, world), warnings: [] };
+  if (source === undefined) return { violations: checkSteps(open, context), warnings: [] };
   return checkSource(source, open.artifact.requires.apis);
 }
 

@@ -17,15 +17,15 @@ export interface ForgedToolDeps {
   sandbox: Sandbox;
   clock: Clock;
   schemas: SchemaCompiler;
-  /** Host functions for calls of this tool; permission is checked at each. */
+  /** Host functions for calls of this tool; each call checks the permission. */
   hostCalls(artifact: ToolArtifact, caller: CallerContext): HostCalls;
-  /** What is known of the tools a composed one calls; unknown ones count as having side effects. */
+  /** Describes a tool that a composed tool calls; an unknown tool counts as having side effects. */
   describe(tool: string): ToolDescriptor | undefined;
 }
 
 /**
- * A forged tool as the registry hands it out. Each output is held against the declared schema, TEMPER_TOOL_OUTPUT_INVALID.
- * Throws TEMPER_PACKAGE_INVALID for an artifact that cannot be opened or has another digest.
+ * Makes a callable tool from a registered artifact. A call throws TEMPER_TOOL_OUTPUT_INVALID when its output does not match
+ * the declared schema. Throws TEMPER_PACKAGE_INVALID for an artifact that cannot be parsed or has another digest.
  */
 export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: Tier, deps: ForgedToolDeps): Tool {
   const open = openArtifact(artifact);
@@ -44,7 +44,7 @@ export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: T
       if (problems.length === 0) return output;
       throw new TemperError(
         'TEMPER_TOOL_OUTPUT_INVALID',
-        `the output of "${artifact.name}" breaks its outputSchema: ${problems.join('; ')}`,
+        `the output of "${artifact.name}" does not match its outputSchema: ${problems.join('; ')}`,
       );
     },
   };
@@ -52,7 +52,7 @@ export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: T
 
 function describeTool(open: OpenArtifact, tier: Tier, deps: ForgedToolDeps): ToolDescriptor {
   const { name, description, requires, implementation } = open.artifact;
-  const reachesOut = requires.apis.includes('fetch');
+  const usesNetwork = requires.apis.includes('fetch');
   const effects = (implementation.steps ?? []).some(
     (step) => deps.describe(splitReference(step.tool).name)?.sideEffects !== false,
   );
@@ -62,10 +62,10 @@ function describeTool(open: OpenArtifact, tier: Tier, deps: ForgedToolDeps): Too
     inputSchema: open.inputSchema,
     outputSchema: open.outputSchema,
     category: 'code_execution',
-    // A pure function and a chain change nothing themselves; what a chain calls is decided call by call.
-    action: reachesOut ? 'comms:external' : 'code:read',
-    sideEffects: reachesOut || effects,
-    locality: reachesOut ? 'Brokered' : 'Local',
+    // A pure function and a chain of steps change nothing themselves; the policy decides each call of a step.
+    action: usesNetwork ? 'comms:external' : 'code:read',
+    sideEffects: usesNetwork || effects,
+    locality: usesNetwork ? 'Brokered' : 'Local',
     forged: { digest: open.digest, tier },
   };
 }

@@ -6,10 +6,10 @@ import { classify } from './classify.ts';
 import type { Violation } from './request.ts';
 import type { ForgeEvidence, Refused } from './types.ts';
 
-const NOTE = 120;
-const MESSAGE = 4_000;
+const MAX_NOTE = 120;
+const MAX_MESSAGE = 4_000;
 
-/** The gates one tool has passed so far, told to whoever watches. */
+/** Records the gates that one tool has passed so far, and emits an event for each. */
 export class GateLog {
   readonly gates: GateResult[];
   tool: string;
@@ -23,18 +23,18 @@ export class GateLog {
   }
 
   pass(gate: Gate, note = ''): void {
-    this.#add({ gate, passed: true, note: printable(note, NOTE) });
+    this.#add({ gate, passed: true, note: printable(note, MAX_NOTE) });
   }
 
-  /** Ends the forge: the first violation's code stands for all, the message has every one. */
+  /** Ends the forge. The refusal has the code of the first violation, and its message lists every violation. */
   refuse(
     gate: Gate,
     violations: readonly [Violation, ...Violation[]],
     more: { note?: string; evidence?: ForgeEvidence; details?: JsonObject; extraField?: boolean } = {},
   ): Refused {
     const [{ code }] = violations;
-    const message = printable(violations.map((violation) => violation.message).join('; '), MESSAGE);
-    this.#add({ gate, passed: false, note: printable(more.note ?? violations[0].message, NOTE) });
+    const message = printable(violations.map((violation) => violation.message).join('; '), MAX_MESSAGE);
+    this.#add({ gate, passed: false, note: printable(more.note ?? violations[0].message, MAX_NOTE) });
     this.#events({ type: 'forge-refused', tool: this.tool, gate, code, message });
     return {
       accepted: false,
@@ -56,7 +56,7 @@ export class GateLog {
   }
 }
 
-/** Narrows a list of violations to one that holds some. */
+/** Narrows a list of violations to a non-empty one. */
 export function hasViolations(violations: readonly Violation[]): violations is readonly [Violation, ...Violation[]] {
   return violations.length > 0;
 }

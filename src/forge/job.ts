@@ -2,12 +2,12 @@ import type { Json } from '../lib/json.ts';
 import type { Job } from '../sandbox/port.ts';
 import type { OpenArtifact } from './open-artifact.ts';
 
-/** What a tool's call may move besides its own time and memory. */
-const OUTPUT_BYTES = 1_048_576;
-const HOST_CALLS = 50;
-const HOST_BYTES = 4_194_304;
+/** Limits of one call besides its duration and memory. */
+const MAX_OUTPUT_BYTES = 1_048_576;
+const MAX_HOST_CALLS = 50;
+const MAX_HOST_BYTES = 4_194_304;
 
-/** One call of a sandbox tool. Expected outputs are no part of it. */
+/** The job for one call of a sandbox tool. It never contains expected outputs. */
 export function jobOf(open: OpenArtifact, input: Json): Job {
   return {
     language: 'javascript',
@@ -17,9 +17,9 @@ export function jobOf(open: OpenArtifact, input: Json): Job {
     limits: {
       durationMilliseconds: open.durationMilliseconds,
       memoryBytes: open.memoryBytes,
-      outputBytes: OUTPUT_BYTES,
-      hostCalls: HOST_CALLS,
-      hostBytes: HOST_BYTES,
+      outputBytes: MAX_OUTPUT_BYTES,
+      hostCalls: MAX_HOST_CALLS,
+      hostBytes: MAX_HOST_BYTES,
     },
   };
 }

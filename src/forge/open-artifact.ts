@@ -6,7 +6,7 @@ import { isJsonObject, jsonDepth, type Json, type JsonObject, parseUntrustedJson
 import { type Plan, planSteps } from './compose/plan.ts';
 import { type Fixture, SIZES, type TestCase } from './request.ts';
 
-/** An artifact with its JSON texts read, its steps planned and its limits as numbers. */
+/** An artifact with its JSON texts parsed, its steps planned and its limits as numbers. */
 export interface OpenArtifact {
   artifact: ToolArtifact;
   digest: Digest;
@@ -19,17 +19,17 @@ export interface OpenArtifact {
   memoryBytes: number;
 }
 
-const MAXIMUM_DEPTH = 64;
+const MAX_DEPTH = 64;
 
 /** Thrown by the readers of this file; the message names the member. */
 class MalformedError extends Error {}
 
-/** Opens an artifact whose form was checked. Says what is malformed when a text inside it is not what it must be. */
+/** Parses an artifact whose structure is valid. `malformed` names the first text inside it that cannot be parsed. */
 export function openArtifact(artifact: ToolArtifact): OpenArtifact | { malformed: string } {
   try {
     const { implementation, tests, limits } = artifact;
     if (canonicalJson(artifact).length > SIZES.artifact) {
-      throw new MalformedError(`the whole tool has at most ${SIZES.artifact} characters; make it smaller`);
+      throw new MalformedError(`the whole tool may have at most ${SIZES.artifact} characters; make it smaller`);
     }
     return {
       artifact,
@@ -47,50 +47,50 @@ export function openArtifact(artifact: ToolArtifact): OpenArtifact | { malformed
     if (error instanceof MalformedError || isTemperError(error, 'TEMPER_MANIFEST_INVALID')) {
       return { malformed: error.message };
     }
-    if (error instanceof RangeError) return { malformed: 'the tool holds broken Unicode or nests too deep' };
+    if (error instanceof RangeError) return { malformed: 'the tool contains invalid Unicode or is nested too deeply' };
     throw error;
   }
 }
 
-type Step = NonNullable<ToolArtifact['implementation']['steps']>[number];
+type ArtifactStep = NonNullable<ToolArtifact['implementation']['steps']>[number];
 
-function checkedStep(step: Step): Step {
+function checkedStep(step: ArtifactStep): ArtifactStep {
   readObject(step.inputMapping, `inputMapping of step "${step.name}"`);
   return step;
 }
 
 function readTest(test: ToolArtifact['tests'][number], index: number): TestCase {
-  const place = `test case ${index + 1}`;
+  const what = `test case ${index + 1}`;
   return {
-    input: readObject(test.input, `input of ${place}`),
+    input: readObject(test.input, `input of ${what}`),
     ...(test.expectedOutput === undefined
       ? {}
-      : { expectedOutput: readJson(test.expectedOutput, `expectedOutput of ${place}`) }),
+      : { expectedOutput: readJson(test.expectedOutput, `expectedOutput of ${what}`) }),
     fixtures: (test.fixtures ?? []).map((fixture): Fixture => {
-      const where = `fixture for "${fixture.tool}" of ${place}`;
+      const fixtureName = `fixture for "${fixture.tool}" of ${what}`;
       return {
         tool: fixture.tool,
-        ...(fixture.input === undefined ? {} : { input: readJson(fixture.input, where) }),
-        output: readJson(fixture.output, where),
+        ...(fixture.input === undefined ? {} : { input: readJson(fixture.input, fixtureName) }),
+        output: readJson(fixture.output, fixtureName),
       };
     }),
   };
 }
 
-function readObject(text: string, place: string): JsonObject {
-  const value = readJson(text, place);
-  if (!isJsonObject(value)) throw new MalformedError(`${place} must be the JSON text of an object`);
+function readObject(text: string, what: string): JsonObject {
+  const value = readJson(text, what);
+  if (!isJsonObject(value)) throw new MalformedError(`${what} must be the JSON text of an object`);
   return value;
 }
 
-function readJson(text: string, place: string): Json {
+function readJson(text: string, what: string): Json {
   let value: Json;
   try {
     value = parseUntrustedJson(text);
   } catch (error) {
     if (!(error instanceof SyntaxError) && !(error instanceof RangeError)) throw error;
-    throw new MalformedError(`${place} is not JSON text`);
+    throw new MalformedError(`${what} is not valid JSON`);
   }
-  if (jsonDepth(value, MAXIMUM_DEPTH) >= MAXIMUM_DEPTH) throw new MalformedError(`${place} nests too deep`);
+  if (jsonDepth(value, MAX_DEPTH) >= MAX_DEPTH) throw new MalformedError(`${what} is nested too deeply`);
   return value;
 }

@@ -2,24 +2,24 @@ import type { ForgeMode, ToolApi } from '../api/v1alpha1/common.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 
-/** One thing wrong with a request or a tool. `message` names place, rule and remedy and is printable. */
+/** One violation of a rule by a request or a tool. `message` is printable and names the location, the rule and the remedy. */
 export interface Violation {
   code: ErrorCode;
   message: string;
 }
 
-/** The answer a test gives in place of a tool or host function with effects. */
+/** The output that a test uses in place of a call to a tool or host function with side effects. */
 export interface Fixture {
   /** Name of the tool without digest; `fetch` or `fs_read_file` for the host functions. */
   tool: string;
-  /** The arguments it answers; absent answers any. */
+  /** The arguments that this fixture matches; absent matches any. */
   input?: Json;
   output: Json;
 }
 
 export interface TestCase {
   input: JsonObject;
-  /** Absent: the author claims nothing but that the output fits its schema. */
+  /** Absent: the author only states that the output matches its schema. */
   expectedOutput?: Json;
   fixtures: Fixture[];
 }
@@ -36,7 +36,7 @@ export type Implementation =
   | { mode: Extract<ForgeMode, 'Sandbox'>; source: string }
   | { mode: Extract<ForgeMode, 'Compose'>; steps: RequestedStep[] };
 
-/** A forge request that has its shape: every part there and of the right form, nothing judged yet. */
+/** A forge request of valid shape: every member is present and has the right type. No other gate has run yet. */
 export interface ForgeRequest {
   name: string;
   description: string;
@@ -48,7 +48,7 @@ export interface ForgeRequest {
   limits: { duration?: string; memory?: string };
 }
 
-/** What an artifact can hold; the same figures as its published schema. */
+/** Size limits of an artifact; the same numbers as in its published schema. */
 export const SIZES = {
   description: 2_048,
   schema: 32_768,
@@ -61,7 +61,7 @@ export const SIZES = {
   tests: 50,
   fixtures: 20,
   domains: 20,
-  /** Of the whole artifact in canonical form. */
+  /** Characters of the whole artifact as canonical JSON. */
   artifact: 131_072,
 } as const;
 
@@ -69,7 +69,7 @@ export const TOOL_NAME = /^[a-z][a-z0-9_-]{0,62}$/;
 export const STEP_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
 export const TOOL_REFERENCE = /^[a-z][a-z0-9_-]{0,62}(?:@sha256:[0-9a-f]{64})?$/;
 
-/** Names no tool may take, whatever else exists. */
+/** Names that no tool may have. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'forge_tool',
   'invoke',
@@ -84,7 +84,7 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'steps',
 ]);
 
-/** `name@sha256:…` in two; the digest is absent for a tool that is not forged. */
+/** Splits `name@sha256:…`; the digest is absent for a tool that is not forged. */
 export function splitReference(reference: string): { name: string; digest?: string } {
   const at = reference.indexOf('@');
   return at === -1 ? { name: reference } : { name: reference.slice(0, at), digest: reference.slice(at + 1) };

@@ -40,17 +40,17 @@ function aReview(options: { judge?: Judge; decider?: Decider } = {}) {
   return { registry, events, submit: (given: Candidate) => review.submit(given, aCaller, anOp()) };
 }
 
-/** The same candidate with a changed artifact, under a digest that fits the change. */
-function redone(change: (artifact: Candidate['artifact']) => Candidate['artifact']): Candidate {
+/** The same candidate with a changed artifact and the digest of the changed artifact. */
+function withArtifact(change: (artifact: Candidate['artifact']) => Candidate['artifact']): Candidate {
   const artifact = change(structuredClone(candidate.artifact));
   return { ...structuredClone(candidate), artifact, digest: digestOf(artifact) };
 }
 
 const withSource = (source: string) =>
-  redone((artifact) => ({ ...artifact, implementation: { mode: 'Sandbox', source } }));
+  withArtifact((artifact) => ({ ...artifact, implementation: { mode: 'Sandbox', source } }));
 
 describe('forge review', () => {
-  it('registers what passes, and says so', async () => {
+  it('the review registers a tool that passes and emits forge-accepted', async () => {
     const { registry, events, submit } = aReview();
     const result = await submit(candidate);
     assert.ok(result.accepted);
@@ -79,28 +79,32 @@ describe('forge review', () => {
       'build',
       'TEMPER_PACKAGE_INVALID',
     ],
-    'a banned source under a digest that fits': [
+    'a banned source with a matching digest': [
       () => withSource('function execute() { return process.env; }'),
       'static',
       'TEMPER_FORGE_STATIC',
     ],
     'a source that does not parse': [() => withSource('function execute( {'), 'static', 'TEMPER_FORGE_SYNTAX'],
     'a hostile schema': [
-      () => redone((artifact) => ({ ...artifact, inputSchema: '{"$ref":"#"}' })),
+      () => withArtifact((artifact) => ({ ...artifact, inputSchema: '{"$ref":"#"}' })),
       'schemas',
       'TEMPER_FORGE_SCHEMA',
     ],
-    'a schema that is no JSON': [
-      () => redone((artifact) => ({ ...artifact, inputSchema: '{' })),
+    'a schema that is not valid JSON': [
+      () => withArtifact((artifact) => ({ ...artifact, inputSchema: '{' })),
       'shape',
       'TEMPER_FORGE_SHAPE',
     ],
-    'a member the form does not know': [
-      () => redone((artifact) => ({ ...artifact, tier: 'Shared' }) as never),
+    'an unknown member of the artifact': [
+      () => withArtifact((artifact) => ({ ...artifact, tier: 'Shared' }) as never),
       'shape',
       'TEMPER_FORGE_SHAPE',
     ],
-    'an artifact that is none': [() => ({ ...candidate, artifact: null as never }), 'shape', 'TEMPER_FORGE_SHAPE'],
+    'an artifact that is not an object': [
+      () => ({ ...candidate, artifact: null as never }),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+    ],
     'no tests run': [
       () => ({ ...candidate, evidence: { ...candidate.evidence, tests: [] } }),
       'tests',
@@ -131,18 +135,18 @@ describe('forge review', () => {
       'TEMPER_FORGE_LIMITS',
     ],
     'a host function beyond the policy': [
-      () => redone((artifact) => ({ ...artifact, requires: { apis: ['fetch'], domains: ['*'], paths: [] } })),
+      () => withArtifact((artifact) => ({ ...artifact, requires: { apis: ['fetch'], domains: ['*'], paths: [] } })),
       'policy',
       'TEMPER_FORGE_CEILING',
     ],
     'a limit beyond the policy': [
-      () => redone((artifact) => ({ ...artifact, limits: { duration: '2h', memory: '64Gi' } })),
+      () => withArtifact((artifact) => ({ ...artifact, limits: { duration: '2h', memory: '64Gi' } })),
       'policy',
       'TEMPER_FORGE_CEILING',
     ],
   };
   for (const [name, [given, gate, code]] of Object.entries(TAMPERED)) {
-    it(`refuses ${name}, though the judge says yes to everything`, async () => {
+    it(`the review refuses ${name} even if the judge approves everything`, async () => {
       const judge = new GullibleJudge();
       const { registry, submit } = aReview({ judge });
       const result = await submit(given());
@@ -152,7 +156,7 @@ describe('forge review', () => {
     });
   }
 
-  it('takes no word of the author for a gate that is not the author’s', async () => {
+  it('the review ignores reported results of its own gates', async () => {
     const { submit } = aReview({ judge: { review: () => Promise.reject(new Error('down')) } });
     const gates = [
       { gate: 'judge' as const, passed: true, note: '1.00' },
@@ -170,7 +174,7 @@ describe('forge review', () => {
     assert.ok(!JSON.stringify(result.gates).includes('\u001b['));
   });
 
-  it('refuses without a judge, and with one that fails or says no', async () => {
+  it('the review refuses a tool without a judge, and when the judge fails or refuses', async () => {
     const no = { approved: false, confidence: 0.9, reasoning: 'it looks a test up', model: 'm', promptDigest: 'd' };
     const judges: [Judge | undefined, string][] = [
       [undefined, 'TEMPER_JUDGE_UNAVAILABLE'],
@@ -186,7 +190,7 @@ describe('forge review', () => {
     }
   });
 
-  it('refuses what the registry refuses, and leaves nothing behind', async () => {
+  it('a tool that the registry refuses is not registered', async () => {
     const { registry, events, submit } = aReview();
     registry.failure = new TemperError('TEMPER_FORGE_NAME_TAKEN', 'taken a moment ago');
     const result = await submit(candidate);
@@ -195,16 +199,16 @@ describe('forge review', () => {
     assert.ok(!events.some(({ type }) => type === 'forge-accepted'));
   });
 
-  it('refuses nothing because the ledger is away and no judge was asked', async () => {
-    const failure = new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the counters are away', { retry: 'backoff' });
+  it('the review throws instead of refusing when the ledger is unavailable', async () => {
+    const failure = new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the ledger is unavailable', { retry: 'backoff' });
     const { registry, submit } = aReview({ judge: { review: () => Promise.reject(failure) } });
     await assert.rejects(submit(candidate), { code: 'TEMPER_LEDGER_UNAVAILABLE' });
     assert.deepEqual([registry.accepted.length, registry.refused.length], [0, 0]);
   });
 
-  it('refuses nothing because the registry is away: the same submission is accepted later', async () => {
+  it('the review throws when the registry is unavailable, and accepts the same submission later', async () => {
     const { registry, submit } = aReview();
-    registry.failure = new TemperError('TEMPER_BUS_UNAVAILABLE', 'the bus is away', { retry: 'backoff' });
+    registry.failure = new TemperError('TEMPER_BUS_UNAVAILABLE', 'NATS is unavailable', { retry: 'backoff' });
     await assert.rejects(submit(candidate), { code: 'TEMPER_BUS_UNAVAILABLE' });
     registry.failure = undefined;
     assert.ok((await submit(candidate)).accepted);
@@ -229,7 +233,7 @@ describe('forge_tool', () => {
     return { tool, call, registry, events };
   }
 
-  it('answers with the tool, ready to be called', async () => {
+  it('forge_tool returns the registered tool', async () => {
     const { call, registry, events } = aForge();
     const answer = (await call(aRequest())) as JsonObject;
     assert.deepEqual(
@@ -242,13 +246,13 @@ describe('forge_tool', () => {
     );
   });
 
-  it('describes itself in at most two hundred tokens of schema', () => {
+  it('the schema of forge_tool has at most two hundred tokens', () => {
     const { descriptor } = aForge().tool;
     assert.ok(JSON.stringify(descriptor.inputSchema).length <= 800);
     assert.ok(descriptor.description.length <= 1_200);
   });
 
-  it('accepts any object as arguments, since repair comes after', () => {
+  it('the schema of forge_tool accepts any object, because normalisation comes later', () => {
     const { inputSchema } = aForge().tool.descriptor;
     const check = createSchemaCompiler().check(inputSchema);
     for (const given of [{}, { name: 'a', testCases: '[]', implementation: '{}' }, { inputSchema: '{}', code: 'x' }]) {
@@ -278,7 +282,7 @@ describe('forge_tool', () => {
     code('async function execute() { return fs.readFile("/etc/passwd"); }', { allowlist: ['fs.readFile'] }),
     { ...aRequest(), steps: [{ name: 'a', tool: 'double', inputMapping: {} }], implementation: { mode: 'compose' } },
   ];
-  it('registers nothing the gates refuse, though the judge says yes to everything', async () => {
+  it('forge_tool registers no refused tool even if the judge approves everything', async () => {
     const judge = new GullibleJudge();
     for (const request of BAD) {
       const { call, registry } = aForge(judge, aDecider({ policy: { limits: { duration: '300ms' } } }));
@@ -291,7 +295,7 @@ describe('forge_tool', () => {
     assert.equal(judge.asked, 0);
   });
 
-  it('refuses where there is no session', async () => {
+  it('forge_tool refuses a call without a session', async () => {
     const { tool } = aForge();
     const context = { ...aCall(createToolView(), anOp()), session: '' };
     await assert.rejects(tool.call(aRequest(), context), { code: 'TEMPER_FORGE_NO_SESSION' });

@@ -28,33 +28,33 @@ import type {
 } from './types.ts';
 
 export interface ForgeReviewDeps {
-  /** Absent: everything is refused. */
+  /** When absent, every tool is refused. */
   judge?: Judge;
   sessionTools: SessionTools;
-  /** What the reviewing side itself knows of the caller at this moment. */
+  /** The reviewing side's own current view of the caller; nothing in it comes from the candidate. */
   world(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
 }
 
-/** Takes nothing from the candidate on trust but its measurements, and grants nothing beyond the session. */
+/** Trusts nothing of the candidate but its measurements, and grants nothing beyond the session. */
 export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
   return {
     async submit(candidate, caller, op) {
-      const world = deps.world(caller);
-      const log = new GateLog(nameOf(candidate), world.events, claimedGates(candidate));
-      const result = await review(deps, candidate, caller, op, log, world);
+      const context = deps.world(caller);
+      const log = new GateLog(nameOf(candidate), context.events, reportedGates(candidate));
+      const result = await review(deps, candidate, caller, op, log, context);
       if (!result.accepted) await deps.sessionTools.keepRejected(result, caller);
       return result;
     },
   };
 }
 
-/** What the author's side may say it has passed; the rest is said here. */
-const AUTHORS: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'measured'];
+/** Gates that the author's side may report as passed; the review runs the others itself. */
+const AUTHOR_GATES: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'measured'];
 
-function claimedGates({ gates = [] }: Candidate): GateResult[] {
-  return AUTHORS.flatMap((gate) => {
-    const claimed = gates.find((result) => result.gate === gate && result.passed);
-    return claimed === undefined ? [] : [{ gate, passed: true, note: printable(claimed.note, 120) }];
+function reportedGates({ gates = [] }: Candidate): GateResult[] {
+  return AUTHOR_GATES.flatMap((gate) => {
+    const reported = gates.find((result) => result.gate === gate && result.passed);
+    return reported === undefined ? [] : [{ gate, passed: true, note: printable(reported.note, 120) }];
   });
 }
 
@@ -69,24 +69,24 @@ async function review(
   caller: ForgeCaller,
   op: Op,
   log: GateLog,
-  world: { decider: Decider; view: ToolView; events: EventSink },
+  context: { decider: Decider; view: ToolView; events: EventSink },
 ): Promise<ForgeResult> {
   const open = recompute(candidate, log);
   if ('accepted' in open) return open;
   const { evidence } = candidate;
   const code = open.artifact.implementation.source;
-  const statically =
-    code === undefined ? checkSteps(open, world) : checkSource(code, open.artifact.requires.apis).violations;
-  if (hasViolations(statically)) return log.refuse('static', statically, { evidence });
+  const staticViolations =
+    code === undefined ? checkSteps(open, context) : checkSource(code, open.artifact.requires.apis).violations;
+  if (hasViolations(staticViolations)) return log.refuse('static', staticViolations, { evidence });
   const schemas = checkSchemas(open);
   if (hasViolations(schemas)) return log.refuse('schemas', schemas, { evidence });
-  const untested = checkClaims(open, candidate);
-  if (hasViolations(untested)) return log.refuse('tests', untested, { evidence });
-  const ceilings = checkCeilings(open, world.decider, world.view);
+  const testViolations = checkReportedTests(open, candidate);
+  if (hasViolations(testViolations)) return log.refuse('tests', testViolations, { evidence });
+  const ceilings = checkCeilings(open, context.decider, context.view);
   if (hasViolations(ceilings)) return log.refuse('policy', ceilings, { evidence });
   log.pass('policy');
-  const verdict = await ask(deps.judge, candidate, caller, op);
-  if (!verdict.approved) return log.refuse('judge', [refusalOf(verdict)], { evidence });
+  const verdict = await askJudge(deps.judge, candidate, caller, op);
+  if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)], { evidence });
   log.pass('judge', verdict.confidence.toFixed(2));
   const accepted: Accepted = {
     accepted: true,
@@ -96,13 +96,13 @@ async function review(
     verdict,
     gates: log.gates,
   };
-  return register(deps, accepted, caller, log, world.events);
+  return register(deps, accepted, caller, log, context.events);
 }
 
-/** The artifact as this side reads it, under the digest this side computes. */
+/** Parses the artifact and computes its digest again on this side. */
 function recompute(candidate: Candidate, log: GateLog): OpenArtifact | Refused {
   const artifact = asArtifact(candidate.artifact);
-  const open = artifact === undefined ? { malformed: 'the artifact has not the form of one' } : openArtifact(artifact);
+  const open = artifact === undefined ? { malformed: 'the artifact is not valid' } : openArtifact(artifact);
   if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
   log.digest = open.digest;
   const hidden = checkHiddenText(open.artifact);
@@ -112,8 +112,8 @@ function recompute(candidate: Candidate, log: GateLog): OpenArtifact | Refused {
   return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
 }
 
-/** Session acceptance may rest on claimed tests, but they must at least be claimed: every case, twice, passed, within the limits. */
-function checkClaims(open: OpenArtifact, { evidence }: Candidate): Violation[] {
+/** Acceptance for a session may rest on reported tests, but the report must be complete: every case passed twice, within the limits. */
+function checkReportedTests(open: OpenArtifact, { evidence }: Candidate): Violation[] {
   const { failed } = countCases(open, evidence.tests);
   const violations: Violation[] = [];
   if (failed > 0) {
@@ -126,17 +126,18 @@ function checkClaims(open: OpenArtifact, { evidence }: Candidate): Violation[] {
   return violations;
 }
 
-async function ask(judge: Judge | undefined, candidate: Candidate, caller: ForgeCaller, op: Op): Promise<Verdict> {
-  if (judge === undefined) return unusable('no judge is configured; name one in TrustPolicy spec.models.judge');
+async function askJudge(judge: Judge | undefined, candidate: Candidate, caller: ForgeCaller, op: Op): Promise<Verdict> {
+  if (judge === undefined)
+    return unavailableVerdict('no judge is configured; name one in TrustPolicy spec.models.judge');
   try {
     return await judge.review(candidate, caller.authorModel, op);
   } catch (error) {
     if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
-    return unusable(`the judge failed: ${printable(messageOf(error), 400)}`);
+    return unavailableVerdict(`the judge failed: ${printable(messageOf(error), 400)}`);
   }
 }
 
-function unusable(reasoning: string): Verdict {
+function unavailableVerdict(reasoning: string): Verdict {
   return {
     approved: false,
     confidence: 0,
@@ -147,9 +148,9 @@ function unusable(reasoning: string): Verdict {
   };
 }
 
-function refusalOf(verdict: Verdict): Violation {
+function judgeViolation(verdict: Verdict): Violation {
   const code = verdict.code ?? 'TEMPER_JUDGE_REFUSED';
-  return { code, message: printable(`the judge says no: ${verdict.reasoning}`, 1_000) };
+  return { code, message: printable(`the judge refused it: ${verdict.reasoning}`, 1_000) };
 }
 
 async function register(
@@ -163,7 +164,7 @@ async function register(
   try {
     await deps.sessionTools.register(accepted, caller);
   } catch (error) {
-    // A store that is away has said nothing about the tool: whoever submitted it does so again.
+    // An unavailable store is no verdict on the tool: the caller submits the tool again.
     if (!isTemperError(error) || error.retry !== 'never') throw error;
     return log.refuse('register', [{ code: error.code, message: error.message }], { evidence });
   }

@@ -19,7 +19,7 @@ export interface TestEnvironment {
   sandbox: Sandbox;
   clock: Clock;
   schemas: SchemaCompiler;
-  /** Runs at the same time. */
+  /** Number of concurrent runs. */
   concurrency: number;
   view: ToolView;
   invoke: NestedCall;
@@ -28,8 +28,8 @@ export interface TestEnvironment {
 
 type RunOutcome = Pick<TestResult, 'got' | 'failure' | 'milliseconds' | 'heapBytes'>;
 
-/** After one of these nothing more of the tool is run: the next run would only be killed as well. */
-const FINAL = new Set([
+/** One of these failures ends the test runs: the next run would be killed as well. */
+const FATAL_CODES = new Set([
   'TEMPER_SANDBOX_TIMEOUT',
   'TEMPER_SANDBOX_MEMORY',
   'TEMPER_SANDBOX_CRASHED',
@@ -37,7 +37,7 @@ const FINAL = new Set([
   'TEMPER_CANCELLED',
 ]);
 
-/** Runs every case twice, each run in an environment of its own, and compares outside of it. Results in order of case and run. */
+/** Runs every case twice, each run in its own environment, and compares the outputs outside it. Returns the results ordered by case and run. */
 export async function runTests(open: OpenArtifact, environment: TestEnvironment, op: Op): Promise<TestResult[]> {
   const runs = open.tests.flatMap((test, index) => [
     { test, case: index + 1, run: 1 as const },
@@ -46,18 +46,18 @@ export async function runTests(open: OpenArtifact, environment: TestEnvironment,
   const results: TestResult[] = [];
   let next = 0;
   let stopped = false;
-  const work = async (): Promise<void> => {
+  const runWorker = async (): Promise<void> => {
     for (;;) {
-      const place = next;
-      const entry = runs[place];
+      const position = next;
+      const entry = runs[position];
       if (entry === undefined || stopped) return;
       next += 1;
       const outcome = await runOnce(open, entry.test, environment, op);
-      if (outcome.failure !== undefined && FINAL.has(outcome.failure.code)) stopped = true;
-      results[place] = { case: entry.case, run: entry.run, passed: passes(entry.test, outcome), ...outcome };
+      if (outcome.failure !== undefined && FATAL_CODES.has(outcome.failure.code)) stopped = true;
+      results[position] = { case: entry.case, run: entry.run, passed: passes(entry.test, outcome), ...outcome };
     }
   };
-  await Promise.all(Array.from({ length: environment.concurrency }, work));
+  await Promise.all(Array.from({ length: environment.concurrency }, runWorker));
   return results.filter((result) => result !== undefined);
 }
 
@@ -84,17 +84,17 @@ async function runSandboxed(
   return { failure: { code: outcome.code, message: outcome.message }, milliseconds, heapBytes };
 }
 
-/** Answers of a fixture in the form a host function has; what the fixture leaves out is filled in. */
+/** The fixture name of each host function. */
 const HOST_FIXTURES = { fetch: 'fetch', 'fs.readFile': 'fs_read_file' } as const;
 
 function fixtureHost(test: TestCase, host: HostCalls): HostCalls {
-  const book = new FixtureBook(test.fixtures);
+  const fixtures = new FixtureBook(test.fixtures);
   return {
     async call(api, input, op) {
       const name = api === 'crypto' ? undefined : HOST_FIXTURES[api];
-      const found = name === undefined ? undefined : book.answer(name, input, true);
-      if (found === undefined) return host.call(api, input, op);
-      return api === 'fetch' ? response(found.output, input) : found.output;
+      const fixture = name === undefined ? undefined : fixtures.answer(name, input, true);
+      if (fixture === undefined) return host.call(api, input, op);
+      return api === 'fetch' ? response(fixture.output, input) : fixture.output;
     },
   };
 }
@@ -134,22 +134,22 @@ async function runComposed(
   }
 }
 
-/** Answers a step from the fixtures; a tool without side effects may really be called, through the checked invoker. */
+/** Answers a step from the fixtures. A tool without side effects may be called for real, through the invoker with all its checks. */
 function fixtureCall(test: TestCase, { view, invoke, schemas, clock }: TestEnvironment): StepCall {
-  const book = new FixtureBook(test.fixtures);
+  const fixtures = new FixtureBook(test.fixtures);
   return async (step, input, op) => {
     const started = clock.monotonic();
-    const found = book.answer(step.toolName, input);
+    const fixture = fixtures.answer(step.toolName, input);
     const tool = view.find(step.toolName)?.descriptor;
-    if (found === undefined && tool?.sideEffects !== true) return invoke(step.tool, input, op);
+    if (fixture === undefined && tool?.sideEffects !== true) return invoke(step.tool, input, op);
     try {
-      if (found === undefined) throw noFixture(step, input);
+      if (fixture === undefined) throw noFixture(step, input);
       if (tool !== undefined) {
         assertFits(schemas.check(tool.inputSchema)(input), 'TEMPER_TOOL_INPUT_INVALID', 'its arguments');
         const check = tool.outputSchema === undefined ? undefined : schemas.check(tool.outputSchema);
-        assertFits(check?.(found.output) ?? [], 'TEMPER_FORGE_COMPOSE', 'the fixture');
+        assertFits(check?.(fixture.output) ?? [], 'TEMPER_FORGE_COMPOSE', 'the fixture');
       }
-      return { ok: true, tool: step.tool, output: found.output, milliseconds: clock.monotonic() - started };
+      return { ok: true, tool: step.tool, output: fixture.output, milliseconds: clock.monotonic() - started };
     } catch (error) {
       return failedCall(step, error, clock.monotonic() - started);
     }
@@ -160,7 +160,7 @@ function noFixture(step: PlannedStep, input: Json): TemperError {
   const example = printable(JSON.stringify({ tool: step.toolName, input }).slice(0, -1), 300);
   return new TemperError(
     'TEMPER_FORGE_COMPOSE',
-    `"${step.toolName}" has side effects and is not really called in a test; add the fixture ${example},"output":…}`,
+    `"${step.toolName}" has side effects and is not called in a test; add the fixture ${example},"output":…}`,
   );
 }
 

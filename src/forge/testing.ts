@@ -1,4 +1,4 @@
-/** What the tests of forging share: a policy to forge under, tools to build on, a place where accepted tools go. */
+/** Fixtures for the tests of the forge: a policy, tools, a forge context and a registry of accepted tools. */
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
@@ -22,7 +22,7 @@ export function anOp(milliseconds = 60_000): Op {
   return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
 }
 
-interface Permissions {
+interface ForgePermissions {
   level?: string;
   agent?: AgentSpec['forge'];
   policy?: TrustPolicySpec['forge'];
@@ -30,7 +30,7 @@ interface Permissions {
 }
 
 /** An agent at level restricted that may forge in both modes and call every tool. */
-export function aDecider({ level = 'restricted', agent, policy, tools = ['*'] }: Permissions = {}): Decider {
+export function aDecider({ level = 'restricted', agent, policy, tools = ['*'] }: ForgePermissions = {}): Decider {
   const spec: AgentSpec = {
     trustPolicyRef: { name: 'test' },
     model: { primary: 'test/model' },
@@ -63,7 +63,7 @@ export function aTool(name: string, call: (input: JsonObject) => Json, descripto
   };
 }
 
-/** Calls a tool of the view, as the checked invoker would for a permitted call. */
+/** Calls a tool of the view, as the invoker would for a permitted call. */
 function invokeIn(view: ToolView): NestedCall {
   return async (tool, input, op) => {
     const found = view.find(tool.split('@')[0] ?? tool);
@@ -108,7 +108,7 @@ export function aContext(options: { tools?: Tool[]; decider?: Decider; op?: Op }
   };
 }
 
-/** A small sandbox tool that passes; `changes` replace members. */
+/** A request for a small sandbox tool that passes every gate; `changes` replace members. */
 export function aRequest(changes: JsonObject = {}): JsonObject {
   return {
     name: 'double',
@@ -128,14 +128,14 @@ export function aRequest(changes: JsonObject = {}): JsonObject {
   };
 }
 
-/** The artifact a well-formed request becomes under generous ceilings. */
+/** Builds the artifact of a valid request under generous limits. */
 export function artifactOf(request: object): ToolArtifact {
   const shape = checkShape(repairRequest(request as JsonObject).request, 1);
   if (!('request' in shape)) throw new TypeError(JSON.stringify(shape.violations));
   return buildArtifact(shape.request, { ...aDecider().ceilings }, createToolView());
 }
 
-/** Keeps what is registered, and what was refused. */
+/** Records the registered and the refused tools. */
 export class TestRegistry implements SessionTools {
   readonly accepted: Accepted[] = [];
   readonly refused: Refused[] = [];
@@ -153,7 +153,7 @@ export class TestRegistry implements SessionTools {
   }
 }
 
-/** Says yes to everything, and counts how often it was asked. */
+/** Approves everything, and counts its calls. */
 export class GullibleJudge implements Judge {
   asked = 0;
 

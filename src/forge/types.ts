@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Gate, GateResult } from '../tools/events.ts';
 
-/** Rejection classes, checked in this order; the first that fits is kept with the attempt. */
+/** Rejection classes, checked in this order; the first that fits is recorded with the attempt. */
 export type RejectionClass =
   | 'schema_extra_field'
   | 'shape_check'
@@ -14,7 +14,7 @@ export type RejectionClass =
   | 'judge_correctness'
   | 'other';
 
-/** What one run of one test showed. `got` is absent when the tool failed. */
+/** The result of one run of one test case. `got` is absent when the tool failed. */
 export interface TestResult {
   case: number;
   run: 1 | 2;
@@ -25,31 +25,31 @@ export interface TestResult {
   heapBytes: number;
 }
 
-/** Figures and facts gathered by the deterministic gates; what a judge is shown beside the artifact. */
+/** Measurements and warnings of the deterministic gates; the judge sees them beside the artifact. */
 export interface ForgeEvidence {
   tests: TestResult[];
-  /** Slowest run. */
+  /** Duration of the slowest run. */
   milliseconds: number;
-  /** Largest run. */
+  /** Heap of the largest run. */
   heapBytes: number;
   warnings: string[];
 }
 
-/** A tool that passed every gate but the judge. */
+/** A tool that passed every gate of the author's side; the judge has not seen it yet. */
 export interface Candidate {
   artifact: ToolArtifact;
   digest: Digest;
   evidence: ForgeEvidence;
-  /** The gates it passed on the author's side, for the record; nothing rests on them. */
+  /** The gates that it passed on the author's side, for the record only; no decision uses them. */
   gates?: readonly GateResult[];
 }
 
-/** A judge's opinion. It can only take away. */
+/** A judge's opinion. It can refuse a tool, but never allow more than the other gates do. */
 export interface Verdict {
   approved: boolean;
   /** 0 to 1. */
   confidence: number;
-  /** `TEMPER_JUDGE_UNAVAILABLE` when there was no usable opinion. */
+  /** `TEMPER_JUDGE_UNAVAILABLE` when the judge gave no usable opinion. */
   code?: Extract<ErrorCode, 'TEMPER_JUDGE_UNAVAILABLE' | 'TEMPER_JUDGE_REFUSED'>;
   reasoning: string;
   /** The model's own identity, pinned in the record. */
@@ -58,11 +58,14 @@ export interface Verdict {
 }
 
 export interface Judge {
-  /** An error, a malformed or cut answer is a refusal; throws TEMPER_LEDGER_UNAVAILABLE alone. `authorModel` may not judge itself. */
+  /**
+   * Judges a candidate. A failed call and a malformed or truncated response give a refusal with TEMPER_JUDGE_UNAVAILABLE.
+   * Throws only TEMPER_LEDGER_UNAVAILABLE. `authorModel` may not judge its own tool. Not idempotent: each call asks the model.
+   */
   review(candidate: Candidate, authorModel: string, op: Op): Promise<Verdict>;
 }
 
-/** Who forges, and in which conversation. */
+/** The agent that forges, and the session and message in which it does. */
 export interface ForgeCaller {
   agent: string;
   namespace: string;
@@ -83,12 +86,12 @@ export interface Accepted {
 export interface Refused {
   accepted: false;
   name: string;
-  /** Known once the artifact could be built. */
+  /** Present once the artifact was built. */
   digest?: Digest;
   gate: Gate;
   code: ErrorCode;
   class: RejectionClass;
-  /** For the model and for people: every violation, with hints. */
+  /** For the model and the user: every violation, with hints. */
   message: string;
   details: JsonObject;
   evidence?: ForgeEvidence;
@@ -98,16 +101,27 @@ export interface Refused {
 export type ForgeResult = Accepted | Refused;
 
 /**
- * The second half of a forge, where the author has no hand: recomputes digest, static check and schemas from the artifact
- * alone, applies the ceilings, asks the judge and registers the tool at tier Session. In a cluster it is the gateway's.
+ * The second half of a forge, which the author cannot influence. It recomputes the digest, the static check and the schemas
+ * from the artifact alone, applies the policy limits, asks the judge and registers the tool at tier Session. In a cluster
+ * the gateway runs it.
  */
 export interface ForgeReview {
+  /**
+   * Returns a refusal as a result. Throws TEMPER_LEDGER_UNAVAILABLE, and any error of the tool store that may be retried:
+   * the caller then submits the same candidate again. Not idempotent: a registered tool that is submitted again is refused
+   * with TEMPER_FORGE_NAME_TAKEN.
+   */
   submit(candidate: Candidate, caller: ForgeCaller, op: Op): Promise<ForgeResult>;
 }
 
-/** Where accepted tools go. Registers whole or throws TEMPER_FORGE_NAME_TAKEN or TEMPER_FORGE_LIMIT_REACHED and leaves nothing behind. */
-export interface SessionTools {
-  register(accepted: Accepted, caller: ForgeCaller): Promise<void>;
-  /** Keeps a refused attempt as evidence. */
+/** Records refused attempts. */
+export interface RejectionRecorder {
+  /** Records a refused attempt as evidence. */
   keepRejected(refused: Refused, caller: ForgeCaller): Promise<void>;
+}
+
+/** The store of accepted tools of sessions. */
+export interface SessionTools extends RejectionRecorder {
+  /** Registers the whole tool, or throws TEMPER_FORGE_NAME_TAKEN or TEMPER_FORGE_LIMIT_REACHED and stores nothing. */
+  register(accepted: Accepted, caller: ForgeCaller): Promise<void>;
 }

@@ -6,65 +6,65 @@ import type { Call } from './calls.ts';
 import type { Access } from './routes.ts';
 
 const BEARER = /^Bearer ([A-Za-z0-9_.=-]{1,8192})$/;
-const KEY = /^[\x21-\x7e]{1,128}$/;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 
-/** Throws RangeError for a route that does not say who may call it. */
+/** Throws RangeError for a route without `config.access`. */
 export function requireAccess(method: HTTPMethods | HTTPMethods[], url: string, access: Access | undefined): void {
-  if (access === undefined) throw new RangeError(`route ${String(method)} ${url} does not say who may call it`);
+  if (access === undefined) throw new RangeError(`route ${String(method)} ${url} has no config.access`);
 }
 
-/** Finds out who calls, as far as the route asks, and writes it into the call. Throws what `Identity` throws. */
-export async function authenticate(request: FastifyRequest, call: Call, identity: Identity): Promise<void> {
+/** Authenticates the caller as the route requires and stores its identity in the request context. Throws the errors of `Identity`. */
+export async function authenticate(request: FastifyRequest, context: Call, identity: Identity): Promise<void> {
   switch (request.routeOptions.config.access) {
     case 'pod':
-      call.pod = await identity.pod(bearerToken(request), sourceAddress(request));
+      context.pod = await identity.pod(bearerToken(request), sourceAddress(request));
       return;
     case 'warm-pod':
-      call.podToken = await identity.podOrWarm(bearerToken(request), sourceAddress(request));
+      context.podToken = await identity.podOrWarm(bearerToken(request), sourceAddress(request));
       return;
-    case 'person':
-      call.person = await person(request, identity);
+    case 'user':
+      context.user = await authenticateUser(request, identity);
       return;
     case 'anyone':
       return;
     default:
-      throw new TemperError('TEMPER_TOKEN_INVALID', 'nobody may call this');
+      throw new TemperError('TEMPER_TOKEN_INVALID', 'forbidden: the route allows no caller');
   }
 }
 
-async function person(request: FastifyRequest, identity: Identity) {
+async function authenticateUser(request: FastifyRequest, identity: Identity) {
   const token = request.headers[TOKEN_HEADER];
-  if (typeof token !== 'string') throw noToken(TOKEN_HEADER);
-  const found = await identity.person(token);
+  if (typeof token !== 'string') throw missingToken(TOKEN_HEADER);
+  const user = await identity.person(token);
   const { namespace } = request.params as { namespace?: string };
-  if (namespace !== found.namespace) {
-    throw new TemperError('TEMPER_POLICY_DENIED', 'the token is one of another namespace than the path names');
+  if (namespace !== user.namespace) {
+    throw new TemperError('TEMPER_POLICY_DENIED', 'the token belongs to another namespace than the path');
   }
-  return found;
+  return user;
 }
 
 function bearerToken(request: FastifyRequest): string {
   const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
-  if (token === undefined) throw noToken('authorization');
+  if (token === undefined) throw missingToken('authorization');
   return token;
 }
 
-function noToken(header: string): TemperError {
-  return new TemperError('TEMPER_TOKEN_INVALID', `the request carries no token in ${header}`);
+function missingToken(header: string): TemperError {
+  return new TemperError('TEMPER_TOKEN_INVALID', `the request has no valid token in the header ${header}`);
 }
 
-/** As the kernel says it; headers about other addresses are not believed. */
+/** The address of the TCP connection; forwarding headers are not trusted. */
 function sourceAddress(request: FastifyRequest): string {
   return request.socket.remoteAddress ?? '';
 }
 
-/** Throws TEMPER_REQUEST_INVALID when the route needs a key and there is none, or it is none. */
-export function readIdempotencyKey(request: FastifyRequest, call: Call): void {
+/** Throws TEMPER_REQUEST_INVALID when the route needs an idempotency key and the header is missing or invalid. */
+export function readIdempotencyKey(request: FastifyRequest, context: Call): void {
   if (request.routeOptions.config.idempotent !== true) return;
   const key = request.headers['idempotency-key'];
-  if (typeof key !== 'string' || !KEY.test(key)) {
-    const rule = 'must be given: 1 to 128 printable characters of ASCII without spaces';
+  if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) {
+    const rule = 'is required: 1 to 128 printable ASCII characters without spaces';
     throw new TemperError('TEMPER_REQUEST_INVALID', `header Idempotency-Key ${rule}`);
   }
-  call.idempotencyKey = key;
+  context.idempotencyKey = key;
 }

@@ -12,12 +12,12 @@ import { closed, Nothing, POD, REFUSALS } from './schemas.ts';
 const Query = Type.Object(
   {
     wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'Seconds.' })),
-    version: Type.Optional(Type.String({ maxLength: 128, description: 'The version the pod has.' })),
+    version: Type.Optional(Type.String({ maxLength: 128, description: 'The version the pod already has.' })),
   },
   closed,
 );
 
-/** Tells pods who they are: once they are bound, and again whenever something of it changes. */
+/** Sends pods their assignment: when they are bound, and after each change. */
 export function assignmentRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.get(
     PATHS.assignment,
@@ -25,7 +25,7 @@ export function assignmentRoutes(server: GatewayServer, deps: GatewayDeps): void
       config: { access: 'warm-pod', longPoll: true },
       schema: {
         ...POD,
-        summary: 'Who the pod is, when it differs from the version known',
+        summary: 'The assignment of the pod, when it differs from the known version',
         querystring: Query,
         response: { 200: Type.Unknown({ description: '`Assignment`.' }), 204: Nothing, ...REFUSALS },
       },
@@ -33,8 +33,8 @@ export function assignmentRoutes(server: GatewayServer, deps: GatewayDeps): void
     async (request, reply) => {
       const { wait = 0, version } = request.query;
       const signal = waitSignal(wait * 1_000, request, deps);
-      const found = await nextAssignment(request.podToken, version, deps, signal);
-      return found === undefined ? reply.code(204).send(null) : found;
+      const assignment = await nextAssignment(request.podToken, version, deps, signal);
+      return assignment === undefined ? reply.code(204).send(null) : assignment;
     },
   );
 }
@@ -48,7 +48,7 @@ async function nextAssignment(
   for (;;) {
     const bound = deps.identity.bound(caller);
     if (bound === undefined && 'agentUid' in caller) {
-      throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is bound to its agent no more');
+      throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to its agent');
     }
     const state = bound === undefined ? undefined : deps.directory.byUid(bound.agentUid);
     const assignment = state === undefined ? undefined : assignmentOf(state, deps);
@@ -58,7 +58,7 @@ async function nextAssignment(
   }
 }
 
-/** Undefined while the policy of the agent does not exist: there is nothing it may do. */
+/** Undefined while the policy of the agent does not exist: nothing is allowed then. */
 function assignmentOf(state: AgentState, { models }: GatewayDeps): Assignment | undefined {
   const { agent, policy, level, suspended, uid } = state;
   if (policy === undefined) return undefined;
@@ -66,8 +66,8 @@ function assignmentOf(state: AgentState, { models }: GatewayDeps): Assignment | 
   const { judge, reviewers = [] } = policy.spec.models ?? {};
   const names = [primary, ...fallbacks, ...(judge === undefined ? [] : [judge]), ...reviewers];
   const resolved = [...new Set(names)].flatMap((name) => {
-    const found = models.resolve(name);
-    return found === undefined ? [] : [[name, found] as const];
+    const model = models.resolve(name);
+    return model === undefined ? [] : [[name, model] as const];
   });
   const assignment = {
     agent: { name: agent.metadata.name, namespace: agent.metadata.namespace ?? '', uid, spec: agent.spec },

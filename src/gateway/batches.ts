@@ -1,11 +1,11 @@
-/** How many questions to the bus one call of a person may have open. */
-const AT_ONCE = 16;
+/** Concurrent NATS requests of one user request. */
+const MAX_CONCURRENT = 16;
 
-/** Does the work for each, some at once, and keeps the order. */
+/** Maps all items with limited concurrency; the results keep the order of the items. */
 export async function inBatches<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
-  for (let from = 0; from < items.length; from += AT_ONCE) {
-    results.push(...(await Promise.all(items.slice(from, from + AT_ONCE).map(work))));
+  for (let from = 0; from < items.length; from += MAX_CONCURRENT) {
+    results.push(...(await Promise.all(items.slice(from, from + MAX_CONCURRENT).map(work))));
   }
   return results;
 }

@@ -4,36 +4,38 @@ import { TemperError } from '../lib/errors.ts';
 import type { MessageFacts } from './message-traces.ts';
 import type { GatewayServer } from './routes.ts';
 
-/** What the gateway knows of one call beside the request itself. */
+/** What the gateway knows about one request beside the request itself. */
 export interface Call {
   pod?: PodIdentity;
   podToken?: PodToken | PodIdentity;
-  person?: PersonIdentity;
+  user?: PersonIdentity;
   idempotencyKey?: string;
-  gone: AbortSignal;
-  /** Filled in by who finds out. */
-  about: MessageFacts;
+  /** Aborts when the client disconnects. */
+  disconnected: AbortSignal;
+  /** Log fields of the message of the request; handlers add them. */
+  logFields: MessageFacts;
 }
 
-/** The facts of calls under way, and the members of a request that read them. */
+/** Contexts of the requests in progress, and the request properties that read them. */
 export class Calls {
-  readonly #calls = new WeakMap<FastifyRequest, Call>();
+  readonly #contexts = new WeakMap<FastifyRequest, Call>();
 
   begin(request: FastifyRequest, reply: FastifyReply): void {
-    const gone = new AbortController();
+    const disconnected = new AbortController();
     reply.raw.once('close', () => {
-      if (!reply.raw.writableFinished) gone.abort(new DOMException('the caller is gone', 'AbortError'));
+      if (!reply.raw.writableFinished) disconnected.abort(new DOMException('the client disconnected', 'AbortError'));
     });
-    this.#calls.set(request, { gone: gone.signal, about: {} });
+    this.#contexts.set(request, { disconnected: disconnected.signal, logFields: {} });
   }
 
   of(request: FastifyRequest): Call {
-    const call = this.#calls.get(request);
-    if (call === undefined) throw new TemperError('TEMPER_INTERNAL', 'a call was used before it began');
-    return call;
+    const context = this.#contexts.get(request);
+    if (context === undefined)
+      throw new TemperError('TEMPER_INTERNAL', 'the context of a request was read before it was created');
+    return context;
   }
 
-  /** Members that were not asked for by the route throw, so that a route without access reads nobody's identity. */
+  /** Properties that the route did not request throw, so that a route cannot read an identity it did not authenticate. */
   decorate(server: GatewayServer): void {
     const { of } = { of: (request: FastifyRequest) => this.of(request) };
     const member = (name: keyof Call): void => {
@@ -41,12 +43,13 @@ export class Calls {
         getter(this: FastifyRequest) {
           const value = of(this)[name];
           if (value === undefined) {
-            throw new TemperError('TEMPER_INTERNAL', `request.${name} was read in a route that did not ask for it`);
+            throw new TemperError('TEMPER_INTERNAL', `request.${name} was read in a route that does not declare it`);
           }
           return value;
         },
       });
     };
-    for (const name of ['pod', 'podToken', 'person', 'idempotencyKey', 'gone', 'about'] as const) member(name);
+    for (const name of ['pod', 'podToken', 'user', 'idempotencyKey', 'disconnected', 'logFields'] as const)
+      member(name);
   }
 }

@@ -2,12 +2,12 @@ import { Type } from 'typebox';
 import { Tier } from '../api/v1alpha1/common.ts';
 import { Code, closed, SessionId, text } from './schemas.ts';
 
-const LONG = 100_000;
-const note = (maxLength = LONG) => text(maxLength, 'Text.', 0);
-// Models choose names of tools and ids of calls, and a batch of claims is taken or refused whole.
+const MAX_TEXT = 100_000;
+const note = (maxLength = MAX_TEXT) => text(maxLength, 'Text.', 0);
+// Generous: models choose tool names and call ids, and one invalid member refuses the whole batch.
 const name = note(4_096);
 const digest = note(128);
-const whole = Type.Integer({ minimum: 0 });
+const count = Type.Integer({ minimum: 0 });
 
 const Gate = Type.Enum([
   'repair',
@@ -23,15 +23,15 @@ const Gate = Type.Enum([
   'register',
 ]);
 
-/** Who it is about and when; the agent is overwritten by the one the pod is. */
+/** Members of every event. The gateway overwrites `agent` with the agent of the pod. */
 const stamp = { time: note(40), agent: name, session: SessionId, rootMessage: note(128) };
 
-/** `StampedEvent`, member by member: followers get nothing that is not one. */
+/** `StampedEvent`, member by member: clients that follow a session receive no other shape. */
 export const ClaimedEvent = Type.Union(
   [
     Type.Object({ type: Type.Literal('session-start'), model: name, policy: name, level: name, ...stamp }, closed),
     Type.Object({ type: Type.Literal('message-received'), text: note(), ...stamp }, closed),
-    Type.Object({ type: Type.Literal('turn-start'), turn: whole, ...stamp }, closed),
+    Type.Object({ type: Type.Literal('turn-start'), turn: count, ...stamp }, closed),
     Type.Object({ type: Type.Literal('message'), text: note(), delta: Type.Boolean(), ...stamp }, closed),
     Type.Object({ type: Type.Literal('reasoning'), text: note(), ...stamp }, closed),
     Type.Object({ type: Type.Literal('tool-call'), id: name, tool: name, input: Type.Unknown(), ...stamp }, closed),
@@ -83,18 +83,18 @@ export const ClaimedEvent = Type.Union(
     ),
     Type.Object({ type: Type.Literal('approval-decided'), request: name, decision: name, by: name, ...stamp }, closed),
     Type.Object({ type: Type.Literal('warning'), code: name, message: note(), ...stamp }, closed),
-    Type.Object({ type: Type.Literal('error'), code: Code, message: note(), attempt: whole, ...stamp }, closed),
+    Type.Object({ type: Type.Literal('error'), code: Code, message: note(), attempt: count, ...stamp }, closed),
     Type.Object(
-      { type: Type.Literal('turn-end'), turn: whole, inputTokens: whole, outputTokens: whole, ...stamp },
+      { type: Type.Literal('turn-end'), turn: count, inputTokens: count, outputTokens: count, ...stamp },
       closed,
     ),
     Type.Object(
       {
         type: Type.Literal('session-end'),
-        turns: whole,
-        toolCalls: whole,
-        inputTokens: whole,
-        outputTokens: whole,
+        turns: count,
+        toolCalls: count,
+        inputTokens: count,
+        outputTokens: count,
         reply: note(),
         ...stamp,
       },
@@ -112,7 +112,7 @@ export const ClaimedRecord = Type.Object(
     subject: note(512),
     facts: Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), { maxProperties: 64 }),
   },
-  { ...closed, description: 'An audit record; kept as claimed, whatever it says.' },
+  { ...closed, description: 'An audit record; always stored as reported by the pod.' },
 );
 
 export const ClaimedUse = Type.Object(
@@ -128,5 +128,5 @@ export const ClaimedUse = Type.Object(
     milliseconds: Type.Number({ minimum: 0 }),
     time: note(40),
   },
-  { ...closed, description: 'A use of a forged tool; kept as claimed, whatever it says.' },
+  { ...closed, description: 'A use of a forged tool; always stored as reported by the pod.' },
 );

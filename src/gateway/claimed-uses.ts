@@ -12,13 +12,13 @@ export interface ClaimedUsesDeps {
 }
 
 /**
- * Uses as provenance, each with the digest of its input, and counted for the tools their session really has: an agent does not
- * get to fill the bus with the records of tools it made up.
+ * Records tool uses in the audit log, each with the digest of its input, and counts those of tools that the session really has, so that
+ * an agent cannot fill NATS with statistics of invented tools.
  */
 export function claimedUses({ audit, registry, counts }: ClaimedUsesDeps): ClaimedUses {
   return {
     async record(agentUid, uses, key) {
-      for (const [index, use] of uses.entries()) await note(audit, agentUid, use, `${key}/use/${index}`);
+      for (const [index, use] of uses.entries()) await auditUse(audit, agentUid, use, `${key}/use/${index}`);
       for (const [session, ofSession] of Map.groupBy(uses, (use) => use.session)) {
         const digests = await registry.digests(agentUid, session);
         for (const [digest, ofTool] of Map.groupBy(ofSession, (use) => use.digest)) {
@@ -31,7 +31,7 @@ export function claimedUses({ audit, registry, counts }: ClaimedUsesDeps): Claim
   };
 }
 
-async function note(audit: BusAudit, agentUid: string, use: ToolUse, once: string): Promise<void> {
+async function auditUse(audit: BusAudit, agentUid: string, use: ToolUse, key: string): Promise<void> {
   const { agent, namespace, digest, session, rootMessage, succeeded, milliseconds } = use;
   const { inputDigest } = measuredUse(use);
   await audit.append(
@@ -43,6 +43,6 @@ async function note(audit: BusAudit, agentUid: string, use: ToolUse, once: strin
       subject: digest,
       facts: { agentUid, session, rootMessage, inputDigest, succeeded, milliseconds },
     },
-    once,
+    key,
   );
 }

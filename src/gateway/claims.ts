@@ -16,15 +16,15 @@ const Body = Type.Object(
     audit: Type.Optional(Type.Array(ClaimedRecord, { maxItems: 500 })),
     uses: Type.Optional(Type.Array(ClaimedUse, { maxItems: 500 })),
   },
-  { ...closed, description: '`Claims`: what the pod says of itself.' },
+  { ...closed, description: '`PodReports`: the pod’s reports about itself.' },
 );
 
-/** Of one record. What is larger is left out, and that it was is kept. */
-const FACTS_BYTES = 16_384;
+/** Facts of one audit record. Larger facts are replaced by their size. */
+const MAX_FACTS_BYTES = 16_384;
 
 /**
- * Takes what pods say of themselves, and keeps it as said: under the agent the pod is, as claimed, never as observed. A pod repeats
- * what it got no answer to, to any replica: under one key each claim is kept once.
+ * Accepts the reports of pods and stores them under the agent of the pod as reported evidence, never as observed. A pod retries a request
+ * without a response at any replica; the idempotency key makes each report stored once.
  */
 export function claimRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
@@ -33,57 +33,62 @@ export function claimRoutes(server: GatewayServer, deps: GatewayDeps): void {
       config: { access: 'pod', idempotent: true },
       schema: {
         ...POD,
-        summary: 'Events, audit records and uses, as the pod claims them',
+        summary: 'Events, audit records and tool uses, as the pod reports them',
         body: Body,
         response: { 204: Done, ...REFUSALS },
       },
     },
     async (request, reply) => {
-      const left = await keep(request.pod, request.body, request.idempotencyKey, deps);
-      if (left > 0)
-        deps.log.warn({ correlation: request.id, left }, 'claims of what only a gateway decides were left out');
+      const dropped = await storeReports(request.pod, request.body, request.idempotencyKey, deps);
+      if (dropped > 0)
+        deps.log.warn({ correlation: request.id, dropped }, 'dropped reported events that only a gateway may publish');
       return reply.code(204).send(null);
     },
   );
 }
 
-/** How many events were left out. */
-async function keep(pod: PodIdentity, claims: Static<typeof Body>, given: string, deps: GatewayDeps): Promise<number> {
+/** Returns the number of dropped events. */
+async function storeReports(
+  pod: PodIdentity,
+  reports: Static<typeof Body>,
+  idempotencyKey: string,
+  deps: GatewayDeps,
+): Promise<number> {
   const { agentUid, namespace } = pod;
-  const key = `claims/${agentUid}/${given}`;
-  const { events = [], audit = [], uses = [] } = claims;
-  let left = 0;
+  const key = `claims/${agentUid}/${idempotencyKey}`;
+  const { events = [], audit = [], uses = [] } = reports;
+  let dropped = 0;
   for (const [index, event] of (events as StampedEvent[]).entries()) {
-    if (isForGateways(event)) {
-      left += 1;
+    if (isGatewayOnly(event)) {
+      dropped += 1;
       continue;
     }
     const line = { kind: 'event', event: stampedEvent(pod, event, deps) } as const;
     await deps.events.append(agentUid, event.session, line, { once: `${key}/event/${index}` });
   }
   for (const [index, record] of audit.entries()) {
-    await deps.audit.append(namespace, claimedRecord(pod, record), `${key}/audit/${index}`);
+    await deps.audit.append(namespace, reportedRecord(pod, record), `${key}/audit/${index}`);
   }
   await deps.uses.record(
     agentUid,
-    uses.map((use) => claimedUse(pod, use)),
+    uses.map((use) => reportedUse(pod, use)),
     key,
   );
-  return left;
+  return dropped;
 }
 
-const REVIEWED: ReadonlySet<Gate> = new Set(['judge', 'register']);
+const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'register']);
 
-/** What is decided outside pods is told by who decides it: nobody who follows is to see a verdict that an agent made up. */
-function isForGateways(event: StampedEvent): boolean {
+/** Decisions made outside the pod are published by the component that makes them, so that no client sees a verdict invented by an agent. */
+function isGatewayOnly(event: StampedEvent): boolean {
   switch (event.type) {
     case 'forge-gate': {
       const { gate, passed } = event.result;
-      // A pod does not submit what its own look at the policy refuses.
-      return REVIEWED.has(gate) || (gate === 'policy' && passed);
+      // A failed policy gate may be the pod's own: it does not submit a tool that its policy check refuses.
+      return GATEWAY_GATES.has(gate) || (gate === 'policy' && passed);
     }
     case 'forge-refused':
-      return REVIEWED.has(event.gate);
+      return GATEWAY_GATES.has(event.gate);
     case 'forge-accepted':
     case 'promotion':
     case 'demotion':
@@ -100,16 +105,16 @@ function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayD
   return { ...event, agent: pod.agent, time };
 }
 
-function claimedRecord(pod: PodIdentity, record: Static<typeof ClaimedRecord>): AuditRecord {
-  const facts = fitting(record.facts as JsonObject);
+function reportedRecord(pod: PodIdentity, record: Static<typeof ClaimedRecord>): AuditRecord {
+  const facts = withinLimit(record.facts as JsonObject);
   return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'claimed' };
 }
 
-function claimedUse(pod: PodIdentity, use: Static<typeof ClaimedUse>): ToolUse {
+function reportedUse(pod: PodIdentity, use: Static<typeof ClaimedUse>): ToolUse {
   return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
 }
 
-function fitting(facts: JsonObject): JsonObject {
+function withinLimit(facts: JsonObject): JsonObject {
   const bytes = Buffer.byteLength(JSON.stringify(facts));
-  return bytes > FACTS_BYTES ? { omitted: `${bytes} bytes` } : facts;
+  return bytes > MAX_FACTS_BYTES ? { omitted: `${bytes} bytes` } : facts;
 }

@@ -26,18 +26,20 @@ const GatewayConfigFile = Type.Object(
           maxItems: 16,
         }),
         seedFile: Path('The nkey seed of user `gateway`.'),
-        caFile: Type.Optional(Path("The authority of the servers' certificates. Without it the bus is in the clear.")),
+        caFile: Type.Optional(
+          Path("The CA of the servers' certificates. Without it the connection to NATS has no TLS."),
+        ),
       },
       closed,
     ),
     kubernetes: Type.Optional(Type.Object({ kubeconfig: Path('Absent: the ServiceAccount of the pod.') }, closed)),
     namespaces: Type.Optional(
-      Type.Array(Namespace, { minItems: 1, maxItems: 1_000, description: 'Where agents live. Absent: everywhere.' }),
+      Type.Array(Namespace, { minItems: 1, maxItems: 1_000, description: 'Namespaces of agents. Absent: all.' }),
     ),
     leaseKeys: Type.Array(Path('At least 32 bytes.'), {
       minItems: 1,
       maxItems: 2,
-      description: 'The first signs; leases of either are taken. The second may be missing.',
+      description: 'Keys of delivery tokens. The first signs; both verify. The second file may be missing.',
     }),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
@@ -57,19 +59,19 @@ export interface GatewayConfig {
   namespaces: string[] | undefined;
   leaseKeys: string[];
   logLevel: 'debug' | 'info' | 'warn' | 'error';
-  /** Read by what proxies models. */
+  /** Validated and used by the model module. */
   models: unknown;
-  /** Absent: nothing is traced. */
+  /** Absent: tracing is off. */
   tracing?: TracingSection;
 }
 
-/** Throws TEMPER_CONFIGURATION_INVALID that names the field and the rule. */
+/** Throws TEMPER_CONFIGURATION_INVALID with the field and the rule. */
 export function gatewayConfig(value: unknown): GatewayConfig {
   const check = Compile(GatewayConfigFile);
   if (!check.Check(value)) {
-    const faults = check.Errors(value).slice(0, 5);
-    const told = faults.map(({ instancePath, message }) => `${instancePath || '/'} ${message}`).join('; ');
-    throw new TemperError('TEMPER_CONFIGURATION_INVALID', `the gateway's configuration: ${told}`);
+    const violations = check.Errors(value).slice(0, 5);
+    const list = violations.map(({ instancePath, message }) => `${instancePath || '/'} ${message}`).join('; ');
+    throw new TemperError('TEMPER_CONFIGURATION_INVALID', `the gateway's configuration: ${list}`);
   }
   const file: Static<typeof GatewayConfigFile> = value;
   checkModels(file.models);
@@ -87,7 +89,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
   };
 }
 
-/** What is wrong there must not be noticed only when the bus has been reached. */
+/** Fails at startup for an invalid `models` section, before the connection to NATS. */
 function checkModels(section: unknown): void {
   try {
     modelSection(section);
@@ -97,7 +99,7 @@ function checkModels(section: unknown): void {
   }
 }
 
-/** Reads a YAML or JSON file. Throws TEMPER_CONFIGURATION_INVALID naming the file. */
+/** Reads a YAML or JSON file. Throws TEMPER_CONFIGURATION_INVALID with the path. */
 export async function readGatewayConfig(path: string): Promise<GatewayConfig> {
   try {
     return gatewayConfig(parse(await readFile(path, 'utf8')));

@@ -2,9 +2,9 @@ import type { Clock } from '../lib/clock.ts';
 import type { Inbox } from '../nats/inbox.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 
-/** The inboxes, every message counted by what became of it at this gateway. */
+/** The inbox with metrics: counts every message by its outcome at this gateway. */
 export function countedInbox(inbox: Inbox, metrics: GatewayMetrics, clock: Clock): Inbox {
-  const became = (outcome: string): void => metrics.count('temper_messages_total', { outcome });
+  const count = (outcome: string): void => metrics.count('temper_messages_total', { outcome });
   for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'rejected']) {
     metrics.count('temper_messages_total', { outcome }, 0);
   }
@@ -12,17 +12,17 @@ export function countedInbox(inbox: Inbox, metrics: GatewayMetrics, clock: Clock
     async publish(agentUid, sender, message) {
       try {
         const receipt = await inbox.publish(agentUid, sender, message);
-        became(receipt.duplicate ? 'duplicate' : 'sent');
+        count(receipt.duplicate ? 'duplicate' : 'sent');
         return receipt;
       } catch (error) {
-        became('refused');
+        count('refused');
         throw error;
       }
     },
     async fetchNext(agentUid, waitMilliseconds, signal) {
       const delivery = await inbox.fetchNext(agentUid, waitMilliseconds, signal);
       if (delivery === undefined) return undefined;
-      became('delivered');
+      count('delivered');
       if (delivery.coordinates.deliveries === 1) {
         metrics.observe('temper_message_wait_seconds', {}, secondsSince(delivery.message.time, clock));
       }
@@ -30,15 +30,15 @@ export function countedInbox(inbox: Inbox, metrics: GatewayMetrics, clock: Clock
     },
     async ack(at) {
       await inbox.ack(at);
-      became('answered');
+      count('answered');
     },
     async retry(at, afterMilliseconds) {
       await inbox.retry(at, afterMilliseconds);
-      became('retried');
+      count('retried');
     },
     async reject(at, code, reason) {
       await inbox.reject(at, code, reason);
-      became('rejected');
+      count('rejected');
     },
     async working(at) {
       await inbox.working(at);
@@ -52,7 +52,7 @@ export function countedInbox(inbox: Inbox, metrics: GatewayMetrics, clock: Clock
   };
 }
 
-/** Clocks of gateways differ a little: never less than nothing. */
+/** Never negative: the clocks of gateways may differ a little. */
 export function secondsSince(time: string, clock: Clock): number {
   const milliseconds = clock.now().getTime() - Date.parse(time);
   return Number.isFinite(milliseconds) ? Math.max(0, milliseconds / 1_000) : 0;

@@ -2,19 +2,19 @@ import type { Denial } from '../ledger/port.ts';
 import type { SharedLedger } from '../nats/ledger.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 
-/** The ledger, what it denies counted by whose quota it was. */
+/** The ledger with metrics: counts denials by the scope and field of the quota. */
 export function countedLedger(ledger: SharedLedger, metrics: GatewayMetrics): SharedLedger {
   return {
     ledger(holders) {
-      const own = ledger.ledger(holders);
+      const inner = ledger.ledger(holders);
       return {
         async reserve(maximum, op) {
-          const answer = await own.reserve(maximum, op);
-          if (!answer.granted) metrics.count('temper_quota_denials_total', labelsOf(answer));
-          return answer;
+          const result = await inner.reserve(maximum, op);
+          if (!result.granted) metrics.count('temper_quota_denials_total', labelsOf(result));
+          return result;
         },
-        settle: (id, used) => own.settle(id, used),
-        usage: () => own.usage(),
+        settle: (id, used) => inner.settle(id, used),
+        usage: () => inner.usage(),
       };
     },
     report: (account, opening) => ledger.report(account, opening),
@@ -24,7 +24,7 @@ export function countedLedger(ledger: SharedLedger, metrics: GatewayMetrics): Sh
   };
 }
 
-/** A policy's quota is told with the policy's name, which is no label. */
+/** Drops the policy's name from the quota: metric labels have few values. */
 function labelsOf({ quota }: Denial): { scope: string; quota: string } {
   const field = quota.slice(quota.lastIndexOf('.') + 1);
   return { scope: quota.startsWith('spec.') ? 'agent' : 'policy', quota: field };

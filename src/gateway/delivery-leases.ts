@@ -13,17 +13,17 @@ import { replyTraced } from './message-traces.ts';
 import type { GatewayServer } from './routes.ts';
 import { Code, closed, Done, Lease, POD, REFUSALS, TEXT_CHARACTERS, text } from './schemas.ts';
 
-const REASON_CHARACTERS = 1_000;
-/** Of a reply as JSON; what the bus takes, less what is around it. */
-const REPLY_BYTES = 180 * 1_024;
+const MAX_REASON_CHARACTERS = 1_000;
+/** Limit of a reply as JSON: the NATS payload limit less the envelope. */
+const MAX_REPLY_BYTES = 180 * 1_024;
 
-const Answer = Type.Union(
+const Outcome = Type.Union(
   [
     Type.Object(
       {
         lease: Lease,
         action: Type.Literal('ack'),
-        reply: text(TEXT_CHARACTERS, 'What the agent answers.', 0),
+        reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
         ending: Type.Enum(['complete', 'cut', 'refusal']),
       },
       closed,
@@ -37,15 +37,15 @@ const Answer = Type.Union(
       closed,
     ),
     Type.Object(
-      { lease: Lease, action: Type.Literal('reject'), code: Code, message: text(10_000, 'For people.', 0) },
+      { lease: Lease, action: Type.Literal('reject'), code: Code, message: text(10_000, 'For users.', 0) },
       closed,
     ),
     Type.Object({ lease: Lease, action: Type.Literal('extend') }, closed),
   ],
-  { description: '`LeaseAnswer`: what becomes of a delivery.' },
+  { description: '`DeliveryOutcome`: the outcome of a delivery, or an extension.' },
 );
 
-/** Ends deliveries, or makes them last longer. Any replica may be asked, and the same answer twice is one. */
+/** Ends or extends deliveries. Any replica accepts the request; a repeated request has no further effect. */
 export function deliveryLeaseRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     PATHS.leases,
@@ -53,30 +53,30 @@ export function deliveryLeaseRoutes(server: GatewayServer, deps: GatewayDeps): v
       config: { access: 'pod' },
       schema: {
         ...POD,
-        summary: 'Ends a delivery, or extends its lease',
-        body: Answer,
+        summary: 'Ends a delivery, or extends its acknowledgement timeout',
+        body: Outcome,
         response: { 204: Done, ...REFUSALS },
       },
     },
     async (request, reply) => {
-      await settle(request, request.body, deps);
+      await applyOutcome(request, request.body, deps);
       return reply.code(204).send(null);
     },
   );
 }
 
-async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: GatewayDeps): Promise<void> {
-  if (answer.action === 'extend') {
-    const { claims } = leaseOf(request, answer.lease, deps);
+async function applyOutcome(request: FastifyRequest, outcome: LeaseAnswer, deps: GatewayDeps): Promise<void> {
+  if (outcome.action === 'extend') {
+    const { claims } = leaseOf(request, outcome.lease, deps);
     await deps.inbox.working(coordinatesOf(claims));
     return;
   }
-  const { claims } = settlingLeaseOf(request, answer.lease, deps);
-  switch (answer.action) {
+  const { claims } = settlingLeaseOf(request, outcome.lease, deps);
+  switch (outcome.action) {
     case 'ack': {
-      const text = fitting(answer.reply);
-      const ending = text === answer.reply ? answer.ending : 'cut';
-      // In this order: a gateway that ends in between leaves a message that is delivered again, and its reply is there already.
+      const text = withinLimit(outcome.reply);
+      const ending = text === outcome.reply ? outcome.ending : 'cut';
+      // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
       const line = { kind: 'reply', message: claims.message, text, ending } as const;
       await replyTraced(claims, request.headers[TRACEPARENT], (traceparent) =>
         deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
@@ -88,25 +88,25 @@ async function settle(request: FastifyRequest, answer: LeaseAnswer, deps: Gatewa
       return;
     }
     case 'retry':
-      await deps.inbox.retry(coordinatesOf(claims), answer.afterMilliseconds);
+      await deps.inbox.retry(coordinatesOf(claims), outcome.afterMilliseconds);
       return;
     case 'reject':
-      if (!Object.hasOwn(ERROR_CODES, answer.code)) {
-        throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is no error code; see the error reference');
+      if (!Object.hasOwn(ERROR_CODES, outcome.code)) {
+        throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');
       }
-      await deps.inbox.reject(coordinatesOf(claims), answer.code, printable(answer.message, REASON_CHARACTERS));
+      await deps.inbox.reject(coordinatesOf(claims), outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));
       return;
     default:
-      throw new TemperError('TEMPER_INTERNAL', `an action nobody knows: ${String(answer satisfies never)}`);
+      throw new TemperError('TEMPER_INTERNAL', `unknown action: ${String(outcome satisfies never)}`);
   }
 }
 
-/** A reply the bus would refuse could never be acknowledged, and its message would come again and again: it is cut. */
-function fitting(reply: string): string {
+/** Cuts a reply that NATS would refuse: its message could not be acknowledged and would be redelivered without end. */
+function withinLimit(reply: string): string {
   let text = reply;
   for (;;) {
     const bytes = Buffer.byteLength(JSON.stringify(text));
-    if (bytes <= REPLY_BYTES) return text;
-    text = text.slice(0, Math.floor((text.length * REPLY_BYTES) / bytes) - 1).toWellFormed();
+    if (bytes <= MAX_REPLY_BYTES) return text;
+    text = text.slice(0, Math.floor((text.length * MAX_REPLY_BYTES) / bytes) - 1).toWellFormed();
   }
 }

@@ -13,15 +13,28 @@ import { closed, Nothing, POD, REFUSALS } from './schemas.ts';
 
 const NextBody = Type.Object(
   {
-    waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'How long to wait for one.' }),
+    waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'Seconds to wait for a message.' }),
     restarted: Type.Optional(
-      Type.Boolean({ description: 'The process that asks is a new one: the message its pod held is delivered again.' }),
+      Type.Boolean({ description: 'The process is new: the message its pod had in flight is redelivered.' }),
     ),
   },
   closed,
 );
 
-/** Gives pods their messages, one at a time, each with a lease. */
+/**
+ * Delivers messages to pods, one at a time, each with a delivery token.
+ *
+ *   POST next ── restarted? ── release the message in flight
+ *      │
+ *      ▼
+ *   suspended ──wait for a change──┐      any state: pod not bound → 403, draining or client disconnected → 204
+ *      │  ▲                        │
+ *      ▼  └────────────────────────┘
+ *   fetch from NATS ── `pollEnd`: wait over, disconnected, draining ──────────► 204
+ *      │            └─ `invalidated`: suspended or no longer bound ─► back to the first check
+ *      ▼
+ *   message ── disconnected or not bound → retry; deadline passed → dead-letter; else sign the token → 200
+ */
 export function deliveryRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     PATHS.nextMessage,
@@ -31,102 +44,106 @@ export function deliveryRoutes(server: GatewayServer, deps: GatewayDeps): void {
         ...POD,
         summary: 'The next message of the agent',
         body: NextBody,
-        response: { 200: Type.Unknown({ description: '`WireDelivery`.' }), 204: Nothing, ...REFUSALS },
+        response: { 200: Type.Unknown({ description: '`PodDelivery`.' }), 204: Nothing, ...REFUSALS },
       },
     },
     async (request, reply) => {
-      const signal = waitSignal(request.body.waitSeconds * 1_000, request, deps);
+      const pollEnd = waitSignal(request.body.waitSeconds * 1_000, request, deps);
       const until = deps.clock.monotonic() + request.body.waitSeconds * 1_000;
-      if (request.body.restarted === true) await giveBack(request.pod, deps);
-      const found = await nextDelivery(request, until, signal, deps);
-      return found === undefined ? reply.code(204).send(null) : found;
+      if (request.body.restarted === true) await releaseInFlight(request.pod, deps);
+      const delivery = await nextDelivery(request, until, pollEnd, deps);
+      return delivery === undefined ? reply.code(204).send(null) : delivery;
     },
   );
 }
 
-/** An agent works on one message at a time, so one that was just started works on none: its own lease would only keep it waiting. */
-async function giveBack(pod: PodIdentity, deps: GatewayDeps): Promise<void> {
+/** An agent works on one message at a time, so a new process has none: the pending delivery would only block it. */
+async function releaseInFlight(pod: PodIdentity, deps: GatewayDeps): Promise<void> {
   boundState(pod, deps);
-  const given = await deps.inbox.release(pod.agentUid);
-  if (given)
-    deps.log.info({ agent: pod.agent, pod: pod.podUid }, 'a pod that was started again gets its message again');
+  const released = await deps.inbox.release(pod.agentUid);
+  if (released)
+    deps.log.info({ agent: pod.agent, pod: pod.podUid }, 'the in-flight message of a restarted pod is redelivered');
 }
 
-/** A suspended agent waits here as if nothing came. */
+/** For a suspended agent the request waits as if no message arrived. */
 async function nextDelivery(
   request: FastifyRequest,
   until: number,
-  signal: AbortSignal,
+  pollEnd: AbortSignal,
   deps: GatewayDeps,
 ): Promise<WireDelivery | undefined> {
   const { pod } = request;
   for (;;) {
     const state = boundState(pod, deps);
-    if (deps.draining.aborted || request.gone.aborted) return undefined;
+    if (deps.draining.aborted || request.disconnected.aborted) return undefined;
     if (state.suspended) {
-      if (signal.aborted) return undefined;
-      await deps.directory.changed({ podUid: pod.podUid, state }, signal);
+      if (pollEnd.aborted) return undefined;
+      await deps.directory.changed({ podUid: pod.podUid, state }, pollEnd);
       continue;
     }
-    const delivery = await fetchWhileBound(pod, state, Math.max(0, until - deps.clock.monotonic()), signal, deps);
-    const given = delivery === undefined ? undefined : await give(request, delivery, deps);
-    if (given !== undefined) return given;
-    if (signal.aborted) return undefined;
+    const delivery = await fetchWhileBound(pod, state, Math.max(0, until - deps.clock.monotonic()), pollEnd, deps);
+    const signed = delivery === undefined ? undefined : await signedDelivery(request, delivery, deps);
+    if (signed !== undefined) return signed;
+    if (pollEnd.aborted) return undefined;
   }
 }
 
-/** Throws TEMPER_POD_NOT_BOUND when the pod is this agent no more. */
+/** Throws TEMPER_POD_NOT_BOUND when the pod is no longer bound to the agent. */
 function boundState(pod: PodIdentity, { identity, directory }: GatewayDeps): AgentState {
   const state = directory.byUid(pod.agentUid);
   if (state === undefined || !identity.stillBound(pod.podUid, pod.agentUid)) {
-    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is bound to its agent no more');
+    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to its agent');
   }
   return state;
 }
 
-/** Waits at the bus, but no longer than the agent stays what it is: who is suspended or replaced meanwhile gets nothing. */
+/**
+ * Waits for a message from NATS. Cancels the fetch when the agent is suspended or the pod is no longer bound.
+ * `pollEnd` ends the fetch from outside, `invalidated` ends it from the watch, `fetched` ends the watch.
+ */
 async function fetchWhileBound(
   pod: PodIdentity,
   state: AgentState,
   waitMilliseconds: number,
-  signal: AbortSignal,
+  pollEnd: AbortSignal,
   deps: GatewayDeps,
 ): Promise<InboxDelivery | undefined> {
-  const watching = new AbortController();
-  const changed = new AbortController();
-  const either = AbortSignal.any([signal, changed.signal]);
+  const fetched = new AbortController();
+  const invalidated = new AbortController();
+  const fetchEnd = AbortSignal.any([pollEnd, invalidated.signal]);
   const watch = async (): Promise<void> => {
-    while (!watching.signal.aborted) {
-      const now = deps.directory.byUid(pod.agentUid);
-      if (now === undefined || now.suspended || !deps.identity.stillBound(pod.podUid, pod.agentUid)) changed.abort();
-      if (changed.signal.aborted) return;
-      await deps.directory.changed({ podUid: pod.podUid, state }, watching.signal);
+    while (!fetched.signal.aborted) {
+      const current = deps.directory.byUid(pod.agentUid);
+      if (current === undefined || current.suspended || !deps.identity.stillBound(pod.podUid, pod.agentUid))
+        invalidated.abort();
+      if (invalidated.signal.aborted) return;
+      await deps.directory.changed({ podUid: pod.podUid, state }, fetched.signal);
     }
   };
   const watched = watch();
   try {
-    return await deps.inbox.fetchNext(pod.agentUid, waitMilliseconds, either);
+    return await deps.inbox.fetchNext(pod.agentUid, waitMilliseconds, fetchEnd);
   } finally {
-    watching.abort();
+    fetched.abort();
     await watched;
   }
 }
 
-/** The delivery with its lease; undefined when it is not to be given, and then it was settled. */
-async function give(
+/** The delivery with its token. Undefined when it cannot be delivered to this pod; it was returned or dead-lettered then. */
+async function signedDelivery(
   request: FastifyRequest,
   { message, coordinates, leaseMilliseconds }: InboxDelivery,
   deps: GatewayDeps,
 ): Promise<WireDelivery | undefined> {
   const { pod } = request;
-  // Nobody is there to take it, or somebody else is the agent now: it is the next one's.
+  // The client disconnected or the pod is no longer bound: the next request of the agent's pod receives the message.
   const bound = deps.identity.stillBound(pod.podUid, pod.agentUid);
-  if (request.gone.aborted || !bound) {
+  if (request.disconnected.aborted || !bound) {
     await deps.inbox.retry(coordinates, 0);
     return undefined;
   }
   if (Date.parse(message.deadline) <= deps.clock.now().getTime()) {
-    const reason = 'the deadline of its chain was over before it was delivered';
+    const reason = 'the deadline of its chain passed before it was delivered';
     await deps.inbox.reject(coordinates, 'TEMPER_TIMEOUT', reason);
     return undefined;
   }
@@ -149,6 +166,6 @@ async function give(
       deliveries: coordinates.deliveries,
     },
   };
-  Object.assign(request.about, factsOf(claims));
+  Object.assign(request.logFields, factsOf(claims));
   return { message: { ...message, traceparent }, lease: deps.leases.sign(claims), leaseMilliseconds };
 }

@@ -21,14 +21,14 @@ function approval(decision: 'Approve' | 'Deny' | 'Revoke'): ApprovalWord {
   return slimApproval({ metadata: meta('word', 'team-a'), spec: { decision, subject: { promotion } } });
 }
 
-describe('what was taken out of service', () => {
-  function world() {
+describe('the demotions', () => {
+  function newDemotions() {
     const [tools, approvals] = [new Store<ToolStanding>(), new Store<ApprovalWord>()];
     return { tools, approvals, demotions: new WatchedDemotions(tools, approvals) };
   }
 
-  it('is what an EmergentTool says so of, in its namespace alone, until it says otherwise', () => {
-    const { tools, demotions } = world();
+  it('a demoted or revoked EmergentTool is out of service, in its namespace only, until its condition changes', () => {
+    const { tools, demotions } = newDemotions();
     for (const reason of ['Demoted', 'Revoked']) {
       tools.set(tool('csv-rows', reason));
       assert.match(demotions.reason('team-a', DIGEST) ?? '', /EmergentTool "csv-rows" \((Demoted|Revoked)\): by alice/);
@@ -41,8 +41,8 @@ describe('what was taken out of service', () => {
     }
   });
 
-  it('is what an Approval revokes, until a tool of that digest is active again', () => {
-    const { tools, approvals, demotions } = world();
+  it('a revoked digest is out of service until a tool with that digest is active again', () => {
+    const { tools, approvals, demotions } = newDemotions();
     for (const decision of ['Approve', 'Deny'] as const) {
       approvals.set(approval(decision));
       assert.equal(demotions.reason('team-a', DIGEST), undefined, decision);
@@ -54,6 +54,6 @@ describe('what was taken out of service', () => {
     tools.set(tool('csv-rows', 'Verified'));
     assert.equal(demotions.reason('team-a', DIGEST), undefined);
     tools.set(tool('other', 'Demoted'));
-    assert.match(demotions.reason('team-a', DIGEST) ?? '', /EmergentTool "other"/, 'one of two is enough');
+    assert.match(demotions.reason('team-a', DIGEST) ?? '', /EmergentTool "other"/, 'one of two tools is enough');
   });
 });

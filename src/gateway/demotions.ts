@@ -4,33 +4,33 @@ import type { KubeObject, Store } from '../kube/store.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 
-/** What was taken out of service in a namespace. */
+/** Tools that were taken out of service. */
 export interface Demotions {
-  /** Why the tool of this digest was; nothing when it was not. A text of people and operator: not printable by itself. */
+  /** Why the tool with this digest is out of service; undefined when it is in service. Contains text of users: print it sanitized. */
   reason(namespace: string, digest: Digest): string | undefined;
 }
 
-/** What is kept of an EmergentTool. */
+/** The cached members of an EmergentTool. */
 export interface ToolStanding extends KubeObject {
   spec: { digest: string };
   status?: EmergentTool['status'];
 }
 
-/** What is kept of an Approval. */
+/** The cached members of an Approval. */
 export interface ApprovalWord extends KubeObject {
   spec: Pick<ApprovalSpec, 'decision' | 'subject'>;
 }
 
-/** Without the artifact, which may have 128 KiB. */
+/** Removes the artifact, which may have 128 KiB. */
 export function toolStanding({ metadata, spec: { digest }, status }: ToolStanding): ToolStanding {
-  return { metadata: slimMeta(metadata), spec: { digest }, ...(status === undefined ? {} : { status }) };
+  return { metadata: pruneMetadata(metadata), spec: { digest }, ...(status === undefined ? {} : { status }) };
 }
 
 export function slimApproval({ metadata, spec: { decision, subject } }: ApprovalWord): ApprovalWord {
-  return { metadata: slimMeta(metadata), spec: { decision, subject } };
+  return { metadata: pruneMetadata(metadata), spec: { decision, subject } };
 }
 
-function slimMeta({ name, namespace, uid, resourceVersion }: KubeObject['metadata']): KubeObject['metadata'] {
+function pruneMetadata({ name, namespace, uid, resourceVersion }: KubeObject['metadata']): KubeObject['metadata'] {
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
@@ -40,9 +40,9 @@ function slimMeta({ name, namespace, uid, resourceVersion }: KubeObject['metadat
 }
 
 const BY_DIGEST = 'gateway.digest';
-const TAKEN_OUT: ReadonlySet<string> = new Set(['Demoted', 'Revoked']);
+const OUT_OF_SERVICE_REASONS: ReadonlySet<string> = new Set(['Demoted', 'Revoked']);
 
-/** Demotions as the API server last told them. */
+/** Demotions from the informer caches of EmergentTools and Approvals. */
 export class WatchedDemotions implements Demotions {
   readonly #tools: Store<ToolStanding>;
   readonly #approvals: Store<ApprovalWord>;
@@ -63,33 +63,34 @@ export class WatchedDemotions implements Demotions {
     const key = keyOf(namespace, digest);
     const tools = this.#tools.byIndex(BY_DIGEST, key);
     for (const { metadata, status } of tools) {
-      const out = status?.conditions?.find(
-        ({ type, status: holds, reason }) => type === 'Active' && holds === 'False' && TAKEN_OUT.has(reason),
+      const condition = status?.conditions?.find(
+        ({ type, status: holds, reason }) =>
+          type === 'Active' && holds === 'False' && OUT_OF_SERVICE_REASONS.has(reason),
       );
-      if (out !== undefined)
-        return `taken out of service by EmergentTool "${metadata.name}" (${out.reason}): ${out.message}`;
+      if (condition !== undefined)
+        return `taken out of service by EmergentTool "${metadata.name}" (${condition.reason}): ${condition.message}`;
     }
-    // A yes that came after it was revoked shows in a tool that is active again; until then the word holds.
+    // An approval after the revocation makes the tool active again; until then the revocation applies.
     if (tools.some(({ status }) => status?.active === true)) return undefined;
     const [revoked] = this.#approvals.byIndex(BY_DIGEST, key);
     return revoked === undefined ? undefined : `revoked by Approval "${revoked.metadata.name}"`;
   }
 }
 
-/** The tools without those that were taken out, and without those that have such a one as a step. */
+/** The tools in service: without demoted tools, and without compositions that have a demoted tool as a step. */
 export function inService(tools: readonly RegisteredTool[], isOut: (digest: Digest) => boolean): RegisteredTool[] {
-  let left = tools.filter(({ digest }) => !isOut(digest));
+  let remaining = tools.filter(({ digest }) => !isOut(digest));
   for (;;) {
-    const digests = new Set(left.map(({ digest }) => digest));
-    const ofSession = new Set(tools.map(({ digest }) => digest));
-    const standing = left.filter(({ artifact }) =>
+    const digests = new Set(remaining.map(({ digest }) => digest));
+    const all = new Set(tools.map(({ digest }) => digest));
+    const usable = remaining.filter(({ artifact }) =>
       (artifact.implementation.steps ?? []).every(({ tool }) => {
         const pinned = tool.split('@')[1] as Digest | undefined;
-        return pinned === undefined || (!isOut(pinned) && (digests.has(pinned) || !ofSession.has(pinned)));
+        return pinned === undefined || (!isOut(pinned) && (digests.has(pinned) || !all.has(pinned)));
       }),
     );
-    if (standing.length === left.length) return standing;
-    left = standing;
+    if (usable.length === remaining.length) return usable;
+    remaining = usable;
   }
 }
 

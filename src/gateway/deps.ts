@@ -16,60 +16,73 @@ import type { SpanSink } from '../telemetry/tracing.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { Leases } from './lease.ts';
 
-/** An agent as the API server last said it is, with what holds for it. */
+/** An agent from the informer cache, with its policy and derived state. */
 export interface AgentState {
-  /** Its uid; objects of the API always have one. */
+  /** `metadata.uid`. */
   uid: string;
   agent: Agent;
-  /** Absent while it does not exist: nothing is allowed then. */
+  /** Undefined while the policy does not exist: nothing is allowed then. */
   policy: TrustPolicy | undefined;
-  /** The level that counts. */
+  /** The effective level. */
   level: string;
   /** `spec.suspend` of the agent or the kill switch of its policy. */
   suspended: boolean;
-  /** The pod that is bound now. */
+  /** UID of the bound pod. */
   podUid: string | undefined;
 }
 
-/** The resources the gateway reads, watched. */
+/** Agents and policies from the informer caches. All reads are synchronous, may lag behind the API server, and throw only where stated. */
 export interface Directory {
+  /** Undefined when the cache has no such Agent. */
   agent(namespace: string, name: string): AgentState | undefined;
+  /** By `metadata.uid`; undefined when the cache has no such Agent. */
   byUid(agentUid: string): AgentState | undefined;
+  /** All agents of the namespace, in no particular order; empty when there are none. */
   agents(namespace: string): AgentState[];
+  /** Undefined when the cache has no such TrustPolicy. */
   policy(namespace: string, name: string): TrustPolicy | undefined;
-  /** What `decide()` is asked with. Throws TEMPER_POLICY_DENIED when the policy of the agent does not exist. */
+  /** The input of `decide()`. Throws TEMPER_POLICY_DENIED when the policy of the agent does not exist. */
   snapshot(state: AgentState, tainted: boolean): PolicySnapshot;
   /**
-   * Resolves when who is bound to the pod changes, or the agent, or its policy; or when the signal aborts. Look at the state
-   * before waiting, without an await in between.
+   * Resolves when the binding of the pod, the agent or its policy changes, or when the signal aborts. Never rejects. Read the state
+   * before this call, without an await in between; otherwise a change may be missed.
    */
   changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void>;
 }
 
-/** Uses that pods claim: they may open a promotion, never satisfy it. */
+/** Tool uses that pods report: they may open a promotion, never satisfy it. */
 export interface ClaimedUses {
-  /** All of one agent. Under a key that was recorded already nothing is recorded again. */
+  /** Records uses of one agent. Idempotent per key. Throws TEMPER_BUS_* when NATS cannot store them; retry with the same key then. */
   record(agentUid: string, uses: readonly ToolUse[], key: string): Promise<void>;
 }
 
-/** What the gateway's own configuration makes of the names of models. */
+/** Resolves model names by the gateway's configuration. */
 export interface ModelCatalog {
-  /** Undefined when no provider of the configuration has it. */
+  /**
+   * `resolved` is `provider/model`, `contextTokens` the size of its context window in tokens, from the configuration or the built-in
+   * default. Undefined when the configuration has no provider for the name.
+   */
   resolve(name: string): { resolved: string; contextTokens: number } | undefined;
 }
 
-/** What is kept of sessions, as far as routes here read it. */
+/** Stored facts about sessions that routes read. */
 export interface SessionReports {
-  /** Newest use first. */
+  /** Most recently used first. */
   sessions(agentUid: string): Promise<SessionSummary[]>;
+  /** Tools of one session; of all sessions of the agent when `session` is undefined. */
   tools(agentUid: string, session: string | undefined): Promise<SessionToolSummary[]>;
-  /** Has untrusted content entered the session? */
+  /** True when untrusted content has entered the session. */
   tainted(agentUid: string, session: string): Promise<boolean>;
 }
 
-/** What was spent. */
+/**
+ * Spend against quotas, from the shared ledger. Tokens in units, cost in millionths of a dollar. Read-only. Throws
+ * TEMPER_LEDGER_UNAVAILABLE when the ledger cannot be read.
+ */
 export interface UsageReports {
+  /** Spend of one agent against its own quotas. */
   agent(state: AgentState): Promise<UsageReport>;
+  /** Spend of all agents under the policy against the policy's quotas. Throws TEMPER_POLICY_DENIED for a policy without a uid. */
   policy(policy: TrustPolicy): Promise<UsageReport>;
 }
 
@@ -78,7 +91,7 @@ export interface GatewayDeps {
   ids: Ids;
   log: Logger;
   metrics: GatewayMetrics;
-  /** Where the spans that pods report go; undefined when nothing is traced. */
+  /** Receives the spans that pods report; undefined when tracing is off. */
   spans: SpanSink | undefined;
   identity: Identity;
   directory: Directory;
@@ -92,6 +105,6 @@ export interface GatewayDeps {
   models: ModelCatalog;
   sessions: SessionReports;
   usage: UsageReports;
-  /** Aborts when the gateway begins to drain: long polls answer at once then. */
+  /** Aborts when the drain starts: long polls then respond at once. */
   draining: AbortSignal;
 }

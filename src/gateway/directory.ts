@@ -11,7 +11,7 @@ import { Topics } from './topics.ts';
 const BY_UID = 'gateway.uid';
 const BY_NAMESPACE = 'gateway.namespace';
 
-/** Agents and policies as watched. Whoever feeds the stores tells of each change. */
+/** Agents and policies from informer caches. The owner of the stores calls `agentChanged` and `policyChanged` after each change. */
 export class WatchedDirectory implements Directory {
   readonly #agents: Store<Agent>;
   readonly #policies: Store<TrustPolicy>;

@@ -27,7 +27,7 @@ interface Route {
   query?: unknown;
 }
 
-/** One of several forms is closed when each is. */
+/** A union is closed when each of its members is. */
 function isClosed(schema: unknown): boolean {
   const { anyOf, additionalProperties } = schema as { anyOf?: unknown[]; additionalProperties?: unknown };
   return anyOf === undefined ? additionalProperties === false : anyOf.every(isClosed);
@@ -38,9 +38,9 @@ const hostile = { agent: 'hostile', agentUid: 'a-3', podUid: 'pod-3' };
 const modest = { agent: 'modest', agentUid: 'a-2', podUid: 'pod-2' };
 
 function podOf(token: string) {
-  const found = [greedy, modest, hostile].find(({ agent }) => agent === token);
-  if (found === undefined) throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is none');
-  return { kind: 'pod', namespace: 'team-a', podName: 'p', ...found } as const;
+  const pod = [greedy, modest, hostile].find(({ agent }) => agent === token);
+  if (pod === undefined) throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  return { kind: 'pod', namespace: 'team-a', podName: 'p', ...pod } as const;
 }
 
 const identity: Identity = {
@@ -49,12 +49,12 @@ const identity: Identity = {
   bound: () => undefined,
   stillBound: () => true,
   person: async (token) => {
-    if (token !== 'person') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is none');
+    if (token !== 'user') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
     return { kind: 'person', namespace: 'team-a', tokenId: 't-1' };
   },
 };
 
-describe('every door of the gateway', () => {
+describe('every route of the gateway', () => {
   const routes: Route[] = [];
   const lines: string[] = [];
   let server: GatewayServer;
@@ -98,40 +98,40 @@ describe('every door of the gateway', () => {
     return found;
   };
 
-  async function refusal({ method, url }: Route, headers: Record<string, string>, body?: string) {
+  async function errorOf({ method, url }: Route, headers: Record<string, string>, body?: string) {
     const path = url.replace(':namespace', 'team-a').replaceAll(/:[a-z]+/g, 'x1');
     const key = { 'idempotency-key': 'k', 'content-type': 'application/json' };
-    const given = method === 'GET' || method === 'DELETE' ? {} : { payload: body ?? '{}' };
-    const answer = await server.inject({ method, url: path, headers: { ...key, ...headers }, ...given });
-    const { error } = answer.json<WireError>();
-    return { status: answer.statusCode, code: error.code, retryAfter: answer.headers['retry-after'] };
+    const payload = method === 'GET' || method === 'DELETE' ? {} : { payload: body ?? '{}' };
+    const response = await server.inject({ method, url: path, headers: { ...key, ...headers }, ...payload });
+    const { error } = response.json<WireError>();
+    return { status: response.statusCode, code: error.code, retryAfter: response.headers['retry-after'] };
   }
 
-  it('refuses the token of another door', async () => {
+  it('each route refuses tokens of the other kind of caller', async () => {
     for (const route of of('pod', 'warm-pod')) {
-      for (const headers of [{ 'temper-token': 'person' }, { authorization: 'Bearer person' }]) {
-        assert.equal((await refusal(route, headers)).status, 401, route.url);
+      for (const headers of [{ 'temper-token': 'user' }, { authorization: 'Bearer user' }]) {
+        assert.equal((await errorOf(route, headers)).status, 401, route.url);
       }
     }
-    for (const route of of('person')) {
+    for (const route of of('user')) {
       for (const headers of [{ authorization: 'Bearer modest' }, { 'temper-token': 'modest' }]) {
-        assert.equal((await refusal(route, headers)).status, 401, route.url);
+        assert.equal((await errorOf(route, headers)).status, 401, route.url);
       }
     }
   });
 
-  it('turns away an agent that has used its share, says when to come again, and serves the others', async () => {
+  it('each route refuses an agent beyond its rate limit with Retry-After, and serves the other agents', async () => {
     const headers = { authorization: 'Bearer greedy' };
     assert.equal((await server.inject({ method: 'GET', url: '/modest', headers })).statusCode, 200);
     for (const route of of('pod', 'warm-pod')) {
-      const { status, code, retryAfter } = await refusal(route, headers);
+      const { status, code, retryAfter } = await errorOf(route, headers);
       assert.deepEqual([status, code, retryAfter], [429, 'TEMPER_RATE_LIMITED', '1000'], route.url);
     }
     const served = await server.inject({ method: 'GET', url: '/modest', headers: { authorization: 'Bearer modest' } });
     assert.deepEqual([served.statusCode, served.json()], [200, { served: true }]);
   });
 
-  it('takes no member of a body or a query that it does not know', () => {
+  it('no route accepts an unknown member of a body or a query', () => {
     const open = routes.flatMap(({ url, method, body, query }) =>
       [body, query].every((schema) => schema === undefined || isClosed(schema)) ? [] : [`${method} ${url}`],
     );
@@ -139,11 +139,11 @@ describe('every door of the gateway', () => {
     assert.ok(routes.filter(({ body }) => body !== undefined).length > 7);
   });
 
-  it('takes no body that is nested so deeply that a stack would overflow, and writes none into its log', async () => {
+  it('a route refuses a body nested deeply enough to overflow a stack, and does not log it', async () => {
     const nested = `${'['.repeat(50_000)}"the-secret"${']'.repeat(50_000)}`;
     const record = `{"action":"a","actor":"b","evidence":"claimed","subject":"c","facts":{"n":${nested}}}`;
-    const claims: Route = { method: 'POST', url: '/v1/claims', access: 'pod' };
-    const { status, code } = await refusal(claims, { authorization: 'Bearer hostile' }, `{"audit":[${record}]}`);
+    const reports: Route = { method: 'POST', url: '/v1/claims', access: 'pod' };
+    const { status, code } = await errorOf(reports, { authorization: 'Bearer hostile' }, `{"audit":[${record}]}`);
     assert.deepEqual([status, code], [400, 'TEMPER_REQUEST_INVALID']);
     assert.ok(!lines.join('').includes('the-secret'));
   });

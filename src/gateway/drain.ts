@@ -1,28 +1,28 @@
 import type { Clock } from '../lib/clock.ts';
 import type { GatewayServer } from './routes.ts';
 
-/** How long calls under way may take to end. */
-const PATIENCE_MILLISECONDS = 25_000;
+/** Milliseconds for requests in progress to end. */
+const DRAIN_TIMEOUT_MS = 25_000;
 
 /**
- * Ends a server gently: `draining` makes long polls answer and new calls go elsewhere; what is under way may end, and is cut off
- * when it does not.
+ * Shuts a server down gracefully: aborting `draining` ends long polls and refuses new requests. Requests in progress may finish; after the
+ * timeout their connections are closed.
  */
 export async function drain(
   server: GatewayServer,
   draining: AbortController,
   clock: Clock,
-  patienceMilliseconds = PATIENCE_MILLISECONDS,
+  timeoutMs = DRAIN_TIMEOUT_MS,
 ): Promise<void> {
   draining.abort(new DOMException('the gateway drains', 'AbortError'));
-  const over = new AbortController();
-  const cut = clock.sleep(patienceMilliseconds, over.signal).then(
+  const closed = new AbortController();
+  const cut = clock.sleep(timeoutMs, closed.signal).then(
     () => server.server.closeAllConnections(),
     () => undefined,
   );
-  // Connections that are kept alive between calls would hold the server open until their clients give up.
+  // Idle keep-alive connections would keep the server open until their clients close them.
   server.server.closeIdleConnections();
   await server.close();
-  over.abort();
+  closed.abort();
   await cut;
 }

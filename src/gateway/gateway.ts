@@ -42,28 +42,28 @@ import { createSessionReports } from './session-reports.ts';
 import { WatchedFiles } from './watched-files.ts';
 import { createWatches, EMERGENT_TOOLS, type Watches } from './watches.ts';
 
-/** The server's word about a message it gave up may be lost. */
-const ROUND_MILLISECONDS = 60_000;
+/** Interval of the sweep for undelivered messages: a NATS advisory about one may be lost. */
+const SWEEP_INTERVAL_MS = 60_000;
 
 export interface GatewayRun {
   log: Logger;
-  /** Begins the drain. */
+  /** Starts the drain. */
   signal: AbortSignal;
   openParts: OpenParts;
-  /** Of the software, for traces. */
+  /** Version of the software, for traces. */
   version?: string;
-  /** Told once calls are answered. */
+  /** Called when the server accepts requests. */
   listening?: (addresses: { port: number; healthPort: number }) => void;
 }
 
-/** One replica of the gateway, until the signal aborts and its calls have ended. */
+/** Runs one replica of the gateway until the signal aborts and its requests have ended. */
 export async function runGateway(config: GatewayConfig, run: GatewayRun): Promise<void> {
   try {
     await serve(config, run);
   } catch (error) {
-    // Told to end while it waited for the API server or the bus, it has nothing to finish.
+    // A shutdown during the wait for the API server or NATS leaves nothing to finish.
     if (!run.signal.aborted) throw error;
-    run.log.info({ error }, 'ended before it began');
+    run.log.info({ error }, 'shut down during startup');
   }
 }
 
@@ -78,20 +78,31 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const access = await loadClusterAccess(clusterSource(config), clock);
   const transport = stack.use(createTransport({ access, clock, metrics }));
   const watches = stack.use(createWatches(config.namespaces, { transport, clock, log, metrics, random: Math.random }));
-  const waiting = new Set(['bus', 'listener']);
-  draining.signal.addEventListener('abort', () => waiting.add('drain'), { once: true });
-  const waitingFor = (): string[] => [...watches.waitingFor(), ...waiting];
+  const pending = new Set(['bus', 'listener']);
+  draining.signal.addEventListener('abort', () => pending.add('drain'), { once: true });
+  const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, waitingFor }));
   const directory = startDirectory(watches);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
   const library = startLibrary(watches, transport, log);
   const bus = stack.use(await connect(config, run));
-  waiting.delete('bus');
+  pending.delete('bus');
   observeBus(bus, counts);
-  const shared = { clock, ids: randomIds, log, metrics: counts, bus, directory, demotions, library };
-  const parts = stack.use(await run.openParts({ ...shared, models: config.models }));
-  const keys = stack.use(await openLeaseKeys(config, log));
-  const door = {
+  const modules = stack.use(
+    await run.openParts({
+      clock,
+      ids: randomIds,
+      log,
+      metrics: counts,
+      bus,
+      directory,
+      demotions,
+      library,
+      models: config.models,
+    }),
+  );
+  const keys = stack.use(await openTokenKeys(config, log));
+  const context = {
     config,
     log,
     counts,
@@ -100,19 +111,19 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     watches,
     directory,
     bus,
-    parts,
+    modules,
     keys,
     draining: draining.signal,
   };
-  const server = await openServer(door, stack);
-  stack.defer(startBurying(door));
-  // Before the first lists are there every agent would look like none.
+  const server = await openServer(context, stack);
+  stack.defer(startDeadLettering(context));
+  // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
   await server.listen(config.listen);
-  waiting.delete('listener');
+  pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
-  await aborted(signal);
+  await whenAborted(signal);
   log.info({}, 'draining');
   await drain(server, draining, clock);
 }
@@ -140,22 +151,22 @@ function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<
     user: 'gateway',
     clock,
     signal,
-    onWaiting: (error) => log.warn({ error }, 'the bus cannot be reached yet'),
+    onWaiting: (error) => log.warn({ error }, 'NATS is not reachable yet'),
   });
 }
 
-function openLeaseKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<WatchedFiles> {
+function openTokenKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<WatchedFiles> {
   return WatchedFiles.open({
     paths: leaseKeys.slice(0, 1),
     optional: leaseKeys.slice(1),
     clock,
     log,
-    // Throws for keys that cannot be used, and then the old ones stay.
+    // Throws for invalid keys; the previous keys stay in use then.
     changed: (contents) => void createLeases(() => contents),
   });
 }
 
-interface DoorDeps {
+interface ServerContext {
   config: GatewayConfig;
   log: Logger;
   counts: GatewayMetrics;
@@ -164,7 +175,7 @@ interface DoorDeps {
   watches: Watches;
   directory: WatchedDirectory;
   bus: BusConnection;
-  parts: Parts;
+  modules: Parts;
   keys: WatchedFiles;
   draining: AbortSignal;
 }
@@ -176,21 +187,21 @@ function startDirectory(watches: Watches): WatchedDirectory {
   return directory;
 }
 
-/** An artifact that the API server does not give in time is missing from one session. */
-const READ_MILLISECONDS = 5_000;
+/** Timeout of one artifact read. After it the session opens without that tool. */
+const READ_TIMEOUT_MS = 5_000;
 
 function startLibrary(watches: Watches, transport: Transport, log: Logger): WatchedLibrary {
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
-    client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_MILLISECONDS));
+    client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
   const library = new WatchedLibrary({ read, log });
   watches.capabilities.subscribe((change) => library.capabilityChanged(change));
   watches.tools.subscribe((change) => library.toolChanged(change));
   return library;
 }
 
-async function openServer(door: DoorDeps, stack: AsyncDisposableStack): Promise<GatewayServer> {
-  const { config, log, parts } = door;
+async function openServer(context: ServerContext, stack: AsyncDisposableStack): Promise<GatewayServer> {
+  const { config, log, modules } = context;
   const paths = [config.tls.certificate, config.tls.key];
   let server: GatewayServer | undefined;
   const certificate = stack.use(
@@ -201,9 +212,9 @@ async function openServer(door: DoorDeps, stack: AsyncDisposableStack): Promise<
       changed: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
-  server = await createGatewayServer(depsOf(door), {
+  server = await createGatewayServer(depsOf(context), {
     tls: pairOf(certificate.contents),
-    routes: [...DOOR_ROUTES, ...parts.routes],
+    routes: [...DOOR_ROUTES, ...modules.routes],
   });
   return server;
 }
@@ -212,27 +223,27 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
   return { cert: cert.toString('utf8'), key: key.toString('utf8') };
 }
 
-function depsOf(door: DoorDeps): GatewayDeps {
-  const { log, counts, transport, watches, directory, bus, parts, keys, draining } = door;
+function depsOf(context: ServerContext): GatewayDeps {
+  const { log, counts, transport, watches, directory, bus, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = createAudit(bus);
   const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
-  // Whoever causes it can call as often as it likes.
-  const told = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
+  // Limits the log: a pod that causes the error can call as often as it likes.
+  const reported = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
   return {
     clock,
     ids: randomIds,
     log,
     metrics: counts,
-    spans: door.tracing.take,
+    spans: context.tracing.take,
     identity: createIdentity({
       verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
       bindings: new Bindings(watches.agents.store, watches.pods.store),
       onBoundTwice: (podUid, agents) => {
-        const named = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
-        if (told.has(podUid)) return;
-        told.set(podUid, true);
-        log.error({ podUid, agents: named }, 'more than one agent claims a pod; none of them is served');
+        const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
+        if (reported.has(podUid)) return;
+        reported.set(podUid, true);
+        log.error({ podUid, agents: names }, 'several agents are bound to one pod; none of them is served');
       },
     }),
     directory,
@@ -243,31 +254,32 @@ function depsOf(door: DoorDeps): GatewayDeps {
     wakes: createWakes(bus),
     audit,
     uses: claimedUses({ audit, registry, counts: uses }),
-    models: parts.catalog,
+    models: modules.catalog,
     sessions: createSessionReports({ bus, registry, uses }),
-    usage: parts.usage,
+    usage: modules.usage,
     draining,
   };
 }
 
-/** Buries what the bus gives up, as the server tells and in rounds for what it did not; the answer ends it. */
-function startBurying({ bus, log }: DoorDeps): () => Promise<void> {
+/** Dead-letters messages that NATS stopped delivering: on its advisories, and by a periodic sweep for missed ones. Returns the stop function. */
+function startDeadLettering({ bus, log }: ServerContext): () => Promise<void> {
   const stopping = new AbortController();
   const { signal } = stopping;
-  const letters = createDeadLetters(bus);
-  const rounds = async (): Promise<void> => {
+  const deadLetters = createDeadLetters(bus);
+  const sweep = async (): Promise<void> => {
     while (!signal.aborted) {
       try {
-        await letters.reconcile();
+        await deadLetters.reconcile();
       } catch (error) {
-        log.warn({ error }, 'inboxes could not be looked through for messages that were given up');
+        log.warn({ error }, 'the sweep of the inboxes for undelivered messages failed');
       }
-      await clock.sleep(ROUND_MILLISECONDS, signal).catch(() => undefined);
+      await clock.sleep(SWEEP_INTERVAL_MS, signal).catch(() => undefined);
     }
   };
-  const failed = (error: unknown): void => log.warn({ error }, 'a message that was given up could not be buried yet');
-  const running = Promise.all([rounds(), letters.run(signal, failed)]).catch((error: unknown) =>
-    log.error({ error }, 'dead letters are buried no more'),
+  const failed = (error: unknown): void =>
+    log.warn({ error }, 'an undelivered message could not be dead-lettered; it will be retried');
+  const running = Promise.all([sweep(), deadLetters.run(signal, failed)]).catch((error: unknown) =>
+    log.error({ error }, 'dead-letter worker stopped'),
   );
   return async () => {
     stopping.abort();
@@ -280,7 +292,7 @@ function portOf(server: GatewayServer): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

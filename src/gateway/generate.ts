@@ -15,10 +15,10 @@ import type { RouteModule } from './routes.ts';
 import { createGatewayServer } from './server.ts';
 import { sessionRoutes } from './sessions.ts';
 
-/** Writes the OpenAPI document of the gateway and the page of metrics. Files that are as they should be are left alone. */
+/** Writes the OpenAPI document of the gateway and the metrics page. Unchanged files are not written. */
 const root = resolve(import.meta.dirname, '../..');
 
-// Routes are added and none is called, so what they would be served from is not needed.
+// Routes are registered and never called, so their dependencies are not needed.
 const deps = {
   clock: systemClock,
   ids: randomIds,

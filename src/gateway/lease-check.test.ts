@@ -31,33 +31,33 @@ const CLAIMS: LeaseClaims = {
   at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
 };
 
-describe('a lease that is shown', () => {
+describe('the authorization of a delivery token', () => {
   const leases = createLeases(() => [KEY]);
-  const request = { pod: POD, about: {} } as unknown as FastifyRequest;
+  const request = { pod: POD, logFields: {} } as unknown as FastifyRequest;
 
   function deps(change: { suspended?: boolean; bound?: boolean; known?: boolean } = {}): GatewayDeps {
     const { suspended = false, bound = true, known = true } = change;
     const state = { uid: 'a-1', suspended } as AgentState;
+    const typed: Partial<GatewayDeps> = { clock: systemClock, leases };
     return {
-      clock: systemClock,
-      leases,
+      ...typed,
       identity: { stillBound: () => bound },
       directory: { byUid: () => (known ? state : undefined) },
     } as unknown as GatewayDeps;
   }
 
   const both = [leaseOf, settlingLeaseOf];
-  const refused = (check: typeof leaseOf, claims: Partial<LeaseClaims>, house: GatewayDeps, code: ErrorCode) =>
+  const refused = (check: typeof leaseOf, claims: Partial<LeaseClaims>, gateway: GatewayDeps, code: ErrorCode) =>
     assert.throws(
-      () => check(request, leases.sign({ ...CLAIMS, ...claims }), house),
+      () => check(request, leases.sign({ ...CLAIMS, ...claims }), gateway),
       (error) => isTemperError(error, code),
     );
 
-  it('holds for the pod it was given to', () => {
+  it('the token is valid for the pod that received it', () => {
     for (const check of both) assert.deepEqual(check(request, leases.sign(CLAIMS), deps()).claims, CLAIMS);
   });
 
-  it('is none for another pod, agent or namespace', () => {
+  it('the token is invalid for another pod, agent or namespace', () => {
     for (const check of both) {
       for (const other of [{ podUid: 'pod-2' }, { agentUid: 'a-2' }, { namespace: 'team-b' }]) {
         refused(check, other, deps(), 'TEMPER_LEASE_INVALID');
@@ -65,17 +65,17 @@ describe('a lease that is shown', () => {
     }
   });
 
-  it('ends with the binding, and with the agent', () => {
+  it('the token is refused after the binding or the agent was removed', () => {
     for (const check of both) {
       refused(check, {}, deps({ bound: false }), 'TEMPER_POD_NOT_BOUND');
       refused(check, {}, deps({ known: false }), 'TEMPER_POD_NOT_BOUND');
     }
   });
 
-  it('after its deadline, or of a suspended agent, is good for ending the delivery alone', () => {
-    const late = { deadline: new Date(Date.now() - 1).toISOString() };
-    refused(leaseOf, late, deps(), 'TEMPER_LEASE_EXPIRED');
+  it('after its deadline, or for a suspended agent, the token can only end the delivery', () => {
+    const expired = { deadline: new Date(Date.now() - 1).toISOString() };
+    refused(leaseOf, expired, deps(), 'TEMPER_LEASE_EXPIRED');
     refused(leaseOf, {}, deps({ suspended: true }), 'TEMPER_AGENT_SUSPENDED');
-    settlingLeaseOf(request, leases.sign({ ...CLAIMS, ...late }), deps({ suspended: true }));
+    settlingLeaseOf(request, leases.sign({ ...CLAIMS, ...expired }), deps({ suspended: true }));
   });
 });

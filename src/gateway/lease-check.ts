@@ -4,7 +4,7 @@ import type { AgentState, GatewayDeps } from './deps.ts';
 import type { LeaseClaims } from './lease.ts';
 import { factsOf } from './message-traces.ts';
 
-/** A lease that holds, and the agent as it is now. */
+/** The claims of a valid delivery token, and the current state of its agent. */
 export interface HeldLease {
   claims: LeaseClaims;
   state: AgentState;
@@ -13,32 +13,32 @@ export interface HeldLease {
 type Deps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'leases'>;
 
 /**
- * What every call under a lease begins with: signed by us, given to the pod that calls, which still is that agent; the
- * deadline of the chain is ahead and nobody told the agent to stop. Throws TEMPER_LEASE_INVALID, TEMPER_LEASE_EXPIRED,
- * TEMPER_POD_NOT_BOUND or TEMPER_AGENT_SUSPENDED.
+ * Authorizes a request by its delivery token: the token is signed by this installation and issued to the calling pod, the pod is still
+ * bound to the agent, the deadline of the chain is ahead and the agent is not suspended. Throws TEMPER_LEASE_INVALID,
+ * TEMPER_LEASE_EXPIRED, TEMPER_POD_NOT_BOUND or TEMPER_AGENT_SUSPENDED.
  */
-export function leaseOf(request: FastifyRequest, lease: string, deps: Deps): HeldLease {
-  const held = settlingLeaseOf(request, lease, deps);
-  if (Date.parse(held.claims.deadline) <= deps.clock.now().getTime()) {
-    throw new TemperError('TEMPER_LEASE_EXPIRED', 'the deadline of the chain of messages is over');
+export function leaseOf(request: FastifyRequest, token: string, deps: Deps): HeldLease {
+  const delivery = settlingLeaseOf(request, token, deps);
+  if (Date.parse(delivery.claims.deadline) <= deps.clock.now().getTime()) {
+    throw new TemperError('TEMPER_LEASE_EXPIRED', 'the deadline of the message chain has passed');
   }
-  if (held.state.suspended) {
-    throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${held.claims.agent}" is suspended`);
+  if (delivery.state.suspended) {
+    throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${delivery.claims.agent}" is suspended`);
   }
-  return held;
+  return delivery;
 }
 
-/** The same for what ends a delivery, which a late or suspended agent may still do. */
-export function settlingLeaseOf(request: FastifyRequest, lease: string, deps: Deps): HeldLease {
-  const claims = deps.leases.read(lease);
+/** The same for requests that end a delivery: these are allowed after the deadline and for a suspended agent. */
+export function settlingLeaseOf(request: FastifyRequest, token: string, deps: Deps): HeldLease {
+  const claims = deps.leases.read(token);
   const { pod } = request;
   if (claims.podUid !== pod.podUid || claims.agentUid !== pod.agentUid || claims.namespace !== pod.namespace) {
-    throw new TemperError('TEMPER_LEASE_INVALID', 'the lease is one of another pod');
+    throw new TemperError('TEMPER_LEASE_INVALID', 'the delivery token belongs to another pod');
   }
-  Object.assign(request.about, factsOf(claims));
+  Object.assign(request.logFields, factsOf(claims));
   const state = deps.directory.byUid(claims.agentUid);
   if (state === undefined || !deps.identity.stillBound(claims.podUid, claims.agentUid)) {
-    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is bound to this agent no more');
+    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to this agent');
   }
   return { claims, state };
 }

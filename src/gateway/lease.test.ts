@@ -34,81 +34,81 @@ const claims = fc.record({
   at: fc.record({ streamSequence: fc.nat(), consumerSequence: fc.nat(), deliveries: fc.nat() }),
 });
 
-describe('a lease', () => {
-  it('gives back what was signed, whatever that is', () => {
-    const leases = createLeases(() => [KEY]);
+describe('a delivery token', () => {
+  it('reading a token returns exactly the signed claims', () => {
+    const tokens = createLeases(() => [KEY]);
     fc.assert(
       fc.property(claims, (signed) =>
-        assert.equal(JSON.stringify(leases.read(leases.sign(signed))), JSON.stringify(signed)),
+        assert.equal(JSON.stringify(tokens.read(tokens.sign(signed))), JSON.stringify(signed)),
       ),
     );
   });
 
-  it('with any one character changed, added or taken away is none', () => {
-    const leases = createLeases(() => [KEY]);
-    const lease = leases.sign(CLAIMS);
-    const place = fc.nat({ max: lease.length - 1 });
+  it('a token with one character changed, added or removed is invalid', () => {
+    const tokens = createLeases(() => [KEY]);
+    const token = tokens.sign(CLAIMS);
+    const position = fc.nat({ max: token.length - 1 });
     const alphabet = 'ABCXYZabcxyz0189-_.=+ \n'.split('');
     fc.assert(
-      fc.property(place, fc.constantFrom(...alphabet, ''), fc.boolean(), (at, character, insert) => {
-        const altered = lease.slice(0, at) + character + lease.slice(insert ? at : at + 1);
-        fc.pre(altered !== lease);
-        assert.throws(() => leases.read(altered), invalid);
+      fc.property(position, fc.constantFrom(...alphabet, ''), fc.boolean(), (at, character, insert) => {
+        const altered = token.slice(0, at) + character + token.slice(insert ? at : at + 1);
+        fc.pre(altered !== token);
+        assert.throws(() => tokens.read(altered), invalid);
       }),
       { numRuns: 2_000 },
     );
   });
 
-  it('with any claim changed and the old signature is none', () => {
-    const leases = createLeases(() => [KEY]);
-    const [form, , signature] = leases.sign(CLAIMS).split('.');
+  it('a token with a changed claim and the old signature is invalid', () => {
+    const tokens = createLeases(() => [KEY]);
+    const [version, , signature] = tokens.sign(CLAIMS).split('.');
     fc.assert(
       fc.property(claims, (changed) => {
         const content = Buffer.from(JSON.stringify(changed)).toString('base64url');
-        assert.throws(() => leases.read(`${form}.${content}.${signature}`), invalid);
+        assert.throws(() => tokens.read(`${version}.${content}.${signature}`), invalid);
       }),
     );
   });
 
-  it('that somebody made up is none', () => {
-    const leases = createLeases(() => [KEY]);
+  it('an invented token is invalid', () => {
+    const tokens = createLeases(() => [KEY]);
     fc.assert(
-      fc.property(fc.string({ maxLength: LONGEST_LEASE + 100, unit: 'binary' }), (made) => {
-        assert.throws(() => leases.read(made), invalid);
+      fc.property(fc.string({ maxLength: LONGEST_LEASE + 100, unit: 'binary' }), (invented) => {
+        assert.throws(() => tokens.read(invented), invalid);
       }),
     );
-    for (const made of ['', 'l1..', `l1.${'A'.repeat(5_000)}.${'A'.repeat(43)}`, `l2.e30.${'A'.repeat(43)}`]) {
-      assert.throws(() => leases.read(made), invalid);
+    for (const invented of ['', 'l1..', `l1.${'A'.repeat(5_000)}.${'A'.repeat(43)}`, `l2.e30.${'A'.repeat(43)}`]) {
+      assert.throws(() => tokens.read(invented), invalid);
     }
   });
 
-  it('signed with the key but not as a lease, or with half the claims, is none', () => {
-    const leases = createLeases(() => [KEY]);
+  it('a token signed for another purpose, or with missing claims, is invalid', () => {
+    const tokens = createLeases(() => [KEY]);
     const content = Buffer.from(JSON.stringify(CLAIMS)).toString('base64url');
-    const bare = createHmac('sha256', KEY).update(content).digest('base64url');
-    assert.throws(() => leases.read(`l1.${content}.${bare}`), invalid);
+    const otherSignature = createHmac('sha256', KEY).update(content).digest('base64url');
+    assert.throws(() => tokens.read(`l1.${content}.${otherSignature}`), invalid);
     for (const missing of Object.keys(CLAIMS) as (keyof LeaseClaims)[]) {
-      const { [missing]: _left, ...rest } = CLAIMS;
-      assert.throws(() => leases.read(leases.sign(rest as LeaseClaims)), invalid, missing);
+      const { [missing]: _omitted, ...rest } = CLAIMS;
+      assert.throws(() => tokens.read(tokens.sign(rest as LeaseClaims)), invalid, missing);
     }
-    assert.throws(() => leases.read(leases.sign({ ...CLAIMS, deadline: 'never' })), invalid);
-    assert.throws(() => leases.read(leases.sign({ ...CLAIMS, depth: -0.5 })), invalid);
+    assert.throws(() => tokens.read(tokens.sign({ ...CLAIMS, deadline: 'never' })), invalid);
+    assert.throws(() => tokens.read(tokens.sign({ ...CLAIMS, depth: -0.5 })), invalid);
   });
 
-  it('outlives the replacing of the key by one step, and no longer', () => {
+  it('a token stays valid through one key rotation and not through two', () => {
     const [first, second, third] = [randomBytes(32), randomBytes(32), randomBytes(32)];
     let keys = [first];
-    const leases = createLeases(() => keys);
-    const lease = leases.sign(CLAIMS);
+    const tokens = createLeases(() => keys);
+    const token = tokens.sign(CLAIMS);
     keys = [second, first];
-    assert.deepEqual(leases.read(lease), CLAIMS);
-    const newer = leases.sign(CLAIMS);
+    assert.deepEqual(tokens.read(token), CLAIMS);
+    const newer = tokens.sign(CLAIMS);
     keys = [third, second];
-    assert.throws(() => leases.read(lease), invalid);
-    assert.deepEqual(leases.read(newer), CLAIMS);
+    assert.throws(() => tokens.read(token), invalid);
+    assert.deepEqual(tokens.read(newer), CLAIMS);
   });
 
-  it('needs a key, and one of length', () => {
+  it('creating tokens requires at least one key of sufficient length', () => {
     const refused = (error: unknown) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID');
     assert.throws(() => createLeases(() => []), refused);
     assert.throws(() => createLeases(() => [KEY, randomBytes(31)]), refused);

@@ -5,20 +5,20 @@ import type { SharedHolder } from '../nats/ledger.ts';
 import { agentAccount, openingOf, policyAccount, type SpendWindow } from '../nats/ledger-spend.ts';
 import type { AgentState, Directory } from './deps.ts';
 
-/** The accounts a call of this agent is charged to: its own and its policy's. Throws TEMPER_POLICY_DENIED without a policy. */
+/** The accounts that calls of this agent are charged to: its own and its policy's. Throws TEMPER_POLICY_DENIED without a policy. */
 export function accountsOf(
   { uid, agent, policy }: AgentState,
   directory: Pick<Directory, 'policy'>,
 ): [SharedHolder, SharedHolder] {
   if (policy === undefined) {
     const { name } = agent.spec.trustPolicyRef;
-    throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" does not exist, so nothing may be spent`);
+    throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" does not exist, so spending is denied`);
   }
   const own = { name: agentAccount(uid), quotas: quotaLimits(agent.spec.quotas), prefix: 'spec.quotas.' };
   return [own, policyHolder(policy, directory)];
 }
 
-/** What all agents under a policy are charged to. Counters that are missing begin with what its status says at that moment. */
+/** The account of all agents under a policy. Missing counters start with the spend in the policy's status at that moment. */
 export function policyHolder(policy: TrustPolicy, directory: Pick<Directory, 'policy'>): SharedHolder {
   const { uid, name, namespace = '' } = policy.metadata;
   if (uid === undefined) throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" has no uid`);
@@ -30,7 +30,7 @@ export function policyHolder(policy: TrustPolicy, directory: Pick<Directory, 'po
   };
 }
 
-/** What the operator last wrote down of the policy's spend. */
+/** The spend the operator last wrote into the policy's status. */
 function spendIn({ status }: TrustPolicy): readonly SpendWindow[] {
   const spend = (status as { spend?: readonly SpendWindow[] } | undefined)?.spend;
   return spend ?? [];

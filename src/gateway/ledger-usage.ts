@@ -7,7 +7,7 @@ import type { UsageReport } from '../remote/people.ts';
 import type { AgentState, Directory, UsageReports } from './deps.ts';
 import { policyHolder } from './ledger-accounts.ts';
 
-/** What was spent, for people: settled, and in flight or leased beside it. */
+/** Spend for users: committed spend, and tokens in flight, which include allocated blocks. */
 export function usageReports(ledger: SharedLedger, directory: Pick<Directory, 'policy'>): UsageReports {
   return {
     async agent(state: AgentState) {
@@ -28,7 +28,7 @@ function reportOf({ windows }: AccountReport, limits: QuotaLimits): UsageReport 
       return { window, inputTokens, outputTokens, costMicros, inFlightTokens: held.tokens };
     }),
     limits: Object.fromEntries(
-      // Money in millionths, under the names of manifests.
+      // Millionths of a dollar, under the field names of manifests.
       Object.entries(limits).map(([name, limit]) => [name.replace('costMicros', 'cost'), limit]),
     ),
   };

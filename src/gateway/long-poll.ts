@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import type { GatewayDeps } from './deps.ts';
 
-/** Aborts when the time is over, the caller is gone or the gateway drains; a long poll ends with what it has then. */
+/** Aborts when the wait ends, the client disconnects or the gateway drains; the long poll then responds with its current result. */
 export function waitSignal(
   milliseconds: number,
   request: FastifyRequest,
   { draining }: Pick<GatewayDeps, 'draining'>,
 ): AbortSignal {
-  return AbortSignal.any([AbortSignal.timeout(milliseconds), request.gone, draining]);
+  return AbortSignal.any([AbortSignal.timeout(milliseconds), request.disconnected, draining]);
 }

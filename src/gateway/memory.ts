@@ -10,8 +10,8 @@ import type { GatewayDeps } from './deps.ts';
 import type { RouteModule } from './routes.ts';
 import { closed, Done, POD } from './schemas.ts';
 
-/** A value of 65,536 characters, each of them escaped. */
-const BODY_BYTES = 512 * 1_024;
+/** Room for a value of 65,536 characters with each character escaped. */
+const MAX_BODY_BYTES = 512 * 1_024;
 const Params = Type.Object({ key: Type.String({ minLength: 1, maxLength: 256 }) });
 const Search = Type.Object(
   {
@@ -21,32 +21,28 @@ const Search = Type.Object(
   closed,
 );
 
-/** What agents keep beyond sessions, within their grants. */
+/** Memory of agents beyond sessions, within their grants. */
 export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${PATHS.memory}/:key`;
-    server.get(
-      path,
-      { config, schema: { ...POD, params: Params, summary: 'A value that was kept' } },
-      async (request) => {
-        const { key } = request.params;
-        assertAllowed(deciderFor(request, deps), key, 'read');
-        const value = await memoryOf(request.pod.agentUid).get(key);
-        if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'nothing is kept under this key');
-        return { value };
-      },
-    );
+    server.get(path, { config, schema: { ...POD, params: Params, summary: 'A stored value' } }, async (request) => {
+      const { key } = request.params;
+      assertAllowed(deciderFor(request, deps), key, 'read');
+      const value = await memoryOf(request.pod.agentUid).get(key);
+      if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
+      return { value };
+    });
     server.put(
       path,
       {
         config: { access: 'pod', idempotent: true },
-        bodyLimit: BODY_BYTES,
+        bodyLimit: MAX_BODY_BYTES,
         schema: {
           ...POD,
           params: Params,
           body: Type.Object({ value: Type.Unknown() }, closed),
-          summary: 'Keeps a value',
+          summary: 'Stores a value',
           response: { 204: Done },
         },
       },
@@ -59,12 +55,12 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
     );
     server.get(
       PATHS.memory,
-      { config, schema: { ...POD, querystring: Search, summary: 'What fits a query, best first' } },
+      { config, schema: { ...POD, querystring: Search, summary: 'Values that match a query, best first' } },
       async (request) => {
         const { query, limit } = request.query;
         const decider = deciderFor(request, deps);
-        const found = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
-        const readable = found.filter(
+        const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
+        const readable = hits.filter(
           ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
         );
         return readable.slice(0, limit);
@@ -73,11 +69,10 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
   };
 }
 
-/** Memory is not asked about taint: no rule of it depends on that. */
+/** Assumes an untainted session: no rule about memory depends on taint. */
 function deciderFor(request: FastifyRequest, { directory }: GatewayDeps): Decider {
   const state = directory.byUid(request.pod.agentUid);
-  if (state === undefined)
-    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the agent of this pod does not exist any more');
+  if (state === undefined) throw new TemperError('TEMPER_POD_NOT_BOUND', 'the agent of this pod no longer exists');
   return createDecider(directory.snapshot(state, false));
 }
 

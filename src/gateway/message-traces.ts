@@ -3,7 +3,7 @@ import { ATTRIBUTES, continuingTrace, inSpan, messagingAttributes, SPANS } from 
 import { currentTraceparent, spanContextOf, traceIdOf, unrecordedTraceparent } from '../telemetry/traceparent.ts';
 import type { LeaseClaims } from './lease.ts';
 
-/** What the logs say of a message. */
+/** Log fields of a message. */
 export interface MessageFacts {
   agent?: string;
   messageId?: string;
@@ -18,17 +18,17 @@ export function factsOf({ agent, message, session, root, traceparent }: LeaseCla
 }
 
 /**
- * What a call under a lease is a part of: the span the pod names in its header, while that is one of the message's own trace and
- * recorded no more and no less than it; the delivery otherwise. So no pod writes into another's trace, or has one recorded.
+ * The parent span of a request with a delivery token: the span in the pod's header if it belongs to the message's trace and has the same
+ * sampling flag; otherwise the span of the delivery. So a pod can neither write into another trace nor turn sampling on.
  */
 export function parentUnder({ traceparent }: Pick<LeaseClaims, 'traceparent'>, header: unknown): string | undefined {
   const own = spanContextOf(traceparent);
-  const said = spanContextOf(header);
-  const isOwn = said !== undefined && said.traceId === own?.traceId && said.traceFlags === own.traceFlags;
+  const stated = spanContextOf(header);
+  const isOwn = stated !== undefined && stated.traceId === own?.traceId && stated.traceFlags === own.traceFlags;
   return isOwn && typeof header === 'string' ? header : traceparent;
 }
 
-/** Sends as a part of what the header names, or begins a trace. The message is given the trace that the answer names. */
+/** Publishes a message within the trace of the header, or in a new one. Returns the receipt and the `traceparent` of the message. */
 export function sendTraced<R extends { id: string }>(
   header: unknown,
   { session, seed }: { session: string; seed: string },
@@ -46,7 +46,7 @@ export function sendTraced<R extends { id: string }>(
   );
 }
 
-/** Notes that a message was given to its pod; what the pod does is below the answer. */
+/** Records that a pod received the message. Returns the `traceparent` for the pod's spans. */
 export function receivedTrace({ id, session, root, traceparent }: Envelope): Promise<string> {
   const attributes = messagingAttributes('receive', 'temper-inbox', { message: id, session, root });
   return continuingTrace(traceparent, () =>
@@ -58,7 +58,7 @@ export function receivedTrace({ id, session, root, traceparent }: Envelope): Pro
   );
 }
 
-/** Writes a reply as a part of what the pod does. */
+/** Writes a reply within the pod's span. */
 export function replyTraced(
   claims: LeaseClaims,
   header: unknown,

@@ -13,19 +13,22 @@ import { parentUnder, sendTraced } from './message-traces.ts';
 import type { GatewayServer } from './routes.ts';
 import { AgentName, closed, Lease, POD, REFUSALS, SessionId, TEXT_CHARACTERS, text } from './schemas.ts';
 
-const DEEPEST = 5;
+const MAX_DEPTH = 5;
 
 const Body = Type.Object(
   {
     lease: Lease,
-    draft: Type.Object({ to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'What to say.') }, closed),
+    draft: Type.Object(
+      { to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') },
+      closed,
+    ),
   },
   closed,
 );
 
 const ReceiptBody = Type.Object({ id: Type.String(), duplicate: Type.Boolean() }, closed);
 
-/** Messages from agent to agent. An agent begins no chain: it sends only under the lease of what it works on. */
+/** Messages between agents. An agent cannot start a chain: it sends only with the token of its current delivery. */
 export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     PATHS.messages,
@@ -39,29 +42,29 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request) => {
-      const held = leaseOf(request, request.body.lease, deps);
-      const parent = parentUnder(held.claims, request.headers[TRACEPARENT]);
-      return send(held, request.body.draft, request.idempotencyKey, parent, deps);
+      const delivery = leaseOf(request, request.body.lease, deps);
+      const parent = parentUnder(delivery.claims, request.headers[TRACEPARENT]);
+      return send(delivery, request.body.draft, request.idempotencyKey, parent, deps);
     },
   );
 }
 
 async function send(
-  held: HeldLease,
+  delivery: HeldLease,
   draft: Draft,
   key: string,
   parent: string | undefined,
   deps: GatewayDeps,
 ): Promise<Receipt> {
-  const { claims, state } = held;
+  const { claims, state } = delivery;
   const depth = claims.depth + 1;
-  if (depth > DEEPEST) {
+  if (depth > MAX_DEPTH) {
     throw new TemperError(
       'TEMPER_MESSAGE_DEPTH',
-      `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${DEEPEST} is allowed`,
+      `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${MAX_DEPTH} is allowed`,
     );
   }
-  await assertMay(held, draft, deps);
+  await assertAllowed(delivery, draft, deps);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const message = {
@@ -82,14 +85,14 @@ async function send(
   return receipt;
 }
 
-/** Asks for a pod for an agent that has none. */
+/** Requests a pod for an agent without one. */
 export async function wakeIfAsleep({ uid, podUid }: AgentState, { wakes }: GatewayDeps): Promise<void> {
   if (podUid === undefined) await wakes.publish(uid);
 }
 
 /**
- * The session an agent's message lands in: one of the sender's own at the receiver. What people say to the receiver stays
- * in sessions no agent can write into. Agents' names hold no dot, so two senders never meet.
+ * The receiver's session for messages of this sender. Agents cannot write into sessions of users. Agent names contain no dot, so sessions
+ * of two senders never collide.
  */
 function receiverSession(sender: string, session: string): string {
   const own = `${sender}.${session}`;
@@ -98,20 +101,24 @@ function receiverSession(sender: string, session: string): string {
 }
 
 /**
- * Throws TEMPER_POLICY_DENIED, for the tool that sends and for the receiver: a pod that calls here without its own checks can do no more
- * than its agent. Whether the session is tainted is only looked up when the policy makes a difference of it.
+ * Checks the policy for the send tool and for the receiver, so that a pod that skips its own checks has no further rights. Throws
+ * TEMPER_POLICY_DENIED. Reads the taint of the session only when the decision depends on it.
  */
-async function assertMay({ claims, state }: HeldLease, { to, session, text }: Draft, deps: GatewayDeps): Promise<void> {
+async function assertAllowed(
+  { claims, state }: HeldLease,
+  { to, session, text }: Draft,
+  deps: GatewayDeps,
+): Promise<void> {
   const { name, category, action } = SEND_TOOL;
   const requests: PolicyRequest[] = [
     { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text } },
     { kind: 'Message', agent: to },
   ];
-  const ask = (tainted: boolean): Decision =>
-    firstRefusal(createDecider(deps.directory.snapshot(state, tainted)), requests);
-  let decision = ask(true);
+  const decide = (tainted: boolean): Decision =>
+    firstDenial(createDecider(deps.directory.snapshot(state, tainted)), requests);
+  let decision = decide(true);
   if (decision.effect === 'Allow') return;
-  const clean = ask(false);
+  const clean = decide(false);
   if (clean.effect !== decision.effect && !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
     decision = clean;
   }
@@ -119,10 +126,10 @@ async function assertMay({ claims, state }: HeldLease, { to, session, text }: Dr
   throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
 }
 
-/** The first decision that is no permission, or the last one. */
-function firstRefusal(decider: Decider, requests: readonly PolicyRequest[]): Decision {
+/** The first decision that does not allow, or the last one. */
+function firstDenial(decider: Decider, requests: readonly PolicyRequest[]): Decision {
   const decisions = requests.map((request) => decider.decide(request));
-  const found = decisions.find(({ effect }) => effect !== 'Allow') ?? decisions.at(-1);
-  if (found === undefined) throw new TypeError('nothing was asked');
-  return found;
+  const result = decisions.find(({ effect }) => effect !== 'Allow') ?? decisions.at(-1);
+  if (result === undefined) throw new TypeError('no policy request was given');
+  return result;
 }

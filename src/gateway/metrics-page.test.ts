@@ -7,16 +7,16 @@ import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import { metricsPage } from './metrics-page.ts';
 
-it('the page of metrics is the one that is committed', async () => {
+it('the committed metrics page is up to date', async () => {
   const path = 'docs/reference/metrics.md';
   const committed = await readFile(resolve(import.meta.dirname, '../..', path), 'utf8').catch(() => '');
   assert.ok(committed === metricsPage(), `${path} is out of date: run make generate`);
 });
 
 for (const [role, table] of Object.entries({ gateway: GATEWAY_METRICS, operator: OPERATOR_METRICS })) {
-  it(`all tables of the ${role} fit into one registry`, () => {
+  it(`all metric tables of the ${role} fit into one registry`, () => {
     const registry = createRegistry();
-    // A name that is there twice throws.
+    // Registering a duplicate name throws.
     registerMetrics(registry, METRICS);
     registerMetrics(registry, table);
     const names = registry.getMetricsAsArray().map(({ name }) => name);

@@ -17,7 +17,7 @@ import type { OpenParts, PartsContext } from './parts.ts';
 import { reviewRoutes } from './review/routes.ts';
 import { sessionRoutes } from './sessions.ts';
 
-/** Models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for a wrong `models` section. */
+/** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelParts: OpenParts = async (context) => {
   const { clock, ids, log, metrics, bus, directory, demotions, library } = context;
   const models = openGatewayModels(context.models, { clock, random: Math.random });
@@ -26,44 +26,44 @@ export const openModelParts: OpenParts = async (context) => {
     clock,
     ids,
     random: Math.random,
-    failed: (error) => log.warn({ error }, 'what was spent could not be written down; it is tried again'),
+    failed: (error) => log.warn({ error }, 'spend could not be stored; it will be retried'),
   });
-  const ofSessions = openSessionRegistry(bus);
-  const registry = withStandingTools(ofSessions, library, directory);
-  const stopTelling = tellHealth(models, context);
-  const speaking = {
+  const sessionRegistry = openSessionRegistry(bus);
+  const registry = withStandingTools(sessionRegistry, library, directory);
+  const stopPublishing = publishHealth(models, context);
+  const modelDeps = {
     models: observedModels(models.set, { clock, metrics, labelsOf: models.labelsOf }),
     health: models.health,
     ledger: countedLedger(ledger, metrics),
   };
   return {
     routes: [
-      modelRoutes(speaking),
-      reviewRoutes({ ...speaking, registry, demotions }),
+      modelRoutes(modelDeps),
+      reviewRoutes({ ...modelDeps, registry, demotions }),
       sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry, demotions }),
       memoryRoutes((agentUid) => createMemory(bus, agentUid)),
-      discoveryRoutes({ library, registry: ofSessions }),
+      discoveryRoutes({ library, registry: sessionRegistry }),
     ],
     catalog: models.catalog,
     usage: usageReports(ledger, directory),
     async [Symbol.asyncDispose]() {
-      await stopTelling();
+      await stopPublishing();
       await ledger.close();
     },
   };
 };
 
-/** Writes each change of a provider's state where conditions are made from it, in order; the answer ends it. */
-function tellHealth({ health }: GatewayModels, { bus, log }: PartsContext): () => Promise<void> {
+/** Stores each change of a provider's state, in order, for the operator's conditions. Returns the stop function. */
+function publishHealth({ health }: GatewayModels, { bus, log }: PartsContext): () => Promise<void> {
   const store = modelHealthStore(bus);
   let tail: Promise<void> = Promise.resolve();
   const stop = health.changes((changed) => {
     if (changed.state !== 'Available') {
-      log.warn({ provider: changed.provider, state: changed.state, code: changed.code }, 'a provider of models fails');
+      log.warn({ provider: changed.provider, state: changed.state, code: changed.code }, 'a model provider fails');
     }
     tail = tail
       .then(() => store.put(changed))
-      .catch((error: unknown) => log.warn({ error }, 'the state of a provider could not be told'));
+      .catch((error: unknown) => log.warn({ error }, 'the state of a model provider could not be stored'));
   });
   return async () => {
     stop();

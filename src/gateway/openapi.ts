@@ -2,7 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 
 export const OPENAPI_PATH = '/v1/openapi.json';
 
-/** What the document says before any route is added. */
+/** The OpenAPI document without its routes. */
 export function openApiOptions(): FastifyDynamicSwaggerOptions {
   return {
     refResolver: {
@@ -13,12 +13,12 @@ export function openApiOptions(): FastifyDynamicSwaggerOptions {
       info: {
         title: 'Temper gateway',
         version: 'v1',
-        description: 'What agent pods and people say to the gateway. Every refusal has the form of `error`.',
+        description: 'The API of the gateway for agent pods and users. Every error response has the form of `error`.',
       },
       components: {
         securitySchemes: {
           pod: { type: 'http', scheme: 'bearer', description: 'The projected token of an agent pod.' },
-          person: {
+          user: {
             type: 'apiKey',
             in: 'header',
             name: 'Temper-Token',

@@ -10,7 +10,7 @@ import { peopleMessageRoutes } from './people.ts';
 import type { RouteModule } from './routes.ts';
 import { traceRoutes } from './traces.ts';
 
-/** Identity, delivery and the door for people. What needs models, a ledger or a judge is added beside these. */
+/** Routes for assignments, deliveries, reports, traces and users. Routes that need models, a ledger or a judge are added separately. */
 export const DOOR_ROUTES: readonly RouteModule[] = [
   assignmentRoutes,
   deliveryRoutes,

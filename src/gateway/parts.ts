@@ -9,7 +9,7 @@ import type { Directory, ModelCatalog, UsageReports } from './deps.ts';
 import type { Library } from './discovery/library.ts';
 import type { RouteModule } from './routes.ts';
 
-/** What the parts that are added to the door are made from. */
+/** The dependencies of an optional module of the gateway. */
 export interface PartsContext {
   clock: Clock;
   ids: Ids;
@@ -23,7 +23,7 @@ export interface PartsContext {
   models: unknown;
 }
 
-/** Models, spend and review: what stands beside the door. */
+/** An optional module of the gateway: models, spend and review. */
 export interface Parts extends AsyncDisposable {
   routes: readonly RouteModule[];
   catalog: ModelCatalog;
@@ -32,14 +32,14 @@ export interface Parts extends AsyncDisposable {
 
 export type OpenParts = (context: PartsContext) => Promise<Parts>;
 
-/** A door alone: messages come and go, and no agent can think. */
+/** An empty module: the gateway delivers messages, and agents have no models. */
 export const openNoParts: OpenParts = async () => ({
   routes: [],
   catalog: { resolve: () => undefined },
-  usage: { agent: notKept, policy: notKept },
+  usage: { agent: noLedger, policy: noLedger },
   [Symbol.asyncDispose]: async () => undefined,
 });
 
-async function notKept(): Promise<never> {
-  throw new TemperError('TEMPER_NOT_FOUND', 'this gateway keeps no ledger');
+async function noLedger(): Promise<never> {
+  throw new TemperError('TEMPER_NOT_FOUND', 'this gateway has no ledger');
 }

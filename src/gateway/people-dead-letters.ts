@@ -10,14 +10,14 @@ import { Namespace, NAMESPACE_PATH } from './people.ts';
 import type { GatewayServer } from './routes.ts';
 import { Done, PERSON, REFUSALS } from './schemas.ts';
 
-const EXCERPT_CHARACTERS = 200;
+const MAX_EXCERPT_CHARACTERS = 200;
 
 const PATH = `${NAMESPACE_PATH}/deadletters`;
 const LetterParams = Type.Object({ namespace: Namespace, id: Type.String({ pattern: '^[a-z0-9-]{1,128}$' }) });
 
-/** Messages that were given up: shown, sent again, dropped. */
+/** Dead letters for users: list, redeliver, delete. */
 export function peopleDeadLetterRoutes(server: GatewayServer, deps: GatewayDeps): void {
-  const config = { access: 'person' } as const;
+  const config = { access: 'user' } as const;
   server.get(
     PATH,
     {
@@ -25,12 +25,12 @@ export function peopleDeadLetterRoutes(server: GatewayServer, deps: GatewayDeps)
       schema: {
         ...PERSON,
         params: Type.Object({ namespace: Namespace }),
-        response: { 200: Type.Unknown({ description: '`DeadLetter[]`, newest first.' }), ...REFUSALS },
+        response: { 200: Type.Unknown({ description: '`DeadLetterSummary[]`, newest first.' }), ...REFUSALS },
       },
     },
     async (request) => {
-      const found = await lettersOf(request.params.namespace, deps);
-      return found.map(({ letter, state }) => summaryOf(letter, state));
+      const letters = await lettersOf(request.params.namespace, deps);
+      return letters.map(({ letter, state }) => summaryOf(letter, state));
     },
   );
   server.post(
@@ -54,27 +54,27 @@ export function peopleDeadLetterRoutes(server: GatewayServer, deps: GatewayDeps)
   );
 }
 
-interface Found {
+interface AgentLetter {
   letter: BuriedMessage;
   state: AgentState;
 }
 
-/** Of agents of the namespace alone: others' letters are not seen, whatever id is asked for, and do not crowd these out. */
-async function lettersOf(namespace: string, { directory, deadLetters }: GatewayDeps): Promise<Found[]> {
-  const found = await inBatches(directory.agents(namespace), async (state) =>
+/** Reads only agents of the namespace: dead letters of other namespaces are not visible by any id and do not use up a limit. */
+async function lettersOf(namespace: string, { directory, deadLetters }: GatewayDeps): Promise<AgentLetter[]> {
+  const letters = await inBatches(directory.agents(namespace), async (state) =>
     (await deadLetters.list(state.uid)).map((letter) => ({ letter, state })),
   );
-  return found.flat().sort((one, other) => (one.letter.time < other.letter.time ? 1 : -1));
+  return letters.flat().sort((one, other) => (one.letter.time < other.letter.time ? 1 : -1));
 }
 
-async function letterOf({ namespace, id }: { namespace: string; id: string }, deps: GatewayDeps): Promise<Found> {
-  const found = await inBatches(deps.directory.agents(namespace), async (state) => {
+async function letterOf({ namespace, id }: { namespace: string; id: string }, deps: GatewayDeps): Promise<AgentLetter> {
+  const matches = await inBatches(deps.directory.agents(namespace), async (state) => {
     const letter = await deps.deadLetters.get(state.uid, id);
     return letter === undefined ? [] : [{ letter, state }];
   });
-  const [only] = found.flat();
-  if (only === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'there is no such dead letter');
-  return only;
+  const [match] = matches.flat();
+  if (match === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'there is no such dead letter');
+  return match;
 }
 
 function summaryOf({ id, time, deliveries, code, reason, message }: BuriedMessage, { agent }: AgentState): DeadLetter {
@@ -86,6 +86,6 @@ function summaryOf({ id, time, deliveries, code, reason, message }: BuriedMessag
     deliveries,
     code,
     message: printable(reason, 1_000),
-    excerpt: printable(message?.text ?? '', EXCERPT_CHARACTERS),
+    excerpt: printable(message?.text ?? '', MAX_EXCERPT_CHARACTERS),
   };
 }

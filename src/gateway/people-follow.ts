@@ -7,40 +7,42 @@ import { AGENT_PATH, AgentParams, namedAgent } from './people.ts';
 import type { GatewayServer } from './routes.ts';
 import { closed, PERSON, REFUSALS, SessionId, text } from './schemas.ts';
 
-/** An empty line this often, so that no proxy takes a quiet stream for a dead one. */
-const KEEP_ALIVE_MILLISECONDS = 15_000;
+/** Interval of empty keep-alive lines, so that no proxy closes a quiet stream. */
+const KEEP_ALIVE_MS = 15_000;
 const BATCH = 500;
 
 const Query = Type.Object(
   {
-    after: Type.Optional(Type.Integer({ minimum: 0, description: 'Lines after this one; all there are without it.' })),
-    message: Type.Optional(text(128, 'End with the answer to this message.')),
-    follow: Type.Optional(Type.Boolean({ description: 'Wait for what comes.' })),
+    after: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'Only lines after this sequence. Absent: all stored lines.' }),
+    ),
+    message: Type.Optional(text(128, 'End with the reply to this message.')),
+    follow: Type.Optional(Type.Boolean({ description: 'Wait for new lines.' })),
   },
   closed,
 );
 
 const Lines = Type.Unsafe<PassThrough>({
   type: 'string',
-  description: 'Lines of `FollowLine`; empty ones keep it alive.',
+  description: 'One `SessionStreamLine` per line; empty lines are keep-alive.',
 });
 
-interface Following {
+interface FollowRequest {
   agentUid: string;
   session: string;
   after: number;
   message: string | undefined;
 }
 
-/** What happens in a session, a line each, as it happens. */
+/** The events of a session as they happen, one JSON value per line. */
 export function peopleFollowRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.get(
     `${AGENT_PATH}/sessions/:session/events`,
     {
-      config: { access: 'person', longPoll: true },
+      config: { access: 'user', longPoll: true },
       schema: {
         ...PERSON,
-        summary: 'The events of a session, one JSON line each',
+        summary: 'The events of a session, one JSON value per line',
         params: Type.Intersect([AgentParams, Type.Object({ session: SessionId })]),
         querystring: Query,
         produces: ['application/x-ndjson'],
@@ -50,9 +52,9 @@ export function peopleFollowRoutes(server: GatewayServer, deps: GatewayDeps): vo
     async (request, reply) => {
       const { uid } = namedAgent(request.params, deps);
       const { after = 0, message, follow = false } = request.query;
-      const signal = AbortSignal.any([request.gone, deps.draining]);
-      const following = { agentUid: uid, session: request.params.session, after, message };
-      const lines = follow ? live(following, signal, deps) : stored(following, deps);
+      const signal = AbortSignal.any([request.disconnected, deps.draining]);
+      const followRequest = { agentUid: uid, session: request.params.session, after, message };
+      const lines = follow ? live(followRequest, signal, deps) : stored(followRequest, deps);
       return reply
         .type('application/x-ndjson')
         .header('cache-control', 'no-store')
@@ -62,14 +64,14 @@ export function peopleFollowRoutes(server: GatewayServer, deps: GatewayDeps): vo
 }
 
 async function* live(
-  { agentUid, session, after, message }: Following,
+  { agentUid, session, after, message }: FollowRequest,
   signal: AbortSignal,
   { events }: GatewayDeps,
 ): AsyncGenerator<FollowLine> {
   try {
     for await (const line of events.follow(agentUid, session, { after, signal, complete: message !== undefined })) {
       yield line;
-      if (answers(line, message)) return;
+      if (isReplyTo(line, message)) return;
     }
   } catch (error) {
     if (message === undefined || !isTemperError(error, 'TEMPER_BUS_STORE_LOST')) throw error;
@@ -78,7 +80,7 @@ async function* live(
 }
 
 async function* stored(
-  { agentUid, session, after, message }: Following,
+  { agentUid, session, after, message }: FollowRequest,
   { events }: GatewayDeps,
 ): AsyncGenerator<FollowLine> {
   let from = after;
@@ -86,7 +88,7 @@ async function* stored(
     const lines = await events.read(agentUid, session, from, BATCH);
     for (const line of lines) {
       yield line;
-      if (answers(line, message)) return;
+      if (isReplyTo(line, message)) return;
     }
     const last = lines.at(-1);
     if (last === undefined || lines.length < BATCH) return;
@@ -94,14 +96,14 @@ async function* stored(
   }
 }
 
-function answers(line: FollowLine, message: string | undefined): boolean {
+function isReplyTo(line: FollowLine, message: string | undefined): boolean {
   return line.kind !== 'event' && message !== undefined && line.message === message;
 }
 
-/** Written as fast as the reader takes it and no faster; ends with the lines, or when the signal aborts. */
+/** Writes with backpressure; ends with the lines, or when the signal aborts. */
 function asStream(lines: AsyncGenerator<FollowLine>, signal: AbortSignal, { log }: GatewayDeps): PassThrough {
   const stream = new PassThrough();
-  const timer = setInterval(() => stream.write('\n'), KEEP_ALIVE_MILLISECONDS);
+  const timer = setInterval(() => stream.write('\n'), KEEP_ALIVE_MS);
   const write = async (): Promise<void> => {
     for await (const line of lines) {
       if (stream.destroyed || signal.aborted) return;

@@ -8,17 +8,17 @@ import { AGENT_PATH, AgentParams, Namespace, NAMESPACE_PATH, namedAgent } from '
 import type { GatewayServer } from './routes.ts';
 import { closed, PERSON, REFUSALS, SessionId } from './schemas.ts';
 
-/** Agents of one namespace that are looked at for `top`. */
-const TOP_AGENTS = 500;
+/** Agents of one namespace in the response of `top`. */
+const MAX_TOP_AGENTS = 500;
 
-const answer = (description: string) => ({ 200: Type.Unknown({ description }), ...REFUSALS });
+const responses = (description: string) => ({ 200: Type.Unknown({ description }), ...REFUSALS });
 
-/** What people read of their agents: nothing here changes anything. */
+/** Read-only reports about agents for users. */
 export function peopleReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
-  const config = { access: 'person' } as const;
+  const config = { access: 'user' } as const;
   server.get(
     `${AGENT_PATH}/sessions`,
-    { config, schema: { ...PERSON, params: AgentParams, response: answer('`SessionSummary[]`, newest first.') } },
+    { config, schema: { ...PERSON, params: AgentParams, response: responses('`SessionSummary[]`, newest first.') } },
     (request) => deps.sessions.sessions(namedAgent(request.params, deps).uid),
   );
   server.get(
@@ -29,14 +29,14 @@ export function peopleReportRoutes(server: GatewayServer, deps: GatewayDeps): vo
         ...PERSON,
         params: AgentParams,
         querystring: Type.Object({ session: Type.Optional(SessionId) }, closed),
-        response: answer('`SessionToolSummary[]`: tools of sessions.'),
+        response: responses('`SessionToolSummary[]`: tools of sessions.'),
       },
     },
     (request) => deps.sessions.tools(namedAgent(request.params, deps).uid, request.query.session),
   );
   server.get(
     `${AGENT_PATH}/usage`,
-    { config, schema: { ...PERSON, params: AgentParams, response: answer('`UsageReport` of the agent.') } },
+    { config, schema: { ...PERSON, params: AgentParams, response: responses('`UsageReport` of the agent.') } },
     (request) => deps.usage.agent(namedAgent(request.params, deps)),
   );
   server.get(
@@ -46,7 +46,7 @@ export function peopleReportRoutes(server: GatewayServer, deps: GatewayDeps): vo
       schema: {
         ...PERSON,
         params: Type.Object({ namespace: Namespace, policy: ObjectName }),
-        response: answer('`UsageReport` of all agents under the policy.'),
+        response: responses('`UsageReport` of all agents under the policy.'),
       },
     },
     async (request) => {
@@ -63,11 +63,11 @@ export function peopleReportRoutes(server: GatewayServer, deps: GatewayDeps): vo
       schema: {
         ...PERSON,
         params: Type.Object({ namespace: Namespace }),
-        response: answer('`TopAgent[]`: live counters.'),
+        response: responses('`TopAgent[]`: live counters.'),
       },
     },
     (request) => {
-      const states = deps.directory.agents(request.params.namespace).slice(0, TOP_AGENTS);
+      const states = deps.directory.agents(request.params.namespace).slice(0, MAX_TOP_AGENTS);
       return inBatches(states, (state) => countersOf(state, deps));
     },
   );

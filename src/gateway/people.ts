@@ -12,14 +12,14 @@ import { AgentName, closed, PERSON, REFUSALS, SessionId, TEXT_CHARACTERS, text }
 
 export const NAMESPACE_PATH = `${PEOPLE_PATH}/:namespace`;
 export const AGENT_PATH = `${NAMESPACE_PATH}/agents/:agent`;
-const CHAIN_MILLISECONDS = 3_600_000;
+const CHAIN_TIMEOUT_MS = 3_600_000;
 
 export const Namespace = Type.String({ pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 63 });
 export const AgentParams = Type.Object({ namespace: Namespace, agent: AgentName });
 
 const Body = Type.Object(
-  { text: text(TEXT_CHARACTERS, 'What to say.'), session: Type.Optional(SessionId) },
-  { ...closed, description: '`PersonMessage`.' },
+  { text: text(TEXT_CHARACTERS, 'Text of the message.'), session: Type.Optional(SessionId) },
+  { ...closed, description: '`UserMessageRequest`.' },
 );
 
 const ReceiptBody = Type.Object(
@@ -28,13 +28,13 @@ const ReceiptBody = Type.Object(
     session: Type.String(),
     duplicate: Type.Boolean(),
     awake: Type.Boolean(),
-    after: Type.Integer({ description: 'The last line of the session before it.' }),
+    after: Type.Integer({ description: 'Sequence of the last line of the session before the message.' }),
     traceId: Type.Optional(Type.String()),
   },
   closed,
 );
 
-/** The agent the path names. Throws TEMPER_NOT_FOUND. */
+/** The agent in the path. Throws TEMPER_NOT_FOUND. */
 export function namedAgent(params: { namespace: string; agent: string }, { directory }: GatewayDeps): AgentState {
   const state = directory.agent(params.namespace, params.agent);
   if (state === undefined) {
@@ -43,15 +43,15 @@ export function namedAgent(params: { namespace: string; agent: string }, { direc
   return state;
 }
 
-/** People's messages: each begins a chain of its own. */
+/** Messages of users: each starts a new chain. */
 export function peopleMessageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     `${AGENT_PATH}/messages`,
     {
-      config: { access: 'person', idempotent: true },
+      config: { access: 'user', idempotent: true },
       schema: {
         ...PERSON,
-        summary: 'Says something to an agent',
+        summary: 'Sends a message to an agent',
         params: AgentParams,
         body: Body,
         response: { 200: ReceiptBody, ...REFUSALS },
@@ -64,46 +64,46 @@ export function peopleMessageRoutes(server: GatewayServer, deps: GatewayDeps): v
   );
 }
 
-interface Said extends Pick<FastifyRequest, 'headers' | 'idempotencyKey' | 'about'> {
+interface UserSendRequest extends Pick<FastifyRequest, 'headers' | 'idempotencyKey' | 'logFields'> {
   params: { namespace: string };
   body: { text: string; session?: string };
 }
 
-async function send(state: AgentState, request: Said, deps: GatewayDeps): Promise<PersonReceipt> {
+async function send(state: AgentState, request: UserSendRequest, deps: GatewayDeps): Promise<PersonReceipt> {
   const { text, session } = request.body;
   const key = `${state.uid}/${request.idempotencyKey}`;
-  const chosen = session ?? newSession(key);
+  const targetSession = session ?? newSession(key);
   const now = deps.clock.now();
-  const before = await (session === undefined ? deps.events.beginning() : deps.events.last(state.uid, session));
+  const previous = await (session === undefined ? deps.events.beginning() : deps.events.last(state.uid, session));
   const message = {
     to: state.agent.metadata.name,
     from: 'person',
-    session: chosen,
+    session: targetSession,
     text,
     depth: 0,
-    deadline: new Date(now.getTime() + CHAIN_MILLISECONDS).toISOString(),
+    deadline: new Date(now.getTime() + CHAIN_TIMEOUT_MS).toISOString(),
     time: now.toISOString(),
   };
-  const sender = { uid: peopleOf(request.params.namespace), key };
+  const sender = { uid: senderOf(request.params.namespace), key };
   const { receipt, traceparent } = await sendTraced(
     request.headers[TRACEPARENT],
-    { session: chosen, seed: key },
+    { session: targetSession, seed: key },
     (own) => deps.inbox.publish(state.uid, sender, { ...message, traceparent: own }),
   );
   const traceId = traceIdOf(traceparent) ?? '';
-  Object.assign(request.about, { agent: message.to, messageId: receipt.id, session: chosen, traceId });
+  Object.assign(request.logFields, { agent: message.to, messageId: receipt.id, session: targetSession, traceId });
   await wakeIfAsleep(state, deps);
-  // One that was sent before may have been answered before.
-  const after = receipt.duplicate ? await deps.events.beginning() : before;
-  return { ...receipt, session: chosen, awake: state.podUid !== undefined, after, traceId };
+  // The reply to a duplicate may precede this request, so the client reads from the start.
+  const after = receipt.duplicate ? await deps.events.beginning() : previous;
+  return { ...receipt, session: targetSession, awake: state.podUid !== undefined, after, traceId };
 }
 
-/** All people of a namespace are one sender to the bus, whose names of senders are short. */
-function peopleOf(namespace: string): string {
+/** One sender id for all users of a namespace; NATS limits the length of sender ids. */
+function senderOf(namespace: string): string {
   return `people-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
-/** The same for the same key, so that a message that is sent again lands in the session it opened. */
+/** Derived from the key, so that a retried message uses the session that its first attempt opened. */
 function newSession(key: string): string {
   return `s-${sha256(`session ${key}`).slice('sha256:'.length, 'sha256:'.length + 24)}`;
 }

@@ -4,13 +4,13 @@ import { isTemperError, messageOf, type Retry } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { WireError } from '../remote/wire.ts';
 
-/** A refusal as it goes over the wire. */
+/** An error response: HTTP status and body. */
 export interface Refusal {
   status: number;
   body: WireError;
 }
 
-/** HTTP statuses of codes. What is not named is 503 where it may pass, else 422: understood, and not done. */
+/** HTTP status by error code. Other codes map to 503 when the error is retryable, else to 422. */
 const STATUSES: Partial<Record<ErrorCode, number>> = {
   TEMPER_REQUEST_INVALID: 400,
   TEMPER_SESSION_INVALID: 400,
@@ -43,47 +43,50 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   TEMPER_TIMEOUT: 504,
 };
 
-/** What of a message goes out. */
-const MESSAGE_CHARACTERS = 2_000;
+/** Limit of a message in an error response. */
+const MAX_MESSAGE_CHARACTERS = 2_000;
 
 export function refusal(code: ErrorCode, message: string, retry: Retry = 'never'): Refusal {
-  const error = { code, message: printable(message, MESSAGE_CHARACTERS) };
+  const error = { code, message: printable(message, MAX_MESSAGE_CHARACTERS) };
   return {
     status: STATUSES[code] ?? (retry === 'never' ? 422 : 503),
     body: { error: typeof retry === 'number' ? { ...error, retryAfterMilliseconds: retry } : error },
   };
 }
 
-/** Any failure in the one form. Of a defect nothing is told but that it is one: the log has it. */
+/** Converts any error. An internal error exposes no details: only the log has them. */
 export function refusalOf(error: unknown): Refusal {
   if (isTemperError(error)) {
-    if (error.code === 'TEMPER_INTERNAL') return defect();
+    if (error.code === 'TEMPER_INTERNAL') return internalError();
     return refusal(error.code, error.message, error.retry);
   }
-  return isFastifyError(error) ? ofFastify(error) : defect();
+  return isFastifyError(error) ? fromFastify(error) : internalError();
 }
 
-function defect(): Refusal {
-  return refusal('TEMPER_INTERNAL', 'the gateway failed; its log has more under the correlation id of this answer');
+function internalError(): Refusal {
+  return refusal(
+    'TEMPER_INTERNAL',
+    'internal error of the gateway; find details in its log by the correlation id of this response',
+  );
 }
 
 function isFastifyError(error: unknown): error is FastifyError {
   return error instanceof Error && ('validation' in error || ('code' in error && 'statusCode' in error));
 }
 
-function ofFastify(error: FastifyError): Refusal {
+function fromFastify(error: FastifyError): Refusal {
   const { statusCode = 500 } = error;
-  if (error.validation !== undefined) return refusal('TEMPER_REQUEST_INVALID', firstFault(error));
-  if (statusCode === 413) return refusal('TEMPER_REQUEST_TOO_LARGE', 'the body is larger than this route takes');
-  if (statusCode === 503) return refusal('TEMPER_OVERLOADED', 'the gateway cannot take more at the moment', 1_000);
-  if (statusCode < 400 || statusCode >= 500) return defect();
+  if (error.validation !== undefined) return refusal('TEMPER_REQUEST_INVALID', firstViolation(error));
+  if (statusCode === 413) return refusal('TEMPER_REQUEST_TOO_LARGE', 'the body exceeds the limit of this route');
+  if (statusCode === 503) return refusal('TEMPER_OVERLOADED', 'the gateway is overloaded', 1_000);
+  if (statusCode < 400 || statusCode >= 500) return internalError();
   return { ...refusal('TEMPER_REQUEST_INVALID', messageOf(error, 300)), status: statusCode };
 }
 
-/** Names the place and the rule; the value that broke it is not repeated. */
-function firstFault({ validation = [], validationContext = 'body' }: FastifyError): string {
-  const fault = validation[0];
-  if (fault === undefined) return `the ${validationContext} breaks its schema`;
-  const place = `${validationContext}${fault.instancePath.replaceAll('/', '.')}`;
-  return `${place} ${fault.message ?? 'breaks its schema'}`;
+/** Contains the path and the rule, never the invalid value. */
+function firstViolation({ validation = [], validationContext = 'body' }: FastifyError): string {
+  const violation = validation[0];
+  if (violation === undefined) return `the ${validationContext} does not match its schema`;
+  const path = `${validationContext}${violation.instancePath.replaceAll('/', '.')}`;
+  return `${path} ${violation.message ?? 'does not match its schema'}`;
 }

@@ -14,36 +14,35 @@ export type GatewayServer = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-/** Adds its routes. Each says in `config.access` who may call it; one that does not is refused when the server is made. */
+/** Registers routes. Each states its callers in `config.access`; creating the server throws for a route without it. */
 export type RouteModule = (server: GatewayServer, deps: GatewayDeps) => void;
 
 /**
- * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `person`:
- * somebody with a token of `temper-people` whose namespace is the path's `:namespace` (`request.person`). `anyone`:
- * nobody is asked; for what holds no secret.
+ * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `user`: a client with a token
+ * of `temper-people` of the namespace in the path's `:namespace` (`request.user`). `anyone`: no authentication; only for public content.
  */
-export type Access = 'pod' | 'warm-pod' | 'person' | 'anyone';
+export type Access = 'pod' | 'warm-pod' | 'user' | 'anyone';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
-    /** The call needs an `Idempotency-Key`; `request.idempotencyKey` is it. */
+    /** The request needs an `Idempotency-Key` header, available as `request.idempotencyKey`. */
     idempotent?: boolean;
-    /** The call waits for something to happen, so it is not counted among those in flight. */
+    /** The request waits for a change, so it counts as a long poll and not as a request in flight. */
     longPoll?: boolean;
   }
   interface FastifyRequest {
-    /** Of routes with access `pod`. Reading it elsewhere throws. */
+    /** Only in routes with access `pod`; elsewhere reading it throws. */
     readonly pod: PodIdentity;
-    /** Of routes with access `warm-pod`. Reading it elsewhere throws. */
+    /** Only in routes with access `warm-pod`; elsewhere reading it throws. */
     readonly podToken: PodToken | PodIdentity;
-    /** Of routes with access `person`. Reading it elsewhere throws. */
-    readonly person: PersonIdentity;
-    /** Of routes with `idempotent`. Reading it elsewhere throws. */
+    /** Only in routes with access `user`; elsewhere reading it throws. */
+    readonly user: PersonIdentity;
+    /** Only in routes with `idempotent`; elsewhere reading it throws. */
     readonly idempotencyKey: string;
-    /** Aborts when the caller is gone. Long polls join it with `deps.draining`. */
-    readonly gone: AbortSignal;
-    /** What the log of the call says of the message it is about. */
-    readonly about: MessageFacts;
+    /** Aborts when the client disconnects. Long polls combine it with `deps.draining`. */
+    readonly disconnected: AbortSignal;
+    /** Log fields of the message that the request concerns. */
+    readonly logFields: MessageFacts;
   }
 }

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 
 export const closed = { additionalProperties: false } as const;
 
-/** Characters of a message's text; the bus has its own limit in bytes. */
+/** Limit of a message's text in characters; NATS has its own limit in bytes. */
 export const TEXT_CHARACTERS = 100_000;
 
 export function text(maxLength: number, description: string, minLength = 1) {
@@ -12,7 +12,7 @@ export function text(maxLength: number, description: string, minLength = 1) {
 
 export const SessionId = Type.String({
   pattern: '^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$',
-  description: 'Names a session of an agent.',
+  description: 'Id of a session of an agent.',
 });
 
 export const AgentName = Type.String({
@@ -21,35 +21,39 @@ export const AgentName = Type.String({
   description: 'Name of an Agent.',
 });
 
-export const Lease = Type.String({ minLength: 1, maxLength: 4_096, description: 'As it came with the delivery.' });
+export const Lease = Type.String({
+  minLength: 1,
+  maxLength: 4_096,
+  description: 'The delivery token, as received with the delivery.',
+});
 
-/** The form of one. Whether there is such a code is asked where it matters, so that a new one changes no schema. */
+/** Only the form of an error code. Handlers check whether the code exists, so that a new code changes no schema. */
 export const Code = Type.Unsafe<ErrorCode>({
   type: 'string',
   pattern: '^TEMPER_[A-Z_]{1,60}$',
   description: 'An error code; see the error reference.',
 });
 
-/** What every refusal looks like. */
+/** The body of every error response. */
 export const Refused = Type.Object(
   {
     error: Type.Object(
       {
         code: Code,
-        message: Type.String({ description: 'For people; decide by the code.' }),
+        message: Type.String({ description: 'For users; programs use the code.' }),
         retryAfterMilliseconds: Type.Optional(Type.Integer()),
       },
       closed,
     ),
   },
-  { ...closed, $id: 'Refused', description: 'What every refusal looks like.' },
+  { ...closed, $id: 'Error', description: 'The body of every error response.' },
 );
-const refused = Type.Unsafe<Static<typeof Refused>>({ $ref: 'Refused#', description: 'Refused.' });
+const errorRef = Type.Unsafe<Static<typeof Refused>>({ $ref: 'Error#', description: 'Error.' });
 
 export const POD = { security: [{ pod: [] }] };
-export const PERSON = { security: [{ person: [] }] };
+export const PERSON = { security: [{ user: [] }] };
 
-/** Statuses every route has. */
-export const REFUSALS = { '4xx': refused, '5xx': refused };
-export const Nothing = Type.Null({ description: 'Nothing came in the time asked for.' });
+/** Error responses of every route. */
+export const REFUSALS = { '4xx': errorRef, '5xx': errorRef };
+export const Nothing = Type.Null({ description: 'No change or message within the requested wait.' });
 export const Done = Type.Null({ description: 'Done.' });

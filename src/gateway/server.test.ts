@@ -19,7 +19,7 @@ import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from './deps.ts';
 import { drain } from './drain.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
-import { createGatewayServer } from './server.ts';
+import { createGatewayServer, type ServerOptions } from './server.ts';
 
 const POD = {
   kind: 'pod',
@@ -33,7 +33,7 @@ const TLS = new URL('../../test/fixtures/tls/', import.meta.url);
 
 const identity: Identity = {
   pod: async (token) => {
-    if (token !== 'good') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is none');
+    if (token !== 'good') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
     return POD;
   },
   podOrWarm: async () => POD,
@@ -49,21 +49,21 @@ const log = createLogger({
   secrets: createSecrets(),
 });
 
-interface Answer {
+interface TestResponse {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
 }
 
-/** Calls of `/slow` that have begun, and what they wait for. */
-const slow = { begun: 0, release: Promise.withResolvers<void>() };
+/** Started calls of `/slow`, and the promise they wait for. */
+const slow = { started: 0, release: Promise.withResolvers<void>() };
 
-async function begun(count: number): Promise<void> {
+async function whenStarted(count: number): Promise<void> {
   for (let tries = 0; tries < 3_000; tries += 1) {
-    if (slow.begun >= count) return;
+    if (slow.started >= count) return;
     await sleep(5);
   }
-  assert.fail(`${count} calls did not begin`);
+  assert.fail(`${count} calls did not start`);
 }
 
 const routes: RouteModule = (server) => {
@@ -77,22 +77,22 @@ const routes: RouteModule = (server) => {
     idempotencyKey,
   }));
   server.get('/defect', { config: { access: 'anyone' } }, async () => {
-    throw new Error('secret-of-the-house');
+    throw new Error('internal-secret');
   });
-  const away = 'the counters are away';
-  server.get('/passing', { config: { access: 'anyone' } }, async () => {
-    throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', away, { retry: 'backoff' });
+  const message = 'the counters are unavailable';
+  server.get('/transient', { config: { access: 'anyone' } }, async () => {
+    throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', message, { retry: 'backoff' });
   });
-  server.get('/lasting', { config: { access: 'anyone' } }, async () => {
-    throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', away);
+  server.get('/permanent', { config: { access: 'anyone' } }, async () => {
+    throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', message);
   });
-  server.get('/nobody', { config: { access: 'anyone' } }, async ({ pod }) => pod);
+  server.get('/unauthenticated', { config: { access: 'anyone' } }, async ({ pod }) => pod);
   server.get('/slow', { config: { access: 'pod' } }, async () => {
-    slow.begun += 1;
+    slow.started += 1;
     await slow.release.promise;
     return { ended: true };
   });
-  server.get('/people/:namespace', { config: { access: 'person' } }, async ({ person }) => person);
+  server.get('/users/:namespace', { config: { access: 'user' } }, async ({ user }) => user);
 };
 
 function newMetrics() {
@@ -112,9 +112,9 @@ describe('the server of the gateway', () => {
     certificate = { cert: cert ?? '', key: key ?? '' };
   });
 
-  async function start(shares?: Parameters<typeof createGatewayServer>[1]['shares']): Promise<void> {
+  async function start(shares?: ServerOptions['shares']): Promise<void> {
     draining = new AbortController();
-    slow.begun = 0;
+    slow.started = 0;
     slow.release = Promise.withResolvers<void>();
     const deps = {
       clock: systemClock,
@@ -124,11 +124,9 @@ describe('the server of the gateway', () => {
       identity,
       draining: draining.signal,
     } as GatewayDeps;
-    server = await createGatewayServer(deps, {
-      tls: certificate,
-      routes: [routes],
-      ...(shares === undefined ? {} : { shares }),
-    });
+    const options: ServerOptions = { tls: certificate, routes: [routes] };
+    if (shares !== undefined) options.shares = shares;
+    server = await createGatewayServer(deps, options);
     await server.listen({ host: '127.0.0.1', port: 0 });
     ({ port } = server.server.address() as AddressInfo);
   }
@@ -139,7 +137,11 @@ describe('the server of the gateway', () => {
   });
   after(() => assert.ok(lines.length > 0));
 
-  function call(method: string, path: string, options: { headers?: object; body?: string } = {}): Promise<Answer> {
+  function call(
+    method: string,
+    path: string,
+    options: { headers?: object; body?: string } = {},
+  ): Promise<TestResponse> {
     const headers = { authorization: 'Bearer good', 'content-type': 'application/json', ...options.headers };
     return new Promise((resolve, reject) => {
       const sent = request(
@@ -165,20 +167,20 @@ describe('the server of the gateway', () => {
     });
   }
 
-  function refused({ status, text: body }: Answer, expected: number, code: ErrorCode): WireError['error'] {
+  function refused({ status, text: body }: TestResponse, expected: number, code: ErrorCode): WireError['error'] {
     const { error } = JSON.parse(body) as WireError;
     assert.deepEqual([status, error.code], [expected, code], body);
     assert.deepEqual(Object.keys(JSON.parse(body)), ['error']);
     return error;
   }
 
-  it('knows who calls, and answers with what the route asked for', async () => {
+  it('the server authenticates the caller and passes its identity to the route', async () => {
     await start();
     const answer = await call('POST', '/echo', { body: '{"name":"x"}' });
     assert.deepEqual([answer.status, JSON.parse(answer.text)], [200, { name: 'x', agent: 'scout' }]);
   });
 
-  it('gives every refusal one form', async () => {
+  it('every error response has the same form', async () => {
     await start();
     refused(await call('GET', '/nowhere'), 404, 'TEMPER_NOT_FOUND');
     refused(await call('POST', '/echo', { body: '{"name":' }), 400, 'TEMPER_REQUEST_INVALID');
@@ -209,26 +211,24 @@ describe('the server of the gateway', () => {
     );
   });
 
-  it('tells callers to come again with whatever may pass', async () => {
+  it('a retryable error maps to 503 and a permanent one to 422', async () => {
     await start();
-    refused(await call('GET', '/passing'), 503, 'TEMPER_LEDGER_UNAVAILABLE');
-    refused(await call('GET', '/lasting'), 422, 'TEMPER_LEDGER_UNAVAILABLE');
+    refused(await call('GET', '/transient'), 503, 'TEMPER_LEDGER_UNAVAILABLE');
+    refused(await call('GET', '/permanent'), 422, 'TEMPER_LEDGER_UNAVAILABLE');
   });
 
-  it('tells nobody but its log what a defect was', async () => {
+  it('an internal error appears in the log only, not in the response', async () => {
     await start();
     const answer = await call('GET', '/defect');
     refused(answer, 500, 'TEMPER_INTERNAL');
-    assert.ok(!answer.text.includes('secret-of-the-house'));
+    assert.ok(!answer.text.includes('internal-secret'));
     assert.ok(
-      lines.some(
-        (line) => line.includes('secret-of-the-house') && line.includes(String(answer.headers['correlation-id'])),
-      ),
+      lines.some((line) => line.includes('internal-secret') && line.includes(String(answer.headers['correlation-id']))),
     );
-    refused(await call('GET', '/nobody'), 500, 'TEMPER_INTERNAL');
+    refused(await call('GET', '/unauthenticated'), 500, 'TEMPER_INTERNAL');
   });
 
-  it('refuses callers without a token, with a wrong one, or with one of another namespace', async () => {
+  it('the server refuses callers without a token, with an invalid one, or with one of another namespace', async () => {
     await start();
     const body = '{"name":"x"}';
     refused(await call('POST', '/echo', { headers: { authorization: '' }, body }), 401, 'TEMPER_TOKEN_INVALID');
@@ -242,16 +242,12 @@ describe('the server of the gateway', () => {
       401,
       'TEMPER_TOKEN_INVALID',
     );
-    refused(await call('GET', '/people/team-a'), 401, 'TEMPER_TOKEN_INVALID');
-    refused(
-      await call('GET', '/people/team-b', { headers: { 'temper-token': 'team-a' } }),
-      403,
-      'TEMPER_POLICY_DENIED',
-    );
-    assert.equal((await call('GET', '/people/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
+    refused(await call('GET', '/users/team-a'), 401, 'TEMPER_TOKEN_INVALID');
+    refused(await call('GET', '/users/team-b', { headers: { 'temper-token': 'team-a' } }), 403, 'TEMPER_POLICY_DENIED');
+    assert.equal((await call('GET', '/users/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
   });
 
-  it('will not be made with a route that does not say who may call it', async () => {
+  it('creating the server throws for a route without config.access', async () => {
     await start();
     const deps = {
       clock: systemClock,
@@ -261,11 +257,11 @@ describe('the server of the gateway', () => {
       identity,
       draining: draining.signal,
     } as GatewayDeps;
-    const open: RouteModule = (unsure) => void unsure.get('/open', async () => ({}));
+    const open: RouteModule = (target) => void target.get('/open', async () => ({}));
     await assert.rejects(createGatewayServer(deps, { tls: certificate, routes: [open] }), RangeError);
   });
 
-  it('asks for an idempotency key where the route does', async () => {
+  it('the server requires an idempotency key where the route does', async () => {
     await start();
     const body = '{}';
     refused(await call('POST', '/keyed', { body }), 400, 'TEMPER_REQUEST_INVALID');
@@ -280,11 +276,11 @@ describe('the server of the gateway', () => {
     assert.equal(answer.text, '{"idempotencyKey":"k-1"}');
   });
 
-  it('gives each agent its share of calls and no more', async () => {
+  it('the server limits rate and concurrency per agent', async () => {
     const limits = { perSecond: 0.001, burst: 3, inFlight: 2, longPolls: 1 };
     await start({ pod: limits, people: limits });
     const calls = [call('GET', '/slow'), call('GET', '/slow')];
-    await begun(2);
+    await whenStarted(2);
     refused(await call('GET', '/slow'), 429, 'TEMPER_RATE_LIMITED');
     slow.release.resolve();
     assert.deepEqual(
@@ -292,14 +288,14 @@ describe('the server of the gateway', () => {
       [200, 200],
     );
     assert.equal((await call('POST', '/echo', { body: '{"name":"x"}' })).status, 200);
-    const over = await call('POST', '/echo', { body: '{"name":"x"}' });
-    const { retryAfterMilliseconds } = refused(over, 429, 'TEMPER_RATE_LIMITED');
+    const limited = await call('POST', '/echo', { body: '{"name":"x"}' });
+    const { retryAfterMilliseconds } = refused(limited, 429, 'TEMPER_RATE_LIMITED');
     assert.equal(retryAfterMilliseconds, 1_000_000);
-    assert.equal(over.headers['retry-after'], '1000');
-    assert.equal((await call('GET', '/people/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
+    assert.equal(limited.headers['retry-after'], '1000');
+    assert.equal((await call('GET', '/users/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
   });
 
-  it('takes a correlation id that is one, and writes it, the route and the agent into the log without what was said', async () => {
+  it('the server accepts a valid correlation id, and logs it with route and agent but without content', async () => {
     await start();
     const headers = { 'correlation-id': 'trace-me-please' };
     const answer = await call('POST', '/echo?q=sesame', { headers, body: '{"name":"open-sesame"}' });
@@ -312,10 +308,10 @@ describe('the server of the gateway', () => {
     assert.match(String(other.headers['correlation-id']), /^call-[a-z0-9]{26}$/);
   });
 
-  it('lets calls under way end when it drains, and sends new ones elsewhere', async () => {
+  it('a draining server finishes requests in progress and refuses new connections', async () => {
     await start();
     const answer = call('GET', '/slow');
-    await begun(1);
+    await whenStarted(1);
     const drained = drain(server, draining, systemClock);
     await assert.rejects(call('GET', '/slow'), { code: 'ECONNREFUSED' });
     slow.release.resolve();
@@ -323,15 +319,15 @@ describe('the server of the gateway', () => {
     assert.deepEqual([(await answer).status, (await answer).text], [200, '{"ended":true}']);
   });
 
-  it('cuts off what does not end in time', async () => {
+  it('a draining server closes requests that exceed the drain timeout', async () => {
     await start();
     const cut = assert.rejects(call('GET', '/slow'));
-    await begun(1);
+    await whenStarted(1);
     await drain(server, draining, systemClock, 20);
     await cut;
   });
 
-  it('describes its routes', async () => {
+  it('the server publishes an OpenAPI document of its routes', async () => {
     await start();
     const { paths } = JSON.parse((await call('GET', '/v1/openapi.json')).text) as { paths: object };
     assert.ok('/echo' in paths);

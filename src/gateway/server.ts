@@ -14,26 +14,26 @@ import type { GatewayServer, RouteModule } from './routes.ts';
 import { Refused } from './schemas.ts';
 import { type ShareOptions, Shares } from './shares.ts';
 
-const BODY_LIMIT = 1024 * 1024;
-/** Levels of a body. */
-const DEEPEST = 100;
-/** An event loop that is this late is not to be given more. */
-const BUSY_MILLISECONDS = 1_500;
+const MAX_BODY_BYTES = 1024 * 1024;
+/** Nesting depth of a body. */
+const MAX_DEPTH = 100;
+/** Event loop delay in milliseconds beyond which requests are refused. */
+const MAX_EVENT_LOOP_DELAY_MS = 1_500;
 const CORRELATION_HEADER = 'correlation-id';
-const CORRELATION_FORM = /^[A-Za-z0-9_.-]{8,64}$/;
+const CORRELATION_ID = /^[A-Za-z0-9_.-]{8,64}$/;
 
 export interface ServerOptions {
-  /** PEM texts; absent, no handshake succeeds until a context is set. */
+  /** PEM texts. Undefined: no TLS handshake succeeds until a secure context is set. */
   tls: { cert: string; key: string } | undefined;
   routes: readonly RouteModule[];
   shares?: ShareOptions;
 }
 
-/** The server with its routes, not listening yet. Who adds a route says who may call it, or this throws. */
+/** The server with its routes, not listening yet. Throws for a route without `config.access`. */
 export async function createGatewayServer(deps: GatewayDeps, options: ServerOptions): Promise<GatewayServer> {
   const server: GatewayServer = fastify({
     https: { ...options.tls, minVersion: 'TLSv1.3' },
-    bodyLimit: BODY_LIMIT,
+    bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
     trustProxy: false,
     requestIdHeader: false,
@@ -41,30 +41,30 @@ export async function createGatewayServer(deps: GatewayDeps, options: ServerOpti
     routerOptions: { maxParamLength: 256 },
     requestTimeout: 60_000,
     keepAliveTimeout: 75_000,
-    // A draining server answers as every refusal does; see the first hook.
+    // A draining server responds with the common error form; see `addFirstHook`.
     return503OnClosing: false,
   }).withTypeProvider<TypeBoxTypeProvider>();
   server.setValidatorCompiler(TypeBoxValidatorCompiler);
-  const calls = new Calls();
-  calls.decorate(server);
-  addFirstHook(server, deps, calls);
+  const contexts = new Calls();
+  contexts.decorate(server);
+  addFirstHook(server, deps, contexts);
   await server.register(fastifyUnderPressure, {
-    maxEventLoopDelay: BUSY_MILLISECONDS,
+    maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,
     exposeStatusRoute: false,
     pressureHandler: async () => {
-      throw new TemperError('TEMPER_OVERLOADED', 'the gateway has more to do than it can', { retry: 2_000 });
+      throw new TemperError('TEMPER_OVERLOADED', 'the gateway is overloaded', { retry: 2_000 });
     },
   });
-  addHooks(server, deps, calls, new Shares(deps.clock, options.shares));
+  addHooks(server, deps, contexts, new Shares(deps.clock, options.shares));
   server.setErrorHandler((error, request, reply) => {
-    const found = refusalOf(error);
-    if (found.status >= 500 && !isTemperError(error, 'TEMPER_OVERLOADED')) {
-      deps.log.error({ correlation: request.id, ...request.about, error }, 'a call failed');
+    const response = refusalOf(error);
+    if (response.status >= 500 && !isTemperError(error, 'TEMPER_OVERLOADED')) {
+      deps.log.error({ correlation: request.id, ...request.logFields, error }, 'a request failed');
     }
-    return refuse(reply, found, deps);
+    return sendError(reply, response, deps);
   });
   server.setNotFoundHandler((_request, reply) =>
-    refuse(reply, refusal('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json'), deps),
+    sendError(reply, refusal('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json'), deps),
   );
   server.addSchema(Refused);
   await server.register(fastifySwagger, openApiOptions());
@@ -77,39 +77,41 @@ export async function createGatewayServer(deps: GatewayDeps, options: ServerOpti
   return server;
 }
 
-function correlationId(given: string | string[] | undefined, deps: GatewayDeps): string {
-  return typeof given === 'string' && CORRELATION_FORM.test(given) ? given : deps.ids.next('call');
+function correlationId(header: string | string[] | undefined, deps: GatewayDeps): string {
+  return typeof header === 'string' && CORRELATION_ID.test(header) ? header : deps.ids.next('call');
 }
 
-function addFirstHook(server: GatewayServer, deps: GatewayDeps, calls: Calls): void {
+function addFirstHook(server: GatewayServer, deps: GatewayDeps, contexts: Calls): void {
   server.addHook('onRequest', async (request, reply) => {
     void reply.header(CORRELATION_HEADER, request.id);
-    calls.begin(request, reply);
+    contexts.begin(request, reply);
     if (!deps.draining.aborted) return;
     void reply.header('connection', 'close');
-    throw new TemperError('TEMPER_OVERLOADED', 'this gateway is about to end; another one answers', { retry: 500 });
+    throw new TemperError('TEMPER_OVERLOADED', 'this gateway is shutting down; retry to reach another replica', {
+      retry: 500,
+    });
   });
 }
 
-function addHooks(server: GatewayServer, deps: GatewayDeps, calls: Calls, shares: Shares): void {
+function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: Calls, rateLimits: Shares): void {
   server.addHook('onRoute', ({ method, url, config }) => requireAccess(method, url, config?.access));
   server.addHook('onRequest', async (request, reply) => {
-    const call = calls.of(request);
-    // The handler of unknown routes has no access to ask about.
+    const context = contexts.of(request);
+    // The not-found handler has no `config.access`.
     if (request.is404) return;
-    await authenticate(request, call, deps.identity);
-    shares.take(call, request.routeOptions.config.longPoll === true, reply);
-    readIdempotencyKey(request, call);
+    await authenticate(request, context, deps.identity);
+    rateLimits.take(context, request.routeOptions.config.longPoll === true, reply);
+    readIdempotencyKey(request, context);
   });
   server.addHook('preValidation', async ({ body }) => {
-    // Whoever writes what is nested like that wants a stack to overflow.
-    if (jsonDepth((body ?? null) as Json, DEEPEST + 1) <= DEEPEST) return;
-    throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${DEEPEST} levels`);
+    // Deeper nesting is an attempt to overflow the stack.
+    if (jsonDepth((body ?? null) as Json, MAX_DEPTH + 1) <= MAX_DEPTH) return;
+    throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${MAX_DEPTH} levels`);
   });
-  observeCalls(server, deps, calls);
+  observeCalls(server, deps, contexts);
 }
 
-function refuse(reply: FastifyReply, { status, body }: Refusal, { metrics }: GatewayDeps): FastifyReply {
+function sendError(reply: FastifyReply, { status, body }: Refusal, { metrics }: GatewayDeps): FastifyReply {
   const { code, retryAfterMilliseconds } = body.error;
   metrics.count('temper_door_refusals_total', { code });
   if (retryAfterMilliseconds !== undefined) {

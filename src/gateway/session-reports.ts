@@ -13,7 +13,7 @@ export interface SessionReportsDeps {
   uses: Pick<SessionUses, 'statistics'>;
 }
 
-/** What the bus keeps of sessions, for people and for policies that look at where content came from. */
+/** Stored facts about sessions, for users and for policy decisions that depend on taint. */
 export function createSessionReports({ bus, registry, uses }: SessionReportsDeps): SessionReports {
   const summaryOf = async (agentUid: string, tool: RegisteredTool): Promise<SessionToolSummary> => {
     const { artifact, digest, owner, acceptedAt } = tool;

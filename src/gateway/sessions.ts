@@ -16,7 +16,7 @@ export interface SessionRouteDeps {
   demotions: Demotions;
 }
 
-const BODY_BYTES = 12 * 1_024 * 1_024;
+const MAX_BODY_BYTES = 12 * 1_024 * 1_024;
 const Params = Type.Object({ session: SessionId });
 const AppendBody = Type.Object(
   {
@@ -28,7 +28,7 @@ const AppendBody = Type.Object(
   closed,
 );
 
-/** Histories and tools of the agent's own sessions; whose they are the binding says, never the path. */
+/** Histories and tools of the agent's own sessions. The binding of the pod determines the agent, never the path. */
 export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteDeps): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
@@ -48,12 +48,12 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
       `${path}/items`,
       {
         config: { access: 'pod', idempotent: true },
-        bodyLimit: BODY_BYTES,
+        bodyLimit: MAX_BODY_BYTES,
         schema: {
           ...POD,
           params: Params,
           body: AppendBody,
-          summary: 'Adds to the history; 409 when another writer was there',
+          summary: 'Appends to the history; 409 after a concurrent write',
           response: { 200: Type.Object({ seq: Type.Integer() }, closed) },
         },
       },
@@ -62,7 +62,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
         const { claims } = leaseOf(request, lease, deps);
         const { session } = request.params;
         if (claims.session !== session) {
-          throw new TemperError('TEMPER_LEASE_INVALID', `the lease is one of session "${claims.session}"`);
+          throw new TemperError('TEMPER_LEASE_INVALID', `the delivery token belongs to session "${claims.session}"`);
         }
         const marks = tainted === true ? { tainted } : {};
         const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items.map(keptMessage), marks);
@@ -75,7 +75,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
       async (request, reply) => {
         const { agentUid } = request.pod;
         const { session } = request.params;
-        // The tools first: a crash in between leaves a session that can be closed again.
+        // Tools first: after a crash in between the session can be closed again.
         await registry.close(agentUid, session);
         await sessionsOf(agentUid).close(session);
         return reply.code(204).send(null);

@@ -5,81 +5,82 @@ import { TemperError } from '../lib/errors.ts';
 import type { Call } from './calls.ts';
 
 export interface ShareLimits {
-  /** Calls a second that one caller may make for long. */
+  /** Sustained requests per second of one caller. */
   perSecond: number;
-  /** Calls it may make at once after a pause. */
+  /** Size of the token bucket. */
   burst: number;
-  /** Calls under way at the same time, long polls apart. */
+  /** Concurrent requests, without long polls. */
   inFlight: number;
-  /** Long polls at the same time. */
+  /** Concurrent long polls. */
   longPolls: number;
 }
 
 export interface ShareOptions {
-  /** Of each agent, and of each warm pod. */
+  /** Limits per agent, and per warm pod. */
   pod: ShareLimits;
-  /** Of all people of one namespace together. */
+  /** Limits of all users of one namespace together. */
   people: ShareLimits;
 }
 
-const STANDARD: ShareOptions = {
+const DEFAULT_LIMITS: ShareOptions = {
   pod: { perSecond: 50, burst: 200, inFlight: 16, longPolls: 4 },
   people: { perSecond: 100, burst: 400, inFlight: 64, longPolls: 256 },
 };
-/** People of a namespace share its bucket; most are idle, so forgetting the oldest costs a bucket of tokens at most. */
-const REMEMBERED = 20_000;
+/** Cached callers. An evicted caller starts again with a full bucket. */
+const CACHE_SIZE = 20_000;
 
-interface Share {
+interface CallerQuota {
   tokens: number;
   filledAt: number;
   inFlight: number;
   longPolls: number;
 }
 
-/** How much of this process each agent, and the people of each namespace, may use. */
+/** Rate limits of this process per agent, and per namespace for users. */
 export class Shares {
   readonly #clock: Clock;
   readonly #options: ShareOptions;
-  readonly #shares = new LRUCache<string, Share>({ max: REMEMBERED });
+  readonly #quotas = new LRUCache<string, CallerQuota>({ max: CACHE_SIZE });
 
-  constructor(clock: Clock, options: ShareOptions = STANDARD) {
+  constructor(clock: Clock, options: ShareOptions = DEFAULT_LIMITS) {
     this.#clock = clock;
     this.#options = options;
   }
 
-  /** Counts the call until its answer is over. Throws TEMPER_RATE_LIMITED when the caller has no share left. */
-  take(call: Call, longPoll: boolean, reply: FastifyReply): void {
-    const caller = callerOf(call);
+  /** Counts the request until its response ends. Throws TEMPER_RATE_LIMITED when the caller has reached a limit. */
+  take(context: Call, longPoll: boolean, reply: FastifyReply): void {
+    const caller = callerOf(context);
     if (caller === undefined) return;
-    const limits = this.#options[call.person === undefined ? 'pod' : 'people'];
-    const share = this.#refilled(caller, limits);
-    if (share.tokens < 1) throw tooMany('calls in a short time', Math.ceil(1_000 / limits.perSecond));
+    const limits = context.user === undefined ? this.#options.pod : this.#options.people;
+    const quota = this.#refilled(caller, limits);
+    if (quota.tokens < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
     const kind = longPoll ? 'longPolls' : 'inFlight';
-    if (share[kind] >= limits[kind]) throw tooMany(longPoll ? 'long polls at once' : 'calls at once', 1_000);
-    share.tokens -= 1;
-    share[kind] += 1;
+    if (quota[kind] >= limits[kind])
+      throw rateLimited(longPoll ? 'concurrent long polls' : 'concurrent requests', 1_000);
+    quota.tokens -= 1;
+    quota[kind] += 1;
     reply.raw.once('close', () => {
-      share[kind] -= 1;
+      quota[kind] -= 1;
     });
   }
 
-  #refilled(caller: string, { burst, perSecond }: ShareLimits): Share {
+  #refilled(caller: string, { burst, perSecond }: ShareLimits): CallerQuota {
     const now = this.#clock.monotonic();
-    const share = this.#shares.get(caller) ?? { tokens: burst, filledAt: now, inFlight: 0, longPolls: 0 };
-    share.tokens = Math.min(burst, share.tokens + ((now - share.filledAt) / 1_000) * perSecond);
-    share.filledAt = now;
-    this.#shares.set(caller, share);
-    return share;
+    const quota = this.#quotas.get(caller) ?? { tokens: burst, filledAt: now, inFlight: 0, longPolls: 0 };
+    quota.tokens = Math.min(burst, quota.tokens + ((now - quota.filledAt) / 1_000) * perSecond);
+    quota.filledAt = now;
+    this.#quotas.set(caller, quota);
+    return quota;
   }
 }
 
-function callerOf({ pod, podToken, person }: Call): string | undefined {
+function callerOf({ pod, podToken, user }: Call): string | undefined {
   if (pod !== undefined) return `agent/${pod.agentUid}`;
-  // A pod that asks who it is may be bound already; it has no second share for that.
+  // A pod that requests its assignment may be bound already; it then uses the limits of its agent.
   if (podToken !== undefined) return 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;
-  return person === undefined ? undefined : `people/${person.namespace}`;
+  return user === undefined ? undefined : `users/${user.namespace}`;
 }
 
-function tooMany(what: string, retry: number): TemperError {
+function rateLimited(what: string, retry: number): TemperError {
   return new TemperError('TEMPER_RATE_LIMITED', `too many ${what}`, { retry });
 }

@@ -39,15 +39,15 @@ function aSpan(changes: Partial<ReportedSpan> = {}): ReportedSpan {
   };
 }
 
-describe('a span that a pod reports', () => {
-  it('is exported as it is when it is honest', () => {
+describe('the validation of a reported span', () => {
+  it('a valid span is exported unchanged', () => {
     const { attributes, ...rest } = checkedSpan(aSpan(), CLAIMS, NOW);
     const { attributes: given, ...same } = aSpan();
     assert.deepEqual(rest, same);
     assert.deepEqual(attributes, { ...given, 'gen_ai.agent.name': 'scout', 'gen_ai.conversation.id': 's-1' });
   });
 
-  it('is refused in another trace than that of its message, and outside of its day', () => {
+  it('a span of another trace or with implausible times is refused', () => {
     const wrong: Partial<ReportedSpan>[] = [
       { traceId: 'd'.repeat(32) },
       { end: [SECONDS - 3, 0] },
@@ -64,8 +64,8 @@ describe('a span that a pod reports', () => {
     assert.throws(() => checkedSpan(aSpan(), untraced, NOW));
   });
 
-  it('says nothing but what is allowed, and is of its own agent, session and message whatever it says', () => {
-    const secret = 'words of the person';
+  it('a span keeps only allowed attributes, and gets agent, session and message from the delivery token', () => {
+    const secret = 'text of the user';
     const names = fc.constantFrom(
       'gen_ai.agent.name',
       'gen_ai.conversation.id',
@@ -79,8 +79,8 @@ describe('a span that a pod reports', () => {
     );
     const operations = fc.constantFrom('invoke_agent', 'chat', 'execute_tool', 'process');
     fc.assert(
-      fc.property(operations, fc.uniqueArray(names), fc.string(), (operation, given, name) => {
-        const attributes = Object.fromEntries(given.map((key) => [key, secret]));
+      fc.property(operations, fc.uniqueArray(names), fc.string(), (operation, keys, name) => {
+        const attributes = Object.fromEntries(keys.map((key) => [key, secret]));
         const operationKey = operation === 'process' ? 'messaging.operation.type' : 'gen_ai.operation.name';
         const span = checkedSpan(
           aSpan({ name, attributes: { ...attributes, [operationKey]: operation } }),
@@ -96,7 +96,7 @@ describe('a span that a pod reports', () => {
     );
   });
 
-  it('makes no name and no value longer than it may be, nor one a terminal would obey', () => {
+  it('names and values of a span have limited length and no control characters', () => {
     const hostile = `\u001b[2J${'x'.repeat(4_000)}`;
     const attributes = { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': hostile };
     const { name, attributes: kept } = checkedSpan(aSpan({ attributes }), CLAIMS, NOW);
@@ -105,12 +105,12 @@ describe('a span that a pod reports', () => {
   });
 });
 
-describe('the parent a pod names', () => {
+describe('the parent span in the header of a pod', () => {
   const own = `00-${TRACE}-${'e'.repeat(16)}-01`;
-  it('counts when it is of the trace of its message and recorded like it', () => {
+  it('a parent of the message’s trace with the same sampling flag is used', () => {
     assert.equal(parentUnder(CLAIMS, own), own);
   });
-  it('is the delivery otherwise', () => {
+  it('otherwise the delivery is the parent', () => {
     for (const header of [
       undefined,
       '',

@@ -12,17 +12,17 @@ import { accountsOf } from './ledger-accounts.ts';
 import { chargedModel, type ChargedModels } from './models/charged-model.ts';
 import type { ModelHealth } from './models/health.ts';
 
-/** What an agent may do at this moment, and what its doing is charged to. */
+/** The models an agent may use at this moment, and the ledger its calls are charged to. */
 export interface Speaker {
-  /** With the real names of models, which are what the policy's patterns mean. */
+  /** Decides over real model names, which the patterns of the policy refer to. */
   decider: Decider;
   ledger: Ledger;
-  /** Any model of the gateway, charged to the agent. */
+  /** Calls any model of the gateway, charged to the agent. */
   charged: Model;
   maxOutputTokens: number;
-  /** The models that may speak for it. Throws TEMPER_POLICY_DENIED when its policy does not allow its primary one. */
+  /** The allowed models of the agent. Throws TEMPER_POLICY_DENIED when the policy does not allow the primary model. */
   agentModel(): AgentModel;
-  /** The model it asks for and the real name of that; its fallbacks stand behind the primary one. Throws TEMPER_POLICY_DENIED. */
+  /** The requested model and its real name; the primary model includes its fallbacks. Throws TEMPER_POLICY_DENIED. */
   modelNamed(name: string): { model: Model; resolved: string };
 }
 
@@ -40,8 +40,8 @@ const DEFAULT_OUTPUT_TOKENS = 4_096;
 export function speakerOf(deps: SpeakerDeps, state: AgentState, tainted: boolean): Speaker {
   const { models, health } = deps;
   const snapshot = deps.directory.snapshot(state, tainted);
-  const given = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
-  const agent = withRealModels(given, models);
+  const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
+  const agent = withRealModels(subject, models);
   const decider = createDecider({ ...snapshot, agent: { ...snapshot.agent, spec: agent.spec } });
   const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
   const charged = chargedModel(models, ledger, deps.ids);
@@ -60,13 +60,13 @@ export function speakerOf(deps: SpeakerDeps, state: AgentState, tainted: boolean
         throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
       }
       if (resolved !== primary) return { model: charged, resolved };
-      return { model: withFallbacks(noting(charged, primary, health), allowed), resolved };
+      return { model: withFallbacks(recordFallback(charged, primary, health), allowed), resolved };
     },
   };
 }
 
-/** Tells the health of providers which model stood in for the one that was asked. */
-function noting(model: Model, primary: string, health: ModelHealth): Model {
+/** Records in the provider health which fallback answered in place of the primary model. */
+function recordFallback(model: Model, primary: string, health: ModelHealth): Model {
   return {
     async *stream(request, op) {
       for await (const event of model.stream(request, op)) {

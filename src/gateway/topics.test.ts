@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Topics } from './topics.ts';
 
-describe('waiting for a topic', () => {
+describe('the change notifier', () => {
   const settled = async (waiting: Promise<void>): Promise<boolean> => {
     const later = new Promise<false>((resolve) => setImmediate(() => resolve(false)));
     return Promise.race([waiting.then(() => true), later]);
   };
 
-  it('ends with any of the topics, for all who wait, and with no other', async () => {
+  it('a notification ends every wait for one of its topics, and no other wait', async () => {
     const topics = new Topics();
     const { signal } = new AbortController();
     const waiting = [topics.wait(['a', 'b'], signal), topics.wait(['b'], signal), topics.wait(['c'], signal)];
@@ -18,13 +18,13 @@ describe('waiting for a topic', () => {
     assert.deepEqual(await Promise.all(waiting.map(settled)), [true, true, false]);
   });
 
-  it('ends when it is given up, before or after it began', async () => {
+  it('an aborted signal ends a wait, also when it aborted before the wait', async () => {
     const topics = new Topics();
-    const given = new AbortController();
-    const waiting = topics.wait(['a'], given.signal);
-    given.abort();
+    const aborting = new AbortController();
+    const waiting = topics.wait(['a'], aborting.signal);
+    aborting.abort();
     assert.equal(await settled(waiting), true);
-    assert.equal(await settled(topics.wait(['a'], given.signal)), true);
+    assert.equal(await settled(topics.wait(['a'], aborting.signal)), true);
     topics.notify(['a']);
   });
 });

@@ -1,13 +1,13 @@
-/** Who waits for what to change. Nothing is kept of a topic nobody waits for. */
+/** Waits for changes by topic. Topics without waiters use no memory. */
 export class Topics {
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /** Wakes whoever waits for any of them. */
+  /** Resolves all waits for any of the topics. */
   notify(topics: readonly string[]): void {
     for (const topic of topics) for (const wake of this.#waiting.get(topic) ?? []) wake();
   }
 
-  /** Resolves when one of the topics is notified or the signal aborts. Look at the state before waiting, without an await in between. */
+  /** Resolves when one of the topics is notified or the signal aborts. Read the state before this call, without an await in between. */
   wait(topics: readonly string[], signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {

@@ -12,12 +12,12 @@ import type { GatewayServer } from './routes.ts';
 import { closed, Done, Lease, POD, REFUSALS } from './schemas.ts';
 import { checkedSpan } from './span-check.ts';
 
-const BODY_BYTES = 256 * 1_024;
-const MOST_SPANS = 200;
-/** Spans of one agent at once, and a second for long. */
+const MAX_BODY_BYTES = 256 * 1_024;
+const MAX_SPANS = 200;
+/** Token bucket per agent: size, and spans per second. */
 const BURST = 2_000;
 const PER_SECOND = 20;
-const REMEMBERED = 20_000;
+const CACHE_SIZE = 20_000;
 
 const Instant = Type.Tuple([
   Type.Integer({ minimum: 0, maximum: 10_000_000_000 }),
@@ -47,16 +47,16 @@ const Span = Type.Object(
   },
   { ...closed, description: '`ReportedSpan`.' },
 );
-const Body = Type.Object({ lease: Lease, spans: Type.Array(Span, { maxItems: MOST_SPANS }) }, closed);
+const Body = Type.Object({ lease: Lease, spans: Type.Array(Span, { maxItems: MAX_SPANS }) }, closed);
 
-/** Exports what pods record of their own work, which reach no collector: only of the trace of their message, under their own name. */
+/** Exports the spans of pods, which cannot reach a collector: only spans of the trace of their message, under their own identity. */
 export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
-  const budgets = new SpanBudgets(deps.clock);
+  const limits = new SpanRateLimits(deps.clock);
   server.post(
     PATHS.traces,
     {
       config: { access: 'pod' },
-      bodyLimit: BODY_BYTES,
+      bodyLimit: MAX_BODY_BYTES,
       schema: {
         ...POD,
         summary: 'Spans of the work on a message',
@@ -67,14 +67,14 @@ export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
     async (request, reply) => {
       const { lease, spans } = request.body;
       try {
-        // What ends with the message is told after its end.
+        // The last spans of a message arrive after its acknowledgement.
         const { claims } = settlingLeaseOf(request, lease, deps);
         if (!isSampled(claims.traceparent)) {
-          throw new TemperError('TEMPER_REQUEST_INVALID', 'body.lease is of a message whose trace nobody records');
+          throw new TemperError('TEMPER_REQUEST_INVALID', 'body.lease belongs to a message whose trace is not sampled');
         }
-        budgets.take(request.pod.agentUid, spans.length);
-        const checked = spans.map((span) => checkedSpan(span as ReportedSpan, claims, deps.clock.now()));
-        deps.spans?.(checked, resourceOf(request.pod));
+        limits.acquire(request.pod.agentUid, spans.length);
+        const validated = spans.map((span) => checkedSpan(span as ReportedSpan, claims, deps.clock.now()));
+        deps.spans?.(validated, resourceOf(request.pod));
       } catch (error) {
         deps.metrics.count('temper_pod_spans_total', { outcome: 'refused' }, spans.length);
         throw error;
@@ -85,7 +85,7 @@ export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
   );
 }
 
-/** Whose spans they are, as the gateway knows it. */
+/** Resource attributes from the authenticated identity of the pod. */
 function resourceOf({ namespace, podName, podUid, agent, agentUid }: PodIdentity): Record<string, string> {
   return {
     'service.name': 'temper-agent',
@@ -99,24 +99,24 @@ function resourceOf({ namespace, podName, podUid, agent, agentUid }: PodIdentity
   };
 }
 
-/** How many spans each agent may still report. */
-class SpanBudgets {
+/** Rate limit of reported spans per agent. */
+class SpanRateLimits {
   readonly #clock: Clock;
-  readonly #budgets = new LRUCache<string, { left: number; at: number }>({ max: REMEMBERED });
+  readonly #buckets = new LRUCache<string, { left: number; at: number }>({ max: CACHE_SIZE });
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** Throws TEMPER_RATE_LIMITED. */
-  take(agentUid: string, spans: number): void {
+  acquire(agentUid: string, spans: number): void {
     const at = this.#clock.monotonic();
-    const budget = this.#budgets.get(agentUid) ?? { left: BURST, at };
-    const left = Math.min(BURST, budget.left + ((at - budget.at) / 1_000) * PER_SECOND);
+    const bucket = this.#buckets.get(agentUid) ?? { left: BURST, at };
+    const left = Math.min(BURST, bucket.left + ((at - bucket.at) / 1_000) * PER_SECOND);
     const enough = left >= spans;
-    this.#budgets.set(agentUid, { left: enough ? left - spans : left, at });
+    this.#buckets.set(agentUid, { left: enough ? left - spans : left, at });
     if (enough) return;
     const retry = Math.ceil(((spans - left) / PER_SECOND) * 1_000);
-    throw new TemperError('TEMPER_RATE_LIMITED', 'this agent has reported too many spans', { retry });
+    throw new TemperError('TEMPER_RATE_LIMITED', 'this agent reported too many spans', { retry });
   }
 }

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 
-/** Where spans go. Absent: nothing is traced. */
+/** The `tracing` section: exporter of spans. Absent: tracing is off. */
 export const TracingSection = Type.Object(
   {
     endpoint: Type.String({
@@ -9,7 +9,11 @@ export const TracingSection = Type.Object(
       description: 'Full URL of the traces endpoint of an OTLP/HTTP collector.',
     }),
     ratio: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 1, description: 'Share of traces begun here that are kept. Default 1.' }),
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        description: 'Sampling ratio of traces that start in the gateway. Default 1.',
+      }),
     ),
   },
   { additionalProperties: false },

@@ -3,22 +3,22 @@ import type { Clock } from '../lib/clock.ts';
 import { hasErrno, messageOf, TemperError } from '../lib/errors.ts';
 import type { Logger } from '../telemetry/log.ts';
 
-/** Mounted Secrets change in place; so often they are read again. */
-const EVERY_MILLISECONDS = 10_000;
+/** Poll interval. Kubernetes replaces the files of mounted Secrets in place. */
+const POLL_INTERVAL_MS = 10_000;
 
 export interface WatchedFilesOptions {
-  /** All have to be there. */
+  /** Required files. */
   paths: readonly string[];
-  /** May be missing; they come after the others. */
+  /** Files that may be missing; their contents follow those of the required files. */
   optional?: readonly string[];
   clock: Clock;
   log: Logger;
-  /** Told of the contents that are there whenever one differs. What it throws is logged, and what was before goes on. */
+  /** Called with all contents when one changed. An error is logged, and the previous contents stay in use. */
   changed: (contents: readonly Buffer[]) => void;
   everyMilliseconds?: number;
 }
 
-/** Files that are read again and again. Disposing ends it. */
+/** Polls files for changes until it is disposed. */
 export class WatchedFiles implements AsyncDisposable {
   readonly #options: WatchedFilesOptions;
   readonly #stopping = new AbortController();
@@ -29,7 +29,7 @@ export class WatchedFiles implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Reads them for the first time. Throws TEMPER_CONFIGURATION_INVALID when one that must be there cannot be read. */
+  /** Reads the files once. Throws TEMPER_CONFIGURATION_INVALID when a required file cannot be read. */
   static async open(options: WatchedFilesOptions): Promise<WatchedFiles> {
     const files = new WatchedFiles(options);
     files.#contents = await files.#read();
@@ -47,32 +47,32 @@ export class WatchedFiles implements AsyncDisposable {
   }
 
   async #watch(): Promise<void> {
-    const { clock, log, changed, everyMilliseconds = EVERY_MILLISECONDS } = this.#options;
+    const { clock, log, changed, everyMilliseconds = POLL_INTERVAL_MS } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await clock.sleep(everyMilliseconds, signal).catch(() => undefined);
       if (signal.aborted) return;
       try {
         const contents = await this.#read();
-        if (same(contents, this.#contents)) continue;
+        if (isEqual(contents, this.#contents)) continue;
         changed(contents);
         this.#contents = contents;
-        log.info({ paths: this.#options.paths }, 'files were replaced');
+        log.info({ paths: this.#options.paths }, 'files changed and were reloaded');
       } catch (error) {
-        log.warn({ error, paths: this.#options.paths }, 'files were replaced and cannot be used; the old ones are');
+        log.warn({ error, paths: this.#options.paths }, 'changed files are invalid; the previous contents stay in use');
       }
     }
   }
 
   async #read(): Promise<readonly Buffer[]> {
     const { paths, optional = [] } = this.#options;
-    const needed = await Promise.all(paths.map(required));
-    const others = await Promise.all(optional.map(readIfThere));
-    return [...needed, ...others.flat()];
+    const required = await Promise.all(paths.map(readRequired));
+    const present = await Promise.all(optional.map(readOptional));
+    return [...required, ...present.flat()];
   }
 }
 
-async function required(path: string): Promise<Buffer> {
+async function readRequired(path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
@@ -80,7 +80,7 @@ async function required(path: string): Promise<Buffer> {
   }
 }
 
-async function readIfThere(path: string): Promise<Buffer[]> {
+async function readOptional(path: string): Promise<Buffer[]> {
   try {
     return [await readFile(path)];
   } catch (error) {
@@ -89,6 +89,6 @@ async function readIfThere(path: string): Promise<Buffer[]> {
   }
 }
 
-function same(one: readonly Buffer[], other: readonly Buffer[]): boolean {
+function isEqual(one: readonly Buffer[], other: readonly Buffer[]): boolean {
   return one.length === other.length && one.every((content, index) => content.equals(other[index] ?? Buffer.alloc(0)));
 }

@@ -9,7 +9,7 @@ import { Reflector, type ReflectorOptions } from '../kube/reflector.ts';
 import { type Change, type KubeObject, Store } from '../kube/store.ts';
 import { type ApprovalWord, slimApproval, toolStanding, type ToolStanding } from './demotions.ts';
 
-/** What is kept of an EmergentTool: what it is found by, and whether it was taken out of service. */
+/** The cached members of an EmergentTool: its discovery entry, and whether it is in service. */
 type WatchedTool = StandingTool & ToolStanding;
 
 const temperType = (kind: string, plural: string): ResourceType => ({
@@ -26,29 +26,29 @@ export const EMERGENT_TOOLS = temperType('EmergentTool', 'emergenttools');
 const APPROVALS = temperType('Approval', 'approvals');
 const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
 
-function slimTool(object: WatchedTool): WatchedTool {
+function pruneTool(object: WatchedTool): WatchedTool {
   return { ...standingTool(object), ...toolStanding(object) };
 }
 
-type Common = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
+type InformerOptions = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
 
-/** One kind in some namespaces, or in all, as one store. */
-class Watch<T extends KubeObject> implements AsyncDisposable {
+/** One kind in some or all namespaces, in one store. */
+class NamespacedInformer<T extends KubeObject> implements AsyncDisposable {
   readonly store = new Store<T>();
   readonly #reflectors: Reflector<T>[];
 
   constructor(
     type: ResourceType,
     namespaces: readonly string[] | undefined,
-    common: Common,
-    more: Pick<ReflectorOptions<T>, 'labelSelector' | 'transform'> = {},
+    common: InformerOptions,
+    options: Pick<ReflectorOptions<T>, 'labelSelector' | 'transform'> = {},
   ) {
-    // A list is the truth about the namespaces it was asked for, so each reflector has a store of its own behind this one.
+    // A list replaces the whole content of its store, so each reflector has its own store, and changes are merged into this one.
     this.#reflectors = (namespaces ?? [undefined]).map(
       (namespace) =>
         new Reflector<T>({
           ...common,
-          ...more,
+          ...options,
           type,
           store: new Store<T>(),
           ...(namespace === undefined ? {} : { namespace }),
@@ -81,42 +81,44 @@ class Watch<T extends KubeObject> implements AsyncDisposable {
   }
 }
 
-/** Everything the gateway reads of the cluster. */
+/** Informers of all kinds that the gateway reads. */
 export interface Watches extends AsyncDisposable {
-  agents: Watch<Agent>;
-  policies: Watch<TrustPolicy>;
-  pods: Watch<AgentPod>;
-  capabilities: Watch<CatalogueObject>;
-  tools: Watch<WatchedTool>;
-  approvals: Watch<ApprovalWord>;
+  agents: NamespacedInformer<Agent>;
+  policies: NamespacedInformer<TrustPolicy>;
+  pods: NamespacedInformer<AgentPod>;
+  capabilities: NamespacedInformer<CatalogueObject>;
+  tools: NamespacedInformer<WatchedTool>;
+  approvals: NamespacedInformer<ApprovalWord>;
   start(): void;
-  /** Resolves when all first lists are there; rejects with the reason of the signal. */
+  /** Resolves when all caches have synced; rejects with the reason of the signal. */
   synced(signal: AbortSignal): Promise<void>;
-  /** Kinds whose first list is not there yet. */
+  /** Kinds whose cache has not synced yet. */
   waitingFor(): string[];
 }
 
-/** Not started: whoever listens subscribes first. */
-export function createWatches(namespaces: readonly string[] | undefined, common: Common): Watches {
-  const agents = new Watch<Agent>(AGENTS, namespaces, common);
-  const policies = new Watch<TrustPolicy>(POLICIES, namespaces, common);
-  const pods = new Watch<AgentPod>(PODS, namespaces, common, {
+/** Returned without starting, so that listeners can subscribe first. */
+export function createWatches(namespaces: readonly string[] | undefined, common: InformerOptions): Watches {
+  const agents = new NamespacedInformer<Agent>(AGENTS, namespaces, common);
+  const policies = new NamespacedInformer<TrustPolicy>(POLICIES, namespaces, common);
+  const pods = new NamespacedInformer<AgentPod>(PODS, namespaces, common, {
     labelSelector: LABELS.agentPod,
     transform: slimPod,
   });
-  const capabilities = new Watch<CatalogueObject>(CAPABILITIES, namespaces, common, { transform: slimCapability });
-  const tools = new Watch<WatchedTool>(EMERGENT_TOOLS, namespaces, common, { transform: slimTool });
-  const approvals = new Watch<ApprovalWord>(APPROVALS, namespaces, common, { transform: slimApproval });
+  const capabilities = new NamespacedInformer<CatalogueObject>(CAPABILITIES, namespaces, common, {
+    transform: slimCapability,
+  });
+  const tools = new NamespacedInformer<WatchedTool>(EMERGENT_TOOLS, namespaces, common, { transform: pruneTool });
+  const approvals = new NamespacedInformer<ApprovalWord>(APPROVALS, namespaces, common, { transform: slimApproval });
   const all = { agents, policies, pods, capabilities, tools, approvals };
   return {
     ...all,
-    start: () => Object.values(all).forEach((watch) => watch.start()),
+    start: () => Object.values(all).forEach((informer) => informer.start()),
     synced: async (signal) => {
-      await Promise.all(Object.values(all).map((watch) => watch.synced(signal)));
+      await Promise.all(Object.values(all).map((informer) => informer.synced(signal)));
     },
-    waitingFor: () => Object.entries(all).flatMap(([name, watch]) => (watch.hasSynced ? [] : [name])),
+    waitingFor: () => Object.entries(all).flatMap(([name, informer]) => (informer.hasSynced ? [] : [name])),
     [Symbol.asyncDispose]: async () => {
-      await Promise.all(Object.values(all).map((watch) => watch[Symbol.asyncDispose]()));
+      await Promise.all(Object.values(all).map((informer) => informer[Symbol.asyncDispose]()));
     },
   };
 }

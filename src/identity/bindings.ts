@@ -1,16 +1,16 @@
 import type { KubeObject, Store } from '../kube/store.ts';
 
-/** What of an Agent says which pod it is. */
+/** The part of an Agent that names its pod. */
 export interface BoundAgent extends KubeObject {
   readonly status?: { readonly pod?: { readonly name: string; readonly uid: string } };
 }
 
-/** What is kept of an agent pod. */
+/** The part of an agent pod that the store keeps. */
 export interface AgentPod extends KubeObject {
   readonly status?: { readonly podIP?: string; readonly podIPs?: readonly { readonly ip?: string }[] };
 }
 
-/** An agent pod without what nobody here reads; for the reflector of pods. */
+/** Prunes an agent pod to the fields that this module reads; the `transform` of the pod reflector. */
 export function slimPod({ metadata, status }: AgentPod): AgentPod {
   const { name, namespace, uid, resourceVersion } = metadata;
   return {
@@ -31,7 +31,7 @@ function addressesOnly({ podIP, podIPs }: NonNullable<AgentPod['status']>): NonN
 const BY_POD = 'identity.pod';
 const BY_UID = 'identity.uid';
 
-/** Whose pod is it? As the API server last said: pods with the label of agent pods, and `status.pod` of Agents. */
+/** Maps pods to Agents, from the informer caches: pods with the label of agent pods, and `status.pod` of Agents. */
 export class Bindings<A extends BoundAgent> {
   readonly #agents: Store<A>;
   readonly #pods: Store<AgentPod>;
@@ -48,19 +48,19 @@ export class Bindings<A extends BoundAgent> {
     return this.#pods.byIndex(BY_UID, podUid)[0];
   }
 
-  /** Every Agent that names the pod as its own, of any namespace. One is right; more are an attack or a defect. */
+  /** Every Agent, in any namespace, whose `status.pod` names the pod. More than one means an attack or a defect. */
   agentsOf(podUid: string): A[] {
     return this.#agents.byIndex(BY_POD, podUid);
   }
 }
 
-/** Addresses of the pod, in the form `normalAddress` gives. */
+/** The addresses of the pod, normalised by `normalAddress`. */
 export function addressesOf({ status }: AgentPod): string[] {
   const addresses = [status?.podIP, ...(status?.podIPs ?? []).map(({ ip }) => ip)];
   return addresses.flatMap((address) => (address === undefined || address === '' ? [] : normalAddress(address)));
 }
 
-/** One text for one address: IPv4 in IPv6 as IPv4, IPv6 without a zone, in lower case. */
+/** Normalises an address: an IPv4-mapped IPv6 address becomes IPv4; IPv6 is in lower case, without a zone. */
 export function normalAddress(address: string): string {
   const plain = address.toLowerCase().replace(/%.*$/, '');
   const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/.exec(plain);

@@ -5,13 +5,13 @@ import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, textAt } from '../lib/json.ts';
 import type { Logger } from '../telemetry/log.ts';
 
-/** What a cluster signs its tokens with, as it publishes it. */
+/** The issuer and the public keys (JWKS) with which a cluster signs its tokens. */
 export interface PublishedKeys {
   issuer: string;
   keys: JSONWebKeySet;
 }
 
-/** Reads both from the API server, which lets every ServiceAccount do so. */
+/** Reads both from the API server; every ServiceAccount may read them. */
 export async function readPublishedKeys(transport: Transport, signal: AbortSignal): Promise<PublishedKeys> {
   const [discovery, keys] = await Promise.all([
     transport.send({ method: 'GET', path: '/.well-known/openid-configuration' }, signal),
@@ -19,18 +19,21 @@ export async function readPublishedKeys(transport: Transport, signal: AbortSigna
   ]);
   const issuer = textAt(discovery, ['issuer']);
   if (issuer === '' || !isJsonObject(keys) || !Array.isArray(keys['keys']) || keys['keys'].length === 0) {
-    throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'the API server publishes no issuer or no keys of its tokens');
+    throw new TemperError(
+      'TEMPER_KUBE_UNREACHABLE',
+      'the API server publishes no issuer or no signing keys for its tokens',
+    );
   }
   return { issuer, keys: keys as unknown as JSONWebKeySet };
 }
 
-/** Keys this old are read again when they are next used, so that one that was taken out stops counting. */
-const OLD_MILLISECONDS = 300_000;
-/** Between two readings that unknown keys ask for: strangers can name as many of those as they like. */
-const PAUSE_MILLISECONDS = 10_000;
-const READ_MILLISECONDS = 10_000;
+/** Keys older than this are refreshed at their next use, so that a removed key stops being accepted. */
+const MAX_AGE_MS = 300_000;
+/** The minimum time between two refreshes for unknown key ids: an untrusted client can send any number of unknown key ids. */
+const MIN_REFRESH_INTERVAL_MS = 10_000;
+const READ_TIMEOUT_MS = 10_000;
 
-interface Held extends PublishedKeys {
+interface CachedKeys extends PublishedKeys {
   find: JWTVerifyGetKey;
 }
 
@@ -40,10 +43,10 @@ export interface ClusterKeysOptions {
   log: Logger;
 }
 
-/** The keys of the cluster, kept; read again when they are old or when a token names one that is not among them. */
+/** A cache of the cluster's keys; refreshed when the keys are old or when a token names an unknown key id. */
 export class ClusterKeys {
   readonly #options: ClusterKeysOptions;
-  #held: Held | undefined;
+  #cached: CachedKeys | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #triedAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
@@ -52,40 +55,42 @@ export class ClusterKeys {
     this.#options = options;
   }
 
-  /** Changes whenever the keys do. */
+  /** Increments whenever the keys change. */
   version = 0;
 
-  /** Throws what reading throws while there are no keys at all. */
+  /** Throws TEMPER_OVERLOADED while no keys could be read. */
   async issuer(): Promise<string> {
     return (await this.#current()).issuer;
   }
 
   readonly find: JWTVerifyGetKey = async (header, token) => {
-    const held = await this.#current();
+    const cached = await this.#current();
     try {
-      return await held.find(header, token);
+      return await cached.find(header, token);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayTry()) throw error;
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayRefresh()) throw error;
       await this.#refresh();
       return (await this.#current()).find(header, token);
     }
   };
 
-  async #current(): Promise<Held> {
+  async #current(): Promise<CachedKeys> {
     const now = this.#options.clock.monotonic();
-    if (this.#held === undefined) await this.#refresh();
-    else if (now - this.#readAt > OLD_MILLISECONDS && this.#mayTry()) await this.#refresh();
-    if (this.#held === undefined) {
-      throw new TemperError('TEMPER_OVERLOADED', 'the keys of the cluster are not known yet', { retry: 1_000 });
+    if (this.#cached === undefined) await this.#refresh();
+    else if (now - this.#readAt > MAX_AGE_MS && this.#mayRefresh()) await this.#refresh();
+    if (this.#cached === undefined) {
+      throw new TemperError('TEMPER_OVERLOADED', 'the signing keys of the cluster are not available yet', {
+        retry: 1_000,
+      });
     }
-    return this.#held;
+    return this.#cached;
   }
 
-  #mayTry(): boolean {
-    return this.#reading !== undefined || this.#options.clock.monotonic() - this.#triedAt >= PAUSE_MILLISECONDS;
+  #mayRefresh(): boolean {
+    return this.#reading !== undefined || this.#options.clock.monotonic() - this.#triedAt >= MIN_REFRESH_INTERVAL_MS;
   }
 
-  /** One reading at a time. A failed one leaves what is there: the API server may be away for a while. */
+  /** Single-flight. A failed read keeps the cached keys: the API server may be unavailable for a while. */
   #refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -97,17 +102,17 @@ export class ClusterKeys {
     const { read, clock, log } = this.#options;
     this.#triedAt = clock.monotonic();
     try {
-      const published = await read(AbortSignal.timeout(READ_MILLISECONDS));
+      const published = await read(AbortSignal.timeout(READ_TIMEOUT_MS));
       const changed = JSON.stringify(published) !== JSON.stringify(this.#published());
-      this.#held = { ...published, find: createLocalJWKSet(published.keys) };
+      this.#cached = { ...published, find: createLocalJWKSet(published.keys) };
       this.#readAt = clock.monotonic();
       if (changed) this.version += 1;
     } catch (error) {
-      log.warn({ error, known: this.#held !== undefined }, 'the keys of the cluster could not be read');
+      log.warn({ error, known: this.#cached !== undefined }, 'the signing keys of the cluster could not be read');
     }
   }
 
   #published(): PublishedKeys | undefined {
-    return this.#held === undefined ? undefined : { issuer: this.#held.issuer, keys: this.#held.keys };
+    return this.#cached === undefined ? undefined : { issuer: this.#cached.issuer, keys: this.#cached.keys };
   }
 }

@@ -21,23 +21,23 @@ function agent(name: string, bound?: { name: string; uid: string }, namespace = 
 
 const SCOUT_POD = { name: 'scout-1', uid: 'pod-uid-1' };
 
-describe('who a pod is', () => {
+describe('the identity of a pod', () => {
   let agents: Store<BoundAgent>;
   let pods: Store<AgentPod>;
-  let twice: string[][];
+  let conflicts: string[][];
   let identity: Identity;
 
   beforeEach(() => {
     agents = new Store<BoundAgent>({ freeze: true });
     pods = new Store<AgentPod>({ freeze: true });
-    twice = [];
+    conflicts = [];
     identity = createIdentity({
       verifier: {
         verify: async (token) =>
           token === 'person' ? { kind: 'person', namespace: 'team-a', tokenId: 'token-1' } : TOKEN,
       },
       bindings: new Bindings(agents, pods),
-      onBoundTwice: (_podUid, claimed) => twice.push(claimed.map(({ metadata }) => metadata.name)),
+      onBoundTwice: (_podUid, bound) => conflicts.push(bound.map(({ metadata }) => metadata.name)),
     });
     pods.set(pod());
     agents.set(agent('scout', SCOUT_POD));
@@ -46,20 +46,20 @@ describe('who a pod is', () => {
   const refused = (address: string, code: ErrorCode) =>
     assert.rejects(identity.pod('pod', address), (error) => isTemperError(error, code));
 
-  it('is the one agent that is bound to it', async () => {
+  it('a pod is identified as the agent that is bound to it', async () => {
     const found = await identity.pod('pod', '10.0.0.7');
     assert.deepEqual(found, { ...TOKEN, agent: 'scout', agentUid: 'uid-of-scout' });
     assert.equal(identity.stillBound('pod-uid-1', 'uid-of-scout'), true);
   });
 
-  it('is nobody from another address, whatever form it is written in', async () => {
+  it('a request from another address is rejected, in any notation of the address', async () => {
     await refused('10.0.0.8', 'TEMPER_POD_ADDRESS');
     await refused('::ffff:10.0.0.70', 'TEMPER_POD_ADDRESS');
     await refused('', 'TEMPER_POD_ADDRESS');
     await identity.pod('pod', '::ffff:10.0.0.7');
   });
 
-  it('is nobody while the API server has not told its address, or when its name or namespace is another', async () => {
+  it('a pod without an address, or with another name or namespace, is rejected', async () => {
     pods.set(pod({ resourceVersion: '2' }, ''));
     await refused('', 'TEMPER_POD_STARTING');
     pods.delete('team-a/scout-1');
@@ -70,27 +70,27 @@ describe('who a pod is', () => {
     await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
   });
 
-  it('may be warm, which is enough for an assignment alone', async () => {
+  it('a warm pod is accepted by podOrWarm only', async () => {
     agents.set(agent('scout'));
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
     assert.deepEqual(await identity.podOrWarm('pod', '10.0.0.7'), TOKEN);
   });
 
-  it('is nobody when two agents claim it, of whatever namespace, and somebody is told', async () => {
+  it('a pod that two agents name is rejected, in any namespace, and the conflict is reported', async () => {
     agents.set(agent('double', SCOUT_POD, 'team-b'));
     await refused('10.0.0.7', 'TEMPER_POD_BOUND_TWICE');
     assert.equal(identity.stillBound('pod-uid-1', 'uid-of-scout'), false);
-    assert.deepEqual(twice, [['scout', 'double']]);
+    assert.deepEqual(conflicts, [['scout', 'double']]);
   });
 
-  it('is not bound by an agent of another namespace or under another name', async () => {
+  it('an agent in another namespace, or with another pod name, does not bind the pod', async () => {
     agents.replace([agent('double', SCOUT_POD, 'team-b')]);
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
     agents.replace([agent('scout', { name: 'scout-2', uid: 'pod-uid-1' })]);
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
   });
 
-  it('ends the moment the agent is bound to another pod, or the pod or the agent is gone', async () => {
+  it('the identity ends when the agent is bound to another pod, or the pod is deleted', async () => {
     const found = await identity.pod('pod', '10.0.0.7');
     agents.set(agent('scout', { name: 'scout-2', uid: 'pod-uid-2' }));
     assert.equal(identity.stillBound(found.podUid, found.agentUid), false);
@@ -102,13 +102,13 @@ describe('who a pod is', () => {
     await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
   });
 
-  it('is no person, and a person is no pod', async () => {
+  it('a pod token is not accepted as a user token, nor a user token as a pod token', async () => {
     await assert.rejects(identity.pod('person', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     await assert.rejects(identity.person('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     assert.deepEqual(await identity.person('person'), { kind: 'person', namespace: 'team-a', tokenId: 'token-1' });
   });
 
-  it('may have several addresses, of either family', async () => {
+  it('a pod may have several addresses, IPv4 and IPv6', async () => {
     const status = { podIP: '10.0.0.7', podIPs: [{ ip: '10.0.0.7' }, { ip: 'FD00::7' }] };
     pods.set({ ...pod({ resourceVersion: '3' }), status });
     await identity.pod('pod', 'fd00::7');
@@ -116,8 +116,8 @@ describe('who a pod is', () => {
   });
 });
 
-describe('what is kept of a pod', () => {
-  it('is who it is and where, and nothing more', () => {
+describe('a pruned pod', () => {
+  it('a pruned pod keeps only its identifying metadata and its addresses', () => {
     const full = {
       ...pod({ labels: { a: 'b' } }),
       spec: { containers: [] },
@@ -129,7 +129,7 @@ describe('what is kept of a pod', () => {
     });
   });
 
-  it('writes one address in one way', () => {
+  it('normalAddress gives all notations of one address the same text', () => {
     assert.equal(normalAddress('::FFFF:10.1.2.3'), '10.1.2.3');
     assert.equal(normalAddress('FE80::1%eth0'), 'fe80::1');
   });

@@ -4,17 +4,17 @@ import { invalidToken } from './token-claims.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 import type { Identity, PersonIdentity, PodIdentity, PodToken } from './types.ts';
 
-/** How soon it is worth asking again while watches catch up. */
-const SOON_MILLISECONDS = 200;
+/** The retry delay for clients while the watches catch up. */
+const RETRY_MS = 200;
 
 export interface IdentityOptions<A extends BoundAgent> {
   verifier: Pick<TokenVerifier, 'verify'>;
   bindings: Bindings<A>;
-  /** Told when more than one Agent names a pod as its own. */
+  /** Called when more than one Agent names the same pod in `status.pod`. */
   onBoundTwice: (podUid: string, agents: readonly A[]) => void;
 }
 
-/** Tokens verified offline, pods and agents as watched: a pod that was replaced is refused as soon as the watch says so. */
+/** Verifies tokens offline and reads pods and Agents from the informer caches: a replaced pod is rejected as soon as the watch reports it. */
 export function createIdentity<A extends BoundAgent>(options: IdentityOptions<A>): Identity {
   return new WatchedIdentity(options);
 }
@@ -27,11 +27,11 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
   }
 
   async pod(token: string, address: string): Promise<PodIdentity> {
-    const found = await this.podOrWarm(token, address);
-    if (!('agentUid' in found)) {
+    const identity = await this.podOrWarm(token, address);
+    if (!('agentUid' in identity)) {
       throw new TemperError('TEMPER_POD_NOT_BOUND', 'no agent is bound to this pod');
     }
-    return found;
+    return identity;
   }
 
   async podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity> {
@@ -45,10 +45,10 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
     const agents = this.#options.bindings.agentsOf(podUid);
     if (agents.length > 1) {
       this.#options.onBoundTwice(podUid, agents);
-      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent claims this pod');
+      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent names this pod in status.pod');
     }
     const [agent] = agents;
-    // A binding in another namespace binds nothing.
+    // A binding by an Agent in another namespace is not valid.
     if (agent?.metadata.namespace !== namespace || agent.status?.pod?.name !== podName) return undefined;
     const { name, uid } = agent.metadata;
     return uid === undefined ? undefined : { kind, namespace, podName, podUid, agent: name, agentUid: uid };
@@ -69,13 +69,11 @@ class WatchedIdentity<A extends BoundAgent> implements Identity {
     const pod = this.#options.bindings.pod(podUid);
     const addresses = pod === undefined ? [] : addressesOf(pod);
     if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace) {
-      throw new TemperError('TEMPER_POD_UNKNOWN', 'the pod is not known');
+      throw new TemperError('TEMPER_POD_UNKNOWN', 'no agent pod with this name and UID exists');
     }
-    // A container may run before the kubelet has told the address of its pod.
+    // A container may run before the kubelet reports the address of its pod.
     if (addresses.length === 0) {
-      throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', {
-        retry: SOON_MILLISECONDS,
-      });
+      throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', { retry: RETRY_MS });
     }
     if (!addresses.includes(normalAddress(address))) {
       throw new TemperError('TEMPER_POD_ADDRESS', 'the request does not come from the address of its pod');

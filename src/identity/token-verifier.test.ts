@@ -21,8 +21,8 @@ function seconds(clock: HeldClock): number {
   return Math.floor(clock.now().getTime() / 1_000);
 }
 
-describe('a token', () => {
-  it('of an agent pod says which pod it is, and one of a person which namespace', async () => {
+describe('the token verifier', () => {
+  it('a pod token identifies its pod, and a user token its namespace', async () => {
     const clock = new HeldClock();
     const verifier = verifierOf(clock);
     assert.deepEqual(await verifier.verify(await signer.sign(podClaims(seconds(clock)))), {
@@ -43,14 +43,14 @@ describe('a token', () => {
     'kubernetes.io': { ...claims['kubernetes.io'], ...change },
   });
   const wrong: [string, (claims: ReturnType<typeof podClaims>) => JWTPayload][] = [
-    ['is over', (claims) => ({ ...claims, iat: (claims.iat ?? 0) - 3_700, exp: (claims.iat ?? 0) - 100 })],
+    ['is expired', (claims) => ({ ...claims, iat: (claims.iat ?? 0) - 3_700, exp: (claims.iat ?? 0) - 100 })],
     ['is not valid yet', (claims) => ({ ...claims, nbf: (claims.iat ?? 0) + 60 })],
-    ['lives longer than an hour', (claims) => ({ ...claims, exp: (claims.iat ?? 0) + 3_601 })],
-    ['never ends', ({ exp: _exp, ...claims }) => claims],
-    ['does not say when it was made', ({ iat: _iat, ...claims }) => claims],
-    ['is of another issuer', (claims) => ({ ...claims, iss: 'https://elsewhere' })],
-    ['is of no issuer', ({ iss: _iss, ...claims }) => claims],
-    ['is of another account', (claims) => ({ ...claims, sub: 'system:serviceaccount:team-a:default' })],
+    ['has a lifetime of more than one hour', (claims) => ({ ...claims, exp: (claims.iat ?? 0) + 3_601 })],
+    ['has no expiry', ({ exp: _exp, ...claims }) => claims],
+    ['has no issue time', ({ iat: _iat, ...claims }) => claims],
+    ['has another issuer', (claims) => ({ ...claims, iss: 'https://elsewhere' })],
+    ['has no issuer', ({ iss: _iss, ...claims }) => claims],
+    ['has the subject of another account', (claims) => ({ ...claims, sub: 'system:serviceaccount:team-a:default' })],
     ['names another account than its subject', inCluster({ serviceaccount: { name: 'temper-people' } })],
     ['names another namespace than its subject', inCluster({ namespace: 'team-b' })],
     ['names no namespace', inCluster({ namespace: undefined })],
@@ -58,14 +58,14 @@ describe('a token', () => {
     ['is bound to a pod without uid', inCluster({ pod: { name: 'scout-1' } })],
     ['has no claims of the cluster', ({ 'kubernetes.io': _cluster, ...claims }) => claims],
     [
-      'is a person’s and was mounted into a pod',
+      'is a user token bound to a pod',
       (claims) => ({
         ...personClaims(claims.iat ?? 0),
         'kubernetes.io': { ...claims['kubernetes.io'], serviceaccount: { name: 'temper-people' } },
       }),
     ],
     [
-      'is of an account nobody knows',
+      'is of an unknown ServiceAccount',
       (claims) => ({
         ...claims,
         sub: 'system:serviceaccount:team-a:default',
@@ -74,31 +74,31 @@ describe('a token', () => {
     ],
   ];
   for (const [what, change] of wrong) {
-    it(`that ${what} is refused without a word about why`, async () => {
+    it(`a token that ${what} is rejected without a reason`, async () => {
       const clock = new HeldClock();
       const token = await signer.sign(change(podClaims(seconds(clock))));
       await assert.rejects(verifierOf(clock).verify(token), (error) => {
         assert.ok(isTemperError(error, 'TEMPER_TOKEN_INVALID'));
-        assert.equal(error.message, 'the token is none that this gateway takes');
+        assert.equal(error.message, 'the token was rejected');
         return true;
       });
     });
   }
 
   for (const [what, audience] of [
-    ['another door', ['temper-egress']],
-    ['two doors', ['temper-gateway', 'temper-egress']],
-    ['ours in a longer name', ['temper-gateway.evil']],
-    ['no door', []],
+    ['another audience', ['temper-egress']],
+    ['two audiences', ['temper-gateway', 'temper-egress']],
+    ['an audience that begins with the name of the gateway', ['temper-gateway.evil']],
+    ['no audience', []],
   ] as const) {
-    it(`for ${what} is refused by its audience`, async () => {
+    it(`a token for ${what} is rejected`, async () => {
       const clock = new HeldClock();
       const token = await signer.sign({ ...podClaims(seconds(clock)), aud: [...audience] });
       await assert.rejects(verifierOf(clock).verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_AUDIENCE'));
     });
   }
 
-  it('that another key signed, or none, or a symmetric one, is refused', async () => {
+  it('a token that is unsigned, altered, or signed with another or a symmetric key is rejected', async () => {
     const clock = new HeldClock();
     const claims = podClaims(seconds(clock));
     const other = await testSigner('one');
@@ -117,7 +117,7 @@ describe('a token', () => {
     }
   });
 
-  it('that was verified before is refused once its time is over', async () => {
+  it('a cached token is rejected after it expires', async () => {
     const clock = new HeldClock();
     const verifier = verifierOf(clock);
     const token = await signer.sign(podClaims(seconds(clock)));
@@ -129,8 +129,8 @@ describe('a token', () => {
   });
 });
 
-describe('the keys of the cluster', () => {
-  it('are read again for a key nobody knows, but not for every one', async () => {
+describe('the signing keys of the cluster', () => {
+  it('an unknown key id refreshes the keys, at most once per interval', async () => {
     const clock = new HeldClock();
     let reads = 0;
     let published = signer.published;
@@ -150,7 +150,7 @@ describe('the keys of the cluster', () => {
     assert.equal(reads, 2);
   });
 
-  it('that were taken out stop counting, for remembered tokens too', async () => {
+  it('a removed key is no longer accepted, also for cached tokens', async () => {
     const clock = new HeldClock();
     const next = await testSigner('two');
     let published = signer.published;
@@ -162,24 +162,24 @@ describe('the keys of the cluster', () => {
     await assert.rejects(verifier.verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
   });
 
-  it('go on counting while the API server is away', async () => {
+  it('cached keys stay valid while the API server is unavailable', async () => {
     const clock = new HeldClock();
-    let away = false;
+    let isUnavailable = false;
     const verifier = verifierOf(clock, async () => {
-      if (away) throw new Error('away');
+      if (isUnavailable) throw new Error('unavailable');
       return signer.published;
     });
     const token = await signer.sign(podClaims(seconds(clock)));
     await verifier.verify(token);
-    away = true;
+    isUnavailable = true;
     await clock.advance(600_000);
     await verifier.verify(token);
   });
 
-  it('that were never there refuse everybody, and say that it will pass', async () => {
+  it('while no keys could be read, every token is rejected with a retryable error', async () => {
     const clock = new HeldClock();
     const verifier = verifierOf(clock, async () => {
-      throw new Error('away');
+      throw new Error('unavailable');
     });
     const token = await signer.sign(podClaims(seconds(clock)));
     await assert.rejects(

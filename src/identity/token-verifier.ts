@@ -6,12 +6,12 @@ import type { JsonObject } from '../lib/json.ts';
 import type { ClusterKeys } from './cluster-keys.ts';
 import { invalidToken, subjectOf, type TokenSubject } from './token-claims.ts';
 
-/** What API servers sign with. Nothing symmetric, and never `none`. */
+/** The signature algorithms of API servers. No symmetric algorithm, and never `none`. */
 const ALGORITHMS = ['RS256', 'ES256', 'ES384', 'ES512'];
-const LONGEST_TOKEN = 8_192;
-/** How far the clocks of API server and gateway may be apart. */
-const SKEW_SECONDS = 5;
-const REMEMBERED = 20_000;
+const MAX_TOKEN_LENGTH = 8_192;
+/** The tolerated clock skew between API server and gateway. */
+const MAX_SKEW_SECONDS = 5;
+const CACHE_SIZE = 20_000;
 
 interface Verified {
   subject: TokenSubject;
@@ -20,21 +20,21 @@ interface Verified {
   keys: number;
 }
 
-/** Says what tokens of the cluster are good for, without asking the API server about each. */
+/** Verifies ServiceAccount tokens offline, without a TokenReview, and caches the results. */
 export class TokenVerifier {
   readonly #keys: ClusterKeys;
   readonly #clock: Clock;
-  readonly #verified = new LRUCache<string, Verified>({ max: REMEMBERED });
+  readonly #verified = new LRUCache<string, Verified>({ max: CACHE_SIZE });
 
   constructor(keys: ClusterKeys, clock: Clock) {
     this.#keys = keys;
     this.#clock = clock;
   }
 
-  /** Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE; TEMPER_OVERLOADED while the cluster's keys are not known. */
+  /** Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE; TEMPER_OVERLOADED while the cluster's keys are not available. */
   async verify(token: string): Promise<TokenSubject> {
-    if (token.length > LONGEST_TOKEN) throw invalidToken();
-    // Asked for first: this is where keys that grew old are noticed, for remembered tokens too.
+    if (token.length > MAX_TOKEN_LENGTH) throw invalidToken();
+    // Must come first: it refreshes old keys, also for cached tokens.
     const issuer = await this.#keys.issuer();
     const name = sha256(token);
     const known = this.#verified.get(name);
@@ -52,7 +52,7 @@ export class TokenVerifier {
         issuer,
         algorithms: ALGORITHMS,
         currentDate,
-        clockTolerance: SKEW_SECONDS,
+        clockTolerance: MAX_SKEW_SECONDS,
         requiredClaims: ['aud', 'exp', 'iat', 'sub'],
       });
       return payload;

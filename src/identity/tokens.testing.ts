@@ -3,7 +3,7 @@ import type { PublishedKeys } from './cluster-keys.ts';
 
 const ISSUER = 'https://kubernetes.default.svc';
 
-/** A cluster's signing key, and tokens made with it as an API server makes them. */
+/** The signing key of a cluster, and tokens signed with it in the format of an API server. */
 export interface TestSigner {
   published: PublishedKeys;
   privateKey: CryptoKey;
@@ -21,7 +21,7 @@ export async function testSigner(kid = 'one'): Promise<TestSigner> {
   };
 }
 
-/** The claims of a good token of an agent pod, made at `seconds` since 1970. */
+/** The claims of a valid token of an agent pod, issued at `seconds` since 1970. */
 export function podClaims(seconds: number): JWTPayload & { 'kubernetes.io': Record<string, unknown> } {
   return {
     iss: ISSUER,
@@ -39,7 +39,7 @@ export function podClaims(seconds: number): JWTPayload & { 'kubernetes.io': Reco
   };
 }
 
-/** The same of a person's. */
+/** The claims of a valid token of a user, issued at `seconds` since 1970. */
 export function personClaims(seconds: number): JWTPayload & { 'kubernetes.io': Record<string, unknown> } {
   return {
     ...podClaims(seconds),

@@ -1,4 +1,4 @@
-/** What a verified token of a pod says. The pod may be warm, which means that no agent is bound to it yet. */
+/** The claims of a verified pod token. The pod may be warm: no agent is bound to it yet. */
 export interface PodToken {
   kind: 'pod';
   namespace: string;
@@ -6,7 +6,7 @@ export interface PodToken {
   podUid: string;
 }
 
-/** A pod and the one agent it is. */
+/** A pod and the agent that is bound to it. */
 export interface PodIdentity extends PodToken {
   /** Name of the agent, in the namespace of the pod. */
   agent: string;
@@ -14,8 +14,8 @@ export interface PodIdentity extends PodToken {
 }
 
 /**
- * Somebody who may make tokens of a namespace's `temper-people`. Who that is, the API server's audit log knows; the
- * token does not say.
+ * A user with a token of the ServiceAccount `temper-people` of a namespace. The token does not identify the user; the audit log of the API
+ * server records who requested it.
  */
 export interface PersonIdentity {
   kind: 'person';
@@ -24,19 +24,19 @@ export interface PersonIdentity {
   tokenId: string;
 }
 
-/** Who calls. Refusals are TemperErrors that say no more than their code does. */
+/** Authenticates callers. Every failure is a TemperError whose message gives no more detail than its code. */
 export interface Identity {
   /**
-   * The agent whose pod sends this token from this address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
+   * The agent whose pod sends this token from this source IP address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
    * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING, TEMPER_POD_ADDRESS, TEMPER_POD_NOT_BOUND or TEMPER_POD_BOUND_TWICE.
    */
   pod(token: string, address: string): Promise<PodIdentity>;
-  /** The same for a pod that may still be warm: the agent is absent then. */
+  /** As `pod`, but a warm pod is accepted too: the result then has no agent. */
   podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity>;
-  /** Who a pod that was verified is now; undefined while it is warm. Throws TEMPER_POD_BOUND_TWICE. */
+  /** The current identity of a pod whose token was verified; undefined while the pod is warm. Throws TEMPER_POD_BOUND_TWICE. */
   bound(pod: PodToken): PodIdentity | undefined;
-  /** Is the pod still that agent? Looked up at what the API server last said, without the token. */
+  /** Whether the pod exists and is still bound to the agent, and to no other one. Reads the informer caches, without the token. */
   stillBound(podUid: string, agentUid: string): boolean;
-  /** Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
+  /** The user who sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
   person(token: string): Promise<PersonIdentity>;
 }

@@ -2,21 +2,21 @@ import type { Clock } from '../lib/clock.ts';
 
 export interface BackoffOptions {
   clock: Pick<Clock, 'monotonic'>;
-  /** From 0 up to 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
-  /** The first wait, in milliseconds; doubled each time. */
+  /** The first delay, in milliseconds; doubled after each failure. */
   base: number;
-  /** The longest wait before jitter, in milliseconds. */
+  /** The maximum delay before jitter, in milliseconds. */
   cap: number;
-  /** After so many milliseconds without a failure the next one is the first. */
+  /** After this many milliseconds without a failure, the delay is reset to the first delay. */
   resetAfter: number;
 }
 
-/** How long to wait after each failure. Up to as much again is added by chance, so that many who failed together do not return together. */
+/** Exponential backoff with jitter: up to 100 % is added at random, so that clients that failed together do not retry together. */
 export class Backoff {
   readonly #options: BackoffOptions;
   #next: number;
-  #asked = Number.NEGATIVE_INFINITY;
+  #lastFailure = Number.NEGATIVE_INFINITY;
 
   constructor(options: BackoffOptions) {
     this.#options = options;
@@ -27,10 +27,10 @@ export class Backoff {
   next(): number {
     const { clock, random, base, cap, resetAfter } = this.#options;
     const now = clock.monotonic();
-    if (now - this.#asked > resetAfter) this.#next = base;
-    this.#asked = now;
-    const wait = this.#next;
-    this.#next = Math.min(wait * 2, cap);
-    return wait * (1 + random());
+    if (now - this.#lastFailure > resetAfter) this.#next = base;
+    this.#lastFailure = now;
+    const delay = this.#next;
+    this.#next = Math.min(delay * 2, cap);
+    return delay * (1 + random());
   }
 }

@@ -1,6 +1,6 @@
 import type { KubeObject } from './store.ts';
 
-/** A kind as the API serves it, e.g. `{group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true}`. */
+/** A resource of the API, e.g. `{group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true}`. */
 export interface ResourceType {
   group: string;
   version: string;
@@ -10,12 +10,12 @@ export interface ResourceType {
 }
 
 export interface ObjectRef {
-  /** Absent for what has no namespace. */
+  /** Absent for cluster-scoped resources. */
   namespace?: string;
   name: string;
 }
 
-/** What goes wrong in a call of the API, told by the HTTP status and the reason alone, never by the text. */
+/** An error response of the API server. Callers branch on `status` and `reason`, never on the message. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status. */
@@ -35,53 +35,65 @@ export class ApiError extends Error {
 export interface ApplyOptions {
   /** Field manager. */
   manager: string;
-  /** Take fields over from other managers; for children that are ours alone. */
+  /** Take over fields of other managers; only for child objects that this controller owns alone. */
   force?: boolean;
-  /** Nothing is stored: the answer is what would be. */
+  /** Store nothing; the response is the object that would be stored. */
   dryRun?: boolean;
 }
 
 interface DeleteOptions {
-  /** Only this very object. */
+  /** Precondition: delete only the object with this uid. */
   uid?: string;
+  /** Precondition: delete only this version of the object. */
   resourceVersion?: string;
   gracePeriodSeconds?: number;
   propagation?: 'Background' | 'Foreground' | 'Orphan';
 }
 
 /**
- * Calls of the API server. Mutations are refused with `TEMPER_NOT_LEADER` when the process does not lead. Every call throws ApiError for
- * an answer that is no success, but for what is said below.
+ * Calls that store nothing, so that any process may send them. Every call throws ApiError for an unsuccessful response except where a method
+ * states otherwise, `TEMPER_KUBE_UNREACHABLE` or `TEMPER_TIMEOUT` when there is no usable response, and the reason of the signal when it aborts.
  */
-export interface KubeClient {
-  /** Undefined when there is none. */
+export interface KubeReader {
+  /** Undefined when the object does not exist. */
   get<T extends KubeObject>(type: ResourceType, ref: ObjectRef, signal: AbortSignal): Promise<T | undefined>;
+  /** All objects of the resource that match, in every namespace unless one is given. Reads page by page, directly from the API server. */
   list<T extends KubeObject>(
     type: ResourceType,
     options: { namespace?: string; labelSelector?: string; fieldSelector?: string },
     signal: AbortSignal,
   ): Promise<T[]>;
-  /** POST. `AlreadyExists` is an ApiError like any other: who creates examines what is there. */
+  /** Whether RBAC allows this to the caller (SelfSubjectAccessReview). Only a hint: the real call may still be denied. */
+  mayI(
+    attributes: { verb: string; group: string; resource: string; namespace?: string; subresource?: string },
+    signal: AbortSignal,
+  ): Promise<boolean>;
+}
+
+/** All calls to the API server. Mutations also throw `TEMPER_NOT_LEADER` when this process is not the leader; nothing was written then. */
+export interface KubeClient extends KubeReader {
+  /** POST. Not idempotent: throws ApiError `AlreadyExists` when the name is taken; the caller then checks the existing object. */
   create<T extends KubeObject>(
     type: ResourceType,
     object: object,
     signal: AbortSignal,
     options?: { dryRun?: boolean; manager?: string },
   ): Promise<T>;
-  /** Server-side apply of the fields one owns. Not for pods. */
+  /** Server-side apply of the fields that the manager owns. Idempotent. Not for pods. */
   apply<T extends KubeObject>(
     type: ResourceType,
     object: object,
     options: ApplyOptions,
     signal: AbortSignal,
   ): Promise<T>;
+  /** As `apply`, for the `status` subresource. */
   applyStatus<T extends KubeObject>(
     type: ResourceType,
     object: object,
     options: ApplyOptions,
     signal: AbortSignal,
   ): Promise<T>;
-  /** JSON merge patch; give `metadata.resourceVersion` to write only over the version one has read. */
+  /** JSON merge patch. With `metadata.resourceVersion` in the patch, throws ApiError `Conflict` when the object has another version. */
   patch<T extends KubeObject>(
     type: ResourceType,
     ref: ObjectRef,
@@ -89,17 +101,12 @@ export interface KubeClient {
     signal: AbortSignal,
     options?: { subresource?: 'status' },
   ): Promise<T>;
-  /** What is not there is deleted. False when a precondition (uid, version) did not hold. */
+  /** Resolves to true when the object is deleted or does not exist; to false when a precondition (uid, version) failed. */
   delete(type: ResourceType, ref: ObjectRef, options: DeleteOptions, signal: AbortSignal): Promise<boolean>;
-  /** A token of a ServiceAccount (TokenRequest). */
+  /** Issues a token of a ServiceAccount (TokenRequest). */
   createToken(
     ref: Required<ObjectRef>,
     request: { audiences: string[]; expirationSeconds: number },
     signal: AbortSignal,
   ): Promise<{ token: string; expirationTimestamp: string }>;
-  /** May the caller do this? (SelfSubjectAccessReview.) A hint: real calls prove. */
-  mayI(
-    attributes: { verb: string; group: string; resource: string; namespace?: string; subresource?: string },
-    signal: AbortSignal,
-  ): Promise<boolean>;
 }

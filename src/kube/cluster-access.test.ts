@@ -7,7 +7,7 @@ import { isTemperError } from '../lib/errors.ts';
 import { type ClusterAccess, loadClusterAccess } from './cluster-access.ts';
 import { HeldClock } from './held-clock.testing.ts';
 
-describe('the access to a cluster', () => {
+describe('cluster access', () => {
   let folder: string;
   const clock = new HeldClock();
 
@@ -29,7 +29,7 @@ describe('the access to a cluster', () => {
     return loadClusterAccess({ kind: 'file', path, ...(context === undefined ? {} : { context }) }, clock);
   }
 
-  it('reads server, namespace, authority, certificate and token', async () => {
+  it('loadClusterAccess reads server, namespace, CA, certificate and token', async () => {
     const data = (text: string): string => Buffer.from(text).toString('base64');
     const cluster = {
       server: 'https://10.0.0.1:6443',
@@ -49,7 +49,7 @@ describe('the access to a cluster', () => {
     assert.deepEqual((await byPassword.credentials()).headers, { authorization: 'Basic YTpi' });
   });
 
-  it('reads files again after ten seconds, and at once after a refusal', async () => {
+  it('credential files are read again after ten seconds, and immediately after refresh', async () => {
     const [ca, certificate, key] = ['ca.crt', 'c.crt', 'c.key'].map((name) => join(folder, name)) as [
       string,
       string,
@@ -74,7 +74,7 @@ describe('the access to a cluster', () => {
     assert.equal(await seen(), 'fourth');
   });
 
-  it('refuses what it could only pretend to use', async () => {
+  it('unsupported or unsafe kubeconfig settings are rejected', async () => {
     const refused = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_CONFIG');
     await assert.rejects(load({ server: 'http://k' }), refused);
     await assert.rejects(load({ server: 'k' }), refused);

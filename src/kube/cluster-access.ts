@@ -2,7 +2,7 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 
-/** Where the address of the API server and the credentials are read from. */
+/** The source of the API server's address and of the credentials. */
 export type ClusterSource =
   /** `KUBECONFIG`, the file in the home folder, or the ServiceAccount of the pod, in this order. */
   | { readonly kind: 'default'; readonly context?: string }
@@ -10,7 +10,7 @@ export type ClusterSource =
   | { readonly kind: 'cluster' }
   | { readonly kind: 'file'; readonly path: string; readonly context?: string };
 
-/** What a request carries. */
+/** The credentials of a request. */
 export interface Credentials {
   readonly headers: Readonly<Record<string, string>>;
   readonly tls: TlsFacts;
@@ -26,50 +26,49 @@ export interface TlsFacts {
 
 export interface ClusterAccess {
   readonly server: URL;
-  /** The name of the context, for people. */
+  /** The name of the kubeconfig context, for display. */
   readonly context?: string;
-  /** Namespace of the context or of the pod, when there is one. */
+  /** The namespace of the context or of the pod; undefined when it has none. */
   readonly namespace: string | undefined;
-  /** Tokens and certificates as they are now; files are read again a few seconds after they were last. */
+  /** The current tokens and certificates. Cached for a few seconds; then files are read again. Throws `TEMPER_KUBE_CONFIG`. */
   credentials(): Promise<Credentials>;
-  /** Forgets every token and certificate that was read. Called after the server refused them. */
+  /** Drops all cached tokens and certificates. Called after the API server responded 401. */
   refresh(): Promise<void>;
 }
 
-/** How long what was read of files is taken for true, in milliseconds. */
-const FRESH = 10_000;
-/** What the package makes up when it finds nothing. */
-const NOWHERE = 'http://localhost:8080';
+const CACHE_TTL_MS = 10_000;
+/** The server address that @kubernetes/client-node uses when it finds no configuration. */
+const FALLBACK_SERVER = 'http://localhost:8080';
 
-/** Throws `TEMPER_KUBE_CONFIG` when no cluster can be read from the source. */
+/** Throws `TEMPER_KUBE_CONFIG` when the source contains no usable cluster. */
 export async function loadClusterAccess(source: ClusterSource, clock: Clock): Promise<ClusterAccess> {
   let config = await load(source);
-  let known: { readonly at: number; readonly credentials: Promise<Credentials> } | undefined;
+  let cached: { readonly at: number; readonly credentials: Promise<Credentials> } | undefined;
   return {
     server: serverOf(config),
     context: config.getCurrentContext(),
     namespace: config.getContextObject(config.currentContext)?.namespace,
     credentials() {
       const now = clock.monotonic();
-      if (known === undefined || now - known.at > FRESH) {
+      if (cached === undefined || now - cached.at > CACHE_TTL_MS) {
         const entry = { at: now, credentials: readCredentials(config) };
-        known = entry;
+        cached = entry;
         entry.credentials.catch(() => {
-          if (known === entry) known = undefined;
+          if (cached === entry) cached = undefined;
         });
       }
-      return known.credentials;
+      return cached.credentials;
     },
     async refresh() {
-      // Every cache of tokens and of what plug-ins said lives in the configuration.
+      // The KubeConfig object contains every cache of tokens and of credential plugin output.
       config = await load(source);
-      known = undefined;
+      cached = undefined;
     },
   };
 }
 
 async function load(source: ClusterSource): Promise<KubeConfig> {
-  // The package takes half a second and much memory to load: not before somebody speaks to a cluster.
+  // Imported lazily: loading the package takes half a second and much memory.
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   try {
@@ -86,18 +85,24 @@ async function load(source: ClusterSource): Promise<KubeConfig> {
 
 function setContext(config: KubeConfig, context: string): void {
   if (config.getContextObject(context) === null) {
-    const known = config.getContexts().map(({ name }) => name);
-    throw new TemperError('TEMPER_KUBE_CONFIG', `no context ${context}; there are: ${known.join(', ') || 'none'}`);
+    const names = config.getContexts().map(({ name }) => name);
+    throw new TemperError(
+      'TEMPER_KUBE_CONFIG',
+      `no context ${context}; existing contexts: ${names.join(', ') || 'none'}`,
+    );
   }
   config.setCurrentContext(context);
 }
 
 function serverOf(config: KubeConfig): URL {
   const cluster = config.getCurrentCluster();
-  if (cluster?.server === NOWHERE) {
-    throw new TemperError('TEMPER_KUBE_CONFIG', 'no kubeconfig was found and this is no pod; set KUBECONFIG');
+  if (cluster?.server === FALLBACK_SERVER) {
+    throw new TemperError(
+      'TEMPER_KUBE_CONFIG',
+      'no kubeconfig was found and this process does not run in a pod; set KUBECONFIG',
+    );
   }
-  if (cluster === null) throw new TemperError('TEMPER_KUBE_CONFIG', 'the current context names no cluster');
+  if (cluster === null) throw new TemperError('TEMPER_KUBE_CONFIG', 'the current context has no cluster');
   if (cluster.proxyUrl !== undefined && cluster.proxyUrl !== '') {
     throw new TemperError('TEMPER_KUBE_CONFIG', `cluster ${cluster.name}: proxy-url is not supported; remove it`);
   }
@@ -122,7 +127,7 @@ async function readCredentials(config: KubeConfig): Promise<Credentials> {
   try {
     await config.applyToHTTPSOptions(options as Parameters<KubeConfig['applyToHTTPSOptions']>[0]);
   } catch (error) {
-    // What a plug-in printed may be a secret: it is the cause, not the message.
+    // The output of a credential plugin may contain a secret, so it goes into the cause, not the message.
     throw new TemperError('TEMPER_KUBE_CONFIG', 'the credentials of the kubeconfig cannot be read', { cause: error });
   }
   const headers: Record<string, string> = {};

@@ -4,55 +4,56 @@ import { TemperError } from '../lib/errors.ts';
 import type { TlsFacts } from './cluster-access.ts';
 import { StrayAnswers } from './stray-answers.ts';
 
-/** Calls share few connections; streams that stay open for minutes have their own, so that no call waits behind one. */
+/** Calls share few connections. Watches, which stay open for minutes, use separate connections, so that no call waits behind a watch. */
 export type Purpose = 'calls' | 'watches';
 
-const PING_INTERVAL = 15_000;
-const CONNECT_TIMEOUT = 10_000;
-/** How long a connection nobody uses is kept: shorter than the server keeps it, longer than a role is quiet. */
-const KEEP_ALIVE = 60_000;
+const PING_INTERVAL_MS = 15_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** The lifetime of an idle connection: shorter than the server's, longer than the pauses between calls of a role. */
+const KEEP_ALIVE_MS = 60_000;
 
 /**
- * Over HTTP/2 a hundred calls share a connection. Watches get as many connections as they need: a server without HTTP/2 needs one for
- * each.
+ * Over HTTP/2 a hundred calls share one connection. The number of watch connections is unlimited: a server without HTTP/2 needs one per
+ * watch.
  */
 const SETTINGS = {
   calls: { connections: 2, headersTimeout: 60_000, bodyTimeout: 60_000 },
   watches: { headersTimeout: 60_000, bodyTimeout: 0 },
 } as const satisfies Record<Purpose, Agent.Options>;
 
-interface Pool {
+interface ConnectionPool {
   readonly key: string;
   readonly agent: Agent;
 }
 
-/** The connections to one API server. Other certificates make other connections; the old ones end when their last answer does. */
+/** The connections to one API server. Changed certificates open new connections; the old ones close after their last response. */
 export class Connections implements AsyncDisposable {
-  readonly #pools = new Map<Purpose, Pool>();
+  readonly #pools = new Map<Purpose, ConnectionPool>();
   readonly #retired = new Set<Agent>();
-  readonly #strayAnswers = new StrayAnswers();
-  #ended = false;
+  readonly #orphanStreams = new StrayAnswers();
+  #disposed = false;
 
-  /** Throws `TEMPER_KUBE_UNREACHABLE` after the end: whoever calls then must not open anything any more. */
+  /** Throws `TEMPER_KUBE_UNREACHABLE` after disposal, so that a late call opens no new connection. */
   agent(purpose: Purpose, tls: TlsFacts): Agent {
-    if (this.#ended) throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'the connections to the API server were closed');
+    if (this.#disposed)
+      throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'the connections to the API server were closed');
     const key = digestOf(tls);
     const pool = this.#pools.get(purpose);
     if (pool?.key === key) return pool.agent;
     this.retire(purpose);
-    const connect = { ...tls, timeout: CONNECT_TIMEOUT, keepAlive: true, keepAliveInitialDelay: 30_000 };
+    const connect = { ...tls, timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: 30_000 };
     const agent = new Agent({
       ...SETTINGS[purpose],
-      keepAliveTimeout: KEEP_ALIVE,
+      keepAliveTimeout: KEEP_ALIVE_MS,
       connect,
       allowH2: true,
-      h2Options: { pingInterval: PING_INTERVAL },
+      h2Options: { pingInterval: PING_INTERVAL_MS },
     });
     this.#pools.set(purpose, { key, agent });
     return agent;
   }
 
-  /** The next call opens a new connection: this one gave no answer and may be dead. */
+  /** Makes the next call open a new connection, since the current one sent no response and may be dead. Calls in flight finish on the old one. */
   retire(purpose: Purpose): void {
     const agent = this.#pools.get(purpose)?.agent;
     if (agent === undefined) return;
@@ -63,11 +64,11 @@ export class Connections implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ended = true;
+    this.#disposed = true;
     const all = [...this.#retired, ...[...this.#pools.values()].map(({ agent }) => agent)];
     this.#pools.clear();
     await Promise.all(all.map((agent) => agent.destroy()));
-    this.#strayAnswers[Symbol.dispose]();
+    this.#orphanStreams[Symbol.dispose]();
   }
 }
 

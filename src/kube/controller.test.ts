@@ -27,14 +27,14 @@ function aController(reconcile: ControllerOptions['reconcile'], more: Partial<Co
 const failing = (reason: unknown) => async () => ({ kind: 'failed', error: reason }) as const;
 
 describe('the controller', () => {
-  it('begins every series at zero', async () => {
+  it('the controller initialises every metric series with zero', async () => {
     const { metrics, controller } = aController(() => Promise.resolve(DONE), { concurrency: 3 });
     assert.equal(metrics.counts['controller_runtime_reconcile_total{error}'], 0);
     assert.equal(metrics.gauges['controller_runtime_max_concurrent_reconciles'], 3);
     assert.equal(await controller.stop(), true);
   });
 
-  it('tries a failed key again, later each time, until it succeeds', async () => {
+  it('a failed key is requeued with increasing delay until it succeeds', async () => {
     let runs = 0;
     const { clock, metrics, queue, lines, controller } = aController(async () => {
       runs += 1;
@@ -56,7 +56,7 @@ describe('the controller', () => {
     await controller.stop();
   });
 
-  it('counts a terminal error and lets the key rest', async () => {
+  it('a terminal error is counted and not retried', async () => {
     const { clock, metrics, queue, controller } = aController(failing(new TerminalError('wrong spec')));
     queue.add('a');
     await clock.advance(2_000_000);
@@ -66,7 +66,7 @@ describe('the controller', () => {
     await controller.stop();
   });
 
-  it('takes a conflict for an ordinary thing: again, and no error', async () => {
+  it('a write conflict requeues the key without counting an error', async () => {
     const { clock, metrics, queue, controller } = aController(failing(Object.assign(new Error('x'), { status: 409 })));
     queue.add('a');
     await clock.advance(5);
@@ -75,8 +75,8 @@ describe('the controller', () => {
     await controller.stop();
   });
 
-  it('looks again after the time asked for', async () => {
-    const { clock, metrics, queue, controller } = aController(() => Promise.resolve({ kind: 'again', after: 5_000 }));
+  it('the controller requeues the key after the requested delay', async () => {
+    const { clock, metrics, queue, controller } = aController(async () => ({ kind: 'again', after: 5_000 }));
     queue.add('a');
     await clock.advance(4_999);
     assert.equal(metrics.counts['controller_runtime_reconcile_total{requeue_after}'], 1);
@@ -85,7 +85,7 @@ describe('the controller', () => {
     await controller.stop();
   });
 
-  it('survives what a reconcile throws, counts a panic and tries again', async () => {
+  it('a thrown error is counted as a panic and the key is requeued', async () => {
     const { clock, metrics, queue, controller } = aController(() => {
       throw new TypeError('a defect');
     });
@@ -97,7 +97,7 @@ describe('the controller', () => {
     await controller.stop();
   });
 
-  it('tells a reconcile to stop after a minute and tries it again', async () => {
+  it('a reconcile is aborted after one minute and its key is requeued', async () => {
     const { clock, metrics, queue, controller } = aController(async (_key, { signal }) => {
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
       return DONE;
@@ -112,14 +112,14 @@ describe('the controller', () => {
     await controller.stop(0);
   });
 
-  it('works on as many keys at once as it may, and on none twice', async () => {
+  it('the controller reconciles at most `concurrency` keys at once, and never one key twice at once', async () => {
     const running = new Set<string>();
-    let most = 0;
+    let maxRunning = 0;
     const { clock, queue, controller } = aController(
       async (key) => {
         assert.ok(!running.has(key));
         running.add(key);
-        most = Math.max(most, running.size);
+        maxRunning = Math.max(maxRunning, running.size);
         await settle();
         running.delete(key);
         return DONE;
@@ -131,10 +131,10 @@ describe('the controller', () => {
     queue.add('a');
     await clock.advance(0);
     assert.equal(await controller.stop(), true);
-    assert.equal(most, 2);
+    assert.equal(maxRunning, 2);
   });
 
-  it('finishes what is queued before it stops', async () => {
+  it('the controller reconciles all queued keys before it stops', async () => {
     const seen: string[] = [];
     const { queue, controller } = aController(async (key) => {
       await settle();
@@ -146,13 +146,13 @@ describe('the controller', () => {
     assert.deepEqual(seen, ['a', 'b', 'c']);
   });
 
-  it('gives up on what does not end within the grace', async () => {
-    let told = false;
+  it('a reconcile that exceeds the grace period is aborted, and the rest of the queue is skipped', async () => {
+    let wasAborted = false;
     const seen: string[] = [];
     const { clock, queue, controller } = aController(async (key, { signal }) => {
       seen.push(key);
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-      told = true;
+      wasAborted = true;
       return DONE;
     });
     queue.add('a');
@@ -162,7 +162,7 @@ describe('the controller', () => {
     await clock.advance(1_000);
     assert.equal(await stopped, false);
     await settle();
-    assert.equal(told, true);
+    assert.equal(wasAborted, true);
     assert.deepEqual(seen, ['a']);
   });
 });

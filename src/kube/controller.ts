@@ -5,35 +5,35 @@ import { isConflict, type Outcome, TerminalError } from './outcome.ts';
 import type { Work, WorkQueue } from './work-queue.ts';
 
 interface ReconcileContext {
-  /** Aborted when the time of this reconcile is over or the controller gives up waiting for it. */
+  /** Aborted when this reconcile times out, or when the controller stops and its grace period has passed. */
   readonly signal: AbortSignal;
-  /** Carries the controller, the key and the id of this reconcile. */
+  /** Logs with the controller, the key and the id of this reconcile. */
   readonly log: Logger;
 }
 
 export interface ControllerOptions {
   name: string;
-  /** The queue the controller works on and shuts down. */
+  /** The controller takes its keys from this queue, and shuts it down. */
   queue: WorkQueue;
   reconcile: (key: string, context: ReconcileContext) => Promise<Outcome>;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** An id for each reconcile, for the log. */
+  /** Generates an id per reconcile, for the log. */
   newId: () => string;
-  /** Keys worked on at once. */
+  /** The maximum number of concurrent reconciles; default 1. */
   concurrency?: number;
-  /** Milliseconds a reconcile may take before it is told to stop; a minute when not given. */
+  /** The timeout of a reconcile, in milliseconds, after which its signal aborts; default 60,000. */
   timeout?: number;
 }
 
-const DEFAULT_TIMEOUT = 60_000;
-const DEFAULT_GRACE = 30_000;
+const DEFAULT_TIMEOUT_MS = 60_000;
+const DEFAULT_GRACE_MS = 30_000;
 
-/** How one reconcile ended, for the metrics and the queue. */
-type Ending = Outcome | { readonly kind: 'panicked'; readonly error: unknown };
+/** The result of a reconcile, or the error that it threw instead of returning it. */
+type RunResult = Outcome | { readonly kind: 'threw'; readonly error: unknown };
 
-/** Workers that take keys from the queue and reconcile them. It reconciles states, not events: a key says only where to look. */
+/** Workers that take keys from the queue and reconcile them. Level-triggered: a key names an object, not an event. */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #labels: { controller: string };
@@ -50,21 +50,21 @@ export class Controller {
   start(): void {
     if (this.#workers.length > 0) return;
     const concurrency = this.#options.concurrency ?? 1;
-    this.#showZeros(concurrency);
+    this.#initSeries(concurrency);
     this.#workers = Array.from({ length: concurrency }, () => this.#work());
   }
 
   /**
-   * Takes nothing more in and lets the workers finish what is queued. After `grace` milliseconds the reconciles that
-   * still run are told to stop and the rest of the queue is left. Resolves to whether everything was finished.
+   * Shuts the queue down and lets the workers finish the queued keys. After `graceMs` the signals of running reconciles abort and the rest of
+   * the queue is skipped. Resolves to true when all keys were reconciled in time.
    */
-  async stop(grace: number = DEFAULT_GRACE): Promise<boolean> {
+  async stop(graceMs: number = DEFAULT_GRACE_MS): Promise<boolean> {
     this.#options.queue.shutDown();
-    const patience = new AbortController();
+    const timer = new AbortController();
     const finished = Promise.all(this.#workers).then(() => true);
-    const tired = elapsed(this.#options.clock, grace, patience.signal).then((over) => !over);
-    const inTime = await Promise.race([finished, tired]);
-    patience.abort();
+    const timedOut = elapsed(this.#options.clock, graceMs, timer.signal).then((hasElapsed) => !hasElapsed);
+    const inTime = await Promise.race([finished, timedOut]);
+    timer.abort();
     if (!inTime) this.#stopping.abort();
     return inTime;
   }
@@ -86,63 +86,63 @@ export class Controller {
     const { clock, metrics, newId } = this.#options;
     const log = this.#options.log.child({ controller: this.#options.name, key: work.key, reconcile: newId() });
     const started = clock.monotonic();
-    this.#showActive(1);
-    const ending = await this.#run(work.key, log);
-    this.#showActive(-1);
+    this.#reportActive(1);
+    const result = await this.#run(work.key, log);
+    this.#reportActive(-1);
     metrics.observe('controller_runtime_reconcile_time_seconds', this.#labels, (clock.monotonic() - started) / 1_000);
-    this.#settle(work, ending, log);
+    this.#handleResult(work, result, log);
   }
 
   /**
-   * A reconcile that does not heed its signal is waited for all the same: with its key let go, a second worker would
-   * stand beside it.
+   * Waits also for a reconcile that ignores its signal: releasing the key earlier would allow a second, concurrent reconcile of the same
+   * object.
    */
-  async #run(key: string, log: Logger): Promise<Ending> {
-    const { reconcile, timeout = DEFAULT_TIMEOUT } = this.#options;
-    const late = new AbortController();
-    const over = new AbortController();
-    void this.#limit(timeout, late, over.signal);
+  async #run(key: string, log: Logger): Promise<RunResult> {
+    const { reconcile, timeout = DEFAULT_TIMEOUT_MS } = this.#options;
+    const timedOut = new AbortController();
+    const done = new AbortController();
+    void this.#abortAfter(timeout, timedOut, done.signal);
     try {
-      return await reconcile(key, { signal: AbortSignal.any([late.signal, this.#stopping.signal]), log });
+      return await reconcile(key, { signal: AbortSignal.any([timedOut.signal, this.#stopping.signal]), log });
     } catch (error) {
-      // Told to stop, a reconcile may throw: what it awaits rejects.
-      const told = late.signal.aborted || this.#stopping.signal.aborted;
-      return { kind: told ? 'failed' : 'panicked', error };
+      // After an abort a throw is expected: the calls that the reconcile awaits reject.
+      const isAborted = timedOut.signal.aborted || this.#stopping.signal.aborted;
+      return { kind: isAborted ? 'failed' : 'threw', error };
     } finally {
-      over.abort();
+      done.abort();
     }
   }
 
-  async #limit(timeout: number, late: AbortController, over: AbortSignal): Promise<void> {
+  async #abortAfter(timeout: number, timedOut: AbortController, done: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#options;
-    if (!(await elapsed(clock, timeout, over))) return;
+    if (!(await elapsed(clock, timeout, done))) return;
     metrics.count('controller_runtime_reconcile_timeouts_total', this.#labels);
-    late.abort(new DOMException(`no end after ${timeout} ms`, 'TimeoutError'));
+    timedOut.abort(new DOMException(`the reconcile did not end within ${timeout} ms`, 'TimeoutError'));
   }
 
-  #settle(work: Work, ending: Ending, log: Logger): void {
+  #handleResult(work: Work, result: RunResult, log: Logger): void {
     const { queue } = this.#options;
-    switch (ending.kind) {
+    switch (result.kind) {
       case 'done':
         queue.forget(work.key);
         this.#countResult('success');
         return;
       case 'again':
         queue.forget(work.key);
-        queue.addAfter(work.key, ending.after, work.priority);
+        queue.addAfter(work.key, result.after, work.priority);
         this.#countResult('requeue_after');
         return;
       case 'failed':
-      case 'panicked':
-        this.#settleFailure(work, ending, log);
+      case 'threw':
+        this.#handleFailure(work, result, log);
     }
   }
 
-  #settleFailure(work: Work, ending: { kind: 'failed' | 'panicked'; error: unknown }, log: Logger): void {
+  #handleFailure(work: Work, failure: { kind: 'failed' | 'threw'; error: unknown }, log: Logger): void {
     const { queue, metrics } = this.#options;
-    const { error } = ending;
+    const { error } = failure;
     if (isConflict(error)) {
-      log.info({ error }, 'the object was written meanwhile; reading it again');
+      log.info({ error }, 'write conflict; requeueing');
       queue.addRateLimited(work.key, work.priority);
       this.#countResult('requeue');
       return;
@@ -152,30 +152,30 @@ export class Controller {
     if (error instanceof TerminalError) {
       metrics.count('controller_runtime_terminal_reconcile_errors_total', this.#labels);
       queue.forget(work.key);
-      log.error({ error }, 'reconcile failed for good; it waits for a change');
+      log.error({ error }, 'reconcile failed with a terminal error; not retrying until the object changes');
       return;
     }
-    if (ending.kind === 'panicked') metrics.count('controller_runtime_reconcile_panics_total', this.#labels);
+    if (failure.kind === 'threw') metrics.count('controller_runtime_reconcile_panics_total', this.#labels);
     queue.addRateLimited(work.key, work.priority);
-    log.error({ error, failures: queue.numRequeues(work.key) }, 'reconcile failed; it is tried again');
+    log.error({ error, failures: queue.numRequeues(work.key) }, 'reconcile failed; requeueing');
   }
 
   #countResult(result: (typeof RESULTS)[number], by = 1): void {
     this.#options.metrics.count('controller_runtime_reconcile_total', { ...this.#labels, result }, by);
   }
 
-  #showActive(change: number): void {
+  #reportActive(change: number): void {
     this.#active += change;
     this.#options.metrics.gauge('controller_runtime_active_workers', this.#labels, this.#active);
   }
 
-  /** A rate over a series that begins with its first failure misses that failure; so every series begins at zero. */
-  #showZeros(concurrency: number): void {
+  /** Initialises every series with zero: `rate()` over a series that starts at its first failure would miss that failure. */
+  #initSeries(concurrency: number): void {
     const { metrics } = this.#options;
     for (const result of RESULTS) this.#countResult(result, 0);
     for (const name of FAILURE_COUNTERS) metrics.count(name, this.#labels, 0);
     metrics.gauge('controller_runtime_max_concurrent_reconciles', this.#labels, concurrency);
-    this.#showActive(0);
+    this.#reportActive(0);
   }
 }
 
@@ -188,7 +188,7 @@ const FAILURE_COUNTERS = [
   'controller_runtime_reconcile_timeouts_total',
 ] as const;
 
-/** Resolves to true once the time has passed, to false when the signal ends the wait before. */
+/** Resolves to true when the time has passed, to false when the signal aborts first. */
 async function elapsed(clock: Clock, milliseconds: number, signal: AbortSignal): Promise<boolean> {
   try {
     await clock.sleep(milliseconds, signal);

@@ -3,92 +3,92 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock.ts';
 import type { EventNote, EventSubject } from './event-recorder.ts';
 
-/** What to write: a new event, or a higher count of one that is there. */
+/** An Event to write: a new one, or a higher count of an existing one. */
 export interface EventWrite {
   readonly subject: EventSubject;
   readonly note: EventNote;
-  /** Name of the Event, the same for each count of it. */
+  /** The name of the Event object; the same for every count. */
   readonly name: string;
   readonly count: number;
   readonly first: Date;
   readonly last: Date;
 }
 
-/** Objects, groups and events that are remembered; the ones not heard of for longest are forgotten. */
-const REMEMBERED = 4_096;
-/** So many different messages of one reason within the window are told apart; the rest are counted together. */
-const SIMILAR = 10;
-const SIMILAR_WINDOW = 600_000;
-/** Events of one object and reason at once, and then one more each so many milliseconds. */
+/** The size of each LRU cache of objects, groups and events. */
+const CACHE_SIZE = 4_096;
+/** The number of different messages of one reason within the window that get separate Events; further messages are combined into one. */
+const MAX_SIMILAR = 10;
+const SIMILAR_WINDOW_MS = 600_000;
+/** The token bucket per object and reason: its size, and the time to refill one token. */
 const BURST = 25;
-const REFILL = 300_000;
+const REFILL_MS = 300_000;
 
-interface Group {
+interface EventGroup {
   readonly messages: Set<string>;
   last: number;
 }
 
-interface Bucket {
+interface TokenBucket {
   tokens: number;
   since: number;
 }
 
-interface Known {
+interface KnownEvent {
   readonly name: string;
   readonly first: Date;
   count: number;
 }
 
 /**
- * Turns what is reported into as few writes as tell the same, by the rules of the recorder that Go controllers use; but each reason has its
- * own share, so that a pod that crashes again and again does not hide what is said of its agent once. Reasons are few.
+ * Deduplicates, aggregates and rate-limits events by the rules of client-go's EventCorrelator. Unlike client-go, each reason has its own rate
+ * limit, so that the events of a crash-looping pod do not suppress a single event of another reason. The number of reasons is small.
  */
 export class EventCorrelator {
   readonly #clock: Clock;
   readonly #instance: string;
-  readonly #groups = new LRUCache<string, Group>({ max: REMEMBERED });
-  readonly #known = new LRUCache<string, Known>({ max: REMEMBERED });
-  readonly #buckets = new LRUCache<string, Bucket>({ max: REMEMBERED });
+  readonly #groups = new LRUCache<string, EventGroup>({ max: CACHE_SIZE });
+  readonly #known = new LRUCache<string, KnownEvent>({ max: CACHE_SIZE });
+  readonly #buckets = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
   #sequence = 0;
 
-  /** The instance makes the names of two processes differ. */
+  /** `instance` makes the Event names unique per process. */
   constructor(clock: Clock, instance: string) {
     this.#clock = clock;
     this.#instance = instance;
   }
 
-  /** Undefined when the object has reported too much of this. */
+  /** Undefined when the rate limit of the object and reason is exceeded. */
   correlate(subject: EventSubject, note: EventNote): EventWrite | undefined {
     const object = keyOfSubject(subject);
-    const { key, told } = this.#grouped(object, note);
-    const write = this.#counted(key, subject, told);
-    return this.#mayReport(keyOf(object, note.reason)) ? write : undefined;
+    const group = this.#aggregate(object, note);
+    const write = this.#count(group.key, subject, group.note);
+    return this.#tryAcquire(keyOf(object, note.reason)) ? write : undefined;
   }
 
-  /** The Event is not there any more; the next one like it is a new one. */
+  /** Makes the next similar event a new Event object; called when the Event could not be written. */
   forget(write: EventWrite): void {
     for (const [key, known] of this.#known.entries()) {
       if (known.name === write.name) this.#known.delete(key);
     }
   }
 
-  #grouped(object: string, note: EventNote): { key: string; told: EventNote } {
+  #aggregate(object: string, note: EventNote): { key: string; note: EventNote } {
     const now = this.#clock.monotonic();
     const groupKey = keyOf(object, note.type, note.reason);
     const known = this.#groups.get(groupKey);
-    const isRecent = known !== undefined && now - known.last <= SIMILAR_WINDOW;
-    const group: Group = isRecent ? known : { messages: new Set(), last: now };
+    const isRecent = known !== undefined && now - known.last <= SIMILAR_WINDOW_MS;
+    const group: EventGroup = isRecent ? known : { messages: new Set(), last: now };
     group.last = now;
     group.messages.add(digestOf(note.message));
     this.#groups.set(groupKey, group);
-    if (group.messages.size <= SIMILAR) return { key: keyOf(groupKey, note.message), told: note };
-    // As many as are told apart stay remembered, not all.
+    if (group.messages.size <= MAX_SIMILAR) return { key: keyOf(groupKey, note.message), note };
+    // Keep at most MAX_SIMILAR messages in memory.
     const [oldest] = group.messages;
     if (oldest !== undefined) group.messages.delete(oldest);
-    return { key: groupKey, told: { ...note, message: `(combined from similar events): ${note.message}` } };
+    return { key: groupKey, note: { ...note, message: `(combined from similar events): ${note.message}` } };
   }
 
-  #counted(key: string, subject: EventSubject, note: EventNote): EventWrite {
+  #count(key: string, subject: EventSubject, note: EventNote): EventWrite {
     const last = this.#clock.now();
     const known = this.#known.get(key);
     if (known !== undefined) {
@@ -101,15 +101,16 @@ export class EventCorrelator {
     return { subject, note, name, count: 1, first: last, last };
   }
 
-  #mayReport(key: string): boolean {
+  /** Takes a token from the bucket; false when it is empty. */
+  #tryAcquire(key: string): boolean {
     const now = this.#clock.monotonic();
     const bucket = this.#buckets.get(key) ?? { tokens: BURST, since: now };
-    bucket.tokens = Math.min(BURST, bucket.tokens + (now - bucket.since) / REFILL);
+    bucket.tokens = Math.min(BURST, bucket.tokens + (now - bucket.since) / REFILL_MS);
     bucket.since = now;
-    const may = bucket.tokens >= 1;
-    if (may) bucket.tokens -= 1;
+    const hasToken = bucket.tokens >= 1;
+    if (hasToken) bucket.tokens -= 1;
     this.#buckets.set(key, bucket);
-    return may;
+    return hasToken;
   }
 }
 
@@ -117,7 +118,7 @@ function keyOfSubject({ apiVersion, kind, metadata }: EventSubject): string {
   return keyOf(apiVersion, kind, metadata.namespace ?? '', metadata.name, metadata.uid ?? '');
 }
 
-/** Texts of strangers stand in it: a plain joint would let one pass for two. */
+/** Some parts are untrusted text: with a plain separator, different parts could produce the same key. */
 function keyOf(...parts: readonly string[]): string {
   return digestOf(JSON.stringify(parts));
 }
@@ -126,12 +127,12 @@ function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
-const LONGEST_NAME = 253;
+const MAX_NAME_LENGTH = 253;
 
 function nameOf({ metadata }: EventSubject, seed: string): string {
   const suffix = `.${createHash('sha256')
     .update(`${metadata.uid ?? ''} ${seed}`)
     .digest('hex')
     .slice(0, 16)}`;
-  return metadata.name.slice(0, LONGEST_NAME - suffix.length).replace(/[.-]+$/, '') + suffix;
+  return metadata.name.slice(0, MAX_NAME_LENGTH - suffix.length).replace(/[.-]+$/, '') + suffix;
 }

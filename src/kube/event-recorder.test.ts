@@ -46,8 +46,8 @@ function aRecorder(more: Partial<EventRecorderOptions> = {}) {
 
 const note = (message: string, reason = 'Started') => ({ type: 'Normal', reason, message }) as const;
 
-describe('the recorder of events', () => {
-  it('writes an event once and counts it up when it is the same again', async () => {
+describe('the event recorder', () => {
+  it('a repeated event increments the count of the first one', async () => {
     const { recorder, written, clock } = aRecorder();
     recorder.record(WIDGET, note('pod started'));
     await clock.advance(5_000);
@@ -91,7 +91,7 @@ describe('the recorder of events', () => {
     assert.notEqual(third?.name, first?.name);
   });
 
-  it('counts more than ten like ones together, and tells them apart again after ten quiet minutes', async () => {
+  it('more than ten similar events are combined, until ten minutes pass without one', async () => {
     const { recorder, written, clock } = aRecorder();
     for (let index = 0; index < 13; index += 1) recorder.record(WIDGET, note(`try ${index}`));
     await settle();
@@ -112,14 +112,14 @@ describe('the recorder of events', () => {
     );
   });
 
-  it('lets one object report 25 of a reason at once and then one in five minutes, other reasons and other objects too', async () => {
+  it('each object and reason has a burst of 25 events, refilled with one event per five minutes', async () => {
     const { recorder, written, clock, metrics } = aRecorder();
     for (let index = 0; index < 30; index += 1) recorder.record(WIDGET, note('the same'));
     await settle();
     assert.equal(written.length, 25);
     assert.equal(metrics.counts['events_dropped_total{spam}'], 5);
     recorder.record(WIDGET, note('of another reason', 'Lost'));
-    recorder.record({ ...WIDGET, metadata: { ...WIDGET.metadata, uid: 'u-2' } }, note('reborn'));
+    recorder.record({ ...WIDGET, metadata: { ...WIDGET.metadata, uid: 'u-2' } }, note('recreated'));
     await clock.advance(299_999);
     recorder.record(WIDGET, note('the same'));
     await clock.advance(1);
@@ -129,17 +129,17 @@ describe('the recorder of events', () => {
       written.slice(25).map(({ body }) => [body['message'], body['count']]),
       [
         ['of another reason', 1],
-        ['reborn', 1],
+        ['recreated', 1],
         ['the same', 32],
       ],
     );
   });
 
-  it('makes an event anew that is over', async () => {
+  it('an expired Event is created again', async () => {
     const { recorder, written, failures } = aRecorder();
     recorder.record(WIDGET, note('x'));
     await settle();
-    failures.push(new ApiError(404, 'NotFound', 'over'));
+    failures.push(new ApiError(404, 'NotFound', 'expired'));
     recorder.record(WIDGET, note('x'));
     await settle();
     assert.deepEqual(
@@ -151,25 +151,25 @@ describe('the recorder of events', () => {
     );
   });
 
-  it('tries three times when the server is away, gives up on what it refuses, and never throws', async () => {
+  it('an event is retried twice while the server is unavailable, dropped when it is rejected, and record never throws', async () => {
     const { recorder, written, failures, clock, metrics } = aRecorder();
-    failures.push(new Error('away'), new ApiError(503, '', 'busy'));
+    failures.push(new Error('unavailable'), new ApiError(503, '', 'busy'));
     recorder.record(WIDGET, note('one'));
     await clock.advance(3_000);
     assert.equal(written.length, 1);
-    failures.push(new Error('away'), new Error('away'), new Error('away'));
+    failures.push(new Error('unavailable'), new Error('unavailable'), new Error('unavailable'));
     recorder.record(WIDGET, note('two'));
     await clock.advance(3_000);
     failures.push(new ApiError(403, 'Forbidden', 'the namespace ends'));
     recorder.record(WIDGET, note('three'));
-    failures.push(new ApiError(409, 'AlreadyExists', 'by an attempt whose answer was lost'));
+    failures.push(new ApiError(409, 'AlreadyExists', 'by an attempt whose response was lost'));
     recorder.record(WIDGET, note('four'));
     await settle();
     assert.equal(metrics.counts['events_dropped_total{failed}'], 2);
     assert.equal(written.length, 1);
   });
 
-  it('keeps ten thousand that wait and drops the rest', async () => {
+  it('the queue holds ten thousand events, and further events are dropped', async () => {
     const never = new Promise<never>(() => {});
     const { recorder, metrics } = aRecorder({ client: { create: () => never, patch: () => never } });
     for (let index = 0; index < 10_100; index += 1) {
@@ -178,7 +178,7 @@ describe('the recorder of events', () => {
     assert.equal(metrics.counts['events_dropped_total{full}'], 99);
   });
 
-  it('writes what is queued before it ends, and nothing after', async () => {
+  it('disposal writes the queued events; later events are dropped', async () => {
     const { recorder, written, metrics } = aRecorder();
     for (const name of ['a', 'b', 'c']) recorder.record({ ...WIDGET, metadata: { name } }, note('x'));
     await recorder[Symbol.asyncDispose]();
@@ -190,7 +190,7 @@ describe('the recorder of events', () => {
     assert.equal(metrics.counts['events_dropped_total{full}'], 1);
   });
 
-  it('cuts, cleans and redacts what it is given', async () => {
+  it('messages are redacted, escaped and truncated, and names stay valid', async () => {
     const { recorder, written } = aRecorder({ redact: (text) => text.replaceAll('hunter2', '***') });
     const name = `${'n'.repeat(230)}.${'m'.repeat(22)}`;
     recorder.record(

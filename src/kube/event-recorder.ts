@@ -6,7 +6,7 @@ import { ApiError, type KubeClient, type ResourceType } from './client.ts';
 import { EventCorrelator, type EventWrite } from './event-correlator.ts';
 import type { Metrics } from './metrics.ts';
 
-/** The object an event is about. */
+/** The object of an event (`involvedObject`). */
 export interface EventSubject {
   apiVersion: string;
   kind: string;
@@ -15,14 +15,14 @@ export interface EventSubject {
 
 export interface EventNote {
   type: 'Normal' | 'Warning';
-  /** CamelCase; the reason of the condition it goes with. */
+  /** CamelCase; the same as the reason of the related condition. */
   reason: string;
-  /** For people; a thousand characters of it are kept. Nothing secret. */
+  /** Human-readable, cut to a thousand characters. Must not contain secrets. */
   message: string;
 }
 
 export interface EventRecorder extends AsyncDisposable {
-  /** Never waits and never fails; what cannot be written is counted as dropped. */
+  /** Queues the event. Never waits and never throws; an event that cannot be written is counted in `events_dropped_total`. */
   record(subject: EventSubject, note: EventNote): void;
 }
 
@@ -31,38 +31,37 @@ export interface EventRecorderOptions {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** Who reports, e.g. `temper-operator`. */
+  /** The reporting component, e.g. `temper-operator`. */
   component: string;
-  /** Which process of it, e.g. the pod's name. */
+  /** The process of the component, e.g. the name of its pod. */
   instance: string;
-  /** Takes secrets out of messages. */
+  /** Redacts secrets in messages. */
   redact?: (text: string) => string;
 }
 
 /**
- * `v1`, not `events.k8s.io/v1`: repetitions are a count there that `kubectl describe` shows, one small patch each. The server keeps both as
- * one and the same object.
+ * `v1`, not `events.k8s.io/v1`: in `v1` a repetition is a `count` that `kubectl describe` shows, and costs one small patch. The API server
+ * stores both versions as the same object.
  */
 const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
-/** They are written one after the other; a burst of some thousand objects must fit, at about a kilobyte each. */
-const QUEUE = 10_000;
-const LONGEST_MESSAGE = 1_000;
-const ATTEMPTS = 3;
-const PAUSE = 1_000;
-/** Milliseconds for what is queued when the recorder ends. */
-const FAREWELL = 3_000;
+/** Events are written one at a time; the queue must hold a burst from some thousand objects, at about one kilobyte per event. */
+const MAX_QUEUE_LENGTH = 10_000;
+const MAX_MESSAGE_LENGTH = 1_000;
+const MAX_ATTEMPTS = 3;
+const RETRY_DELAY_MS = 1_000;
+const SHUTDOWN_FLUSH_MS = 3_000;
 const NOT_FOUND = 404;
 const TOO_MANY_REQUESTS = 429;
 const SERVER_ERROR = 500;
 const DROPS = ['spam', 'full', 'failed'] as const;
 
-/** Disposing writes what is queued, for a few seconds at most. */
+/** Disposing it writes the queued events, for at most a few seconds. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
-  return new Recorder(options);
+  return new QueuedEventRecorder(options);
 }
 
-class Recorder implements EventRecorder {
+class QueuedEventRecorder implements EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #correlator: EventCorrelator;
   readonly #queue: EventWrite[] = [];
@@ -78,13 +77,13 @@ class Recorder implements EventRecorder {
 
   record(subject: EventSubject, note: EventNote): void {
     const { redact = (text: string) => text } = this.#options;
-    const message = printable(redact(note.message), LONGEST_MESSAGE);
+    const message = printable(redact(note.message), MAX_MESSAGE_LENGTH);
     const write = this.#correlator.correlate(subject, { ...note, message });
     if (write === undefined) {
       this.#drop('spam');
       return;
     }
-    if (this.#closed || this.#queue.length >= QUEUE) {
+    if (this.#closed || this.#queue.length >= MAX_QUEUE_LENGTH) {
       this.#drop('full');
       return;
     }
@@ -94,20 +93,20 @@ class Recorder implements EventRecorder {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    const patience = setTimeout(() => this.#stopping.abort(), FAREWELL);
+    const timer = setTimeout(() => this.#stopping.abort(), SHUTDOWN_FLUSH_MS);
     await this.#writing;
-    clearTimeout(patience);
+    clearTimeout(timer);
   }
 
   async #writeAll(): Promise<void> {
     for (let write = this.#queue.shift(); write !== undefined; write = this.#queue.shift()) {
       if (this.#stopping.signal.aborted) this.#drop('failed');
-      else await this.#insist(write);
+      else await this.#writeWithRetry(write);
     }
     this.#writing = undefined;
   }
 
-  async #insist(write: EventWrite): Promise<void> {
+  async #writeWithRetry(write: EventWrite): Promise<void> {
     const { clock, log } = this.#options;
     const { signal } = this.#stopping;
     for (let attempt = 1; ; attempt += 1) {
@@ -115,15 +114,15 @@ class Recorder implements EventRecorder {
         await this.#write(write, signal);
         return;
       } catch (error) {
-        if (signal.aborted || attempt >= ATTEMPTS || !mayPass(error)) {
+        if (signal.aborted || attempt >= MAX_ATTEMPTS || !isRetryable(error)) {
           this.#drop('failed');
           this.#correlator.forget(write);
-          log.warn({ event: write.name, reason: write.note.reason, error }, 'an event could not be written');
+          log.warn({ event: write.name, reason: write.note.reason, error }, 'the event could not be written');
           return;
         }
       }
-      // Told to stop, the next attempt fails at once.
-      await clock.sleep(PAUSE * attempt, signal).catch(() => {});
+      // After an abort the next attempt fails immediately.
+      await clock.sleep(RETRY_DELAY_MS * attempt, signal).catch(() => {});
     }
   }
 
@@ -136,14 +135,14 @@ class Recorder implements EventRecorder {
         await client.patch(EVENTS, { namespace: namespaceOf(write), name }, patch, signal);
         return;
       } catch (error) {
-        // Events live an hour; this one is over.
+        // The API server deletes Events after an hour; this one has expired.
         if (!(error instanceof ApiError) || error.status !== NOT_FOUND) throw error;
       }
     }
     try {
       await client.create(EVENTS, this.#eventOf(write), signal);
     } catch (error) {
-      // Written by an attempt whose answer was lost: nobody else has this name.
+      // An earlier attempt succeeded and its response was lost: the name is unique to this process.
       if (!(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error;
     }
   }
@@ -181,7 +180,7 @@ class Recorder implements EventRecorder {
   }
 }
 
-/** Objects without a namespace have their events in `default`; the server wants it so. */
+/** The API server requires the events of cluster-scoped objects to be in the namespace `default`. */
 function namespaceOf({ subject }: EventWrite): string {
   const { namespace } = subject.metadata;
   return namespace === undefined || namespace === '' ? 'default' : namespace;
@@ -191,8 +190,8 @@ function seconds(time: Date): string {
   return `${time.toISOString().slice(0, 19)}Z`;
 }
 
-/** A refusal stays one; a server that is busy or out of reach may take it later. */
-function mayPass(error: unknown): boolean {
+/** A rejected event is not retried; a busy or unreachable API server may accept it later. */
+function isRetryable(error: unknown): boolean {
   if (error instanceof ApiError) return error.status === TOO_MANY_REQUESTS || error.status >= SERVER_ERROR;
   return !isTemperError(error, 'TEMPER_NOT_LEADER');
 }

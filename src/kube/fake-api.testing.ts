@@ -7,39 +7,39 @@ export interface Thing extends KubeObject {
   readonly spec: { readonly value: number };
 }
 
-interface Entry {
+interface LogEntry {
   readonly version: number;
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: object;
 }
 
-/** Objects on a page; whatever limit is asked for. */
-const PAGE = 2;
+/** The size of every page, independent of the requested limit. */
+const PAGE_SIZE = 2;
 
 interface Watcher {
   readonly response: ServerResponse;
   silent: boolean;
 }
 
-/** For tests: what goes wrong with what is asked next. */
+/** For tests: the fault of the next request. */
 export type Fault = 'none' | 'refuse' | 'busy' | 'gone' | 'break' | 'forbid' | 'mute';
 
 /**
- * For tests: an API server with one collection, `things` of `example.dev/v1`, that lists and watches over real HTTP and fails as it is told.
- * Versions are opaque: they are not in an order that comparing them as texts or as numbers would find.
+ * For tests: an API server with one collection, `things` of `example.dev/v1`, that serves lists and watches over real HTTP and fails on demand.
+ * Its resourceVersions are opaque: neither their text order nor their numeric order is the order in time.
  */
 export class FakeApi implements AsyncDisposable {
   readonly #server: Server;
   readonly #objects = new Map<string, object>();
   readonly #watchers = new Set<Watcher>();
   readonly #faults: Fault[] = [];
-  #log: Entry[] = [];
+  #log: LogEntry[] = [];
   #version = 0;
   #oldest = 0;
-  /** Lists begun and watches asked for, faults not counted. */
+  /** The number of lists and watches requested, without faults. */
   lists = 0;
   watches = 0;
-  /** What was asked, faults included. */
+  /** All requests, faults included. */
   readonly asked: { readonly path: string; readonly accept: string }[] = [];
 
   private constructor(server: Server) {
@@ -64,7 +64,7 @@ export class FakeApi implements AsyncDisposable {
     return this.#watchers.size;
   }
 
-  /** The objects by name, as a store that is up to date holds them. */
+  /** The objects by name: the expected content of a synced store. */
   state(): Map<string, object> {
     return new Map(this.#objects);
   }
@@ -82,7 +82,7 @@ export class FakeApi implements AsyncDisposable {
     this.#objects.delete(name);
   }
 
-  /** The history up to now is no longer known. */
+  /** Discards the watch history up to now, as a compaction of etcd does. */
   compact(): void {
     this.#oldest = this.#version;
     this.#log = [];
@@ -92,18 +92,18 @@ export class FakeApi implements AsyncDisposable {
     this.#faults.push(...faults);
   }
 
-  /** Forgets faults that did not happen yet. */
+  /** Drops pending faults, and closes silent watches. */
   heal(): void {
     this.#faults.length = 0;
     for (const { silent, response } of this.#watchers) if (silent) response.socket?.destroy();
   }
 
-  /** Ends every watch as a server does whose time for it is over. */
+  /** Ends every watch, as a server does after its timeout. */
   endWatches(): void {
     for (const { response } of this.#takeWatchers()) response.end();
   }
 
-  /** Breaks every connection that watches. */
+  /** Breaks the connection of every watch. */
   dropWatches(): void {
     for (const { response } of this.#takeWatchers()) response.socket?.destroy();
   }
@@ -113,23 +113,23 @@ export class FakeApi implements AsyncDisposable {
     for (const { response } of this.#takeWatchers()) response.end('{"type":"MODIFIED","obj');
   }
 
-  /** Sends the last news again. */
+  /** Sends the last watch event again. */
   repeat(): void {
     const last = this.#log.at(-1);
-    if (last !== undefined) this.#tell(lineOf(last));
+    if (last !== undefined) this.#broadcast(lineOf(last));
   }
 
   bookmark(): void {
-    this.#tell(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"${versionOf(this.#version)}"}}}\n`);
+    this.#broadcast(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"${versionOf(this.#version)}"}}}\n`);
   }
 
-  /** The watches that are open say nothing any more; what happens is lost to them. */
+  /** Makes all open watches silent: they stay open, and receive no further events. */
   silence(): void {
     for (const watcher of this.#watchers) watcher.silent = true;
   }
 
   expireWatches(): void {
-    this.#tell(`{"type":"ERROR","object":${statusOf(410, 'Expired')}}\n`);
+    this.#broadcast(`{"type":"ERROR","object":${statusOf(410, 'Expired')}}\n`);
     this.endWatches();
   }
 
@@ -145,18 +145,18 @@ export class FakeApi implements AsyncDisposable {
     return all;
   }
 
-  #append(type: Entry['type'], name: string, uid: string, value: number): void {
+  #append(type: LogEntry['type'], name: string, uid: string, value: number): void {
     this.#version += 1;
     const metadata = { name, namespace: 'team', uid, resourceVersion: versionOf(this.#version) };
     const object = { apiVersion: 'example.dev/v1', kind: 'Thing', metadata, spec: { value } };
     this.#objects.set(name, object);
     const entry = { version: this.#version, type, object };
     this.#log.push(entry);
-    this.#tell(lineOf(entry));
+    this.#broadcast(lineOf(entry));
   }
 
-  /** In two pieces: a line is not a chunk. */
-  #tell(line: string): void {
+  /** Writes every line in two chunks, since a line is not a chunk. */
+  #broadcast(line: string): void {
     for (const { response, silent } of this.#watchers) {
       if (silent) continue;
       response.write(line.slice(0, 20));
@@ -179,13 +179,13 @@ export class FakeApi implements AsyncDisposable {
         response.socket?.destroy();
         return true;
       case 'busy':
-        refuse(response, 503, 'ServiceUnavailable');
+        sendError(response, 503, 'ServiceUnavailable');
         return true;
       case 'gone':
-        refuse(response, 410, 'Expired');
+        sendError(response, 410, 'Expired');
         return true;
       case 'forbid':
-        refuse(response, 403, 'Forbidden');
+        sendError(response, 403, 'Forbidden');
         return true;
       case 'break':
         response.writeHead(200, { 'content-type': 'application/json' });
@@ -200,14 +200,14 @@ export class FakeApi implements AsyncDisposable {
   #list(query: URLSearchParams, response: ServerResponse): void {
     const from = Number(query.get('continue')?.split('/')[0] ?? 0);
     if (from === 0) this.lists += 1;
-    const begunAt = Number(query.get('continue')?.split('/')[1] ?? this.#version);
-    if (begunAt !== this.#version) {
-      // A page of a state that is over: this server keeps none.
-      refuse(response, 410, 'Expired');
+    const listVersion = Number(query.get('continue')?.split('/')[1] ?? this.#version);
+    if (listVersion !== this.#version) {
+      // A page of an old version: this server stores only the current one.
+      sendError(response, 410, 'Expired');
       return;
     }
     const all = [...this.#objects.values()];
-    const size = query.has('limit') ? PAGE : all.length;
+    const size = query.has('limit') ? PAGE_SIZE : all.length;
     const items = all.slice(from, from + size);
     const more = from + size < all.length ? `${from + size}/${this.#version}` : undefined;
     const metadata = { resourceVersion: versionOf(this.#version), continue: more };
@@ -219,7 +219,7 @@ export class FakeApi implements AsyncDisposable {
     this.watches += 1;
     const since = numberOf(query.get('resourceVersion') ?? '');
     if (since < this.#oldest) {
-      refuse(response, 410, 'Expired');
+      sendError(response, 410, 'Expired');
       return;
     }
     response.writeHead(200, { 'content-type': 'application/json' });
@@ -236,20 +236,20 @@ function uidOf(object: object | undefined): string {
   return (object as Thing).metadata.uid ?? '';
 }
 
-function lineOf({ type, object }: Entry): string {
+function lineOf({ type, object }: LogEntry): string {
   return `${JSON.stringify({ type, object })}\n`;
 }
 
 function statusOf(code: number, reason: string): string {
-  return JSON.stringify({ kind: 'Status', status: 'Failure', code, reason, message: `told to say ${reason}` });
+  return JSON.stringify({ kind: 'Status', status: 'Failure', code, reason, message: `the test requested ${reason}` });
 }
 
-function refuse(response: ServerResponse, code: number, reason: string): void {
+function sendError(response: ServerResponse, code: number, reason: string): void {
   response.writeHead(code, { 'content-type': 'application/json' });
   response.end(statusOf(code, reason));
 }
 
-/** Scrambled, so that neither as texts nor as numbers they are in the order of time. */
+/** Scrambles the number, so that neither text order nor numeric order is the order in time. */
 function versionOf(number: number): string {
   return `v${(number * SCRAMBLE) % VERSIONS}`;
 }
@@ -258,7 +258,7 @@ function numberOf(version: string): number {
   return (Number(version.slice(1)) * UNSCRAMBLE) % VERSIONS;
 }
 
-/** A prime, a factor, and the factor that undoes it modulo the prime. */
+/** A prime modulus, a factor, and the inverse of the factor. */
 const VERSIONS = 1_000_003;
 const SCRAMBLE = 7;
 const UNSCRAMBLE = 714_288;

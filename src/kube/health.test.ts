@@ -26,20 +26,20 @@ async function aServer(more: Partial<HealthOptions> = {}) {
 }
 
 describe('the health server', () => {
-  it('says whether the event loop runs, and forgets a stall after a while', async () => {
+  it('/healthz fails after the event loop was blocked, and recovers after a while', async () => {
     await using scene = await aServer();
     const { clock, ask } = scene;
     await clock.advance(10_000);
     assert.deepEqual(await ask('/healthz'), [200, 'ok\n']);
     clock.stall(6_001);
-    assert.deepEqual(await ask('/healthz'), [500, 'the event loop stood still for 5001 ms\n']);
+    assert.deepEqual(await ask('/healthz'), [500, 'the event loop was blocked for 5001 ms\n']);
     await clock.advance(0);
     assert.equal((await ask('/healthz'))[0], 500);
     await clock.advance(16_000);
     assert.equal((await ask('/healthz'))[0], 200);
   });
 
-  it('names what it waits for', async () => {
+  it('/readyz lists the parts that are not ready', async () => {
     let waiting: string[] = ['agents', 'pods'];
     await using scene = await aServer({ waitingFor: () => waiting });
     assert.deepEqual(await scene.ask('/readyz'), [503, 'waiting for agents, pods\n']);
@@ -47,7 +47,7 @@ describe('the health server', () => {
     assert.deepEqual(await scene.ask('/readyz?verbose'), [200, 'ok\n']);
   });
 
-  it('shows the metrics, and nothing to who asks for something else', async () => {
+  it('/metrics serves the metrics; other paths and methods are rejected', async () => {
     await using scene = await aServer();
     const [status, text] = await scene.ask('/metrics');
     assert.equal(status, 200);
@@ -56,7 +56,7 @@ describe('the health server', () => {
     assert.equal((await scene.ask('/metrics', 'POST'))[0], 405);
   });
 
-  it('says why when it cannot listen', async () => {
+  it('startHealthServer rejects when the port is in use', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const { port } = other.address() as { port: number };

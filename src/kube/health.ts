@@ -6,11 +6,11 @@ import type { MetricsPage } from '../telemetry/metrics.ts';
 
 export interface HealthOptions {
   host: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   port: number;
   clock: Clock;
   registry: MetricsPage;
-  /** What is not ready yet, by name; empty when all is. */
+  /** The names of the parts that are not ready; empty when all are. */
   waitingFor: () => readonly string[];
 }
 
@@ -18,43 +18,43 @@ export interface HealthServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** A process whose event loop stands still for longer is of no use to anybody. Milliseconds. */
-const LONGEST_DELAY = 5_000;
-const BEAT = 1_000;
-/** How long a delay is held against the process: longer than a probe's interval, so that one probe sees it. */
-const MEMORY = 15_000;
-const CONNECTIONS = 100;
-const REQUEST_TIMEOUT = 10_000;
+/** `/healthz` fails when the event loop was blocked for longer. */
+const MAX_DELAY_MS = 5_000;
+const INTERVAL_MS = 1_000;
+/** How long a delay is remembered: longer than the interval of a probe, so that at least one probe observes it. */
+const WINDOW_MS = 15_000;
+const MAX_CONNECTIONS = 100;
+const REQUEST_TIMEOUT_MS = 10_000;
 
-interface Answer {
+interface HealthResponse {
   readonly status: number;
   readonly type?: string;
   readonly text: string;
 }
 
 /**
- * Serves `/healthz` (the event loop runs; whether the API server can be reached is no matter of restarts), `/readyz` and `/metrics` over
- * HTTP. Rejects when the port cannot be listened on.
+ * Serves `/healthz`, `/readyz` and `/metrics` over HTTP. `/healthz` checks only the event loop: a restart does not help against an unreachable
+ * API server. Rejects when it cannot listen on the port.
  */
 export async function startHealthServer(options: HealthOptions): Promise<HealthServer> {
-  const pulse = new Pulse(options.clock);
+  const eventLoop = new EventLoopMonitor(options.clock);
   const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT },
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
     (request, response) => {
-      void answer(request, options, pulse).then((one) => send(response, one));
+      void respond(request, options, eventLoop).then((result) => send(response, result));
     },
   );
-  server.maxConnections = CONNECTIONS;
+  server.maxConnections = MAX_CONNECTIONS;
   try {
     await listening(server, options);
   } catch (error) {
-    pulse.stop();
+    eventLoop.stop();
     throw error;
   }
   return {
     port: (server.address() as AddressInfo).port,
     async [Symbol.asyncDispose]() {
-      pulse.stop();
+      eventLoop.stop();
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
       await closed;
@@ -71,27 +71,31 @@ function listening(server: Server, { host, port }: HealthOptions): Promise<void>
   });
 }
 
-async function answer(request: IncomingMessage, options: HealthOptions, pulse: Pulse): Promise<Answer> {
-  if (request.method !== 'GET' && request.method !== 'HEAD') return { status: 405, text: 'only GET\n' };
+async function respond(
+  request: IncomingMessage,
+  options: HealthOptions,
+  eventLoop: EventLoopMonitor,
+): Promise<HealthResponse> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') return { status: 405, text: 'method not allowed\n' };
   switch (request.url?.split('?')[0]) {
     case '/healthz':
-      return pulse.worst() < LONGEST_DELAY
+      return eventLoop.worst() < MAX_DELAY_MS
         ? { status: 200, text: 'ok\n' }
-        : { status: 500, text: `the event loop stood still for ${Math.round(pulse.worst())} ms\n` };
+        : { status: 500, text: `the event loop was blocked for ${Math.round(eventLoop.worst())} ms\n` };
     case '/readyz': {
-      const missing = options.waitingFor();
-      return missing.length === 0
+      const pending = options.waitingFor();
+      return pending.length === 0
         ? { status: 200, text: 'ok\n' }
-        : { status: 503, text: `waiting for ${missing.join(', ')}\n` };
+        : { status: 503, text: `waiting for ${pending.join(', ')}\n` };
     }
     case '/metrics':
       return metricsOf(options.registry);
     default:
-      return { status: 404, text: 'there are /healthz, /readyz and /metrics\n' };
+      return { status: 404, text: 'not found; the paths are /healthz, /readyz and /metrics\n' };
   }
 }
 
-async function metricsOf(registry: HealthOptions['registry']): Promise<Answer> {
+async function metricsOf(registry: HealthOptions['registry']): Promise<HealthResponse> {
   try {
     return { status: 200, type: registry.contentType, text: await registry.metrics() };
   } catch (error) {
@@ -99,46 +103,46 @@ async function metricsOf(registry: HealthOptions['registry']): Promise<Answer> {
   }
 }
 
-function send(response: ServerResponse, { status, type = 'text/plain; charset=utf-8', text }: Answer): void {
+function send(response: ServerResponse, { status, type = 'text/plain; charset=utf-8', text }: HealthResponse): void {
   response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' });
   response.end(text);
 }
 
-/** Measures how late a beat comes. */
-class Pulse {
+/** Measures the delay of the event loop: how late a periodic timer fires. */
+class EventLoopMonitor {
   readonly #clock: Clock;
   readonly #stopping = new AbortController();
-  readonly #late: { readonly at: number; readonly by: number }[] = [];
+  readonly #delays: { readonly at: number; readonly by: number }[] = [];
   #due: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#due = clock.monotonic() + BEAT;
-    void this.#beat();
+    this.#due = clock.monotonic() + INTERVAL_MS;
+    void this.#run();
   }
 
-  /** The worst delay remembered, in milliseconds, the one going on now included. */
+  /** The longest delay within the window, in milliseconds, including the current one. */
   worst(): number {
     const now = this.#clock.monotonic();
-    while (this.#late[0] !== undefined && now - this.#late[0].at > MEMORY) this.#late.shift();
-    return Math.max(0, now - this.#due, ...this.#late.map(({ by }) => by));
+    while (this.#delays[0] !== undefined && now - this.#delays[0].at > WINDOW_MS) this.#delays.shift();
+    return Math.max(0, now - this.#due, ...this.#delays.map(({ by }) => by));
   }
 
   stop(): void {
     this.#stopping.abort();
   }
 
-  async #beat(): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      this.#due = this.#clock.monotonic() + BEAT;
+      this.#due = this.#clock.monotonic() + INTERVAL_MS;
       try {
-        await this.#clock.sleep(BEAT, signal);
+        await this.#clock.sleep(INTERVAL_MS, signal);
       } catch {
         return; // stopped
       }
       const now = this.#clock.monotonic();
-      this.#late.push({ at: now, by: now - this.#due });
+      this.#delays.push({ at: now, by: now - this.#due });
     }
   }
 }

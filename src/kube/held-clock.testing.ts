@@ -1,13 +1,13 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** For tests: time stands still until it is moved. */
+/** For tests: a clock that moves only when the test moves it. */
 export class HeldClock implements Clock {
   #now = 0;
-  readonly #sleepers = new Set<{ at: number; asked: number; wake: () => void }>();
+  readonly #sleepers = new Set<{ at: number; delay: number; wake: () => void }>();
 
-  #slept = 0;
+  #suspended = 0;
 
-  now = (): Date => new Date(this.#now + this.#slept);
+  now = (): Date => new Date(this.#now + this.#suspended);
   monotonic = (): number => this.#now;
 
   sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
@@ -16,7 +16,7 @@ export class HeldClock implements Clock {
         reject(signal.reason as Error);
         return;
       }
-      const sleeper = { at: this.#now + milliseconds, asked: milliseconds, wake: resolve };
+      const sleeper = { at: this.#now + milliseconds, delay: milliseconds, wake: resolve };
       this.#sleepers.add(sleeper);
       signal.addEventListener('abort', () => {
         if (this.#sleepers.delete(sleeper)) reject(signal.reason as Error);
@@ -24,27 +24,27 @@ export class HeldClock implements Clock {
     });
   }
 
-  /** Time goes on and nothing runs meanwhile, as when the event loop stands still. */
+  /** Moves the time without running any timer, as when the event loop is blocked. */
   stall(milliseconds: number): void {
     this.#now += milliseconds;
   }
 
-  /** The machine sleeps: the wall clock goes on, the other one does not. */
+  /** Moves only the wall clock, as when the machine is suspended: the monotonic clock stops meanwhile. */
   suspend(milliseconds: number): void {
-    this.#slept += milliseconds;
+    this.#suspended += milliseconds;
   }
 
-  /** The waits asked for and not over, in milliseconds, as they were asked for. */
+  /** The requested delays of all pending sleeps, in milliseconds. */
   waits(): number[] {
-    return [...this.#sleepers].map((sleeper) => sleeper.asked);
+    return [...this.#sleepers].map((sleeper) => sleeper.delay);
   }
 
-  /** Moves time, stopping at each sleeper on the way so that what it wakes may sleep again. */
+  /** Moves the time and wakes each sleeper at its time, so that the code it resumes can sleep again. */
   async advance(milliseconds: number): Promise<void> {
     const end = this.#now + milliseconds;
     for (;;) {
       await settle();
-      const next = [...this.#sleepers].filter((one) => one.at <= end).sort((a, b) => a.at - b.at)[0];
+      const next = [...this.#sleepers].filter((sleeper) => sleeper.at <= end).sort((a, b) => a.at - b.at)[0];
       if (next === undefined) break;
       this.#sleepers.delete(next);
       this.#now = Math.max(this.#now, next.at);
@@ -55,7 +55,7 @@ export class HeldClock implements Clock {
   }
 }
 
-/** Lets every promise that can go on go on. */
+/** Runs all pending promise callbacks. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

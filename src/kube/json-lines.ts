@@ -3,13 +3,13 @@ import { type Json, parseUntrustedJson } from '../lib/json.ts';
 const NEWLINE = 0x0a;
 
 /**
- * The JSON values of a stream with one on each line, as they arrive: all that a chunk completes at once, so that a chunk is handled without
- * waiting. Throws RangeError for a line that is too long, SyntaxError for one that is no JSON, Error for one that is not whole when the
- * stream ends.
+ * Parses a stream of newline-delimited JSON. Yields all values that a chunk completes as one batch, so that a chunk is processed without
+ * awaiting in between. Throws RangeError for a line that is too long, SyntaxError for a line that is not valid JSON, and Error when the stream
+ * ends in the middle of a line.
  */
 export async function* jsonLines(
   stream: AsyncIterable<Uint8Array>,
-  longestLine: number,
+  maxLineBytes: number,
   onBytes: () => void = () => {},
 ): AsyncGenerator<readonly Json[]> {
   let pending: Uint8Array[] = [];
@@ -20,23 +20,24 @@ export async function* jsonLines(
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       pending.push(chunk.subarray(start, end));
-      values.push(...parsed(pending, longestLine));
+      values.push(...parseLine(pending, maxLineBytes));
       pending = [];
       size = 0;
       start = end + 1;
     }
     const rest = chunk.subarray(start);
     size += rest.length;
-    if (size > longestLine) throw new RangeError(`a line is longer than ${longestLine} bytes`);
+    if (size > maxLineBytes) throw new RangeError(`a line is longer than ${maxLineBytes} bytes`);
     if (rest.length > 0) pending.push(rest);
     if (values.length > 0) yield values;
   }
   if (pending.length > 0) throw new Error('the stream ended in the middle of a line');
 }
 
-function parsed(parts: readonly Uint8Array[], longestLine: number): Json[] {
-  const bytes = Buffer.concat(parts);
-  if (bytes.length > longestLine) throw new RangeError(`a line is longer than ${longestLine} bytes`);
+/** Empty for a blank line. */
+function parseLine(chunks: readonly Uint8Array[], maxLineBytes: number): Json[] {
+  const bytes = Buffer.concat(chunks);
+  if (bytes.length > maxLineBytes) throw new RangeError(`a line is longer than ${maxLineBytes} bytes`);
   const text = bytes.toString('utf8').trim();
   return text === '' ? [] : [parseUntrustedJson(text)];
 }

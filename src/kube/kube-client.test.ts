@@ -19,27 +19,27 @@ const POD = { metadata: { namespace: 'team', name: 'a' } };
 const REF = { namespace: 'team', name: 'a' };
 const SIGNAL = new AbortController().signal;
 
-/** A client whose requests are kept and answered by the function. */
+/** A client whose transport records the requests; the function supplies the responses. */
 function aClient(
-  answer: (request: KubeRequest) => Json = () => ({ metadata: { name: 'a' } }),
+  respond: (request: KubeRequest) => Json = () => ({ metadata: { name: 'a' } }),
   isLeader?: () => boolean,
 ) {
   const sent: KubeRequest[] = [];
   const transport: Transport = {
     send: async (request) => {
       sent.push(request);
-      return answer(request);
+      return respond(request);
     },
-    open: () => Promise.reject(new Error('not asked for')),
+    open: () => Promise.reject(new Error('unexpected call of open')),
     abandonStreams: () => {},
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
   return { client: createKubeClient(transport, isLeader === undefined ? {} : { isLeader }), sent };
 }
 
-function refusing(status: number, reason: string) {
+function failingWith(status: number, reason: string) {
   return (): Json => {
-    throw new ApiError(status, reason, `told to say ${reason}`);
+    throw new ApiError(status, reason, `the test requested ${reason}`);
   };
 }
 
@@ -52,12 +52,12 @@ const MUTATIONS: Record<string, (client: KubeClient) => Promise<unknown>> = {
   createToken: (client) => client.createToken(REF, { audiences: ['x'], expirationSeconds: 600 }, SIGNAL),
 };
 
-describe('the client of the API', () => {
-  it('sends nothing that writes while the process does not lead, and asks at each call', async () => {
-    let leads = false;
+describe('the Kubernetes client', () => {
+  it('every mutation is rejected while the process is not the leader; reads are sent', async () => {
+    let isLeader = false;
     const { client, sent } = aClient(
       () => ({ metadata: { name: 'a' }, status: { token: 't', expirationTimestamp: 'x' } }),
-      () => leads,
+      () => isLeader,
     );
     for (const [name, mutate] of Object.entries(MUTATIONS)) {
       await assert.rejects(mutate(client), (error) => isTemperError(error, 'TEMPER_NOT_LEADER'), name);
@@ -65,41 +65,41 @@ describe('the client of the API', () => {
     assert.deepEqual(sent, []);
     await client.get(PODS, REF, SIGNAL);
     await client.mayI({ verb: 'get', group: '', resource: 'pods' }, SIGNAL);
-    leads = true;
+    isLeader = true;
     for (const mutate of Object.values(MUTATIONS)) await mutate(client);
     assert.equal(sent.length, 2 + Object.keys(MUTATIONS).length);
   });
 
-  it('asks again before a write is sent again', async () => {
-    let leads = true;
-    const { client, sent } = aClient(undefined, () => leads);
+  it('leadership is checked again before a write is retried', async () => {
+    let isLeader = true;
+    const { client, sent } = aClient(undefined, () => isLeader);
     await client.create(PODS, POD, SIGNAL);
-    leads = false;
+    isLeader = false;
     assert.throws(
       () => sent[0]?.before?.(),
       (error) => isTemperError(error, 'TEMPER_NOT_LEADER'),
     );
   });
 
-  it('applies what one owns under the name of its manager', async () => {
+  it('apply and applyStatus send a server-side apply with the field manager', async () => {
     const { client, sent } = aClient();
     await client.apply(APPS, { ...POD, spec: {} }, { manager: 'op', force: true, dryRun: true }, SIGNAL);
     await client.applyStatus(APPS, { ...POD, status: {} }, { manager: 'op' }, SIGNAL);
     const path = '/apis/apps/v1/namespaces/team/deployments/a';
-    const says = { apiVersion: 'apps/v1', kind: 'Deployment', ...POD };
+    const typed = { apiVersion: 'apps/v1', kind: 'Deployment', ...POD };
     const contentType = 'application/apply-patch+yaml';
     assert.deepEqual(sent, [
       {
         method: 'PATCH',
         path: `${path}?fieldManager=op&force=true&dryRun=All`,
-        body: { ...says, spec: {} },
+        body: { ...typed, spec: {} },
         contentType,
       },
-      { method: 'PATCH', path: `${path}/status?fieldManager=op`, body: { ...says, status: {} }, contentType },
+      { method: 'PATCH', path: `${path}/status?fieldManager=op`, body: { ...typed, status: {} }, contentType },
     ]);
   });
 
-  it('creates in the collection, merges into the object and asks about the caller', async () => {
+  it('create, patch and the access review use the right methods, paths and content types', async () => {
     const { client, sent } = aClient();
     await client.create(NODES, { metadata: { name: 'n' } }, SIGNAL, { dryRun: true, manager: 'op' });
     await client.patch(PODS, REF, { x: 1 }, SIGNAL, { subresource: 'status' });
@@ -114,15 +114,15 @@ describe('the client of the API', () => {
     );
   });
 
-  it('takes what is not there for an answer when it reads or deletes', async () => {
-    const { client } = aClient(refusing(404, 'NotFound'));
+  it('get and delete treat a missing object as a result, not as an error', async () => {
+    const { client } = aClient(failingWith(404, 'NotFound'));
     assert.equal(await client.get(PODS, REF, SIGNAL), undefined);
     assert.equal(await client.delete(PODS, REF, { uid: 'u' }, SIGNAL), true);
     await assert.rejects(client.patch(PODS, REF, {}, SIGNAL), { status: 404 });
   });
 
-  it('says whether a precondition of a deletion held', async () => {
-    const { client, sent } = aClient(refusing(409, 'Conflict'));
+  it('delete returns false when a precondition failed', async () => {
+    const { client, sent } = aClient(failingWith(409, 'Conflict'));
     assert.equal(
       await client.delete(PODS, REF, { uid: 'u', gracePeriodSeconds: 0, propagation: 'Background' }, SIGNAL),
       false,
@@ -137,7 +137,7 @@ describe('the client of the API', () => {
     await assert.rejects(client.delete(PODS, REF, {}, SIGNAL), { status: 409 });
   });
 
-  it('reads a list whose objects do not say what they are', async () => {
+  it('list adds apiVersion and kind to items without them', async () => {
     const { client } = aClient(() => ({ metadata: { resourceVersion: '1' }, items: [{ metadata: { name: 'a' } }] }));
     assert.deepEqual(await client.list(PODS, { namespace: 'team', labelSelector: 'x=y' }, SIGNAL), [
       { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' } },
@@ -146,9 +146,9 @@ describe('the client of the API', () => {
     assert.deepEqual(await empty.list(PODS, {}, SIGNAL), []);
   });
 
-  it('refuses answers that no API server gives', async () => {
-    for (const answer of [null, [], 'x', {}, { metadata: {} }, { metadata: { name: 1 } }]) {
-      const { client } = aClient(() => answer);
+  it('malformed responses are rejected', async () => {
+    for (const response of [null, [], 'x', {}, { metadata: {} }, { metadata: { name: 1 } }]) {
+      const { client } = aClient(() => response);
       const unreadable = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_UNREACHABLE');
       await assert.rejects(client.get(PODS, REF, SIGNAL), unreadable);
       await assert.rejects(client.list(PODS, {}, SIGNAL), unreadable);
@@ -156,7 +156,7 @@ describe('the client of the API', () => {
     }
   });
 
-  it('never makes the path of another object out of a name', async () => {
+  it('a name or namespace cannot change the path to another object', async () => {
     const { client, sent } = aClient();
     for (const name of ['', '.', '..', '../b', 'a/status', 'a/../../x']) {
       await assert.rejects(client.get(PODS, { namespace: 'team', name }, SIGNAL), RangeError, name);

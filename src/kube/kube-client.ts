@@ -1,6 +1,13 @@
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, member, textAt } from '../lib/json.ts';
-import { ApiError, type ApplyOptions, type KubeClient, type ObjectRef, type ResourceType } from './client.ts';
+import {
+  ApiError,
+  type ApplyOptions,
+  type KubeClient,
+  type KubeReader,
+  type ObjectRef,
+  type ResourceType,
+} from './client.ts';
 import { isKubeObject, listAll } from './list-pages.ts';
 import { apiVersionOf, collectionPath, objectPath, withQuery } from './resource-path.ts';
 import type { KubeObject } from './store.ts';
@@ -20,7 +27,7 @@ const SERVICE_ACCOUNTS: ResourceType = {
 };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
-/** `isLeader` is asked right before every mutation is sent, again each time it is; without it every process may write. */
+/** `isLeader` is called immediately before every attempt of a mutation, retries included; without it every process may write. */
 export function createKubeClient(transport: Transport, options: { isLeader?: () => boolean } = {}): KubeClient {
   const write = writerOf(transport, options.isLeader);
   return {
@@ -30,11 +37,11 @@ export function createKubeClient(transport: Transport, options: { isLeader?: () 
       const query = { dryRun: dryRun === true ? 'All' : undefined, fieldManager: manager };
       return objectOf(await write({ method: 'POST', path: withQuery(path, query), body: object }, signal));
     },
-    async apply(type, object, how, signal) {
-      return objectOf(await write(applyRequest(type, object, how), signal));
+    async apply(type, object, applyOptions, signal) {
+      return objectOf(await write(applyRequest(type, object, applyOptions), signal));
     },
-    async applyStatus(type, object, how, signal) {
-      return objectOf(await write(applyRequest(type, object, how, 'status'), signal));
+    async applyStatus(type, object, applyOptions, signal) {
+      return objectOf(await write(applyRequest(type, object, applyOptions, 'status'), signal));
     },
     async patch(type, ref, patch, signal, { subresource } = {}) {
       const path = objectPath(type, ref, subresource);
@@ -53,8 +60,8 @@ export function createKubeClient(transport: Transport, options: { isLeader?: () 
       try {
         await write({ method: 'DELETE', path: objectPath(type, ref), body }, signal);
       } catch (error) {
-        if (isRefusal(error, NOT_FOUND)) return true;
-        if (isRefusal(error, CONFLICT) && hasPrecondition) return false;
+        if (isStatus(error, NOT_FOUND)) return true;
+        if (isStatus(error, CONFLICT) && hasPrecondition) return false;
         throw error;
       }
       return true;
@@ -75,13 +82,13 @@ export function createKubeClient(transport: Transport, options: { isLeader?: () 
   };
 }
 
-function readers(transport: Transport): Pick<KubeClient, 'get' | 'list' | 'mayI'> {
+function readers(transport: Transport): KubeReader {
   return {
     async get(type, ref, signal) {
       try {
         return objectOf(await transport.send({ method: 'GET', path: objectPath(type, ref) }, signal));
       } catch (error) {
-        if (isRefusal(error, NOT_FOUND)) return undefined;
+        if (isStatus(error, NOT_FOUND)) return undefined;
         throw error;
       }
     },
@@ -89,15 +96,15 @@ function readers(transport: Transport): Pick<KubeClient, 'get' | 'list' | 'mayI'
       const { items } = await listAll<T>(transport, type, selection, signal);
       return [...items];
     },
-    // A POST that stores nothing: who does not lead may ask.
+    // This POST stores nothing, so a process that is not the leader may send it too.
     async mayI({ verb, group, resource, namespace, subresource }, signal) {
       const body = {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SelfSubjectAccessReview',
         spec: { resourceAttributes: { verb, group, resource, namespace, subresource } },
       };
-      const answer = await transport.send({ method: 'POST', path: ACCESS_REVIEWS, body }, signal);
-      return member(member(answer, 'status'), 'allowed') === true;
+      const review = await transport.send({ method: 'POST', path: ACCESS_REVIEWS, body }, signal);
+      return member(member(review, 'status'), 'allowed') === true;
     },
   };
 }
@@ -110,26 +117,26 @@ function writerOf(transport: Transport, isLeader: (() => boolean) | undefined): 
     const before = (): void => {
       if (isLeader()) return;
       const what = `${request.method} ${request.path}`;
-      throw new TemperError('TEMPER_NOT_LEADER', `${what}: this process does not lead; nothing was sent`);
+      throw new TemperError('TEMPER_NOT_LEADER', `${what}: this process is not the leader; nothing was sent`);
     };
     before();
     return transport.send({ ...request, before }, signal);
   };
 }
 
-function applyRequest(type: ResourceType, object: object, how: ApplyOptions, subresource?: 'status'): KubeRequest {
+function applyRequest(type: ResourceType, object: object, options: ApplyOptions, subresource?: 'status'): KubeRequest {
   const ref = refOf(type, object);
   const query = {
-    fieldManager: how.manager,
-    force: how.force === true ? true : undefined,
-    dryRun: how.dryRun === true ? 'All' : undefined,
+    fieldManager: options.manager,
+    force: options.force === true ? true : undefined,
+    dryRun: options.dryRun === true ? 'All' : undefined,
   };
-  // An apply names what it applies, and a kind is known from its type.
+  // Server-side apply requires apiVersion and kind in the body.
   const body = { apiVersion: apiVersionOf(type), kind: type.kind, ...object };
   return { method: 'PATCH', path: withQuery(objectPath(type, ref, subresource), query), body, contentType: APPLY };
 }
 
-/** The name may be missing where the server makes one (`generateName`). */
+/** The name is '' when the server generates it (`generateName`). */
 function refOf(type: ResourceType, object: object): ObjectRef {
   const metadata = 'metadata' in object ? (object.metadata as { name?: string; namespace?: string }) : {};
   if (type.namespaced && (metadata.namespace ?? '') === '') {
@@ -139,17 +146,17 @@ function refOf(type: ResourceType, object: object): ObjectRef {
   return namespace === undefined ? { name } : { name, namespace };
 }
 
-/** The caller knows what kind it asked for; that it is an object with a name is checked. */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the one place where an answer becomes the kind that was asked for
-function objectOf<T extends KubeObject>(answer: Json): T {
-  if (!isJsonObject(answer) || !isKubeObject(answer)) throw unreadable('object');
-  return answer as Json & T;
+/** Checks that the response is an object with a name. The caller determines its kind. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the only cast from a response to the requested kind
+function objectOf<T extends KubeObject>(body: Json): T {
+  if (!isJsonObject(body) || !isKubeObject(body)) throw unreadable('object');
+  return body as Json & T;
 }
 
 function unreadable(what: string): TemperError {
-  return new TemperError('TEMPER_KUBE_UNREACHABLE', `the ${what} in the answer is not one an API server sends`);
+  return new TemperError('TEMPER_KUBE_UNREACHABLE', `the ${what} in the response of the API server is malformed`);
 }
 
-function isRefusal(error: unknown, status: number): boolean {
+function isStatus(error: unknown, status: number): boolean {
   return error instanceof ApiError && error.status === status;
 }

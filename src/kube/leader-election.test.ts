@@ -8,55 +8,55 @@ import { HeldClock, settle } from './held-clock.testing.ts';
 import { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
 import { KeptMetrics } from './metrics.testing.ts';
 
-interface Lease {
+interface StoredLease {
   metadata: { name: string; namespace: string; resourceVersion: string };
   spec: Record<string, unknown>;
 }
 
-/** One Lease behind an API that compares versions; out of reach when told. */
-class Leases {
-  lease: Lease | undefined;
+/** A fake API with one Lease and optimistic locking; unreachable on demand. */
+class FakeLeaseApi {
+  lease: StoredLease | undefined;
   reachable = true;
   writes = 0;
-  /** The next write is done and its answer lost. */
-  loseAnswer = false;
+  /** The next write succeeds and its response is lost. */
+  loseResponse = false;
   #version = 0;
 
   readonly client = {
-    get: async () => this.#answer(structuredClone(this.lease)),
+    get: async () => this.#respond(structuredClone(this.lease)),
     create: async (_type: unknown, object: object) => {
-      this.#answer(undefined);
-      if (this.lease !== undefined) throw new ApiError(409, 'AlreadyExists', 'there is one');
-      return this.#store((object as Lease).spec);
+      this.#respond(undefined);
+      if (this.lease !== undefined) throw new ApiError(409, 'AlreadyExists', 'the Lease exists');
+      return this.#store((object as StoredLease).spec);
     },
     patch: async (_type: unknown, _ref: unknown, patch: object) => {
-      this.#answer(undefined);
-      const { metadata, spec } = patch as Lease;
-      if (this.lease === undefined) throw new ApiError(404, 'NotFound', 'there is none');
+      this.#respond(undefined);
+      const { metadata, spec } = patch as StoredLease;
+      if (this.lease === undefined) throw new ApiError(404, 'NotFound', 'the Lease does not exist');
       if (metadata.resourceVersion !== this.lease.metadata.resourceVersion)
         throw new ApiError(409, 'Conflict', 'changed');
       return this.#store({ ...this.lease.spec, ...spec });
     },
   } as unknown as LeaderElectionOptions['client'];
 
-  #answer<T>(value: T): T {
-    if (!this.reachable) throw new Error('out of reach');
+  #respond<T>(value: T): T {
+    if (!this.reachable) throw new Error('unreachable');
     return value;
   }
 
-  #store(spec: Record<string, unknown>): Lease {
+  #store(spec: Record<string, unknown>): StoredLease {
     this.#version += 1;
     this.writes += 1;
     this.lease = { metadata: { name: 'l', namespace: 'n', resourceVersion: `v${this.#version}` }, spec };
-    if (this.loseAnswer) {
-      this.loseAnswer = false;
-      throw new Error('the answer was lost');
+    if (this.loseResponse) {
+      this.loseResponse = false;
+      throw new Error('the response was lost');
     }
     return structuredClone(this.lease);
   }
 }
 
-function aCandidate(leases: Leases, identity: string, clock: HeldClock, random = () => 0) {
+function aCandidate(leases: FakeLeaseApi, identity: string, clock: HeldClock, random = () => 0) {
   const metrics = new KeptMetrics();
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
@@ -66,9 +66,9 @@ function aCandidate(leases: Leases, identity: string, clock: HeldClock, random =
   return { election, metrics, lines };
 }
 
-describe('the election', () => {
-  it('makes the Lease, leads and renews every two seconds', async () => {
-    const leases = new Leases();
+describe('the leader election', () => {
+  it('a candidate creates the Lease, becomes leader and renews every two seconds', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const { election, metrics } = aCandidate(leases, 'one', clock);
     assert.equal(election.isLeader(), false);
@@ -90,8 +90,8 @@ describe('the election', () => {
     await election[Symbol.asyncDispose]();
   });
 
-  it('gives the Lease back, and another one leads within three seconds', async () => {
-    const leases = new Leases();
+  it('a disposed leader releases the Lease, and another candidate becomes leader within three seconds', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const one = aCandidate(leases, 'one', clock);
     const two = aCandidate(leases, 'two', clock);
@@ -112,13 +112,13 @@ describe('the election', () => {
     await two.election[Symbol.asyncDispose]();
   });
 
-  it('takes a Lease over when its holder was silent for as long as the Lease says, by its own clock', async () => {
-    const leases = new Leases();
+  it('a candidate takes over the Lease after it was unchanged for the lease duration on its own clock', async () => {
+    const leases = new FakeLeaseApi();
     const dead = new HeldClock();
     const { election: holder } = aCandidate(leases, 'dead', dead);
     holder.start();
     await settle();
-    // Its clock is years off and stands still from here on: it died.
+    // The holder's clock is independent and never moves again: the holder is dead.
     const clock = new HeldClock();
     const { election } = aCandidate(leases, 'two', clock);
     election.start();
@@ -130,28 +130,28 @@ describe('the election', () => {
     await holder[Symbol.asyncDispose]();
   });
 
-  it('never has two leaders, however long each of them cannot reach the server', async () => {
-    const leases = new Leases();
+  it('there are never two leaders while candidates cannot reach the server', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const random = (): number => 0.7;
-    const apart = new Leases();
-    Object.defineProperty(apart, 'lease', {
+    const separate = new FakeLeaseApi();
+    Object.defineProperty(separate, 'lease', {
       get: () => leases.lease,
-      set: (lease: Lease) => {
+      set: (lease: StoredLease) => {
         leases.lease = lease;
       },
     });
     const one = aCandidate(leases, 'one', clock, random);
     one.election.start();
     await clock.advance(9_000);
-    const two = aCandidate(apart, 'two', clock, random);
+    const two = aCandidate(separate, 'two', clock, random);
     two.election.start();
     await clock.advance(5_000);
     leases.reachable = false;
     let took = -1;
     for (let step = 0; step < 200 && took < 0; step += 1) {
       await clock.advance(100);
-      assert.ok(!(one.election.isLeader() && two.election.isLeader()), 'two lead at once');
+      assert.ok(!(one.election.isLeader() && two.election.isLeader()), 'two leaders at once');
       if (two.election.isLeader()) took = step * 100;
     }
     assert.ok(took >= 0 && took <= 17_000, `taken over after ${took} ms`);
@@ -160,14 +160,14 @@ describe('the election', () => {
     assert.equal(one.metrics.gauges['leader_election_master_status'], 0);
     leases.reachable = true;
     await clock.advance(60_000);
-    assert.equal(one.election.isLeader(), false, 'who lost it never leads again');
+    assert.equal(one.election.isLeader(), false, 'a process that lost leadership never becomes leader again');
     await two.election[Symbol.asyncDispose]();
     await one.election[Symbol.asyncDispose]();
     assert.equal(leases.lease?.spec['holderIdentity'], '');
   });
 
-  it('survives a server that is away for less than the deadline', async () => {
-    const leases = new Leases();
+  it('the leader survives an outage of the server that is shorter than the renew deadline', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const { election, lines } = aCandidate(leases, 'one', clock);
     election.start();
@@ -182,21 +182,21 @@ describe('the election', () => {
     await election[Symbol.asyncDispose]();
   });
 
-  it('does not take a renewal whose answer was lost for the work of another one', async () => {
-    const leases = new Leases();
+  it('the leader recognises its own renewal whose response was lost', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const { election } = aCandidate(leases, 'one', clock);
     election.start();
     await clock.advance(3_000);
-    leases.loseAnswer = true;
+    leases.loseResponse = true;
     await clock.advance(20_000);
     assert.equal(election.isLeader(), true);
     await election[Symbol.asyncDispose]();
     assert.equal(leases.lease?.spec['holderIdentity'], '');
   });
 
-  it('does not lead after the event loop stood still, before anything else runs', async () => {
-    const leases = new Leases();
+  it('isLeader returns false directly after the event loop was blocked', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const { election } = aCandidate(leases, 'one', clock);
     election.start();
@@ -209,11 +209,11 @@ describe('the election', () => {
     const { writes } = leases;
     await clock.advance(60_000);
     await election[Symbol.asyncDispose]();
-    assert.equal(leases.writes, writes, 'it neither renews nor gives back what is not its own');
+    assert.equal(leases.writes, writes, 'it neither renews nor releases the Lease');
   });
 
-  it('does not lead after the machine slept', async () => {
-    const leases = new Leases();
+  it('isLeader returns false after the machine was suspended', async () => {
+    const leases = new FakeLeaseApi();
     const clock = new HeldClock();
     const { election } = aCandidate(leases, 'one', clock);
     election.start();
@@ -224,9 +224,9 @@ describe('the election', () => {
     await election[Symbol.asyncDispose]();
   });
 
-  it('ends when somebody takes or empties the Lease of one who lives', async () => {
+  it('the leader loses leadership when another process takes or clears the Lease', async () => {
     for (const holderIdentity of ['intruder', '']) {
-      const leases = new Leases();
+      const leases = new FakeLeaseApi();
       const clock = new HeldClock();
       const { election } = aCandidate(leases, 'one', clock);
       election.start();
@@ -244,22 +244,22 @@ describe('the election', () => {
     }
   });
 
-  it('has who waits for it wait until it leads, or for his own signal', async () => {
-    const leases = new Leases();
+  it('elected resolves when the process becomes leader, or rejects when its signal aborts', async () => {
+    const leases = new FakeLeaseApi();
     const { election } = aCandidate(leases, 'one', new HeldClock());
-    const given = new AbortController();
-    const impatient = election.elected(given.signal);
-    const patient = election.elected(new AbortController().signal);
-    given.abort(new Error('enough'));
-    await assert.rejects(impatient, /enough/);
+    const controller = new AbortController();
+    const aborted = election.elected(controller.signal);
+    const elected = election.elected(new AbortController().signal);
+    controller.abort(new Error('enough'));
+    await assert.rejects(aborted, /enough/);
     election.start();
-    await patient;
+    await elected;
     await election[Symbol.asyncDispose]();
   });
 
-  it('refuses times that leave no room for one another', () => {
+  it('inconsistent lease times are rejected', () => {
     const clock = new HeldClock();
-    const { client } = new Leases();
+    const { client } = new FakeLeaseApi();
     const metrics = new KeptMetrics();
     const log = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecrets() });
     const base = { client, clock, log, metrics, random: () => 0, namespace: 'n', name: 'l', identity: 'one' };

@@ -6,44 +6,60 @@ import { LEASES, type LeaseRecord, leaseSpec, readLease } from './lease.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface LeaderElectionOptions {
-  /** Not one that asks this election whether it may write. */
+  /** Must not be a client whose writes depend on this election (`isLeader`). */
   client: Pick<KubeClient, 'get' | 'create' | 'patch'>;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** From 0 up to 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
-  /** The Lease. */
+  /** Namespace and name of the Lease. */
   namespace: string;
   name: string;
-  /** Unlike that of any other process, e.g. `<hostname>_<uuid>`. */
+  /** Unique per process, e.g. `<hostname>_<uuid>`. */
   identity: string;
-  /** Milliseconds; 15,000, 10,000 and 2,000 when not given. */
+  /** As LeaseDuration, RenewDeadline and RetryPeriod in client-go; milliseconds. Defaults: 15,000, 10,000 and 2,000. */
   leaseDuration?: number;
   renewDeadline?: number;
   retryPeriod?: number;
 }
 
 const DEFAULTS = { leaseDuration: 15_000, renewDeadline: 10_000, retryPeriod: 2_000 };
-/** Candidates look a little earlier by chance, never later: a handover must not wait for it. */
+/** Candidates retry up to 20 % earlier, at random, and never later: jitter must not delay a handover. */
 const JITTER = 1.2;
+const MIN_CALL_TIMEOUT_MS = 1_000;
+const RELEASE_TIMEOUT_MS = 5_000;
 const CONFLICT = 409;
 
-/** The lease as last read, and when it was first seen to be so. */
+/** The Lease as last read, and the monotonic time at which this version was first observed. */
 interface Observation {
   readonly record: LeaseRecord;
   readonly since: number;
 }
 
-/** When a renewal was begun, by two clocks: the monotonic one stands still while a machine sleeps. */
-interface Held {
+/** The start of the last successful acquire or renewal, by two clocks: the monotonic clock stops while the machine is suspended. */
+interface Renewal {
   readonly at: number;
   readonly wallClock: number;
 }
 
 /**
- * One process of many leads, by a Lease. Whether another one is dead is judged by how long its lease was seen unchanged here, never by the
- * times it wrote. A process that once led and no longer does never leads again: it ends.
+ * Elects one of several processes as leader, by a Lease, as client-go's LeaderElector does. A candidate decides that the holder is dead by how
+ * long it has observed the Lease unchanged on its own clock, never by the times in the Lease. A process that has lost leadership never becomes
+ * leader again: it must exit.
+ *
+ *                    acquired: the Lease was free, released or expired
+ *     ┌───────────┐ ──────────────────────────────────────────────────► ┌────────┐ ──┐ renewed
+ *     │ candidate │                                                     │ leader │   │ every retryPeriod
+ *     └───────────┘ ──┐ Lease held by another process:                  └────────┘ ◄─┘
+ *           ▲         │ retry after retryPeriod, or when it expires      │      │
+ *           └─────────┘                                      disposed:   │      │ not renewed within renewDeadline, or
+ *                                              release the Lease, so     │      │ the Lease has another holder, or none
+ *                                              that another process      ▼      ▼
+ *                                              leads immediately    released   lost (final; `lost` aborts)
+ *
+ * `#renewal` is set exactly while this process is the leader. `isLeader()` checks the deadline itself, without a timer, so that a process whose
+ * event loop was blocked or whose machine was suspended does not write after another process may have become leader.
  */
 export class LeaderElection implements AsyncDisposable {
   readonly #options: LeaderElectionOptions & typeof DEFAULTS;
@@ -52,34 +68,34 @@ export class LeaderElection implements AsyncDisposable {
   readonly #waiting = new Set<() => void>();
   #running: Promise<void> | undefined;
   #observed: Observation | undefined;
-  #held: Held | undefined;
+  #renewal: Renewal | undefined;
 
-  /** Throws RangeError when the three times do not leave room for one another. */
+  /** Throws RangeError unless leaseDuration > renewDeadline > 1.2 × retryPeriod. */
   constructor(options: LeaderElectionOptions) {
     this.#options = { ...DEFAULTS, ...options };
     const { leaseDuration, renewDeadline, retryPeriod } = this.#options;
     if (leaseDuration <= renewDeadline || renewDeadline <= retryPeriod * JITTER) {
       throw new RangeError('leaseDuration > renewDeadline > 1.2 × retryPeriod must hold');
     }
-    this.#show(0);
+    this.#reportStatus(0);
   }
 
-  /** False as soon as another process might lead, by this process's own clocks and without any timer. */
+  /** False as soon as another process might be the leader, by the clocks of this process and without any timer. */
   isLeader(): boolean {
-    if (this.#held === undefined || this.#lost.signal.aborted) return false;
+    if (this.#renewal === undefined || this.#lost.signal.aborted) return false;
     const { clock, renewDeadline } = this.#options;
-    const silent = Math.max(clock.monotonic() - this.#held.at, clock.now().getTime() - this.#held.wallClock);
-    if (silent < renewDeadline) return true;
-    this.#lose(`it was not renewed for ${Math.round(silent)} ms`);
+    const elapsed = Math.max(clock.monotonic() - this.#renewal.at, clock.now().getTime() - this.#renewal.wallClock);
+    if (elapsed < renewDeadline) return true;
+    this.#loseLeadership(`it was not renewed for ${Math.round(elapsed)} ms`);
     return false;
   }
 
-  /** Aborted with `TEMPER_LEADERSHIP_LOST` when the lease was held and is lost. The process then has to end. */
+  /** Aborts with `TEMPER_LEADERSHIP_LOST` when this process was the leader and lost the Lease. The process must then exit. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
-  /** Resolves when this process leads; rejects with the reason of the signal. */
+  /** Resolves when this process becomes the leader; rejects with the reason of the signal when it aborts. */
   elected(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
@@ -105,32 +121,33 @@ export class LeaderElection implements AsyncDisposable {
     this.#running ??= this.#run();
   }
 
-  /** Stops and gives the lease back, so that another leads at once. */
+  /** Stops and releases the Lease, so that another process can become leader immediately. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    const led = this.isLeader();
-    // Before the lease is given back: from then on another one may write.
-    this.#held = undefined;
-    this.#show(0);
-    if (led) await this.#release();
+    const wasLeader = this.isLeader();
+    // Must precede the release: after it another process may write.
+    this.#renewal = undefined;
+    this.#reportStatus(0);
+    if (wasLeader) await this.#release();
   }
 
   async #run(): Promise<void> {
     const { clock, log } = this.#options;
     const { signal } = this.#stopping;
     while (!signal.aborted && !this.#lost.signal.aborted) {
-      const led = this.#held !== undefined;
+      const wasLeader = this.#renewal !== undefined;
       try {
-        await this.#takeOrRenew(signal);
+        await this.#tryAcquireOrRenew(signal);
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTaken(error)) log.warn({ lease: this.#options.name, error }, 'the lease could not be read or written');
+        if (!isConflict(error))
+          log.warn({ lease: this.#options.name, error }, 'the lease could not be read or written');
       }
-      // Asking is what notices that the time is over.
-      if (led && !this.isLeader()) return;
+      // `isLeader` also detects that the renew deadline has passed.
+      if (wasLeader && !this.isLeader()) return;
       try {
-        await clock.sleep(this.#pause(), signal);
+        await clock.sleep(this.#retryDelay(), signal);
       } catch (reason) {
         if (signal.aborted) return;
         throw reason;
@@ -138,46 +155,46 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** The leader renews at a steady pace; a candidate looks again when the lease it saw may be over, if that is sooner. */
-  #pause(): number {
+  /** The leader renews at a fixed interval. A candidate retries at the expiry of the observed Lease when that is sooner. */
+  #retryDelay(): number {
     const { clock, retryPeriod, renewDeadline, random } = this.#options;
     const now = clock.monotonic();
-    if (this.#held !== undefined) return Math.max(0, Math.min(retryPeriod, this.#held.at + renewDeadline - now));
-    const pause = retryPeriod / (1 + (JITTER - 1) * random());
-    const over = this.#observed === undefined ? pause : expiryOf(this.#observed) - now;
-    return over > 0 ? Math.min(pause, over) : pause;
+    if (this.#renewal !== undefined) return Math.max(0, Math.min(retryPeriod, this.#renewal.at + renewDeadline - now));
+    const delay = retryPeriod / (1 + (JITTER - 1) * random());
+    const untilExpiry = this.#observed === undefined ? delay : expiryOf(this.#observed) - now;
+    return untilExpiry > 0 ? Math.min(delay, untilExpiry) : delay;
   }
 
-  async #takeOrRenew(signal: AbortSignal): Promise<void> {
+  async #tryAcquireOrRenew(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(this.#patience())]);
-    const begun: Held = { at: clock.monotonic(), wallClock: clock.now().getTime() };
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(this.#callTimeoutMs())]);
+    const started: Renewal = { at: clock.monotonic(), wallClock: clock.now().getTime() };
     const observation = await this.#observe(limited);
-    if (observation === undefined) return this.#create(begun, limited);
+    if (observation === undefined) return this.#create(started, limited);
     const { record } = observation;
-    const mine = record.holder === this.#options.identity;
-    if (!mine && record.holder !== '' && clock.monotonic() < expiryOf(observation)) {
-      if (this.#held !== undefined) this.#lose(`${record.holder} holds it`);
+    const isHolder = record.holder === this.#options.identity;
+    if (!isHolder && record.holder !== '' && clock.monotonic() < expiryOf(observation)) {
+      if (this.#renewal !== undefined) this.#loseLeadership(`${record.holder} holds it`);
       return;
     }
-    if (this.#held !== undefined && !mine) {
-      this.#lose('somebody emptied it');
+    if (this.#renewal !== undefined && !isHolder) {
+      this.#loseLeadership('another process cleared its holder');
       return;
     }
-    await this.#write(record, begun, limited);
+    await this.#write(record, started, limited);
   }
 
-  /** Milliseconds for one try: a call that hangs leaves time for another one, and that the time is over is noticed when it is. */
-  #patience(): number {
+  /** The timeout of one attempt: a hanging call leaves time for another attempt, and ends no later than the renew deadline. */
+  #callTimeoutMs(): number {
     const { clock, renewDeadline } = this.#options;
-    const patience = Math.max(1_000, renewDeadline / 2);
-    if (this.#held === undefined) return patience;
-    return Math.max(0, Math.floor(Math.min(patience, this.#held.at + renewDeadline - clock.monotonic())));
+    const timeoutMs = Math.max(MIN_CALL_TIMEOUT_MS, renewDeadline / 2);
+    if (this.#renewal === undefined) return timeoutMs;
+    return Math.max(0, Math.floor(Math.min(timeoutMs, this.#renewal.at + renewDeadline - clock.monotonic())));
   }
 
-  /** The leader knows what it wrote and saves the reading; what it does not know of makes its write a conflict. */
+  /** The leader does not read the Lease: it knows what it wrote, and a write by another process makes its own next write a conflict. */
   async #observe(signal: AbortSignal): Promise<Observation | undefined> {
-    if (this.#held !== undefined && this.#observed !== undefined) return this.#observed;
+    if (this.#renewal !== undefined && this.#observed !== undefined) return this.#observed;
     const { client, clock, namespace, name, leaseDuration } = this.#options;
     const lease = await client.get(LEASES, { namespace, name }, signal);
     if (lease === undefined) {
@@ -191,7 +208,7 @@ export class LeaderElection implements AsyncDisposable {
     return this.#observed;
   }
 
-  async #create(begun: Held, signal: AbortSignal): Promise<void> {
+  async #create(started: Renewal, signal: AbortSignal): Promise<void> {
     const { client, clock, namespace, name, identity, leaseDuration } = this.#options;
     const body = {
       apiVersion: 'coordination.k8s.io/v1',
@@ -199,47 +216,49 @@ export class LeaderElection implements AsyncDisposable {
       metadata: { namespace, name },
       spec: leaseSpec.taken(identity, leaseDuration, clock.now(), 0),
     };
-    this.#hold(readLease(await client.create(LEASES, body, signal), leaseDuration), begun);
+    this.#setLeader(readLease(await client.create(LEASES, body, signal), leaseDuration), started);
   }
 
-  async #write(record: LeaseRecord, begun: Held, signal: AbortSignal): Promise<void> {
+  async #write(record: LeaseRecord, started: Renewal, signal: AbortSignal): Promise<void> {
     const { client, clock, namespace, name, identity, leaseDuration } = this.#options;
     const now = clock.now();
     const spec =
-      this.#held === undefined
+      this.#renewal === undefined
         ? leaseSpec.taken(identity, leaseDuration, now, record.transitions + 1)
         : leaseSpec.renewed(now);
     const patch = { metadata: { resourceVersion: record.resourceVersion }, spec };
     try {
       const lease = await client.patch(LEASES, { namespace, name }, patch, signal);
-      this.#hold(readLease(lease, leaseDuration), begun);
+      this.#setLeader(readLease(lease, leaseDuration), started);
     } catch (error) {
-      // It is not what it was: the next look reads it. An answer that was lost on the way looks the same.
-      if (this.#held !== undefined) this.#observed = undefined;
+      // The Lease may have changed: another process wrote it, or this write succeeded and its response was lost. The next attempt reads it.
+      if (this.#renewal !== undefined) this.#observed = undefined;
       throw error;
     }
   }
 
-  #hold(record: LeaseRecord, begun: Held): void {
-    // Asked before the time is extended: after a stall another one may have led in between.
-    if (this.#lost.signal.aborted || (this.#held !== undefined && !this.isLeader())) return;
-    const first = this.#held === undefined;
+  #setLeader(record: LeaseRecord, started: Renewal): void {
+    // `isLeader` must run before the renewal is recorded: during a stall of this process another process may have been the leader.
+    if (this.#lost.signal.aborted || (this.#renewal !== undefined && !this.isLeader())) return;
+    const isNewLeader = this.#renewal === undefined;
     this.#observed = { record, since: this.#options.clock.monotonic() };
-    this.#held = begun;
-    if (!first) return;
-    this.#options.log.info({ lease: this.#options.name, identity: this.#options.identity }, 'this process leads');
-    this.#show(1);
+    this.#renewal = started;
+    if (!isNewLeader) return;
+    this.#options.log.info({ lease: this.#options.name, identity: this.#options.identity }, 'became leader');
+    this.#reportStatus(1);
     for (const done of this.#waiting) done();
     this.#waiting.clear();
   }
 
-  #lose(why: string): void {
+  #loseLeadership(reason: string): void {
     if (this.#lost.signal.aborted) return;
-    this.#held = undefined;
-    this.#show(0);
+    this.#renewal = undefined;
+    this.#reportStatus(0);
     const { name, log } = this.#options;
-    log.error({ lease: name }, `the lease is lost: ${why}`);
-    this.#lost.abort(new TemperError('TEMPER_LEADERSHIP_LOST', `lease ${name}: ${why}; another process may lead now`));
+    log.error({ lease: name }, `leadership lost: ${reason}`);
+    this.#lost.abort(
+      new TemperError('TEMPER_LEADERSHIP_LOST', `lease ${name}: ${reason}; another process may be the leader now`),
+    );
   }
 
   async #release(): Promise<void> {
@@ -248,13 +267,13 @@ export class LeaderElection implements AsyncDisposable {
     if (resourceVersion === undefined) return;
     const patch = { metadata: { resourceVersion }, spec: leaseSpec.released(clock.now()) };
     try {
-      await client.patch(LEASES, { namespace, name }, patch, AbortSignal.timeout(5_000));
+      await client.patch(LEASES, { namespace, name }, patch, AbortSignal.timeout(RELEASE_TIMEOUT_MS));
     } catch (error) {
-      log.warn({ lease: name, error }, 'the lease could not be given back; it ends by itself');
+      log.warn({ lease: name, error }, 'the lease could not be released; it expires by itself');
     }
   }
 
-  #show(value: 0 | 1): void {
+  #reportStatus(value: 0 | 1): void {
     this.#options.metrics.gauge('leader_election_master_status', { name: this.#options.name }, value);
   }
 }
@@ -263,7 +282,7 @@ function expiryOf({ record, since }: Observation): number {
   return since + record.duration;
 }
 
-/** Two wanted it at once and the other one has it: what an election is for. */
-function isTaken(error: unknown): boolean {
+/** Another process wrote the Lease first; this is normal in an election. */
+function isConflict(error: unknown): boolean {
   return error instanceof ApiError && error.status === CONFLICT;
 }

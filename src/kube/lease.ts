@@ -10,29 +10,30 @@ export const LEASES: ResourceType = {
   namespaced: true,
 };
 
-/** What a Lease says. Times of it are for people: they are by clocks of other machines. */
+/** The content of a Lease, without its times: they are only informative, since they come from clocks of other machines. */
 export interface LeaseRecord {
   readonly resourceVersion: string;
-  /** '' when nobody holds it. */
+  /** '' when the Lease has no holder. */
   readonly holder: string;
-  /** How long the holder may be silent until it is taken for dead, in milliseconds. */
+  /** In milliseconds: without a renewal for this long, candidates consider the holder dead. */
   readonly duration: number;
   readonly transitions: number;
 }
 
-export function readLease(lease: KubeObject, ownDuration: number): LeaseRecord {
-  const whole: unknown = lease;
-  const spec = isJsonObject(whole) ? member(whole as Json, 'spec') : undefined;
+/** `defaultDuration` (milliseconds) applies when the Lease has no valid duration. */
+export function readLease(lease: KubeObject, defaultDuration: number): LeaseRecord {
+  const object: unknown = lease;
+  const spec = isJsonObject(object) ? member(object as Json, 'spec') : undefined;
   const seconds = numberAt(spec, 'leaseDurationSeconds');
   return {
     resourceVersion: lease.metadata.resourceVersion ?? '',
     holder: textAt(spec, ['holderIdentity']),
-    duration: seconds > 0 ? seconds * 1_000 : ownDuration,
+    duration: seconds > 0 ? seconds * 1_000 : defaultDuration,
     transitions: numberAt(spec, 'leaseTransitions'),
   };
 }
 
-/** The spec of a Lease just taken, just renewed or given back. */
+/** The spec (or patch of the spec) that acquires, renews or releases a Lease. */
 export const leaseSpec = {
   taken: (holder: string, duration: number, now: Date, transitions: number): object => ({
     holderIdentity: holder,
@@ -50,12 +51,12 @@ export const leaseSpec = {
   }),
 };
 
-/** RFC 3339 with six digits behind the second, which this type of the API insists on. */
+/** `MicroTime`: RFC 3339 with exactly six fractional digits. */
 function microTime(time: Date): string {
   return time.toISOString().replace('Z', '000Z');
 }
 
 function numberAt(value: Json | undefined, key: string): number {
-  const found = member(value, key);
-  return typeof found === 'number' && Number.isFinite(found) ? found : 0;
+  const number = member(value, key);
+  return typeof number === 'number' && Number.isFinite(number) ? number : 0;
 }

@@ -5,7 +5,7 @@ import { apiVersionOf, collectionPath, type Query, withQuery } from './resource-
 import type { KubeObject } from './store.ts';
 import type { Transport } from './transport.ts';
 
-/** A whole list, and the version of the collection it shows. */
+/** A complete list, and the resourceVersion of the collection at which it was read. */
 export interface Listed<T> {
   readonly items: readonly T[];
   readonly resourceVersion: string;
@@ -17,16 +17,16 @@ export interface Selection {
   fieldSelector?: string | undefined;
 }
 
-const PAGE = 500;
+const PAGE_SIZE = 500;
 const GONE = 410;
 
-/** Only `metadata` of the objects comes. */
+/** Accept headers that request only the `metadata` of the objects. */
 export const METADATA_ONLY = {
   list: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
   watch: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
 } as const;
 
-/** The latest state of all that is selected, page by page; in one when it changed too much while the pages were read. */
+/** Lists all selected objects page by page. When the continue token has expired (410), lists them again in a single response. */
 export async function listAll<T extends KubeObject>(
   transport: Transport,
   type: ResourceType,
@@ -40,46 +40,46 @@ export async function listAll<T extends KubeObject>(
   const page = (more: Query) =>
     transport.send({ method: 'GET', path: withQuery(path, { ...query, ...more }), accept }, signal);
   const items: T[] = [];
-  let answer = await page({ limit: PAGE });
+  let list = await page({ limit: PAGE_SIZE });
   for (;;) {
-    items.push(...itemsOf<T>(answer, type, metadataOnly));
-    const next = textAt(answer, ['metadata', 'continue']);
-    if (next === '') return { items, resourceVersion: versionOf(answer, path) };
+    items.push(...itemsOf<T>(list, type, metadataOnly));
+    const next = textAt(list, ['metadata', 'continue']);
+    if (next === '') return { items, resourceVersion: versionOf(list, path) };
     try {
-      answer = await page({ limit: PAGE, continue: next });
+      list = await page({ limit: PAGE_SIZE, continue: next });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== GONE) throw error;
       items.length = 0;
-      answer = await page({});
+      list = await page({});
     }
   }
 }
 
-function itemsOf<T extends KubeObject>(answer: Json, type: ResourceType, metadataOnly: boolean): T[] {
-  const items = member(answer, 'items');
-  // Go writes an empty list as null.
+function itemsOf<T extends KubeObject>(list: Json, type: ResourceType, metadataOnly: boolean): T[] {
+  const items = member(list, 'items');
+  // Go encodes a nil slice as null.
   if (items === null) return [];
   if (!Array.isArray(items)) throw unreadable(type.plural);
-  // In lists of kinds that come with Kubernetes the objects do not say what they are.
-  const says = metadataOnly ? {} : { apiVersion: apiVersionOf(type), kind: type.kind };
+  // In lists of built-in kinds the items have no apiVersion and kind.
+  const typeMeta = metadataOnly ? {} : { apiVersion: apiVersionOf(type), kind: type.kind };
   return items.map((item) => {
-    const object = isJsonObject(item) ? { ...says, ...item } : item;
+    const object = isJsonObject(item) ? { ...typeMeta, ...item } : item;
     if (!isKubeObject(object)) throw unreadable(type.plural);
     return object as T & Json;
   });
 }
 
-function versionOf(answer: Json, path: string): string {
-  const version = textAt(answer, ['metadata', 'resourceVersion']);
+function versionOf(list: Json, path: string): string {
+  const version = textAt(list, ['metadata', 'resourceVersion']);
   if (version === '') throw unreadable(path);
   return version;
 }
 
 function unreadable(what: string): TemperError {
-  return new TemperError('TEMPER_KUBE_UNREACHABLE', `the list of ${what} is not one an API server sends`);
+  return new TemperError('TEMPER_KUBE_UNREACHABLE', `the list of ${what} from the API server is malformed`);
 }
 
-/** Holds for the little that the runtime itself reads. */
+/** Checks only that the object has a name, the one field that the runtime requires. */
 export function isKubeObject(value: Json | undefined): value is Json & KubeObject {
   return textAt(value, ['metadata', 'name']) !== '';
 }

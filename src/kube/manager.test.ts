@@ -6,15 +6,15 @@ import { createSecrets } from '../telemetry/secrets.ts';
 import { HeldClock, settle } from './held-clock.testing.ts';
 import { Manager, type ManagerOptions } from './manager.ts';
 
-/** A manager whose parts write down what is asked of them. */
+/** A manager whose components record their calls. */
 function aManager(more: Partial<ManagerOptions> = {}) {
   const clock = new HeldClock();
-  const story: string[] = [];
+  const calls: string[] = [];
   const synced = Promise.withResolvers<void>();
   const elected = Promise.withResolvers<void>();
   const lost = new AbortController();
-  const note = (what: string) => () => void story.push(what);
-  const told = (what: string) => async () => void story.push(what);
+  const record = (what: string) => () => void calls.push(what);
+  const recordAsync = (what: string) => async () => void calls.push(what);
   const waitFor = (promise: Promise<void>, signal: AbortSignal): Promise<void> =>
     Promise.race([
       promise,
@@ -22,9 +22,9 @@ function aManager(more: Partial<ManagerOptions> = {}) {
     ]);
   const informer = {
     hasSynced: false,
-    start: note('informer starts'),
+    start: record('informer started'),
     synced: (signal: AbortSignal) => waitFor(synced.promise, signal),
-    [Symbol.asyncDispose]: told('informer ends'),
+    [Symbol.asyncDispose]: recordAsync('informer disposed'),
   };
   const log = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecrets() });
   const options: ManagerOptions = {
@@ -32,102 +32,105 @@ function aManager(more: Partial<ManagerOptions> = {}) {
     log,
     informers: { pods: informer },
     controllers: [
-      { start: note('controller starts'), stop: async (grace) => (story.push(`controller stops in ${grace}`), true) },
+      {
+        start: record('controller started'),
+        stop: async (grace) => (calls.push(`controller stopped with grace ${grace}`), true),
+      },
     ],
     tasks: [
       {
         name: 'sweep',
         run: async (signal) => {
-          story.push('task starts');
+          calls.push('task started');
           await new Promise((resolve) => signal.addEventListener('abort', resolve));
-          story.push('task ends');
+          calls.push('task ended');
         },
       },
     ],
     election: {
-      start: note('election starts'),
+      start: record('election started'),
       elected: (signal) => waitFor(elected.promise, signal),
       lost: lost.signal,
-      [Symbol.asyncDispose]: told('lease given back'),
+      [Symbol.asyncDispose]: recordAsync('lease released'),
     },
     resources: [
-      { [Symbol.asyncDispose]: told('first resource ends') },
-      { [Symbol.asyncDispose]: told('last resource ends') },
+      { [Symbol.asyncDispose]: recordAsync('first resource disposed') },
+      { [Symbol.asyncDispose]: recordAsync('last resource disposed') },
     ],
     ...more,
   };
-  return { manager: new Manager(options), options, clock, story, synced, elected, lost, informer };
+  return { manager: new Manager(options), options, clock, calls, synced, elected, lost, informer };
 }
 
 describe('the manager', () => {
-  it('starts informers, then is elected, then works, and stops in the opposite order', async () => {
-    const { manager, story, synced, elected, informer } = aManager();
+  it('the manager starts informers, election and controllers in this order, and releases the Lease last', async () => {
+    const { manager, calls, synced, elected, informer } = aManager();
     const stop = new AbortController();
     const run = manager.run(stop.signal);
     await settle();
-    assert.deepEqual(story, ['informer starts']);
+    assert.deepEqual(calls, ['informer started']);
     assert.deepEqual(manager.waitingFor(), ['pods']);
     informer.hasSynced = true;
     synced.resolve();
     await settle();
     assert.deepEqual(manager.waitingFor(), []);
-    assert.deepEqual(story.splice(0), ['informer starts', 'election starts']);
+    assert.deepEqual(calls.splice(0), ['informer started', 'election started']);
     elected.resolve();
     await settle();
-    assert.deepEqual(story.splice(0), ['controller starts', 'task starts']);
+    assert.deepEqual(calls.splice(0), ['controller started', 'task started']);
     stop.abort();
     await run;
-    assert.deepEqual(story, [
-      'informer ends',
-      'controller stops in 25000',
-      'task ends',
-      'last resource ends',
-      'first resource ends',
-      'lease given back',
+    assert.deepEqual(calls, [
+      'informer disposed',
+      'controller stopped with grace 25000',
+      'task ended',
+      'last resource disposed',
+      'first resource disposed',
+      'lease released',
     ]);
   });
 
-  it('ends with the error of the lost lease, without waiting for anything', async () => {
-    const { manager, story, synced, elected, lost } = aManager();
+  it('after leadership is lost, run rejects without a grace period', async () => {
+    const { manager, calls, synced, elected, lost } = aManager();
     const run = manager.run(new AbortController().signal);
     synced.resolve();
     elected.resolve();
     await settle();
-    story.length = 0;
+    calls.length = 0;
     lost.abort(new TemperError('TEMPER_LEADERSHIP_LOST', 'gone'));
     await assert.rejects(run, { code: 'TEMPER_LEADERSHIP_LOST' });
-    assert.ok(story.includes('controller stops in 0'));
-    assert.ok(story.includes('task ends'));
+    assert.ok(calls.includes('controller stopped with grace 0'));
+    assert.ok(calls.includes('task ended'));
   });
 
-  it('ends with what a task threw', async () => {
-    const { manager, synced, elected, story } = aManager({
+  it('run rejects with the error of a failed task', async () => {
+    const { manager, synced, elected, calls } = aManager({
       tasks: [{ name: 'broken', run: () => Promise.reject(new Error('a defect')) }],
     });
     const run = manager.run(new AbortController().signal);
     synced.resolve();
     elected.resolve();
     await assert.rejects(run, /a defect/);
-    assert.ok(story.includes('lease given back'));
+    assert.ok(calls.includes('lease released'));
   });
 
-  it('stops while it waits for lists or for the lease, and starts nothing then', async () => {
+  it('a stop during startup starts no controllers', async () => {
     for (const isSynced of [false, true]) {
-      const { manager, synced, story } = aManager();
+      const { manager, synced, calls } = aManager();
       const stop = new AbortController();
       const run = manager.run(stop.signal);
       if (isSynced) synced.resolve();
       await settle();
-      stop.abort(new Error('told to stop'));
+      stop.abort(new Error('stop requested'));
       await run;
-      assert.ok(!story.includes('controller starts'));
-      assert.equal(story.at(-1), 'lease given back');
+      assert.ok(!calls.includes('controller started'));
+      assert.equal(calls.at(-1), 'lease released');
     }
   });
 
-  it('gives the lease back in time when a part does not stop', async () => {
+  it('the Lease is released in time when a component does not stop', async () => {
     const never = { [Symbol.asyncDispose]: () => new Promise<void>(() => {}) };
-    const { manager, synced, elected, story, clock } = aManager({ resources: [never], grace: 10_000 });
+    const { manager, synced, elected, calls, clock } = aManager({ resources: [never], grace: 10_000 });
     const stop = new AbortController();
     const run = manager.run(stop.signal);
     synced.resolve();
@@ -136,17 +139,17 @@ describe('the manager', () => {
     stop.abort();
     await clock.advance(8_000);
     await run;
-    assert.equal(story.at(-1), 'lease given back');
+    assert.equal(calls.at(-1), 'lease released');
   });
 
-  it('works at once when there is no election', async () => {
-    const { options, synced, story } = aManager();
+  it('without an election, controllers start when the caches are synced', async () => {
+    const { options, synced, calls } = aManager();
     const { election: _none, ...alone } = options;
     const stop = new AbortController();
     const run = new Manager(alone).run(stop.signal);
     synced.resolve();
     await settle();
-    assert.ok(story.includes('controller starts'));
+    assert.ok(calls.includes('controller started'));
     stop.abort();
     await run;
   });

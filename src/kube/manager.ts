@@ -3,14 +3,14 @@ import type { Logger } from '../telemetry/log.ts';
 import type { Controller } from './controller.ts';
 import type { LeaderElection } from './leader-election.ts';
 
-/** What of a reflector the manager needs; so reflectors of many kinds stand in one list. */
+/** The part of a Reflector that the manager uses; without a type parameter, so that reflectors of different kinds fit in one list. */
 interface Informer extends AsyncDisposable {
   readonly hasSynced: boolean;
   start(): void;
   synced(signal: AbortSignal): Promise<void>;
 }
 
-/** Work beside the controllers that only the leader does, until its signal aborts. What it throws ends the process. */
+/** Background work, besides the controllers, that only the leader does until the signal aborts. An error of a task ends the process. */
 export interface LeaderTask {
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
@@ -21,26 +21,29 @@ export interface ManagerOptions {
   log: Logger;
   informers: Readonly<Record<string, Informer>>;
   controllers: readonly Pick<Controller, 'start' | 'stop'>[];
-  /** Started with the controllers. */
+  /** Started together with the controllers. */
   tasks?: readonly LeaderTask[];
-  /** Without it every process works. */
+  /** Without an election every process runs the controllers. */
   election?: Pick<LeaderElection, 'start' | 'elected' | 'lost' | typeof Symbol.asyncDispose>;
-  /** Ended last to first before the lease is given back: what writes on behalf of controllers, e.g. the event recorder. */
+  /** Resources that write on behalf of controllers, e.g. the event recorder. Disposed in reverse order, before the Lease is released. */
   resources?: readonly AsyncDisposable[];
-  /** Milliseconds for the whole stop; 30,000 when not given. */
+  /** The timeout of the whole shutdown, in milliseconds; default 30,000. */
   grace?: number;
 }
 
-const GRACE = 30_000;
-/** Kept of the grace for what comes after the queues: resources and the lease. */
-const LAST_STEPS = 5_000;
-/** Kept for the lease alone. */
-const LAST_STEP = 2_000;
+const DEFAULT_GRACE_MS = 30_000;
+/** The part of the grace period that is reserved for the resources and the Lease. */
+const RESOURCES_AND_LEASE_MS = 5_000;
+/** The part of the grace period that is reserved for the Lease alone. */
+const LEASE_MS = 2_000;
 
-/** Informers, then the election, then controllers; and all of it down again in an order in which nothing writes after the lease is gone. */
+/**
+ * Starts informers, then the election, then controllers and tasks. Shuts down in an order in which nothing writes after the Lease is released:
+ * informers, controllers (draining their queues), tasks, resources, election.
+ */
 export class Manager {
   readonly #options: ManagerOptions;
-  /** Aborted when the tasks have to end. */
+  /** Aborted when the tasks must end. */
   readonly #working = new AbortController();
   #tasks: Promise<void>[] = [];
 
@@ -48,19 +51,19 @@ export class Manager {
     this.#options = options;
   }
 
-  /** Names of informers whose first list is not there yet, for `/readyz`. */
+  /** The names of the informers that have not synced yet, for `/readyz`. */
   waitingFor(): readonly string[] {
     return Object.entries(this.#options.informers).flatMap(([name, informer]) => (informer.hasSynced ? [] : [name]));
   }
 
   /**
-   * Runs until the signal aborts, then stops everything and resolves. Rejects with `TEMPER_LEADERSHIP_LOST` when another process may lead, and
-   * with what a task threw: the process has to end with exit code 1, at once.
+   * Runs until the signal aborts, then stops everything and resolves. Rejects with `TEMPER_LEADERSHIP_LOST` when another process may be the
+   * leader, and with the error of a failed task: the process must then exit with code 1, immediately.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { election, log } = this.#options;
     const ended = Promise.withResolvers<never>();
-    // Somebody waits for it below, but not from the beginning.
+    // Prevents an unhandled rejection before the race below awaits the promise.
     ended.promise.catch(() => {});
     const lost = (): void => ended.reject(election?.lost.reason as Error);
     election?.lost.addEventListener('abort', lost, { once: true });
@@ -68,7 +71,7 @@ export class Manager {
       await Promise.race([this.#work(signal, (reason) => ended.reject(reason as Error)), ended.promise]);
     } catch (error) {
       if (!signal.aborted || election?.lost.aborted === true) {
-        await this.#drop();
+        await this.#stopImmediately();
         throw error;
       }
     } finally {
@@ -84,7 +87,7 @@ export class Manager {
     const all = Object.values(informers);
     for (const informer of all) informer.start();
     await Promise.all(all.map((informer) => informer.synced(signal)));
-    log.info({ informers: Object.keys(informers) }, 'everything is known');
+    log.info({ informers: Object.keys(informers) }, 'informer caches synced');
     election?.start();
     await election?.elected(signal);
     if (this.#working.signal.aborted) return;
@@ -99,28 +102,30 @@ export class Manager {
       await task.run(signal);
     } catch (error) {
       if (signal.aborted) return;
-      this.#options.log.error({ task: task.name, error }, 'a task of the leader failed');
+      this.#options.log.error({ task: task.name, error }, 'leader task failed');
       fail(error);
     }
   }
 
-  /** Nothing new comes in, what is queued is done, what was written is told; only then may another one lead. */
+  /** Stops the informers, drains the queues and flushes the resources before it releases the Lease. */
   async #stop(): Promise<void> {
-    const { clock, informers, controllers, resources = [], election, grace = GRACE, log } = this.#options;
+    const { clock, informers, controllers, resources = [], election, grace = DEFAULT_GRACE_MS, log } = this.#options;
     const deadline = clock.monotonic() + grace;
-    const left = (reserve: number): number => Math.max(0, deadline - reserve - clock.monotonic());
-    await this.#within(left(0), disposeAll(Object.values(informers)));
+    const remaining = (reserved: number): number => Math.max(0, deadline - reserved - clock.monotonic());
+    await this.#within(remaining(0), disposeAll(Object.values(informers)));
     this.#working.abort();
-    const drained = await Promise.all(controllers.map((controller) => controller.stop(left(LAST_STEPS))));
-    if (drained.includes(false)) log.warn({}, 'not everything queued was done within the grace');
-    await this.#within(left(LAST_STEPS), Promise.all(this.#tasks));
+    const drained = await Promise.all(
+      controllers.map((controller) => controller.stop(remaining(RESOURCES_AND_LEASE_MS))),
+    );
+    if (drained.includes(false)) log.warn({}, 'the queues were not drained within the grace period');
+    await this.#within(remaining(RESOURCES_AND_LEASE_MS), Promise.all(this.#tasks));
     for (const resource of [...resources].reverse())
-      await this.#within(left(LAST_STEP), resource[Symbol.asyncDispose]());
-    if (election !== undefined) await this.#within(left(0), election[Symbol.asyncDispose]());
+      await this.#within(remaining(LEASE_MS), resource[Symbol.asyncDispose]());
+    if (election !== undefined) await this.#within(remaining(0), election[Symbol.asyncDispose]());
   }
 
-  /** Somebody else may be at work already: everything is told to stop and nothing is waited for. */
-  async #drop(): Promise<void> {
+  /** Aborts everything without a grace period, since another process may already be the leader. */
+  async #stopImmediately(): Promise<void> {
     const { informers, controllers, election } = this.#options;
     this.#working.abort();
     await Promise.all(controllers.map((controller) => controller.stop(0)));
@@ -128,16 +133,16 @@ export class Manager {
   }
 
   async #within(milliseconds: number, work: PromiseLike<unknown>): Promise<void> {
-    const over = new AbortController();
-    const late = this.#options.clock.sleep(milliseconds, over.signal).then(
-      () => this.#options.log.warn({}, 'a part did not stop within the grace'),
+    const done = new AbortController();
+    const timeout = this.#options.clock.sleep(milliseconds, done.signal).then(
+      () => this.#options.log.warn({}, 'a component did not stop within the grace period'),
       () => {},
     );
-    await Promise.race([work, late]);
-    over.abort();
+    await Promise.race([work, timeout]);
+    done.abort();
   }
 }
 
-async function disposeAll(all: readonly AsyncDisposable[]): Promise<void> {
-  await Promise.all(all.map((one) => one[Symbol.asyncDispose]()));
+async function disposeAll(resources: readonly AsyncDisposable[]): Promise<void> {
+  await Promise.all(resources.map((resource) => resource[Symbol.asyncDispose]()));
 }

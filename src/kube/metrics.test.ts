@@ -6,8 +6,8 @@ import { METRICS } from './metrics.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 import { WorkQueue } from './work-queue.ts';
 
-describe('the metrics of the runtime', () => {
-  it('show what was counted, set and observed, each under its name, help and labels', async () => {
+describe('the metrics of the controller runtime', () => {
+  it('the registry exports recorded values with name, help and labels', async () => {
     const registry = createRegistry();
     const metrics = registerMetrics(registry, METRICS);
     metrics.count('controller_runtime_reconcile_total', { controller: 'agents', result: 'success' }, 0);
@@ -29,7 +29,7 @@ describe('the metrics of the runtime', () => {
     }
   });
 
-  it('show how long work has been in work when somebody looks', async () => {
+  it('the processing time of keys is computed at each scrape', async () => {
     const registry = createRegistry();
     const clock = new HeldClock();
     const metrics = registerMetrics(registry, METRICS);
@@ -48,7 +48,7 @@ describe('the metrics of the runtime', () => {
     assert.ok(text.includes(`workqueue_adds_total${labels} 2\n`));
   });
 
-  it('refuse labels the table does not name, and a registry that has them', () => {
+  it('unknown labels and a second registration are rejected', () => {
     const registry = createRegistry();
     const metrics = registerMetrics(registry, METRICS);
     assert.throws(() => metrics.count('workqueue_adds_total', { key: 'team/a' }));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Labels } from '../telemetry/metrics.ts';
 import { type CounterName, type GaugeName, type HistogramName, METRICS, type Metrics } from './metrics.ts';
 
-/** For tests: keeps what was counted, shown and observed; refuses labels the table does not name. */
+/** For tests: records all metrics in memory; rejects labels that are not in the table. */
 export class KeptMetrics implements Metrics {
   readonly counts: Record<string, number> = {};
   readonly gauges: Record<string, number> = {};

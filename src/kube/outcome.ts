@@ -1,12 +1,12 @@
-/** What a reconcile says of itself. An error is returned; what it throws is counted as a panic. */
+/** The result of a reconcile. A reconcile returns its errors; a thrown error counts as a panic. */
 export type Outcome =
   | { readonly kind: 'done' }
-  /** Nothing failed; look again after so many milliseconds. */
+  /** Success; requeue the key after this many milliseconds. */
   | { readonly kind: 'again'; readonly after: number }
-  /** Failed: tried again, later each time. A TerminalError is not. */
+  /** Failed; the key is requeued with backoff, unless the error is a TerminalError. */
   | { readonly kind: 'failed'; readonly error: unknown };
 
-/** A failure no retry mends; only a change of the object does. */
+/** An error that a retry cannot fix; the key is reconciled again when the object changes. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError';
 }
@@ -14,8 +14,8 @@ export class TerminalError extends Error {
 const CONFLICT = 409;
 
 /**
- * Somebody wrote the object meanwhile: to be expected, and mended by reading it again. Told by the HTTP status alone, but for the one
- * other thing that has the same status: a name that is taken stays taken.
+ * Whether another writer changed the object since it was read. This is expected, and a retry reads the object again. Decided by the HTTP
+ * status 409, except for `AlreadyExists`, which has the same status but which a retry does not fix.
  */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof Error) || ('reason' in error && error.reason === 'AlreadyExists')) return false;

@@ -26,21 +26,21 @@ function passing(predicate: Predicate): boolean[] {
 }
 
 describe('predicates', () => {
-  it('see the one thing they are for', () => {
+  it('each predicate detects only its own kind of change', () => {
     assert.deepEqual(passing(generationChanged), [true, false, false, false]);
     assert.deepEqual(passing(annotationChanged('reconcile-at')), [false, false, true, false]);
     assert.deepEqual(passing(annotationChanged('other')), [false, false, false, false]);
     assert.deepEqual(passing(labelChanged('tier')), [false, false, false, true]);
   });
 
-  it('combine', () => {
+  it('and, or and not combine predicates', () => {
     const asked = annotationChanged('reconcile-at');
     assert.deepEqual(passing(or(generationChanged, asked)), [true, false, true, false]);
     assert.deepEqual(passing(and(generationChanged, asked)), [false, false, false, false]);
     assert.deepEqual(passing(not(or(generationChanged, asked))), [false, true, false, true]);
   });
 
-  it('let every object pass that comes or goes', () => {
+  it('every predicate passes additions and deletions', () => {
     for (const predicate of [generationChanged, labelChanged('tier'), not(generationChanged)]) {
       assert.deepEqual([ADDED, DELETED].map(predicate), [true, true]);
     }

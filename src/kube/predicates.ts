@@ -1,23 +1,23 @@
 import type { Change, KubeObject } from './store.ts';
 
-/** Is the change worth a reconcile? Objects that come or go always are; predicates judge what happens between. */
+/** Whether a change triggers a reconcile. Additions and deletions always pass; predicates filter updates. */
 export type Predicate<T extends KubeObject = KubeObject> = (change: Change<T>) => boolean;
 
 function onUpdate(changed: (before: KubeObject, after: KubeObject) => boolean): Predicate {
   return (change) => change.type !== 'updated' || changed(change.before, change.object);
 }
 
-/** The spec changed. A write of the status leaves the generation as it is, so it does not wake its own writer. */
+/** The generation (that is, the spec) changed. A status write does not change the generation, so it does not trigger its own writer. */
 export const generationChanged: Predicate = onUpdate(
   (before, after) => before.metadata.generation !== after.metadata.generation,
 );
 
-/** The annotation appeared, changed or went. */
+/** The annotation was added, changed or removed. */
 export function annotationChanged(name: string): Predicate {
   return onUpdate((before, after) => before.metadata.annotations?.[name] !== after.metadata.annotations?.[name]);
 }
 
-/** The label appeared, changed or went. */
+/** The label was added, changed or removed. */
 export function labelChanged(name: string): Predicate {
   return onUpdate((before, after) => before.metadata.labels?.[name] !== after.metadata.labels?.[name]);
 }
@@ -30,7 +30,7 @@ export function or<T extends KubeObject>(...any: readonly Predicate<T>[]): Predi
   return (change) => any.some((predicate) => predicate(change));
 }
 
-/** Turns the answer for updates around. Objects that come or go pass all the same. */
+/** Inverts the predicate for updates. Additions and deletions still pass. */
 export function not<T extends KubeObject>(predicate: Predicate<T>): Predicate<T> {
   return (change) => change.type !== 'updated' || !predicate(change);
 }

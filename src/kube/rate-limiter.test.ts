@@ -4,7 +4,7 @@ import { HeldClock } from './held-clock.testing.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 
 describe('the rate limiter', () => {
-  it('doubles the wait of a key by each failure, up to a thousand seconds', () => {
+  it('the delay of a key doubles with each failure, up to a thousand seconds', () => {
     const limiter = createRateLimiter(new HeldClock(), { burst: 1_000_000 });
     const waits = Array.from({ length: 20 }, () => limiter.when('a'));
     assert.deepEqual(waits.slice(0, 5), [5, 10, 20, 40, 80]);
@@ -14,7 +14,7 @@ describe('the rate limiter', () => {
     assert.equal(limiter.when('a'), 1_000_000);
   });
 
-  it('counts each key for itself and begins anew after forget', () => {
+  it('failures are counted per key and reset by forget', () => {
     const limiter = createRateLimiter(new HeldClock());
     limiter.when('a');
     limiter.when('a');
@@ -24,7 +24,7 @@ describe('the rate limiter', () => {
     assert.equal(limiter.when('a'), 5);
   });
 
-  it('lets ten retries a second pass once a burst of a hundred is used', async () => {
+  it('after a burst of one hundred retries, ten retries per second pass', async () => {
     const clock = new HeldClock();
     const limiter = createRateLimiter(clock);
     const waits = Array.from({ length: 103 }, (_, index) => limiter.when(`key-${index}`));

@@ -1,36 +1,36 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** Says how long a retry of a key waits. Only retries pass it; a change of the world never waits. */
+/** Computes the delay of a retry. Only retries are rate-limited; watch events never are. */
 export interface RateLimiter {
-  /** Milliseconds until the key may be tried again; counts one failure of the key. */
+  /** Milliseconds until the key may be retried. Counts one failure of the key. */
   when(key: string): number;
-  /** The key succeeded: its next failure is its first. */
+  /** Resets the failures of the key; called after a success. */
   forget(key: string): void;
-  /** Failures of the key since it was last forgotten. */
+  /** The failures of the key since the last `forget`. */
   failures(key: string): number;
 }
 
 export interface RateLimits {
-  /** Wait after the first failure of a key, in milliseconds; doubled by each further one. */
+  /** The delay after the first failure of a key, in milliseconds; doubled after each further failure. */
   baseDelay: number;
-  /** Longest wait for the failures of one key, in milliseconds. */
+  /** The maximum delay for the failures of one key, in milliseconds. */
   maxDelay: number;
-  /** Retries of all keys together that may happen at once. */
+  /** The burst of the token bucket that all keys share. */
   burst: number;
-  /** Retries of all keys together in a second, once the burst is used. */
+  /** The refill rate of the token bucket that all keys share. */
   perSecond: number;
 }
 
 const DEFAULT_LIMITS: RateLimits = { baseDelay: 5, maxDelay: 1_000_000, burst: 100, perSecond: 10 };
 
-/** The longer of two waits: one grows with the failures of the key, one is a token bucket all keys share. */
+/** The longer of two delays: exponential backoff per key, and a token bucket that all keys share. */
 export function createRateLimiter(clock: Pick<Clock, 'monotonic'>, limits: Partial<RateLimits> = {}): RateLimiter {
   const { baseDelay, maxDelay, burst, perSecond } = { ...DEFAULT_LIMITS, ...limits };
   const failures = new Map<string, number>();
   let tokens = burst;
   let refilledAt = clock.monotonic();
 
-  /** Takes a token, on credit when there is none: who comes later then waits longer. */
+  /** Takes a token and returns the delay in milliseconds. The bucket may go negative; later calls then wait longer. */
   function reserve(): number {
     const now = clock.monotonic();
     tokens = Math.min(burst, tokens + ((now - refilledAt) / 1_000) * perSecond);

@@ -1,12 +1,12 @@
-/** Why a key is worked on: a change of the world comes before a look at everything. */
+/** The priority of a key: watch events come before the initial list and resyncs. */
 export const PRIORITY = { change: 0, resync: -100 } as const;
 
 export type Priority = (typeof PRIORITY)[keyof typeof PRIORITY];
 
-/** First in, first out, with removal from the middle. */
+/** A FIFO queue with removal from the middle. */
 class Fifo {
   readonly keys = new Set<string>();
-  // One iterator is kept: a fresh one would walk again over the places of all that was taken before.
+  // The iterator is reused: a new one would iterate again over the slots of all removed keys.
   #next = this.keys.values();
 
   take(): string | undefined {
@@ -22,7 +22,7 @@ class Fifo {
   }
 }
 
-/** The keys a worker may take, changes before resyncs, each kind in the order it came. */
+/** The keys that are ready for a worker: by priority, then in the order in which they were added. */
 export class ReadyKeys {
   readonly #changes = new Fifo();
   readonly #resyncs = new Fifo();
@@ -31,7 +31,7 @@ export class ReadyKeys {
     return this.#changes.keys.size + this.#resyncs.keys.size;
   }
 
-  /** How many keys of one priority wait. */
+  /** The number of queued keys of one priority. */
   depth(priority: Priority): number {
     return this.#of(priority).keys.size;
   }
@@ -40,7 +40,7 @@ export class ReadyKeys {
     this.#of(priority).keys.add(key);
   }
 
-  /** Moves a key that waits with the low priority behind those of the normal one. */
+  /** Moves a key of low priority to the end of the keys of normal priority. */
   raise(key: string): void {
     if (this.#resyncs.keys.delete(key)) this.#changes.keys.add(key);
   }

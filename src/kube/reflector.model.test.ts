@@ -6,11 +6,11 @@ import type { FakeApi, Fault, Thing } from './fake-api.testing.ts';
 import { aScene, type Scene } from './reflector.testing.ts';
 import type { Change } from './store.ts';
 
-type Step = (scene: Scene) => Promise<void> | void;
+type TestStep = (scene: Scene) => Promise<void> | void;
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const FAULTS: readonly Fault[] = ['refuse', 'busy', 'gone', 'break', 'forbid', 'mute'];
-const TROUBLES = [
+const DISRUPTIONS = [
   'compact',
   'endWatches',
   'dropWatches',
@@ -22,11 +22,11 @@ const TROUBLES = [
 ] as const satisfies readonly (keyof FakeApi)[];
 
 const name = fc.constantFrom(...NAMES);
-const step: fc.Arbitrary<Step> = fc.oneof(
+const step: fc.Arbitrary<TestStep> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.tuple(name, fc.nat(99)).map(
-      ([name, value]): Step =>
+      ([name, value]): TestStep =>
         ({ api }) =>
           api.set(name, value),
     ),
@@ -34,16 +34,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 4,
     arbitrary: name.map(
-      (name): Step =>
+      (name): TestStep =>
         ({ api }) =>
           api.remove(name),
     ),
   },
-  // Deleted and made again while nobody looks: another object under the same name.
+  // Deleted and recreated without a watch in between: another object with the same name.
   {
     weight: 2,
     arbitrary: name.map(
-      (name): Step =>
+      (name): TestStep =>
         ({ api }) => {
           api.remove(name);
           api.set(name, 7);
@@ -52,16 +52,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 5,
-    arbitrary: fc.constantFrom(...TROUBLES).map(
-      (trouble): Step =>
+    arbitrary: fc.constantFrom(...DISRUPTIONS).map(
+      (disruption): TestStep =>
         ({ api }) =>
-          api[trouble](),
+          api[disruption](),
     ),
   },
   {
     weight: 2,
     arbitrary: fc.constantFrom(...FAULTS).map(
-      (fault): Step =>
+      (fault): TestStep =>
         ({ api }) =>
           api.fail(fault),
     ),
@@ -69,8 +69,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(0, 1_000, 40_000, 100_000).map(pass) },
 );
 
-/** Time and the network go on. */
-function pass(milliseconds: number): Step {
+/** Lets time and network I/O proceed. */
+function pass(milliseconds: number): TestStep {
   return async ({ clock }) => {
     await sleep(2);
     await clock.advance(milliseconds);
@@ -78,7 +78,7 @@ function pass(milliseconds: number): Step {
   };
 }
 
-/** What somebody who only listens believes; what he is told must make sense to him. */
+/** The state that a listener reconstructs from the changes alone; asserts that the sequence of changes is consistent. */
 function mirrorOf({ reflector }: Scene): Map<string, Thing> {
   const mirror = new Map<string, Thing>();
   reflector.subscribe((change: Change<Thing>) => {
@@ -92,27 +92,27 @@ function mirrorOf({ reflector }: Scene): Map<string, Thing> {
   return mirror;
 }
 
-function believed(mirror: Iterable<Thing>): unknown[] {
-  return [...mirror].toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1));
+function sorted(things: Iterable<Thing>): unknown[] {
+  return [...things].toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
-describe('the reflector, beside a server that fails in every way', () => {
-  it('comes to hold what the server holds, and tells of every deletion', async () => {
+describe('the reflector, with a server that fails in every way', () => {
+  it('the store converges to the state of the server, and listeners receive every deletion', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
         await using scene = await aScene();
         const mirror = mirrorOf(scene);
         scene.reflector.start();
-        for (const one of steps) await one(scene);
+        for (const run of steps) await run(scene);
         scene.api.heal();
-        const truth = (): string => JSON.stringify(believed(scene.api.state().values() as Iterable<Thing>));
+        const expected = (): string => JSON.stringify(sorted(scene.api.state().values() as Iterable<Thing>));
         await scene.until(
-          () => JSON.stringify(believed(scene.reflector.store.list())) === truth(),
+          () => JSON.stringify(sorted(scene.reflector.store.list())) === expected(),
           'the same state',
           5_000,
         );
-        assert.equal(JSON.stringify(believed(mirror.values())), truth());
-        assert.doesNotMatch(scene.lines.join(''), /a listener of changes threw/);
+        assert.equal(JSON.stringify(sorted(mirror.values())), expected());
+        assert.doesNotMatch(scene.lines.join(''), /a change listener threw an error/);
       }),
       { numRuns: 60 },
     );

@@ -13,21 +13,21 @@ async function aWatchedScene(more: Parameters<typeof aScene>[0] = {}): Promise<S
   return scene;
 }
 
-function toldBy({ reflector }: Scene): [string, string, Origin][] {
-  const told: [string, string, Origin][] = [];
-  reflector.subscribe((change: Change<Thing>, origin) => told.push([change.type, change.key, origin]));
-  return told;
+function changesOf({ reflector }: Scene): [string, string, Origin][] {
+  const changes: [string, string, Origin][] = [];
+  reflector.subscribe((change: Change<Thing>, origin) => changes.push([change.type, change.key, origin]));
+  return changes;
 }
 
 describe('the reflector', () => {
-  it('lists page by page, then says what changes', async () => {
+  it('the reflector lists page by page, then reports watch events', async () => {
     await using scene = await aWatchedScene();
     const { api, reflector, until } = scene;
     assert.equal(reflector.hasSynced, true);
     assert.deepEqual(valuesOf(reflector.store), { a: 0, b: 1, c: 2, d: 3, e: 4 });
-    const told = toldBy(scene).splice(0, 5);
-    assert.deepEqual(told[0], ['added', 'team/a', 'initial']);
-    const later = toldBy(scene);
+    const initial = changesOf(scene).splice(0, 5);
+    assert.deepEqual(initial[0], ['added', 'team/a', 'initial']);
+    const later = changesOf(scene);
     later.length = 0;
     api.set('a', 10);
     api.set('f', 5);
@@ -48,7 +48,7 @@ describe('the reflector', () => {
     );
   });
 
-  it('begins a list again, in one, when its pages became too old', async () => {
+  it('an expired continue token restarts the list without pages', async () => {
     await using scene = await aScene();
     const { api, reflector, until } = scene;
     for (const name of ['a', 'b', 'c']) api.set(name, 1);
@@ -60,7 +60,7 @@ describe('the reflector', () => {
     assert.deepEqual(limits.slice(0, 3), ['500', '500', null]);
   });
 
-  it('watches on from where it was when a watch ends, breaks or is cut in a line', async () => {
+  it('after a watch ends, breaks or is truncated, the next one continues from the last version', async () => {
     await using scene = await aWatchedScene();
     const { api, reflector, until } = scene;
     const endings = [
@@ -72,17 +72,17 @@ describe('the reflector', () => {
     for (const [index, end] of endings.entries()) {
       end();
       api.set('a', 100 + index);
-      await until(() => valuesOf(reflector.store)['a'] === 100 + index, 'the change meanwhile');
+      await until(() => valuesOf(reflector.store)['a'] === 100 + index, 'the change between the watches');
     }
     assert.equal(api.lists, 1);
     assert.equal(api.watches, 5);
   });
 
-  it('lists anew, at once, when its version is forgotten, and tells of what was deleted unseen', async () => {
+  it('an expired version causes an immediate relist that reports missed deletions', async () => {
     await using scene = await aWatchedScene();
     const { api, reflector, until, clock } = scene;
-    const told = toldBy(scene);
-    told.length = 0;
+    const changes = changesOf(scene);
+    changes.length = 0;
     await clock.advance(2_000);
     api.dropWatches();
     await until(() => api.watching === 0, 'the end');
@@ -92,14 +92,14 @@ describe('the reflector', () => {
     await until(() => api.lists === 2, 'the second list');
     const before = clock.monotonic();
     await until(() => reflector.store.size === 4, 'the state');
-    assert.ok(clock.monotonic() - before < 800, 'no back-off after a forgotten version');
-    assert.deepEqual(told, [
+    assert.ok(clock.monotonic() - before < 800, 'no backoff after an expired version');
+    assert.deepEqual(changes, [
       ['deleted', 'team/c', 'change'],
       ['updated', 'team/a', 'change'],
     ]);
   });
 
-  it('waits when the server forgets at once what it just listed', async () => {
+  it('the reflector backs off when the server expires a version immediately after the list', async () => {
     await using scene = await aScene();
     const { api, reflector, until, lines } = scene;
     api.fail('none', 'gone', 'none', 'gone');
@@ -112,13 +112,13 @@ describe('the reflector', () => {
     assert.equal(api.lists, 3);
   });
 
-  it('lists anew when the watch itself says that it fell behind', async () => {
+  it('an ERROR event with an expired version causes a relist', async () => {
     await using scene = await aWatchedScene();
     scene.api.expireWatches();
     await scene.until(() => scene.api.lists === 2 && scene.api.watching === 1, 'list and watch');
   });
 
-  it('begins a watch anew that says nothing for 90 seconds, and keeps one that sends bookmarks', async () => {
+  it('a watch without data for 90 seconds is restarted, and a watch with bookmarks is kept', async () => {
     await using scene = await aWatchedScene();
     const { api, clock, until, reflector } = scene;
     for (let minutes = 0; minutes < 4; minutes += 1) {
@@ -129,26 +129,26 @@ describe('the reflector', () => {
     assert.equal(api.watches, 1);
     api.silence();
     api.set('a', 55);
-    await until(() => valuesOf(reflector.store)['a'] === 55, 'what was not said', 1_000);
+    await until(() => valuesOf(reflector.store)['a'] === 55, 'the missed change', 1_000);
     assert.equal(api.watches, 2);
     assert.equal(api.lists, 1);
     assert.match(scene.lines.join(''), /StalledWatch/);
   });
 
-  it('keeps a watch whose news waited while the process stood still', async () => {
+  it('a watch whose data arrived while the event loop was blocked is kept', async () => {
     await using scene = await aWatchedScene();
     const { api, clock, until, reflector } = scene;
     for (let times = 0; times < 3; times += 1) {
       clock.stall(200_000);
-      // Timers come first, then what can be read.
+      // The event loop runs timers before I/O.
       await clock.advance(0);
       api.set('a', 100 + times);
-      await until(() => valuesOf(reflector.store)['a'] === 100 + times, 'what waited', 10);
+      await until(() => valuesOf(reflector.store)['a'] === 100 + times, 'the pending change', 10);
     }
     assert.equal(api.watches, 1);
   });
 
-  it('goes on from the version of the last bookmark', async () => {
+  it('the next watch continues from the version of the last bookmark', async () => {
     await using scene = await aWatchedScene();
     const { api, until } = scene;
     api.silence();
@@ -156,14 +156,14 @@ describe('the reflector', () => {
     api.dropWatches();
     await until(() => api.watching === 1, 'the second watch');
     api.bookmark();
-    await until(() => scene.reflector.store.size === 6, 'the news');
+    await until(() => scene.reflector.store.size === 6, 'the change');
     api.compact();
     api.dropWatches();
     await until(() => api.watches === 3 && api.watching === 1, 'the third watch');
     assert.equal(api.lists, 1);
   });
 
-  it('waits longer each time it fails, up to 30 seconds, and begins small again after two quiet minutes', async () => {
+  it('the backoff grows to 30 seconds and is reset after two minutes without a failure', async () => {
     await using scene = await aScene();
     const { api, reflector, until, lines } = scene;
     api.fail('forbid', 'refuse', 'busy', 'break', 'forbid', 'forbid', 'forbid', 'forbid');
@@ -185,7 +185,7 @@ describe('the reflector', () => {
     assert.equal(waits()[8], 800);
   });
 
-  it('takes a watch that ends at once for a failure', async () => {
+  it('a watch that ends immediately counts as a failure', async () => {
     await using scene = await aWatchedScene();
     const { api, until, metrics } = scene;
     await scene.clock.advance(2_000);
@@ -198,31 +198,31 @@ describe('the reflector', () => {
     await until(() => api.watches === 3, 'the third watch');
   });
 
-  it('tells every listener, the late one as of a first list, and survives one that throws', async () => {
+  it('every listener is notified, a late one of existing objects first, even when another listener throws', async () => {
     await using scene = await aWatchedScene();
     const { api, reflector, until } = scene;
     reflector.subscribe((_change, origin) => {
       if (origin === 'change') throw new Error('a defect');
     });
-    const told = toldBy(scene);
-    assert.equal(told.filter(([, , origin]) => origin === 'initial').length, 5);
+    const changes = changesOf(scene);
+    assert.equal(changes.filter(([, , origin]) => origin === 'initial').length, 5);
     api.set('a', 9);
-    await until(() => told.length === 6, 'the news');
-    assert.match(scene.lines.join(''), /a listener of changes threw/);
+    await until(() => changes.length === 6, 'the change');
+    assert.match(scene.lines.join(''), /a change listener threw an error/);
   });
 
-  it('shows everything again after the resync time', async () => {
+  it('a resync reports every object again', async () => {
     await using scene = await aWatchedScene({ resync: 3_600_000 });
-    const told = toldBy(scene);
-    told.length = 0;
-    await scene.until(() => told.length > 0, 'the resync', 60_000);
+    const changes = changesOf(scene);
+    changes.length = 0;
+    await scene.until(() => changes.length > 0, 'the resync', 60_000);
     assert.deepEqual(
-      told.map(([, key, origin]) => [key, origin]),
+      changes.map(([, key, origin]) => [key, origin]),
       ['a', 'b', 'c', 'd', 'e'].map((name) => [`team/${name}`, 'resync']),
     );
   });
 
-  it('keeps of an object what it is told to, and asks for what it is told to', async () => {
+  it('the reflector applies transform, namespace, selectors and metadataOnly', async () => {
     await using scene = await aScene({
       transform: (thing) => ({ ...thing, spec: { value: thing.spec.value * 2 } }),
       namespace: 'team',
@@ -241,7 +241,7 @@ describe('the reflector', () => {
     }
   });
 
-  it('opens nothing after it was ended, whatever it was doing', async () => {
+  it('a disposed reflector sends no further requests', async () => {
     const scene = await aScene();
     scene.api.fail('busy');
     scene.reflector.start();
@@ -253,15 +253,15 @@ describe('the reflector', () => {
     await scene[Symbol.asyncDispose]();
   });
 
-  it('has its waiters wait for the first list, or for their own signal', async () => {
+  it('synced resolves after the initial list, or rejects when its signal aborts', async () => {
     await using scene = await aScene();
-    const given = new AbortController();
-    const impatient = scene.reflector.synced(given.signal);
-    const patient = scene.reflector.synced(new AbortController().signal);
-    given.abort(new Error('enough'));
-    await assert.rejects(impatient, /enough/);
+    const controller = new AbortController();
+    const aborted = scene.reflector.synced(controller.signal);
+    const synced = scene.reflector.synced(new AbortController().signal);
+    controller.abort(new Error('enough'));
+    await assert.rejects(aborted, /enough/);
     scene.reflector.start();
-    await patient;
+    await synced;
     await scene.reflector.synced(new AbortController().signal);
   });
 });

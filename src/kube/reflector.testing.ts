@@ -17,20 +17,20 @@ const THINGS: ResourceType = {
   namespaced: true,
 };
 
-/** For tests: a reflector of a server that fails as it is told, with a clock that only the test moves. */
+/** For tests: a reflector of an API server that fails on demand, with a clock that only the test moves. */
 export interface Scene extends AsyncDisposable {
   readonly api: FakeApi;
   readonly clock: HeldClock;
   readonly metrics: KeptMetrics;
   readonly lines: string[];
   readonly reflector: Reflector<Thing>;
-  /** Moves the clock, step by step, while the network does what it does, until the condition holds. */
+  /** Moves the clock step by step, with real time for network I/O in between, until the condition holds. */
   readonly until: (condition: () => boolean, what: string, step?: number) => Promise<void>;
 }
 
-/** Real milliseconds that are waited for the network at each step, and how many steps there are at most. */
-const BREATH = 2;
-const STEPS = 5_000;
+/** The real time for network I/O at each step. */
+const NETWORK_WAIT_MS = 2;
+const MAX_STEPS = 5_000;
 
 export async function aScene(more: Partial<ReflectorOptions<Thing>> = {}): Promise<Scene> {
   const api = await FakeApi.start();
@@ -53,12 +53,12 @@ export async function aScene(more: Partial<ReflectorOptions<Thing>> = {}): Promi
     lines,
     reflector,
     until: async (condition, what, step = 200) => {
-      for (let steps = 0; steps < STEPS; steps += 1) {
+      for (let steps = 0; steps < MAX_STEPS; steps += 1) {
         if (condition()) return;
-        await sleep(BREATH);
+        await sleep(NETWORK_WAIT_MS);
         await clock.advance(step);
       }
-      throw new Error(`never happened: ${what}`);
+      throw new Error(`timed out waiting for: ${what}`);
     },
     async [Symbol.asyncDispose]() {
       await reflector[Symbol.asyncDispose]();
@@ -68,7 +68,7 @@ export async function aScene(more: Partial<ReflectorOptions<Thing>> = {}): Promi
   };
 }
 
-/** The values of the things a store holds, by name. */
+/** The values of the things in a store, by name. */
 export function valuesOf(store: Store<Thing>): Record<string, number> {
   return Object.fromEntries(store.list().map((thing) => [thing.metadata.name, thing.spec.value]));
 }

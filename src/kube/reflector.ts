@@ -8,10 +8,10 @@ import { type Change, type KubeObject, keyOf, type Store } from './store.ts';
 import type { Transport } from './transport.ts';
 import { type WatchNews, watchStream } from './watch-stream.ts';
 
-/** Why a change is told: the first list, something that happened, or a look at everything. */
+/** The source of a change: the initial list, a watch event (or relist), or a periodic resync. */
 export type Origin = 'initial' | 'change' | 'resync';
 
-/** Must not wait and must not throw: it puts keys into queues, nothing else. */
+/** Called synchronously for every change. Must not block and must not throw: a listener only adds keys to queues. */
 export type ChangeListener<T extends KubeObject> = (change: Change<T>, origin: Origin) => void;
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -21,30 +21,33 @@ export interface ReflectorOptions<T extends KubeObject> {
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** From 0 up to 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
-  /** All namespaces when not given. */
+  /** Default: all namespaces. */
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Only `metadata` is fetched. */
+  /** Fetch only `metadata`. */
   metadataOnly?: boolean;
-  /** What is kept of an object. It keeps `metadata.name`, `namespace`, `uid` and `resourceVersion`. */
+  /** Prunes an object before it is stored. Must keep `metadata.name`, `namespace`, `uid` and `resourceVersion`. */
   transform?: (object: T) => T;
-  /** Milliseconds between looks at everything, up to a tenth more by chance; ten hours when not given. */
+  /** The resync interval in milliseconds, plus up to 10 % jitter; default ten hours. */
   resync?: number;
 }
 
-const RESYNC = 10 * 3_600_000;
+const DEFAULT_RESYNC_MS = 10 * 3_600_000;
 const BACKOFF = { base: 800, cap: 30_000, resetAfter: 120_000 } as const;
-/** A server ends a watch after minutes. One that ends it at once would be asked again and again. Milliseconds. */
-const SHORT = 1_000;
+/**
+ * A normal watch lasts minutes. A watch, or a resourceVersion, that lasted less than this counts as a failure and is retried with backoff;
+ * otherwise the reflector would retry in a tight loop.
+ */
+const MIN_WATCH_MS = 1_000;
 const TOO_MANY_REQUESTS = 429;
 const SERVER_ERROR = 500;
-/** What the API server answers to a version that it has not come to; after a restore of its data it never will. */
-const NOT_THERE_YET = 504;
+/** The status for a resourceVersion that is newer than the data of the API server; after a restore from a backup it stays too new. */
+const RESOURCE_VERSION_TOO_LARGE = 504;
 
-/** Keeps a store equal to what the API server has, for ever: list, then watch, then again. */
+/** Keeps a store in sync with the API server: lists, then watches; watches again when the watch ends, and relists when its version expired. */
 export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly store: Store<T>;
   readonly #options: ReflectorOptions<T>;
@@ -54,7 +57,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly #listeners: ChangeListener<T>[] = [];
   readonly #waiting = new Set<() => void>();
   #running: Promise<unknown> | undefined;
-  /** As far as the store has come; undefined when only a list can tell. */
+  /** The resourceVersion of the store; undefined when a list is needed. */
   #version: string | undefined;
   #synced = false;
   #listedAt = Number.NEGATIVE_INFINITY;
@@ -70,12 +73,12 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     }
   }
 
-  /** The first list is in the store. */
+  /** True when the initial list is in the store. */
   get hasSynced(): boolean {
     return this.#synced;
   }
 
-  /** Resolves when the first list is in the store; rejects with the reason of the signal. */
+  /** Resolves when the initial list is in the store; rejects with the reason of the signal when it aborts. */
   synced(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#synced) {
@@ -96,26 +99,26 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     });
   }
 
-  /** Who subscribes late is told of what is there as of a first list. */
+  /** Adds a listener. It first receives every object already in the store, as part of the initial list. */
   subscribe(listener: ChangeListener<T>): void {
     this.#listeners.push(listener);
     for (const object of this.store.list()) {
-      this.#tell(listener, { type: 'added', key: keyOf(object), object }, 'initial');
+      this.#notify(listener, { type: 'added', key: keyOf(object), object }, 'initial');
     }
   }
 
   /** A second call does nothing. */
   start(): void {
-    this.#running ??= Promise.all([this.#follow(), this.#lookAtEverything()]);
+    this.#running ??= Promise.all([this.#listAndWatch(), this.#resync()]);
   }
 
-  /** Ends list and watch; resolves when nothing of it runs any more. */
+  /** Aborts the list or watch; resolves when both loops have ended. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     await this.#running;
   }
 
-  async #follow(): Promise<void> {
+  async #listAndWatch(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
@@ -132,12 +135,12 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const { transport, type, metadataOnly } = this.#options;
     this.#count('reflector_lists_total');
     const { items, resourceVersion } = await listAll<T>(transport, type, this.#selection(), signal, metadataOnly);
-    const changes = this.store.replace(items.map((item) => this.#kept(item)));
+    const changes = this.store.replace(items.map((item) => this.#transform(item)));
     this.#version = resourceVersion;
     this.#listedAt = this.#options.clock.monotonic();
     const origin = this.#synced ? 'change' : 'initial';
     this.#synced = true;
-    this.#tellAll(changes, origin);
+    this.#notifyAll(changes, origin);
     for (const done of this.#waiting) done();
     this.#waiting.clear();
   }
@@ -147,50 +150,50 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const timeoutSeconds = 300 + Math.floor(random() * 300);
     const selection = this.#selection();
     const watch = { transport, clock, type, selection, metadataOnly, resourceVersion, timeoutSeconds };
-    const begun = clock.monotonic();
+    const started = clock.monotonic();
     this.#count('reflector_watches_total');
     for await (const batch of watchStream<T>(watch, signal)) {
-      for (const news of batch) this.#take(news);
+      for (const event of batch) this.#applyEvent(event);
     }
-    if (clock.monotonic() - begun < SHORT) {
+    if (clock.monotonic() - started < MIN_WATCH_MS) {
       this.#count('reflector_short_watches_total');
-      throw new Error('the watch ended at once');
+      throw new Error(`the watch ended within ${MIN_WATCH_MS} ms`);
     }
   }
 
-  #take(news: WatchNews<T>): void {
-    if (news.type === 'set') this.#tellAll(this.store.set(this.#kept(news.object)), 'change');
-    else if (news.type === 'deleted') {
-      const object = this.#kept(news.object);
-      this.#tellAll(this.store.delete(keyOf(object), object), 'change');
+  #applyEvent(event: WatchNews<T>): void {
+    if (event.type === 'set') this.#notifyAll(this.store.set(this.#transform(event.object)), 'change');
+    else if (event.type === 'deleted') {
+      const object = this.#transform(event.object);
+      this.#notifyAll(this.store.delete(keyOf(object), object), 'change');
     }
-    this.#version = news.version;
+    this.#version = event.version;
   }
 
-  /** Waits, but for a version that became too old: a list is tried at once then, since nothing failed. */
+  /** Waits with backoff before the next attempt. Relists without a delay when the watch's resourceVersion expired, since nothing failed. */
   async #recover(error: unknown, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
     const wasListing = this.#version === undefined;
-    // A server that forgets at once what it just said would be listed without end.
-    const becameOld = isExpired(error) && !wasListing && clock.monotonic() - this.#listedAt >= SHORT;
+    // Without the minimum age, a server that expires versions immediately would be listed in a tight loop.
+    const versionExpired = isExpired(error) && !wasListing && clock.monotonic() - this.#listedAt >= MIN_WATCH_MS;
     if (needsList(error)) this.#version = undefined;
-    if (becameOld) {
-      log.info({ resource: this.#name }, 'the watch fell behind; everything is listed again');
+    if (versionExpired) {
+      log.info({ resource: this.#name }, 'watch expired; relisting');
       return;
     }
-    const wait = this.#backoff.next();
-    const fields = { resource: this.#name, wait: Math.round(wait), relist: this.#version === undefined, error };
-    log.warn(fields, wasListing ? 'list failed; it is tried again' : 'watch ended; it is begun again');
+    const delay = this.#backoff.next();
+    const fields = { resource: this.#name, wait: Math.round(delay), relist: this.#version === undefined, error };
+    log.warn(fields, wasListing ? 'list failed; retrying' : 'watch failed; retrying');
     try {
-      await clock.sleep(wait, signal);
+      await clock.sleep(delay, signal);
     } catch (reason) {
       if (!signal.aborted) throw reason;
     }
   }
 
-  /** What nobody told of is noticed at the latest by this. */
-  async #lookAtEverything(): Promise<void> {
-    const { clock, random, resync = RESYNC } = this.#options;
+  /** Periodic resync: notifies the listeners of every object in the store, so that changes outside the watch are reconciled too. */
+  async #resync(): Promise<void> {
+    const { clock, random, resync = DEFAULT_RESYNC_MS } = this.#options;
     const { signal } = this.#stopping;
     for (;;) {
       try {
@@ -202,26 +205,26 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
       const changes = this.store.list().map((object) => {
         return { type: 'updated', key: keyOf(object), object, before: object } as const;
       });
-      this.#tellAll(changes, 'resync');
+      this.#notifyAll(changes, 'resync');
     }
   }
 
-  #kept(object: T): T {
+  #transform(object: T): T {
     return this.#options.transform?.(object) ?? object;
   }
 
-  #tellAll(changes: readonly Change<T>[], origin: Origin): void {
+  #notifyAll(changes: readonly Change<T>[], origin: Origin): void {
     for (const change of changes) {
-      for (const listener of this.#listeners) this.#tell(listener, change, origin);
+      for (const listener of this.#listeners) this.#notify(listener, change, origin);
     }
   }
 
-  #tell(listener: ChangeListener<T>, change: Change<T>, origin: Origin): void {
+  #notify(listener: ChangeListener<T>, change: Change<T>, origin: Origin): void {
     try {
       listener(change, origin);
     } catch (error) {
-      // One listener's defect must not keep the news from the others.
-      this.#options.log.error({ resource: this.#name, key: change.key, error }, 'a listener of changes threw');
+      // A defective listener must not prevent the notification of the others.
+      this.#options.log.error({ resource: this.#name, key: change.key, error }, 'a change listener threw an error');
     }
   }
 
@@ -240,12 +243,12 @@ function isExpired(error: unknown): boolean {
 }
 
 /**
- * A server that is busy, restarting or out of reach has not forgotten the version: a list of all who watch would be the last thing it needs.
- * Whatever else it says, the version may be what it does not like.
+ * Whether the next attempt must be a list. A server that is busy, restarting or unreachable still has the version, and a list from every client
+ * would add to its load. After any other error response the version itself may be the cause.
  */
 function needsList(error: unknown): boolean {
-  // A line that cannot be read is there again when the watch begins again before it.
+  // A watch from the same version would deliver the malformed line again.
   if (isExpired(error) || error instanceof SyntaxError || error instanceof RangeError) return true;
   if (!(error instanceof ApiError) || error.status === TOO_MANY_REQUESTS) return false;
-  return error.status < SERVER_ERROR || error.status === NOT_THERE_YET;
+  return error.status < SERVER_ERROR || error.status === RESOURCE_VERSION_TOO_LARGE;
 }

@@ -6,14 +6,14 @@ export function apiVersionOf({ group, version }: ResourceType): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** The path of all objects of the kind, or of those in one namespace. */
+/** The path of all objects of the resource, or of those in one namespace. */
 export function collectionPath(type: ResourceType, namespace?: string): string {
   const root = type.group === '' ? '/api' : `/apis/${segment(type.group)}`;
   const within = type.namespaced && namespace !== undefined ? `/namespaces/${segment(namespace)}` : '';
   return `${root}/${segment(type.version)}${within}/${segment(type.plural)}`;
 }
 
-/** The path of one object. Throws RangeError for what would be the path of something else. */
+/** The path of one object. Throws RangeError for a name or namespace that would lead to another path. */
 export function objectPath(type: ResourceType, ref: ObjectRef, subresource?: string): string {
   if (type.namespaced && (ref.namespace ?? '') === '') {
     throw new RangeError(`${type.plural} ${ref.name}: an object of a namespaced kind needs a namespace`);
@@ -22,7 +22,7 @@ export function objectPath(type: ResourceType, ref: ObjectRef, subresource?: str
   return subresource === undefined ? path : `${path}/${segment(subresource)}`;
 }
 
-/** Leaves out what is undefined. */
+/** Omits undefined parameters. */
 export function withQuery(path: string, query: Query): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -32,10 +32,10 @@ export function withQuery(path: string, query: Query): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** A name is one segment of the path and never a step out of it. */
+/** Encodes a name as exactly one path segment, against path traversal. */
 function segment(text: string): string {
   if (text === '' || text === '.' || text === '..' || text.includes('/')) {
-    throw new RangeError(`${JSON.stringify(text)} cannot be a part of the path of an object`);
+    throw new RangeError(`${JSON.stringify(text)} is not a valid path segment`);
   }
   return encodeURIComponent(text);
 }

@@ -14,12 +14,12 @@ function aPod(name: string, version: string, node = 'one', metadata: Partial<Kub
 }
 
 describe('the store', () => {
-  it('says what each object it hears of changes', () => {
+  it('set and delete return the changes they cause', () => {
     const store = new Store<Pod>();
     assert.deepEqual(store.set(aPod('a', '7')), [{ type: 'added', key: 'team/a', object: aPod('a', '7') }]);
     assert.deepEqual(store.set(aPod('a', '7', 'ignored')), []);
     const [change] = store.set(aPod('a', '3', 'two'));
-    assert.equal(change?.type, 'updated', 'a version that looks older is another version');
+    assert.equal(change?.type, 'updated', 'versions are compared for equality only');
     assert.equal(store.get('team/a')?.spec.node, 'two');
     assert.deepEqual(store.delete('team/a', aPod('a', '9')), [
       { type: 'deleted', key: 'team/a', object: aPod('a', '9'), tombstone: false },
@@ -27,20 +27,20 @@ describe('the store', () => {
     assert.deepEqual(store.delete('team/a'), []);
   });
 
-  it('takes an object with another uid for another object', () => {
+  it('an object with another uid replaces the previous object, with a deletion in between', () => {
     const store = new Store<Pod>();
     store.set(aPod('a', '1'));
-    const changes = store.set(aPod('a', '2', 'one', { uid: 'reborn' }));
+    const changes = store.set(aPod('a', '2', 'one', { uid: 'recreated' }));
     assert.deepEqual(
       changes.map((change) => [change.type, change.object.metadata.uid]),
       [
         ['deleted', 'uid-a'],
-        ['added', 'reborn'],
+        ['added', 'recreated'],
       ],
     );
   });
 
-  it('reports what a new list lacks as tombstones', () => {
+  it('replace reports objects that are missing in the new list as tombstones', () => {
     const store = new Store<Pod>();
     store.addIndex('node', (pod) => [pod.spec.node]);
     store.replace([aPod('a', '1'), aPod('b', '1'), aPod('c', '1')]);
@@ -60,7 +60,7 @@ describe('the store', () => {
     assert.equal(store.size, 3);
   });
 
-  it('finds objects by index, those that came before the index included', () => {
+  it('an index finds objects, including those stored before the index was added', () => {
     const store = new Store<Pod>();
     store.set(aPod('a', '1'));
     store.addIndex('node', (pod) => [pod.spec.node, 'any']);
@@ -75,23 +75,23 @@ describe('the store', () => {
     assert.throws(() => store.addIndex('node', () => []), RangeError);
   });
 
-  it('drops managed fields and the last applied configuration, and leaves what it was given alone', () => {
+  it('the store drops managedFields and the last applied configuration without modifying its input', () => {
     const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', kept: 'yes' };
-    const given = aPod('a', '1', 'one', { managedFields: [{ manager: 'kubectl' }], annotations });
+    const pod = aPod('a', '1', 'one', { managedFields: [{ manager: 'kubectl' }], annotations });
     const store = new Store<Pod>();
-    store.set(given);
+    store.set(pod);
     assert.deepEqual(store.list(), [aPod('a', '1', 'one', { annotations: { kept: 'yes' } })]);
-    assert.equal(given.metadata.managedFields?.length, 1);
+    assert.equal(pod.metadata.managedFields?.length, 1);
   });
 
-  it('freezes objects to the bottom when asked', () => {
+  it('the option freeze deep-freezes stored objects', () => {
     const store = new Store<Pod>({ freeze: true });
     store.set(aPod('a', '1'));
     const spec = store.get('team/a')?.spec as { node: string };
     assert.throws(() => (spec.node = 'two'), TypeError);
   });
 
-  it('keys what has no namespace by its name', () => {
+  it('the key of a cluster-scoped object is its name', () => {
     const store = new Store<KubeObject>();
     assert.equal(store.set({ metadata: { name: 'cluster' } })[0]?.key, 'cluster');
   });

@@ -1,4 +1,4 @@
-/** What the runtime reads of an object of the API; everything else of it is kept and handed on. */
+/** The fields of an API object that the runtime reads; it keeps all other fields unchanged. */
 export interface KubeObject {
   readonly metadata: {
     readonly name: string;
@@ -10,7 +10,7 @@ export interface KubeObject {
     readonly annotations?: Readonly<Record<string, string>>;
     readonly managedFields?: readonly unknown[];
     readonly ownerReferences?: readonly OwnerReference[];
-    /** When its deletion was asked for, RFC 3339. */
+    /** The time at which deletion was requested, RFC 3339. */
     readonly deletionTimestamp?: string;
   };
 }
@@ -23,20 +23,20 @@ interface OwnerReference {
   readonly controller?: boolean;
 }
 
-/** What became of one object. A tombstone is a deletion nobody saw: its object is the last one known, maybe an old one. */
+/** A change of one object. A tombstone is a deletion that the watch missed: its object is the last known state, which may be stale. */
 export type Change<T> =
   | { readonly type: 'added'; readonly key: string; readonly object: T }
   | { readonly type: 'updated'; readonly key: string; readonly object: T; readonly before: T }
   | { readonly type: 'deleted'; readonly key: string; readonly object: T; readonly tombstone: boolean };
 
 export interface StoreOptions {
-  /** Makes every stored object unchangeable, so that a reconciler that edits shared state fails its test. */
+  /** Deep-freezes every stored object, so that a reconciler that modifies shared state fails its tests. */
   freeze?: boolean;
 }
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** `namespace/name`, or the name alone for what has no namespace. */
+/** `namespace/name`, or only the name for cluster-scoped objects. */
 export function keyOf(object: KubeObject): string {
   const { namespace, name } = object.metadata;
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
@@ -47,7 +47,7 @@ interface Index<T> {
   readonly keys: Map<string, Set<string>>;
 }
 
-/** The objects of one kind as last heard of. They are shared: who wants to edit one clones it first. */
+/** A cache of the objects of one kind. The objects are shared: clone an object before modifying it. */
 export class Store<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexes = new Map<string, Index<T>>();
@@ -69,7 +69,7 @@ export class Store<T extends KubeObject> {
     return [...this.#objects.values()];
   }
 
-  /** Makes objects findable by the values the function reads from them. Throws RangeError when the name is taken. */
+  /** Adds an index by the values that the function returns for each object. Throws RangeError when the index exists. */
   addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
     if (this.#indexes.has(name)) throw new RangeError(`an index named ${name} exists already`);
     const index: Index<T> = { valuesOf, keys: new Map() };
@@ -77,41 +77,42 @@ export class Store<T extends KubeObject> {
     for (const [key, object] of this.#objects) enter(index, key, object);
   }
 
-  /** The objects with the value. Throws RangeError when no index has the name. */
+  /** The objects with this value in the index. Throws RangeError when the index does not exist. */
   byIndex(name: string, value: string): T[] {
     const index = this.#indexes.get(name);
-    if (index === undefined) throw new RangeError(`no index is named ${name}`);
+    if (index === undefined) throw new RangeError(`there is no index named ${name}`);
     return [...(index.keys.get(value) ?? [])].flatMap((key) => this.#objects.get(key) ?? []);
   }
 
   /**
-   * Keeps an object that was heard of. An object whose version is the one kept is no change. One with another uid is
-   * another object: that the one before it was deleted went unseen.
+   * Stores an object that was added or updated, and returns the changes. The same resourceVersion is not a change. Another uid means another
+   * object: the deletion of the previous one was missed, so the changes start with its tombstone.
    */
   set(incoming: T): Change<T>[] {
     const key = keyOf(incoming);
     const before = this.#objects.get(key);
     if (before !== undefined && sameVersion(before, incoming)) return [];
-    const gone = before !== undefined && before.metadata.uid !== incoming.metadata.uid ? this.#remove(key, true) : [];
-    const object = this.#keep(key, incoming);
-    if (before === undefined || gone.length > 0) return [...gone, { type: 'added', key, object }];
+    const deleted =
+      before !== undefined && before.metadata.uid !== incoming.metadata.uid ? this.#remove(key, true) : [];
+    const object = this.#put(key, incoming);
+    if (before === undefined || deleted.length > 0) return [...deleted, { type: 'added', key, object }];
     return [{ type: 'updated', key, object, before }];
   }
 
-  /** Drops an object whose deletion was heard of; the last state, when the news carries it, stands in the change. */
+  /** Removes an object after a DELETED event. `last` is the final state of the object from the event, for the returned change. */
   delete(key: string, last?: T): Change<T>[] {
     return this.#remove(key, false).map((change) => (last === undefined ? change : { ...change, object: last }));
   }
 
-  /** Takes a whole list for the truth. What it does not name was deleted while nobody listened. */
+  /** Replaces the content with a complete list. Objects that the list lacks were deleted unobserved and become tombstones. */
   replace(objects: readonly T[]): Change<T>[] {
-    const named = new Set(objects.map(keyOf));
-    const gone = [...this.#objects.keys()].filter((key) => !named.has(key));
-    return [...gone.flatMap((key) => this.#remove(key, true)), ...objects.flatMap((object) => this.set(object))];
+    const listed = new Set(objects.map(keyOf));
+    const deleted = [...this.#objects.keys()].filter((key) => !listed.has(key));
+    return [...deleted.flatMap((key) => this.#remove(key, true)), ...objects.flatMap((object) => this.set(object))];
   }
 
-  #keep(key: string, incoming: T): T {
-    const object = withoutBallast(incoming);
+  #put(key: string, incoming: T): T {
+    const object = stripManagedFields(incoming);
     if (this.#freeze) deepFreeze(object);
     const before = this.#objects.get(key);
     for (const index of this.#indexes.values()) {
@@ -131,14 +132,17 @@ export class Store<T extends KubeObject> {
   }
 }
 
-/** Versions are opaque: they are the same or they are not, and none is later than another. */
-function sameVersion(one: KubeObject, other: KubeObject): boolean {
-  const version = one.metadata.resourceVersion;
-  return version !== undefined && version === other.metadata.resourceVersion && one.metadata.uid === other.metadata.uid;
+/** resourceVersions are opaque: they can be compared for equality only, not ordered. */
+function sameVersion(a: KubeObject, b: KubeObject): boolean {
+  const version = a.metadata.resourceVersion;
+  return version !== undefined && version === b.metadata.resourceVersion && a.metadata.uid === b.metadata.uid;
 }
 
-/** Without what doubles the size of an object and no reconciler reads. The incoming object stays as it is. */
-function withoutBallast<T extends KubeObject>(object: T): T {
+/**
+ * A copy without `managedFields` and the last applied configuration: they double the size of an object, and no reconciler reads them. Does not
+ * modify the incoming object.
+ */
+function stripManagedFields<T extends KubeObject>(object: T): T {
   const { managedFields: _dropped, ...metadata } = object.metadata;
   if (metadata.annotations === undefined || !Object.hasOwn(metadata.annotations, LAST_APPLIED)) {
     return { ...object, metadata };

@@ -4,23 +4,25 @@ import { type ClientHttp2Stream, constants } from 'node:http2';
 const CREATED = 'http2.client.stream.created';
 
 /**
- * Refuses answers to calls that were taken back before they had been written whole: Node then forgets the stream without telling the
- * server, makes another one of the answer that comes all the same, and gives it to nobody. An error of the connection would end the
- * process there, and a watch would be sent for ever. There is no other way to such a stream than the channel on which all are told;
- * what somebody asked for has no status in its headers yet.
+ * Works around a defect of Node's http2 client. When a request is aborted before it is fully written, Node drops its stream without resetting
+ * it at the server. The response then arrives on a new stream that has no owner and no listeners: a connection error on it would crash the
+ * process, and the response to a watch would be sent forever. This class closes such orphan streams with CANCEL.
+ *
+ * The diagnostics channel is the only access to such a stream. It publishes every new client stream; only an orphan stream already has a
+ * response status in its headers.
  */
 export class StrayAnswers implements Disposable {
   constructor() {
-    channel(CREATED).subscribe(refuse);
+    channel(CREATED).subscribe(cancelOrphanStream);
   }
 
-  /** Streams that were refused stay so. */
+  /** Stops closing new orphan streams; streams that are already closed stay closed. */
   [Symbol.dispose](): void {
-    channel(CREATED).unsubscribe(refuse);
+    channel(CREATED).unsubscribe(cancelOrphanStream);
   }
 }
 
-function refuse(message: unknown): void {
+function cancelOrphanStream(message: unknown): void {
   const { stream, headers } = message as { stream: ClientHttp2Stream; headers?: Record<string, unknown> };
   if (headers?.[constants.HTTP2_HEADER_STATUS] === undefined) return;
   stream.on('error', () => {});

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import { hasErrno, isTemperError, TemperError } from '../lib/errors.ts';
@@ -13,14 +12,16 @@ import { HeldClock } from './held-clock.testing.ts';
 import { KeptMetrics } from './metrics.testing.ts';
 import { createTransport, type KubeRequest, type Transport, type TransportOptions } from './transport.ts';
 
-const FIXTURES = join(import.meta.dirname, '../../test/fixtures/tls');
-const PEM = { key: readFileSync(join(FIXTURES, 'key.pem')), cert: readFileSync(join(FIXTURES, 'certificate.pem')) };
-/** One of the names the certificate is for. */
+const PEM = {
+  key: readFileSync(new URL('../../test/fixtures/tls/key.pem', import.meta.url)),
+  cert: readFileSync(new URL('../../test/fixtures/tls/certificate.pem', import.meta.url)),
+};
+/** One of the names in the certificate. */
 const SERVER_NAME = 'api.example.com';
 const GET: KubeRequest = { method: 'GET', path: '/api/v1/pods' };
 const POST: KubeRequest = { method: 'POST', path: '/api/v1/pods', body: {} };
 
-interface Scene extends AsyncDisposable {
+interface TransportFixture extends AsyncDisposable {
   readonly transport: Transport;
   readonly access: { credentials: Credentials; refreshed: number };
   readonly metrics: KeptMetrics;
@@ -32,12 +33,12 @@ async function listen(server: NetServer): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A transport to a server that answers as told; the clock stands still unless the test moves it. */
+/** A transport to the given server, with a clock that only the test moves. */
 async function aScene(
   server: NetServer & { closeAllConnections?(): void },
   scheme: 'http' | 'https',
   more: Partial<TransportOptions> = {},
-): Promise<Scene> {
+): Promise<TransportFixture> {
   const url = new URL(`${scheme}://localhost:${await listen(server)}`);
   const access = {
     credentials: { headers: {}, tls: { ca: PEM.cert, servername: SERVER_NAME } } as Credentials,
@@ -69,14 +70,14 @@ async function aScene(
   };
 }
 
-const anHttpScene = (answer: RequestListener, more: Partial<TransportOptions> = {}): Promise<Scene> =>
-  aScene(createServer(answer), 'http', more);
+const anHttpScene = (listener: RequestListener, more: Partial<TransportOptions> = {}): Promise<TransportFixture> =>
+  aScene(createServer(listener), 'http', more);
 
-/** Answers with one status after the other, the last one for ever. */
-function inTurn(...answers: readonly { status: number; retryAfter?: string; body?: string }[]) {
+/** Responds with the given responses in turn, then always with the last one. */
+function inTurn(...responses: readonly { status: number; retryAfter?: string; body?: string }[]) {
   let asked = 0;
   const listener: RequestListener = (_request, response) => {
-    const { status, retryAfter, body = '{}' } = answers[Math.min(asked, answers.length - 1)] ?? { status: 500 };
+    const { status, retryAfter, body = '{}' } = responses[Math.min(asked, responses.length - 1)] ?? { status: 500 };
     asked += 1;
     response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
     response.end(body);
@@ -87,7 +88,7 @@ function inTurn(...answers: readonly { status: number; retryAfter?: string; body
 const signal = (): AbortSignal => new AbortController().signal;
 
 describe('the transport', () => {
-  it('makes two hundred calls and a watch over as few connections as there can be', async () => {
+  it('two hundred calls share at most two connections, and all watches share one', async () => {
     let handshakes = 0;
     const versions = new Set<string>();
     const server = createSecureServer({ ...PEM, allowHTTP1: true }, (request, response) => {
@@ -103,15 +104,15 @@ describe('the transport', () => {
     await Promise.all(Array.from({ length: 100 }, () => scene.transport.send(GET, signal())));
     assert.ok(handshakes <= 2, `${handshakes} handshakes for 200 calls`);
     const before = handshakes;
-    const over = new AbortController();
+    const done = new AbortController();
     for (let watch = 0; watch < 3; watch += 1)
-      await scene.transport.open({ method: 'GET', path: '/watch' }, over.signal);
+      await scene.transport.open({ method: 'GET', path: '/watch' }, done.signal);
     assert.equal(handshakes, before + 1);
     assert.deepEqual([...versions], ['2.0']);
-    over.abort();
+    done.abort();
   });
 
-  it('opens new connections when the certificates are other ones, and only then', async () => {
+  it('changed certificates open a new connection, equal ones do not', async () => {
     let handshakes = 0;
     const server = createSecureServer({ ...PEM, allowHTTP1: true }, (_request, response) => response.end('{}'));
     server.on('secureConnection', () => (handshakes += 1));
@@ -128,7 +129,7 @@ describe('the transport', () => {
     assert.equal(handshakes, 2);
   });
 
-  it('trusts nobody but the authority it was given', async () => {
+  it('a server whose CA is not configured is rejected', async () => {
     const server = createSecureServer(PEM, (_request, response) => response.end('{}'));
     await using scene = await aScene(server, 'https', { clock: systemClock });
     scene.access.credentials = { headers: {}, tls: { servername: SERVER_NAME } };
@@ -139,7 +140,7 @@ describe('the transport', () => {
     });
   });
 
-  it('sends what it is told and the headers of the credentials', async () => {
+  it('send passes method, path, body and content type, and the headers of the credentials', async () => {
     const seen: unknown[] = [];
     await using scene = await anHttpScene((request, response) => {
       const chunks: Buffer[] = [];
@@ -158,13 +159,13 @@ describe('the transport', () => {
       });
     });
     scene.access.credentials = { headers: { authorization: 'Bearer t' }, tls: {} };
-    const answer = await scene.transport.send({ ...POST, contentType: 'application/x', body: { z: 1 } }, signal());
-    assert.deepEqual(answer, { a: 1 });
+    const result = await scene.transport.send({ ...POST, contentType: 'application/x', body: { z: 1 } }, signal());
+    assert.deepEqual(result, { a: 1 });
     assert.deepEqual(seen, [['POST', '/api/v1/pods', 'application/x', 'application/json', 'Bearer t', '{"z":1}']]);
     assert.equal(scene.metrics.counts['rest_client_requests_total{200}'], 1);
   });
 
-  it('tells what the server refused by status and reason', async () => {
+  it('an error response becomes an ApiError with status and reason', async () => {
     const body = JSON.stringify({
       kind: 'Status',
       reason: 'AlreadyExists',
@@ -180,7 +181,7 @@ describe('the transport', () => {
     await assert.rejects(scene.transport.send(GET, signal()), { status: 404, reason: '' });
   });
 
-  it('waits as long as a busy server asks for, three times', async () => {
+  it('send retries three times after the Retry-After of a 429', async () => {
     const { listener, asked } = inTurn({ status: 429, retryAfter: '7' });
     await using scene = await anHttpScene(listener);
     const call = assert.rejects(scene.transport.send(POST, signal()), { status: 429, retryAfterSeconds: 7 });
@@ -194,7 +195,7 @@ describe('the transport', () => {
     assert.equal(asked(), 4);
   });
 
-  it('asks whether it still may before each attempt', async () => {
+  it('send checks before each attempt whether it may still send', async () => {
     const { listener, asked } = inTurn({ status: 429, retryAfter: '0' });
     await using scene = await anHttpScene(listener, { clock: systemClock });
     let left = 2;
@@ -207,7 +208,7 @@ describe('the transport', () => {
     assert.equal(asked(), 2);
   });
 
-  it('sends a reading again when the server failed at it, and a writing never', async () => {
+  it('a GET is retried after a 503, and a POST is not', async () => {
     const reading = inTurn({ status: 503, retryAfter: '0' }, { status: 200 });
     const writing = inTurn({ status: 503, retryAfter: '0' });
     await using first = await anHttpScene(reading.listener, { clock: systemClock });
@@ -217,7 +218,7 @@ describe('the transport', () => {
     assert.equal(writing.asked(), 1);
   });
 
-  it('leaves it to the caller when no pause is named or a long one', async () => {
+  it('send does not retry without a valid or with a long Retry-After', async () => {
     for (const retryAfter of [undefined, '3600', 'Fri, 31 Dec 1999 23:59:59 GMT']) {
       const { listener, asked } = inTurn({ status: 429, ...(retryAfter === undefined ? {} : { retryAfter }) });
       await using scene = await anHttpScene(listener);
@@ -226,7 +227,7 @@ describe('the transport', () => {
     }
   });
 
-  it('reads its credentials again after a refusal of them, once', async () => {
+  it('send refreshes the credentials once after a 401', async () => {
     const { listener, asked } = inTurn({ status: 401 }, { status: 200 }, { status: 401 });
     await using scene = await anHttpScene(listener);
     assert.deepEqual(await scene.transport.send(POST, signal()), {});
@@ -235,7 +236,7 @@ describe('the transport', () => {
     assert.equal(asked(), 4);
   });
 
-  it('gives a call up that is not answered in time, and opens a new connection for the next one', async () => {
+  it('a call without a response times out, and the next call opens a new connection', async () => {
     let connections = 0;
     let silent = true;
     const server = createServer((_request, response) => void (silent ? undefined : response.end('{}')));
@@ -249,16 +250,16 @@ describe('the transport', () => {
     assert.equal(scene.metrics.counts['rest_client_requests_total{<error>}'], 2);
   });
 
-  it('ends with the reason of the caller, before it begins and while it waits', async () => {
+  it('an aborted call rejects with the reason of its signal, before and after it is sent', async () => {
     await using scene = await anHttpScene(() => {});
-    const given = new AbortController();
-    const call = scene.transport.send(GET, given.signal);
-    given.abort(new Error('no longer wanted'));
-    await assert.rejects(call, /no longer wanted/);
-    await assert.rejects(scene.transport.send(GET, given.signal), /no longer wanted/);
+    const controller = new AbortController();
+    const call = scene.transport.send(GET, controller.signal);
+    controller.abort(new Error('cancelled by the caller'));
+    await assert.rejects(call, /cancelled by the caller/);
+    await assert.rejects(scene.transport.send(GET, controller.signal), /cancelled by the caller/);
   });
 
-  it('has no limit of time for a stream that began', async () => {
+  it('a started stream has no timeout', async () => {
     await using scene = await anHttpScene(
       (_request, response) => {
         response.write('a');
@@ -266,12 +267,12 @@ describe('the transport', () => {
       },
       { timeout: 1_000 },
     );
-    const parts: string[] = [];
-    for await (const chunk of await scene.transport.open(GET, signal())) parts.push(Buffer.from(chunk).toString());
-    assert.equal(parts.join(''), 'ab');
+    const chunks: string[] = [];
+    for await (const chunk of await scene.transport.open(GET, signal())) chunks.push(Buffer.from(chunk).toString());
+    assert.equal(chunks.join(''), 'ab');
   });
 
-  it('refuses an answer without end, one that is no JSON and a server that is not there', async () => {
+  it('an endless response, an invalid response and an unreachable server are errors', async () => {
     await using endless = await anHttpScene((_request, response) => {
       const more = (): void => {
         while (!response.destroyed && response.write(Buffer.alloc(1024 * 1024, 0x20)));
@@ -290,8 +291,8 @@ describe('the transport', () => {
     await scene.transport[Symbol.asyncDispose]();
   });
 
-  for (const how of ['it ends', 'the connection is lost'] as const) {
-    it(`is not harmed when ${how} after answers came that nobody wanted any more`, { timeout: 30_000 }, async () => {
+  for (const how of ['the transport is disposed', 'the connection is lost'] as const) {
+    it(`responses to aborted watches cause no unhandled error when ${how}`, { timeout: 30_000 }, async () => {
       const sockets: Socket[] = [];
       const sending = new Set<object>();
       const server = createSecureServer({ ...PEM, allowHTTP1: true }, (_request, response) => {
@@ -305,21 +306,21 @@ describe('the transport', () => {
       const { transport } = scene;
       const watch = { method: 'GET', path: '/watch' } as const;
       await transport.open(watch, signal());
-      // Taken back in each of the steps in which a request is made, written and told of.
+      // Aborts a request after each of the microtasks in which it is created, written and reported.
       for (let steps = 0; steps < 40; steps += 1) {
-        const over = new AbortController();
-        const unwanted = assert.rejects(transport.open(watch, over.signal), { name: 'AbortError' });
+        const controller = new AbortController();
+        const aborted = assert.rejects(transport.open(watch, controller.signal), { name: 'AbortError' });
         for (let step = 0; step < steps; step += 1) await Promise.resolve();
-        over.abort();
-        await unwanted;
+        controller.abort();
+        await aborted;
       }
-      // The server answers in the order in which it was asked.
+      // The server responds in the order of the requests.
       const last = await transport.open(watch, signal());
       assert.equal(sockets.length, 1);
       while (sending.size > 2) await new Promise((resolve) => setImmediate(resolve));
-      if (how === 'it ends') await transport[Symbol.asyncDispose]();
+      if (how === 'the transport is disposed') await transport[Symbol.asyncDispose]();
       else for (const socket of sockets) socket.destroy();
-      // An error without a listener ends the process; here the runner reports it.
+      // An error event without a listener would crash the process; the test runner reports it.
       await assert.rejects(async () => {
         for await (const _chunk of last);
       });
@@ -327,7 +328,7 @@ describe('the transport', () => {
     });
   }
 
-  it('opens nothing any more after its end', async () => {
+  it('a disposed transport rejects calls', async () => {
     const { listener, asked } = inTurn({ status: 200 });
     await using scene = await anHttpScene(listener);
     await scene.transport.send(GET, signal());

@@ -13,20 +13,24 @@ export interface KubeRequest {
   /** Path with its query, e.g. `/api/v1/pods?limit=500`. */
   path: string;
   body?: object;
-  /** Of the body; `application/json` when not given. */
+  /** The content type of the body; default `application/json`. */
   contentType?: string;
   accept?: string;
-  /** Asked right before each attempt, since a busy server may make the call wait long; what it throws ends the call unsent. */
+  /** Called immediately before each attempt, since a retry may wait long. When it throws, nothing is sent and the call throws its error. */
   before?: () => void;
 }
 
-/** HTTP to one API server over one pool of connections. */
+/** An HTTP client for one API server, with one pool of connections. */
 export interface Transport extends AsyncDisposable {
-  /** The JSON of a success. Throws ApiError for any other status, `TEMPER_KUBE_UNREACHABLE` or `TEMPER_TIMEOUT` when none came. */
+  /**
+   * The JSON body of a successful response. Throws ApiError for any other status, `TEMPER_KUBE_UNREACHABLE` or `TEMPER_TIMEOUT` without a usable
+   * response, and the reason of the signal when it aborts. Retries as the response's Retry-After asks, up to three times: always after 429, after
+   * a 5xx only for GET.
+   */
   send(request: KubeRequest, signal: AbortSignal): Promise<Json>;
-  /** The body of a success as it arrives, without any time limit. Throws as `send` does until the body begins. */
+  /** The body of a successful response as a stream, without a timeout. Throws as `send` does until the body starts. */
   open(request: KubeRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
-  /** The next stream opens a new connection; called when one fell silent. */
+  /** Makes the next stream open a new connection; called when a stream has stalled. */
   abandonStreams(): void;
 }
 
@@ -34,39 +38,40 @@ export interface TransportOptions {
   access: ClusterAccess;
   clock: Clock;
   metrics: Metrics;
-  /** Milliseconds for one attempt, and for a stream to begin; 30,000 when not given. */
+  /** The timeout of one attempt, and of the start of a stream, in milliseconds; default 30,000. */
   timeout?: number;
 }
 
-const TIMEOUT = 30_000;
-/** Times a call is sent again because the server asked for it. */
-const RETRIES = 3;
-/** A server that wants a longer pause than this gets it from the caller, who knows what can wait. In seconds. */
-const LONGEST_PAUSE = 30;
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** The maximum number of retries that the server requests with Retry-After. */
+const MAX_RETRIES = 3;
+/** After a longer Retry-After the error is thrown, since the caller knows how long it can wait. */
+const MAX_RETRY_AFTER_SECONDS = 30;
 const UNAUTHORIZED = 401;
 const TOO_MANY_REQUESTS = 429;
 const SERVER_ERROR = 500;
 
 export function createTransport(options: TransportOptions): Transport {
   const connections = new Connections();
-  const caller = new Caller(options, connections);
+  const sender = new RequestSender(options, connections);
   return {
     send: (request, signal) =>
-      caller.insist(request, signal, 'calls', (answer) => readAnswer(answer.body, nameOf(request))),
-    open: (request, signal) => caller.insist(request, signal, 'watches', (answer) => Promise.resolve(answer.body)),
+      sender.sendWithRetry(request, signal, 'calls', (response) => readAnswer(response.body, nameOf(request))),
+    open: (request, signal) =>
+      sender.sendWithRetry(request, signal, 'watches', (response) => Promise.resolve(response.body)),
     abandonStreams: () => connections.retire('watches'),
     [Symbol.asyncDispose]: () => connections[Symbol.asyncDispose](),
   };
 }
 
-type Reader<T> = (answer: Dispatcher.ResponseData) => Promise<T>;
+type ResponseReader<T> = (response: Dispatcher.ResponseData) => Promise<T>;
 
-/** For messages: the query may be long and says little. */
+/** Method and path for error messages; without the query, which may be long. */
 function nameOf({ method, path }: KubeRequest): string {
   return `${method} ${path.split('?')[0]}`;
 }
 
-class Caller {
+class RequestSender {
   readonly #options: TransportOptions;
   readonly #connections: Connections;
 
@@ -75,8 +80,13 @@ class Caller {
     this.#connections = connections;
   }
 
-  /** Sends the request as often as the server asks for and the rules allow. */
-  async insist<T>(request: KubeRequest, signal: AbortSignal, purpose: Purpose, read: Reader<T>): Promise<T> {
+  /** Sends the request, with retries that the server requests, and one retry with new credentials after a 401. */
+  async sendWithRetry<T>(
+    request: KubeRequest,
+    signal: AbortSignal,
+    purpose: Purpose,
+    read: ResponseReader<T>,
+  ): Promise<T> {
     let refreshed = false;
     for (let retries = 0; ; ) {
       try {
@@ -88,36 +98,36 @@ class Caller {
           await this.#options.access.refresh();
           continue;
         }
-        const pause = pauseBefore(request, error);
-        if (pause === undefined || retries >= RETRIES) throw error;
+        const delay = retryDelay(request, error);
+        if (delay === undefined || retries >= MAX_RETRIES) throw error;
         retries += 1;
-        await this.#options.clock.sleep(pause, signal);
+        await this.#options.clock.sleep(delay, signal);
       }
     }
   }
 
-  async #attempt<T>(request: KubeRequest, signal: AbortSignal, purpose: Purpose, read: Reader<T>): Promise<T> {
+  async #attempt<T>(request: KubeRequest, signal: AbortSignal, purpose: Purpose, read: ResponseReader<T>): Promise<T> {
     signal.throwIfAborted();
-    const { timeout = TIMEOUT } = this.#options;
-    const over = new AbortController();
-    const timer = setTimeout(() => over.abort(), timeout);
+    const { timeout = DEFAULT_TIMEOUT_MS } = this.#options;
+    const timedOut = new AbortController();
+    const timer = setTimeout(() => timedOut.abort(), timeout);
     const what = nameOf(request);
     try {
-      const answer = await this.#dispatch(request, AbortSignal.any([signal, over.signal]), purpose);
-      if (answer.statusCode >= 200 && answer.statusCode < 300) return await read(answer);
-      const retryAfter = answer.headers['retry-after'];
+      const response = await this.#dispatch(request, AbortSignal.any([signal, timedOut.signal]), purpose);
+      if (response.statusCode >= 200 && response.statusCode < 300) return await read(response);
+      const retryAfter = response.headers['retry-after'];
       throw await readRefusal(
-        answer.statusCode,
+        response.statusCode,
         typeof retryAfter === 'string' ? retryAfter : undefined,
-        answer.body,
+        response.body,
         what,
       );
     } catch (error) {
       if (error instanceof ApiError || error instanceof TemperError) throw error;
       if (signal.aborted) throw signal.reason;
-      if (over.signal.aborted) {
+      if (timedOut.signal.aborted) {
         this.#connections.retire(purpose);
-        throw new TemperError('TEMPER_TIMEOUT', `${what}: no answer within ${timeout} ms`, { retry: 'backoff' });
+        throw new TemperError('TEMPER_TIMEOUT', `${what}: no response within ${timeout} ms`, { retry: 'backoff' });
       }
       const message = `${what}: ${this.#options.access.server.host} cannot be reached: ${messageOf(error, 500)}`;
       throw new TemperError('TEMPER_KUBE_UNREACHABLE', message, { cause: error, retry: 'backoff' });
@@ -135,7 +145,7 @@ class Caller {
     const started = clock.monotonic();
     let code = '<error>';
     try {
-      const answer = await this.#connections.agent(purpose, tls).request({
+      const response = await this.#connections.agent(purpose, tls).request({
         origin: access.server.origin,
         path: access.server.pathname.replace(/\/$/, '') + path,
         method,
@@ -143,8 +153,8 @@ class Caller {
         body: body === undefined ? null : JSON.stringify(body),
         signal,
       });
-      code = String(answer.statusCode);
-      return answer;
+      code = String(response.statusCode);
+      return response;
     } finally {
       metrics.count('rest_client_requests_total', { code, method, host });
       const seconds = (clock.monotonic() - started) / 1_000;
@@ -154,12 +164,12 @@ class Caller {
 }
 
 /**
- * Milliseconds to wait before the request is sent again; undefined when it is not. A write that the server says it failed at may have been
- * done; one that it had no time for was not.
+ * The delay before a retry, in milliseconds; undefined for no retry. After a 429 the server has not executed the request; after a 5xx it may
+ * have executed a write, so only a GET is retried.
  */
-function pauseBefore(request: KubeRequest, error: ApiError): number | undefined {
+function retryDelay(request: KubeRequest, error: ApiError): number | undefined {
   const { status, retryAfterSeconds: seconds } = error;
-  if (seconds === undefined || seconds > LONGEST_PAUSE) return undefined;
-  const again = status === TOO_MANY_REQUESTS || (request.method === 'GET' && status >= SERVER_ERROR);
-  return again ? seconds * 1_000 : undefined;
+  if (seconds === undefined || seconds > MAX_RETRY_AFTER_SECONDS) return undefined;
+  const isRetryable = status === TOO_MANY_REQUESTS || (request.method === 'GET' && status >= SERVER_ERROR);
+  return isRetryable ? seconds * 1_000 : undefined;
 }

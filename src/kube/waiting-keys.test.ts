@@ -4,8 +4,8 @@ import * as fc from 'fast-check';
 import { PRIORITY } from './ready-keys.ts';
 import { WaitingKeys } from './waiting-keys.ts';
 
-describe('the keys that wait', () => {
-  it('come out each once, at the earliest of their times, in the order of those', () => {
+describe('the delaying queue', () => {
+  it('each key is returned once, at its earliest time, in the order of the times', () => {
     const adds = fc.array(fc.tuple(fc.nat(40).map(String), fc.nat(1_000)), { maxLength: 120 });
     fc.assert(
       fc.property(adds, fc.nat(1_000), (entries, now) => {
@@ -31,7 +31,7 @@ describe('the keys that wait', () => {
     );
   });
 
-  it('keep the higher priority of two', () => {
+  it('a key keeps the highest of its priorities', () => {
     const waiting = new WaitingKeys();
     waiting.add('a', 5, PRIORITY.resync);
     waiting.add('a', 9, PRIORITY.change);

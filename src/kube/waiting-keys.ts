@@ -1,26 +1,26 @@
 import { PRIORITY, type Priority } from './ready-keys.ts';
 
-/** A key that becomes ready at a time of the monotonic clock. */
+/** A key that becomes ready at a monotonic time, in milliseconds. */
 export interface WaitingKey {
   readonly key: string;
   readyAt: number;
   priority: Priority;
 }
 
-/** Keys by the time they become ready: a binary heap that knows where each key stands, so that none stands there twice. */
+/** Keys by the time at which they become ready: a binary heap with an index of positions, so that each key is in it at most once. */
 export class WaitingKeys {
   readonly #heap: WaitingKey[] = [];
-  readonly #places = new Map<string, number>();
+  readonly #positions = new Map<string, number>();
 
   get size(): number {
     return this.#heap.length;
   }
 
-  /** Keeps the earlier time and the higher priority when the key waits already. */
+  /** Adds the key. A key that is already in the queue keeps the earlier time and the higher priority. */
   add(key: string, readyAt: number, priority: Priority): void {
-    const place = this.#places.get(key);
-    const known = place === undefined ? undefined : this.#heap[place];
-    if (place === undefined || known === undefined) {
+    const position = this.#positions.get(key);
+    const known = position === undefined ? undefined : this.#heap[position];
+    if (position === undefined || known === undefined) {
       this.#heap.push({ key, readyAt, priority });
       this.#rise(this.#heap.length - 1);
       return;
@@ -28,22 +28,22 @@ export class WaitingKeys {
     if (priority === PRIORITY.change) known.priority = priority;
     if (readyAt < known.readyAt) {
       known.readyAt = readyAt;
-      this.#rise(place);
+      this.#rise(position);
     }
   }
 
-  /** The key that is ready first. */
+  /** The key with the earliest time. */
   first(): WaitingKey | undefined {
     return this.#heap[0];
   }
 
-  /** Takes the key that is ready first, when that is not after `now`. */
+  /** Removes and returns the key with the earliest time; undefined when that time is after `now`. */
   takeReady(now: number): WaitingKey | undefined {
     const first = this.#heap[0];
     const last = this.#heap.at(-1);
     if (first === undefined || last === undefined || first.readyAt > now) return undefined;
     this.#heap.pop();
-    this.#places.delete(first.key);
+    this.#positions.delete(first.key);
     if (last !== first) {
       this.#heap[0] = last;
       this.#sink(0);
@@ -53,48 +53,48 @@ export class WaitingKeys {
 
   clear(): void {
     this.#heap.length = 0;
-    this.#places.clear();
+    this.#positions.clear();
   }
 
-  #readyAt(place: number): number {
-    return this.#heap[place]?.readyAt ?? Number.POSITIVE_INFINITY;
+  #readyAt(position: number): number {
+    return this.#heap[position]?.readyAt ?? Number.POSITIVE_INFINITY;
   }
 
   #rise(from: number): void {
-    let place = from;
-    while (place > 0) {
-      const parent = (place - 1) >> 1;
-      if (this.#readyAt(parent) <= this.#readyAt(place)) break;
-      this.#swap(parent, place);
-      place = parent;
+    let position = from;
+    while (position > 0) {
+      const parent = (position - 1) >> 1;
+      if (this.#readyAt(parent) <= this.#readyAt(position)) break;
+      this.#swap(parent, position);
+      position = parent;
     }
-    this.#note(place);
+    this.#recordPosition(position);
   }
 
   #sink(from: number): void {
-    let place = from;
+    let position = from;
     for (;;) {
-      const left = 2 * place + 1;
+      const left = 2 * position + 1;
       const child = this.#readyAt(left + 1) < this.#readyAt(left) ? left + 1 : left;
-      if (child >= this.#heap.length || this.#readyAt(place) <= this.#readyAt(child)) break;
-      this.#swap(place, child);
-      place = child;
+      if (child >= this.#heap.length || this.#readyAt(position) <= this.#readyAt(child)) break;
+      this.#swap(position, child);
+      position = child;
     }
-    this.#note(place);
+    this.#recordPosition(position);
   }
 
-  #swap(one: number, other: number): void {
-    const first = this.#heap[one];
-    const second = this.#heap[other];
+  #swap(a: number, b: number): void {
+    const first = this.#heap[a];
+    const second = this.#heap[b];
     if (first === undefined || second === undefined) return;
-    this.#heap[one] = second;
-    this.#heap[other] = first;
-    this.#note(one);
-    this.#note(other);
+    this.#heap[a] = second;
+    this.#heap[b] = first;
+    this.#recordPosition(a);
+    this.#recordPosition(b);
   }
 
-  #note(place: number): void {
-    const entry = this.#heap[place];
-    if (entry !== undefined) this.#places.set(entry.key, place);
+  #recordPosition(position: number): void {
+    const entry = this.#heap[position];
+    if (entry !== undefined) this.#positions.set(entry.key, position);
   }
 }

@@ -13,12 +13,12 @@ import { WorkQueue } from './work-queue.ts';
 function aWatch(options?: WatchIntoOptions<KubeObject>) {
   const clock = new HeldClock();
   const queue = new WorkQueue({ name: 'q', clock, limiter: createRateLimiter(clock), metrics: new KeptMetrics() });
-  let tell: ChangeListener<KubeObject> = () => assert.fail('nobody listens');
-  watchInto({ subscribe: (listener) => (tell = listener) }, queue, options);
+  let notify: ChangeListener<KubeObject> = () => assert.fail('there is no listener');
+  watchInto({ subscribe: (listener) => (notify = listener) }, queue, options);
   const store = new Store<KubeObject>();
   return {
-    set: (object: KubeObject, origin: Parameters<typeof tell>[1] = 'change') => {
-      for (const change of store.set(object)) tell(change, origin);
+    set: (object: KubeObject, origin: Parameters<typeof notify>[1] = 'change') => {
+      for (const change of store.set(object)) notify(change, origin);
     },
     taken: async (): Promise<unknown[]> => {
       const all: unknown[] = [];
@@ -46,8 +46,8 @@ function aChild(version: string, owner?: string, more: object = {}): KubeObject 
   };
 }
 
-describe('what watches put into a queue', () => {
-  it('is the key of what changed, before all that was only listed or looked at', async () => {
+describe('enqueueing of changes', () => {
+  it('the key of a changed object is enqueued before keys from the initial list or a resync', async () => {
     const { set, taken } = aWatch();
     set({ metadata: { name: 'listed', resourceVersion: '1' } }, 'initial');
     set({ metadata: { name: 'seen', resourceVersion: '1' } }, 'resync');
@@ -59,7 +59,7 @@ describe('what watches put into a queue', () => {
     ]);
   });
 
-  it('is what the predicate lets pass, and every resync', async () => {
+  it('the predicate filters changes, but not resyncs', async () => {
     const { set, taken } = aWatch({ predicate: generationChanged });
     set(aChild('1'));
     await taken();
@@ -69,7 +69,7 @@ describe('what watches put into a queue', () => {
     assert.equal((await taken()).length, 1);
   });
 
-  it('is the controlling owner of a child, the old one too when it changed hands', async () => {
+  it('the controlling owner of a child object is enqueued, and both owners when it changes', async () => {
     const { set, taken } = aWatch({ keys: ownerKeys({ group: 'example.dev', kind: 'Owner' }) });
     set(aChild('1', 'a'));
     assert.deepEqual(await taken(), [['team/a', PRIORITY.change]]);
@@ -80,7 +80,7 @@ describe('what watches put into a queue', () => {
     ]);
   });
 
-  it('is nothing for a child of nobody, of another kind, of another group or of one that does not control it', () => {
+  it('ownerKeys ignores owners of another kind or group and owners that are not controllers', () => {
     const keys = ownerKeys({ group: 'example.dev', kind: 'Owner' });
     assert.deepEqual(keys(aChild('1')), []);
     assert.deepEqual(keys(aChild('1', 'a', { kind: 'Other' })), []);

@@ -5,13 +5,13 @@ import { type KubeObject, keyOf } from './store.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 export interface WatchIntoOptions<T extends KubeObject> {
-  /** Keys to work on when the object changes; its own when not given. */
+  /** The keys to enqueue when the object changes; default: its own key. */
   keys?: (object: T) => readonly string[];
-  /** Changes that matter. Not asked about first lists and resyncs. */
+  /** Filters changes. Not applied to the initial list and resyncs. */
   predicate?: Predicate<T>;
 }
 
-/** Every change of the kind becomes work. What a first list or a resync brings waits behind what changes. */
+/** Enqueues keys for every change of the kind. Keys from the initial list or a resync have low priority. */
 export function watchInto<T extends KubeObject>(
   reflector: Pick<Reflector<T>, 'subscribe'>,
   queue: WorkQueue,
@@ -20,7 +20,7 @@ export function watchInto<T extends KubeObject>(
   reflector.subscribe((change, origin) => {
     if (origin === 'change' && predicate?.(change) === false) return;
     const priority = origin === 'change' ? PRIORITY.change : PRIORITY.resync;
-    // An object that changes hands is news for both.
+    // When an object changes its owner, both owners are enqueued.
     const before = change.type === 'updated' ? keys(change.before) : [];
     for (const key of new Set([...before, ...keys(change.object)])) queue.add(key, priority);
   });
@@ -30,7 +30,7 @@ function ownKey(object: KubeObject): readonly string[] {
   return [keyOf(object)];
 }
 
-/** `keys` for children: the key of the controlling owner of that kind, in the child's own namespace. Versions of the group do not matter. */
+/** `keys` for child objects: the key of the controlling owner of that kind, in the child's namespace. Ignores the version of the API group. */
 export function ownerKeys({ group, kind }: { group: string; kind: string }): (object: KubeObject) => readonly string[] {
   return ({ metadata }) => {
     const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
@@ -40,7 +40,7 @@ export function ownerKeys({ group, kind }: { group: string; kind: string }): (ob
   };
 }
 
-/** `values` for an index of children: the uid of the controlling owner. */
+/** `valuesOf` for an index of child objects: the uid of the controlling owner. */
 export function ownerUids({ metadata }: KubeObject): readonly string[] {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   return owner === undefined ? [] : [owner.uid];

@@ -8,7 +8,7 @@ import { collectionPath, withQuery } from './resource-path.ts';
 import type { KubeObject } from './store.ts';
 import type { Transport } from './transport.ts';
 
-/** One piece of news. A bookmark only says how far the watch has come. */
+/** A watch event. A bookmark only reports the current resourceVersion of the watch. */
 export type WatchNews<T> =
   | { readonly type: 'set' | 'deleted'; readonly object: T; readonly version: string }
   | { readonly type: 'bookmark'; readonly version: string };
@@ -19,27 +19,27 @@ export interface WatchOptions {
   type: ResourceType;
   selection: Selection;
   metadataOnly: boolean;
-  /** Where the watch begins. */
+  /** The version from which to watch. */
   resourceVersion: string;
-  /** After so many seconds the server ends the watch. */
+  /** The server ends the watch after this many seconds. */
   timeoutSeconds: number;
 }
 
-/** Bytes of one line; an object of the API is at most a few MiB. */
-const LONGEST_LINE = 8 * 1024 * 1024;
-/** The server sends a bookmark about every minute. Milliseconds. */
-const LONGEST_SILENCE = 90_000;
-/** A process that stood still reads first what came meanwhile. Milliseconds. */
-const GRACE = 1_000;
+/** The maximum size of one line; an API object is at most a few MiB. */
+const MAX_LINE_BYTES = 8 * 1024 * 1024;
+/** The server sends a bookmark about every minute, so a longer pause means that the connection is dead. */
+const MAX_IDLE_MS = 90_000;
+/** After a blocked event loop, the time to read data that has already arrived before the watch counts as stalled. */
+const STALL_GRACE_MS = 1_000;
 
-/** The server has not said anything for longer than it ever is silent. */
+/** The server sent nothing for longer than the bookmark interval. */
 class StalledWatch extends Error {
   override readonly name = 'StalledWatch';
 }
 
 /**
- * News as it arrives, until the server ends the watch. Throws ApiError when it refuses or breaks off with a status, StalledWatch, and what
- * the connection or a malformed line throws.
+ * Yields watch events in batches, until the server ends the watch. Throws ApiError for an error response or an ERROR event, StalledWatch,
+ * SyntaxError or RangeError for a malformed or too long line, and the errors of `Transport.open`.
  */
 export async function* watchStream<T extends KubeObject>(
   options: WatchOptions,
@@ -50,64 +50,65 @@ export async function* watchStream<T extends KubeObject>(
   const watch = { watch: 'true', allowWatchBookmarks: 'true', resourceVersion, timeoutSeconds };
   const path = withQuery(collectionPath(type, namespace), { ...query, ...watch });
   const accept = metadataOnly ? METADATA_ONLY.watch : 'application/json';
-  const silence = new Silence(options.clock, signal);
+  const watchdog = new IdleWatchdog(options.clock, signal);
   try {
-    const body = await transport.open({ method: 'GET', path, accept }, silence.signal);
-    for await (const lines of jsonLines(body, LONGEST_LINE, () => silence.broken())) {
-      yield lines.map((line) => newsOf<T>(line, type));
+    const body = await transport.open({ method: 'GET', path, accept }, watchdog.signal);
+    for await (const lines of jsonLines(body, MAX_LINE_BYTES, () => watchdog.touch())) {
+      yield lines.map((line) => parseWatchEvent<T>(line, type));
     }
   } catch (error) {
-    if (!silence.stalled) throw error;
+    if (!watchdog.stalled) throw error;
     transport.abandonStreams();
-    throw new StalledWatch(`nothing was heard for ${LONGEST_SILENCE / 1_000} s`, { cause: error });
+    throw new StalledWatch(`the watch received no data for ${MAX_IDLE_MS / 1_000} s`, { cause: error });
   } finally {
-    silence.end();
+    watchdog.stop();
   }
 }
 
-/** Aborts its signal when nothing was heard for too long, or when the outer signal does. */
-class Silence {
+/** Aborts its signal when no data arrived for MAX_IDLE_MS, or when the outer signal aborts. */
+class IdleWatchdog {
   readonly #clock: Clock;
-  readonly #over = new AbortController();
-  readonly #tooLong = new AbortController();
+  readonly #stopped = new AbortController();
+  readonly #stalled = new AbortController();
   readonly signal: AbortSignal;
-  #heard: number;
+  #lastData: number;
 
   constructor(clock: Clock, outer: AbortSignal) {
     this.#clock = clock;
-    this.#heard = clock.monotonic();
-    this.signal = AbortSignal.any([outer, this.#tooLong.signal]);
-    void this.#listen();
+    this.#lastData = clock.monotonic();
+    this.signal = AbortSignal.any([outer, this.#stalled.signal]);
+    void this.#run();
   }
 
   get stalled(): boolean {
-    return this.#tooLong.signal.aborted;
+    return this.#stalled.signal.aborted;
   }
 
-  broken(): void {
-    this.#heard = this.#clock.monotonic();
+  /** Records that data arrived. */
+  touch(): void {
+    this.#lastData = this.#clock.monotonic();
   }
 
-  end(): void {
-    this.#over.abort();
+  stop(): void {
+    this.#stopped.abort();
   }
 
-  async #listen(): Promise<void> {
-    for (let silentSince: number | undefined; ; ) {
-      const left = this.#heard + LONGEST_SILENCE - this.#clock.monotonic();
-      if (left <= 0 && silentSince === this.#heard) break;
-      silentSince = left <= 0 ? this.#heard : undefined;
+  async #run(): Promise<void> {
+    for (let idleSince: number | undefined; ; ) {
+      const remaining = this.#lastData + MAX_IDLE_MS - this.#clock.monotonic();
+      if (remaining <= 0 && idleSince === this.#lastData) break;
+      idleSince = remaining <= 0 ? this.#lastData : undefined;
       try {
-        await this.#clock.sleep(Math.max(left, GRACE), this.#over.signal);
+        await this.#clock.sleep(Math.max(remaining, STALL_GRACE_MS), this.#stopped.signal);
       } catch {
-        return; // over
+        return; // stopped
       }
     }
-    this.#tooLong.abort();
+    this.#stalled.abort();
   }
 }
 
-function newsOf<T extends KubeObject>(line: Json, type: ResourceType): WatchNews<T> {
+function parseWatchEvent<T extends KubeObject>(line: Json, type: ResourceType): WatchNews<T> {
   const object = member(line, 'object');
   const version = textAt(object, ['metadata', 'resourceVersion']);
   switch (textAt(line, ['type'])) {
@@ -117,23 +118,24 @@ function newsOf<T extends KubeObject>(line: Json, type: ResourceType): WatchNews
     case 'DELETED':
       return { type: 'deleted', object: wholeObject(object, version, type) as Json & T, version };
     case 'BOOKMARK':
-      if (version === '') throw new SyntaxError(`a bookmark of ${type.plural} has no version`);
+      if (version === '') throw new SyntaxError(`a bookmark in the watch of ${type.plural} has no resourceVersion`);
       return { type: 'bookmark', version };
     case 'ERROR':
-      throw endedBy(object, type);
+      throw errorOf(object, type);
     default:
-      throw new SyntaxError(`a line of the watch of ${type.plural} is no watch event`);
+      throw new SyntaxError(`a line in the watch of ${type.plural} is not a valid watch event`);
   }
 }
 
 function wholeObject(object: Json | undefined, version: string, type: ResourceType): Json & KubeObject {
   if (!isKubeObject(object) || version === '') {
-    throw new SyntaxError(`an object in the watch of ${type.plural} has no name or no version`);
+    throw new SyntaxError(`an object in the watch of ${type.plural} has no name or no resourceVersion`);
   }
   return object;
 }
 
-function endedBy(status: Json | undefined, type: ResourceType): ApiError {
+/** The error of an ERROR event. */
+function errorOf(status: Json | undefined, type: ResourceType): ApiError {
   const code = member(status, 'code');
   return refusalOf(typeof code === 'number' ? code : 500, status ?? null, `watch of ${type.plural}`);
 }

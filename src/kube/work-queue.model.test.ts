@@ -7,11 +7,11 @@ import { createRateLimiter } from './rate-limiter.ts';
 import { PRIORITY, type Priority } from './ready-keys.ts';
 import { WorkQueue } from './work-queue.ts';
 
-/** What must be true of the queue, kept in the plainest way: lists that are searched. */
-interface Model {
+/** A simple model of the queue: lists with linear search. */
+interface QueueModel {
   now: number;
   queued: { key: string; priority: Priority }[];
-  /** Keys in work, with the priority of the next work when they were added meanwhile. */
+  /** Keys in process, with the priority of their next run if they were added again in the meantime. */
   processing: Map<string, Priority | undefined>;
   waiting: Map<string, number>;
 }
@@ -21,9 +21,9 @@ interface Real {
   clock: HeldClock;
 }
 
-type Command = fc.AsyncCommand<Model, Real>;
+type Command = fc.AsyncCommand<QueueModel, Real>;
 
-function modelAdd(model: Model, key: string, priority: Priority): void {
+function modelAdd(model: QueueModel, key: string, priority: Priority): void {
   if (model.processing.has(key)) {
     const known = model.processing.get(key);
     if (known === undefined || known < priority) model.processing.set(key, priority);
@@ -34,21 +34,21 @@ function modelAdd(model: Model, key: string, priority: Priority): void {
   model.queued = [...model.queued.filter((entry) => entry.key !== key), { key, priority }];
 }
 
-function modelTake(model: Model): { key: string; priority: Priority } | undefined {
+function modelTake(model: QueueModel): { key: string; priority: Priority } | undefined {
   const next = model.queued.find((entry) => entry.priority === PRIORITY.change) ?? model.queued[0];
   model.queued = model.queued.filter((entry) => entry !== next);
   return next;
 }
 
-async function take(model: Model, { queue }: Real): Promise<void> {
+async function take(model: QueueModel, { queue }: Real): Promise<void> {
   const expected = modelTake(model);
   const work = await queue.get();
   assert.deepEqual(work, expected);
-  assert.ok(work !== undefined && !model.processing.has(work.key), 'no key is in two hands');
+  assert.ok(work !== undefined && !model.processing.has(work.key), 'no key is processed twice at once');
   model.processing.set(work.key, undefined);
 }
 
-function finish(model: Model, { queue }: Real, key: string): void {
+function finish(model: QueueModel, { queue }: Real, key: string): void {
   const again = model.processing.get(key);
   model.processing.delete(key);
   if (again !== undefined) modelAdd(model, key, again);
@@ -64,7 +64,7 @@ class Add implements Command {
   }
   check = (): boolean => true;
   toString = (): string => `add(${this.key}, ${this.priority})`;
-  async run(model: Model, { queue }: Real): Promise<void> {
+  async run(model: QueueModel, { queue }: Real): Promise<void> {
     queue.add(this.key, this.priority);
     modelAdd(model, this.key, this.priority);
     assert.equal(queue.length, model.queued.length);
@@ -80,7 +80,7 @@ class AddAfter implements Command {
   }
   check = (): boolean => true;
   toString = (): string => `addAfter(${this.key}, ${this.wait})`;
-  async run(model: Model, { queue, clock }: Real): Promise<void> {
+  async run(model: QueueModel, { queue, clock }: Real): Promise<void> {
     queue.addAfter(this.key, this.wait);
     if (this.wait === 0) modelAdd(model, this.key, PRIORITY.change);
     else {
@@ -98,10 +98,10 @@ class Advance implements Command {
   }
   check = (): boolean => true;
   toString = (): string => `advance(${this.by})`;
-  async run(model: Model, { queue, clock }: Real): Promise<void> {
+  async run(model: QueueModel, { queue, clock }: Real): Promise<void> {
     await clock.advance(this.by);
     model.now += this.by;
-    // By time alone: keys that become ready at one moment come in no promised order, and none here do.
+    // Sorted by time only: the order of keys with the same time is unspecified, and does not occur here.
     const ready = [...model.waiting].filter(([, at]) => at <= model.now).sort(([, a], [, b]) => a - b);
     for (const [key] of ready) {
       model.waiting.delete(key);
@@ -112,7 +112,7 @@ class Advance implements Command {
 }
 
 class Get implements Command {
-  check = (model: Readonly<Model>): boolean => model.queued.length > 0;
+  check = (model: Readonly<QueueModel>): boolean => model.queued.length > 0;
   toString = (): string => 'get';
   run = take;
 }
@@ -122,9 +122,9 @@ class Done implements Command {
   constructor(pick: number) {
     this.pick = pick;
   }
-  check = (model: Readonly<Model>): boolean => model.processing.size > 0;
+  check = (model: Readonly<QueueModel>): boolean => model.processing.size > 0;
   toString = (): string => `done(#${this.pick})`;
-  async run(model: Model, real: Real): Promise<void> {
+  async run(model: QueueModel, real: Real): Promise<void> {
     const keys = [...model.processing.keys()];
     finish(model, real, keys[this.pick % keys.length] ?? '');
     assert.equal(real.queue.length, model.queued.length);
@@ -136,7 +136,7 @@ const aKey = fc.constantFrom(...KEYS);
 
 const COMMANDS = [
   fc.tuple(aKey, fc.constantFrom(...Object.values(PRIORITY))).map(([key, priority]) => new Add(key, priority)),
-  // Time moves by whole seconds and each key has its own odd milliseconds, so no two keys become ready at one moment.
+  // Time moves by whole seconds and each key has its own millisecond offset, so no two keys become ready at the same time.
   fc
     .tuple(aKey, fc.nat(20))
     .map(([key, wait]) => new AddAfter(key, wait === 0 ? 0 : wait * 1_000 + KEYS.indexOf(key) + 1)),
@@ -145,8 +145,8 @@ const COMMANDS = [
   fc.nat(3).map((pick) => new Done(pick)),
 ];
 
-/** After a shutdown the queue still gives out all that was asked for, then says so. */
-async function drain(model: Model, real: Real): Promise<void> {
+/** After a shutdown the queue still returns all queued keys, and then ends. */
+async function drain(model: QueueModel, real: Real): Promise<void> {
   let ended = false;
   const drained = real.queue.shutDownWithDrain().then(() => (ended = true));
   real.queue.add('too late');
@@ -162,14 +162,14 @@ async function drain(model: Model, real: Real): Promise<void> {
   assert.deepEqual(real.clock.waits(), []);
 }
 
-describe('the work queue, beside a model of it', () => {
-  it('never has a key in two hands, loses none, repeats none and ends when drained', async () => {
+describe('the work queue, compared with a model', () => {
+  it('the queue never loses or repeats a key, never gives one to two workers, and ends when drained', async () => {
     await fc.assert(
       fc.asyncProperty(fc.commands(COMMANDS, { maxCommands: 60 }), async (commands) => {
         const clock = new HeldClock();
         const options = { name: 'agents', clock, limiter: createRateLimiter(clock), metrics: new KeptMetrics() };
         const real = { queue: new WorkQueue(options), clock };
-        const model: Model = { now: 0, queued: [], processing: new Map(), waiting: new Map() };
+        const model: QueueModel = { now: 0, queued: [], processing: new Map(), waiting: new Map() };
         await fc.asyncModelRun(() => ({ model, real }), commands);
         await drain(model, real);
       }),

@@ -26,13 +26,13 @@ async function takeAll(queue: WorkQueue): Promise<string[]> {
 }
 
 describe('the work queue', () => {
-  it('gives keys in the order they came, each once', async () => {
+  it('get returns keys in the order of their first add, each once', async () => {
     const { queue } = aQueue();
     for (const key of ['b', 'a', 'b', 'c', 'a']) queue.add(key);
     assert.deepEqual(await takeAll(queue), ['b', 'a', 'c']);
   });
 
-  it('gives a key to a worker that waits already', async () => {
+  it('an added key goes to a waiting worker', async () => {
     const { queue } = aQueue();
     const waiting = [queue.get(), queue.get()];
     queue.add('a');
@@ -43,7 +43,7 @@ describe('the work queue', () => {
     );
   });
 
-  it('gives a key added during its work exactly once more, after the work', async () => {
+  it('a key added while it is processed is returned exactly once more, after done', async () => {
     const { queue } = aQueue();
     queue.add('a');
     await queue.get();
@@ -54,7 +54,7 @@ describe('the work queue', () => {
     assert.equal(queue.length, 0);
   });
 
-  it('gives changes before resyncs and raises a resync that changes', async () => {
+  it('keys of normal priority come before resyncs, and a later add raises the priority', async () => {
     const { queue, metrics } = aQueue();
     for (const key of ['r1', 'r2', 'r3']) queue.add(key, PRIORITY.resync);
     queue.add('c1');
@@ -65,7 +65,7 @@ describe('the work queue', () => {
     assert.deepEqual(await takeAll(queue), ['c1', 'r3', 'r1', 'r2']);
   });
 
-  it('remembers the priority of a key added during its work', async () => {
+  it('a key added while it is processed keeps the higher priority', async () => {
     const { queue } = aQueue();
     queue.add('a', PRIORITY.resync);
     assert.equal((await queue.get())?.priority, PRIORITY.resync);
@@ -76,7 +76,7 @@ describe('the work queue', () => {
     assert.deepEqual(await queue.get(), { key: 'a', priority: PRIORITY.change });
   });
 
-  it('adds a key after its time, the earlier of two, with one timer', async () => {
+  it('addAfter adds a key at the earlier of two times, with a single timer', async () => {
     const { queue, clock } = aQueue();
     queue.addAfter('a', 500);
     queue.addAfter('b', 300);
@@ -96,7 +96,7 @@ describe('the work queue', () => {
     assert.deepEqual(clock.waits(), []);
   });
 
-  it('adds at once what has no time to wait for', async () => {
+  it('addAfter adds a key immediately when the delay is not positive', async () => {
     const { queue } = aQueue();
     queue.addAfter('a', 0);
     queue.addAfter('b', -5);
@@ -104,7 +104,7 @@ describe('the work queue', () => {
     assert.deepEqual(await takeAll(queue), ['a', 'b', 'c']);
   });
 
-  it('waits longer than a timer of the platform can', async () => {
+  it('addAfter supports delays longer than the maximum of a Node timer', async () => {
     const { queue, clock } = aQueue();
     queue.addAfter('a', LONGEST_TIMER + 1_000);
     assert.deepEqual(clock.waits(), [LONGEST_TIMER]);
@@ -115,7 +115,7 @@ describe('the work queue', () => {
     assert.equal(queue.length, 1);
   });
 
-  it('retries later each time until the key is forgotten', async () => {
+  it('addRateLimited increases the delay until the key is forgotten', async () => {
     const { queue, clock, metrics } = aQueue();
     for (const wait of [5, 10, 20]) {
       queue.addRateLimited('a');
@@ -130,7 +130,7 @@ describe('the work queue', () => {
     assert.equal(metrics.counts['workqueue_adds_total'], 3);
   });
 
-  it('gives out what is queued after a shutdown, then nothing, and takes nothing', async () => {
+  it('after shutDown the queue returns the queued keys, then undefined, and accepts no keys', async () => {
     const { queue, clock } = aQueue();
     queue.add('a');
     queue.addAfter('later', 10);
@@ -144,14 +144,14 @@ describe('the work queue', () => {
     assert.equal(await queue.get(), undefined);
   });
 
-  it('frees the workers that wait when it is shut down', async () => {
+  it('shutDown releases waiting workers', async () => {
     const { queue } = aQueue();
     const waiting = [queue.get(), queue.get()];
     queue.shutDown();
     assert.deepEqual(await Promise.all(waiting), [undefined, undefined]);
   });
 
-  it('ends a drain when the last key is done, one added during its work included', async () => {
+  it('shutDownWithDrain resolves when all keys are done, including a key that was added while it was processed', async () => {
     const { queue } = aQueue();
     let ended = false;
     queue.add('a');
@@ -168,7 +168,7 @@ describe('the work queue', () => {
     await queue.shutDownWithDrain();
   });
 
-  it('ignores a key that is done twice or was never taken', async () => {
+  it('done ignores a key that is not being processed', async () => {
     const { queue } = aQueue();
     queue.add('a');
     queue.done('a');

@@ -5,35 +5,36 @@ import { PRIORITY, type Priority, ReadyKeys } from './ready-keys.ts';
 import { WaitingKeys } from './waiting-keys.ts';
 
 export interface WorkQueueOptions {
-  /** Label of the queue in the metrics; the name of its controller. */
+  /** The name of the controller; the label of the queue in the metrics. */
   name: string;
   clock: Clock;
   limiter: RateLimiter;
   metrics: Metrics;
 }
 
-/** A key handed to a worker, with the priority it was queued at. */
+/** A key for a worker, with the priority with which it was queued. */
 export interface Work {
   readonly key: string;
   readonly priority: Priority;
 }
 
-interface Dirty {
+interface DirtyKey {
   priority: Priority;
   readonly since: number;
 }
 
 /**
- * Keys that need work. Every queued key is dirty and none of them is being processed. So no key is worked on twice at once,
- * and however often a key is added while it is processed, it is worked on exactly once more.
+ * A deduplicating work queue with priorities, as client-go's workqueue. Invariant: every queued key is dirty, and no queued key is being
+ * processed. So a key is never processed by two workers at the same time, and a key that is added any number of times while it is processed is
+ * processed exactly once more.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #labels: { name: string; controller: string };
   readonly #queue = new ReadyKeys();
-  readonly #dirty = new Map<string, Dirty>();
+  readonly #dirty = new Map<string, DirtyKey>();
   readonly #processing = new Map<string, number>();
-  readonly #waiting = new WaitingKeys();
+  readonly #delayed = new WaitingKeys();
   readonly #idle: ((work: Work | undefined) => void)[] = [];
   readonly #drained: (() => void)[] = [];
   #timer: { readonly at: number; readonly abort: AbortController } | undefined;
@@ -42,22 +43,22 @@ export class WorkQueue {
   constructor(options: WorkQueueOptions) {
     this.#options = options;
     this.#labels = { name: options.name, controller: options.name };
-    this.#showDepth();
+    this.#reportDepth();
     for (const name of ['workqueue_adds_total', 'workqueue_retries_total'] as const) {
       options.metrics.count(name, this.#labels, 0);
     }
-    options.metrics.watch('workqueue_unfinished_work_seconds', this.#labels, () => sum(this.#secondsInWork()));
+    options.metrics.watch('workqueue_unfinished_work_seconds', this.#labels, () => sum(this.#processingSeconds()));
     options.metrics.watch('workqueue_longest_running_processor_seconds', this.#labels, () =>
-      Math.max(0, ...this.#secondsInWork()),
+      Math.max(0, ...this.#processingSeconds()),
     );
   }
 
-  /** Keys that wait for a worker; neither those in work nor those that wait for a time. */
+  /** The number of queued keys, without keys in process and delayed keys. */
   get length(): number {
     return this.#queue.size;
   }
 
-  /** Asks for work on the key. A key that is asked for already gains the higher priority, nothing else. */
+  /** Adds the key. A key that is already dirty is not added again; it only gets the higher of the two priorities. */
   add(key: string, priority: Priority = PRIORITY.change): void {
     if (this.#shuttingDown) return;
     const known = this.#dirty.get(key);
@@ -71,44 +72,44 @@ export class WorkQueue {
     if (!this.#processing.has(key)) this.#enqueue(key, priority);
   }
 
-  /** The next key, as soon as there is one; undefined once the queue is shut down and empty. `done` must follow. */
+  /** Waits for the next key; undefined when the queue is shut down and empty. The worker must call `done` for the key. */
   get(): Promise<Work | undefined> {
     const work = this.#take();
     if (work !== undefined || this.#shuttingDown) return Promise.resolve(work);
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** The worker let go of the key. It is queued again if it was added meanwhile. */
+  /** Ends the processing of the key. It is queued again if it was added in the meantime. */
   done(key: string): void {
     const started = this.#processing.get(key);
     if (started === undefined) return;
     this.#processing.delete(key);
     const { clock, metrics } = this.#options;
     metrics.observe('workqueue_work_duration_seconds', this.#labels, (clock.monotonic() - started) / 1_000);
-    const again = this.#dirty.get(key);
-    if (again !== undefined) this.#enqueue(key, again.priority);
-    this.#settleDrain();
+    const dirty = this.#dirty.get(key);
+    if (dirty !== undefined) this.#enqueue(key, dirty.priority);
+    this.#resolveDrain();
   }
 
-  /** Adds the key once `milliseconds` have passed; at once when there is nothing to wait for. The earlier of two times holds. */
+  /** Adds the key after `milliseconds`; immediately when that is not positive. A key that is already delayed keeps the earlier time. */
   addAfter(key: string, milliseconds: number, priority: Priority = PRIORITY.change): void {
     if (this.#shuttingDown) return;
     if (!(milliseconds > 0)) {
       this.add(key, priority);
       return;
     }
-    this.#waiting.add(key, this.#options.clock.monotonic() + milliseconds, priority);
-    this.#arm();
+    this.#delayed.add(key, this.#options.clock.monotonic() + milliseconds, priority);
+    this.#scheduleTimer();
   }
 
-  /** Adds the key when its failures and those of all keys let it. */
+  /** Adds the key after the delay of the rate limiter; counts one failure of the key. */
   addRateLimited(key: string, priority: Priority = PRIORITY.change): void {
     if (this.#shuttingDown) return;
     this.#options.metrics.count('workqueue_retries_total', this.#labels);
     this.addAfter(key, this.#options.limiter.when(key), priority);
   }
 
-  /** The failures of the key no longer count. Does not take it out of the queue. */
+  /** Resets the failures of the key. Does not remove it from the queue. */
   forget(key: string): void {
     this.#options.limiter.forget(key);
   }
@@ -117,34 +118,34 @@ export class WorkQueue {
     return this.#options.limiter.failures(key);
   }
 
-  /** Nothing more is added, what waits for a time is dropped; workers get what is queued, then undefined. */
+  /** Rejects further keys and drops delayed keys; workers get the queued keys, then undefined. */
   shutDown(): void {
     if (this.#shuttingDown) return;
     this.#shuttingDown = true;
-    this.#waiting.clear();
+    this.#delayed.clear();
     this.#timer?.abort.abort();
     this.#timer = undefined;
     for (const resolve of this.#idle.splice(0)) resolve(undefined);
   }
 
-  /** Shuts down and resolves when nothing is queued or processed any more. Needs workers that go on taking. */
+  /** Shuts down and resolves when no key is queued or in process. Requires workers that continue to call `get`. */
   shutDownWithDrain(): Promise<void> {
     this.shutDown();
     return new Promise((resolve) => {
       this.#drained.push(resolve);
-      this.#settleDrain();
+      this.#resolveDrain();
     });
   }
 
-  #raise(key: string, known: Dirty, priority: Priority): void {
+  #raise(key: string, known: DirtyKey, priority: Priority): void {
     known.priority = priority;
     this.#queue.raise(key);
-    this.#showDepth();
+    this.#reportDepth();
   }
 
   #enqueue(key: string, priority: Priority): void {
     this.#queue.push(key, priority);
-    this.#showDepth();
+    this.#reportDepth();
     const resolve = this.#idle.shift();
     if (resolve !== undefined) resolve(this.#take());
   }
@@ -157,22 +158,22 @@ export class WorkQueue {
     const now = clock.monotonic();
     this.#processing.set(key, now);
     this.#dirty.delete(key);
-    this.#showDepth();
+    this.#reportDepth();
     metrics.observe('workqueue_queue_duration_seconds', this.#labels, (now - dirty.since) / 1_000);
     return { key, priority: dirty.priority };
   }
 
-  /** Keeps one timer, for the key that is ready first. */
-  #arm(): void {
-    const first = this.#waiting.first();
+  /** Keeps a single timer, for the delayed key with the earliest time. */
+  #scheduleTimer(): void {
+    const first = this.#delayed.first();
     if (first === undefined || (this.#timer !== undefined && this.#timer.at <= first.readyAt)) return;
     this.#timer?.abort.abort();
     const abort = new AbortController();
     this.#timer = { at: first.readyAt, abort };
-    void this.#wake(first.readyAt, abort.signal);
+    void this.#addReadyKeysAt(first.readyAt, abort.signal);
   }
 
-  async #wake(at: number, signal: AbortSignal): Promise<void> {
+  async #addReadyKeysAt(at: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     try {
       await clock.sleep(Math.min(Math.max(at - clock.monotonic(), 0), LONGEST_TIMER), signal);
@@ -183,24 +184,24 @@ export class WorkQueue {
     if (signal.aborted) return;
     this.#timer = undefined;
     for (;;) {
-      const ready = this.#waiting.takeReady(clock.monotonic());
+      const ready = this.#delayed.takeReady(clock.monotonic());
       if (ready === undefined) break;
       this.add(ready.key, ready.priority);
     }
-    this.#arm();
+    this.#scheduleTimer();
   }
 
-  #secondsInWork(): number[] {
+  #processingSeconds(): number[] {
     const now = this.#options.clock.monotonic();
     return [...this.#processing.values()].map((started) => (now - started) / 1_000);
   }
 
-  #settleDrain(): void {
+  #resolveDrain(): void {
     if (!this.#shuttingDown || this.#processing.size > 0 || this.#queue.size > 0) return;
     for (const resolve of this.#drained.splice(0)) resolve();
   }
 
-  #showDepth(): void {
+  #reportDepth(): void {
     for (const priority of Object.values(PRIORITY)) {
       const labels = { ...this.#labels, priority: String(priority) };
       this.#options.metrics.gauge('workqueue_depth', labels, this.#queue.depth(priority));

@@ -2,7 +2,7 @@ import { isJsonObject, type Json } from '../lib/json.ts';
 import type { Amounts, Denial } from './port.ts';
 import { nextWindow, type WindowKind, WINDOWS, windowStart } from './windows.ts';
 
-/** What an agent or a policy may use. An absent limit is no limit; money in millionths. */
+/** How much an agent or all agents of a policy may use. An absent limit means no limit. Money is in millionths. */
 export interface QuotaLimits {
   tokensPerHour?: number;
   tokensPerDay?: number;
@@ -15,17 +15,17 @@ export interface QuotaLimits {
 
 export type Counts = Required<Amounts>;
 
-interface Window {
+interface WindowCounts {
   start: number;
   counts: Counts;
 }
 
 /** Counters of one account: the current window of each kind. */
-export type Account = Record<WindowKind, Window>;
+export type Account = Record<WindowKind, WindowCounts>;
 
-interface Quota {
+interface QuotaRule {
   limit: keyof QuotaLimits;
-  /** As manifests call it. */
+  /** The name of the field in manifests. */
   field: string;
   window: WindowKind;
   amount(counts: Counts): number;
@@ -34,7 +34,7 @@ interface Quota {
 const tokens = (counts: Counts): number => counts.inputTokens + counts.outputTokens;
 const cost = (counts: Counts): number => counts.costMicros;
 
-const QUOTAS: readonly Quota[] = [
+const QUOTAS: readonly QuotaRule[] = [
   { limit: 'toolCallsPerMinute', field: 'toolCallsPerMinute', window: 'minute', amount: (counts) => counts.toolCalls },
   { limit: 'tokensPerHour', field: 'tokensPerHour', window: 'hour', amount: tokens },
   { limit: 'costMicrosPerHour', field: 'costPerHour', window: 'hour', amount: cost },
@@ -55,11 +55,11 @@ export function countsOf(amounts: Amounts): Counts {
 }
 
 export function openAccount(): Account {
-  const window = (): Window => ({ start: 0, counts: countsOf({}) });
+  const window = (): WindowCounts => ({ start: 0, counts: countsOf({}) });
   return { minute: window(), hour: window(), day: window(), month: window() };
 }
 
-/** Begins the windows that a moment lies in. A clock set back begins none anew. */
+/** Starts the windows that contain `time`, with empty counters. A clock that is set back does not restart a window. */
 export function rollAccount(account: Account, time: number): void {
   for (const kind of WINDOWS) {
     const start = windowStart(kind, time);
@@ -68,8 +68,8 @@ export function rollAccount(account: Account, time: number): void {
 }
 
 /**
- * Adds to the windows that were current at `time`, and to none that has ended since. `sign` -1 takes back.
- * The account must be rolled to a moment not before `time`.
+ * Adds `counts` to the windows that contain `time` and have not ended. `sign` -1 subtracts.
+ * The account must have been rolled to `time` or later.
  */
 export function chargeAccount(account: Account, time: number, counts: Counts, sign: 1 | -1): void {
   for (const kind of WINDOWS) {
@@ -81,7 +81,7 @@ export function chargeAccount(account: Account, time: number, counts: Counts, si
   }
 }
 
-/** The quota that does not have room for `counts`, the one that opens last; nothing when there is room in all. */
+/** The quota that has no room for `counts`, if there is one. Of several, the quota that resumes last. */
 export function deniedBy(
   account: Account,
   limits: QuotaLimits,
@@ -104,14 +104,14 @@ export function deniedBy(
   return denial;
 }
 
-/** Amounts that quotas limit. Input and output tokens have one limit. */
-interface Limited {
+/** Amounts with a quota. Input and output tokens share one quota. */
+interface LimitedAmounts {
   tokens: number;
   costMicros: number;
   networkBytes: number;
 }
 
-const LIMITED: Readonly<Record<string, keyof Limited>> = {
+const LIMITED_AMOUNTS: Readonly<Record<string, keyof LimitedAmounts>> = {
   tokensPerHour: 'tokens',
   tokensPerDay: 'tokens',
   costMicrosPerHour: 'costMicros',
@@ -120,22 +120,22 @@ const LIMITED: Readonly<Record<string, keyof Limited>> = {
   networkBytesPerHour: 'networkBytes',
 };
 
-/** The smallest limit of each amount, and what the tightest of them still has room for; infinite without any. */
-export function roomIn(account: Account, limits: QuotaLimits): { limit: Limited; room: Limited } {
-  const none = (): Limited => ({ tokens: Infinity, costMicros: Infinity, networkBytes: Infinity });
-  const limit = none();
-  const room = none();
+/** For each amount: the smallest limit, and the smallest remaining quota. Infinity without a limit. */
+export function roomIn(account: Account, limits: QuotaLimits): { limit: LimitedAmounts; room: LimitedAmounts } {
+  const unlimited = (): LimitedAmounts => ({ tokens: Infinity, costMicros: Infinity, networkBytes: Infinity });
+  const limit = unlimited();
+  const room = unlimited();
   for (const quota of QUOTAS) {
-    const key = LIMITED[quota.limit];
-    const most = limits[quota.limit];
-    if (key === undefined || most === undefined) continue;
-    limit[key] = Math.min(limit[key], most);
-    room[key] = Math.min(room[key], Math.max(0, most - quota.amount(account[quota.window].counts)));
+    const key = LIMITED_AMOUNTS[quota.limit];
+    const maximum = limits[quota.limit];
+    if (key === undefined || maximum === undefined) continue;
+    limit[key] = Math.min(limit[key], maximum);
+    room[key] = Math.min(room[key], Math.max(0, maximum - quota.amount(account[quota.window].counts)));
   }
   return { limit, room };
 }
 
-/** An account as it was kept; nothing when the value is none. */
+/** Parses a stored account; undefined when the value is not a valid account. */
 export function accountFrom(value: Json | undefined): Account | undefined {
   if (!isJsonObject(value)) return undefined;
   const account = openAccount();
@@ -149,7 +149,7 @@ export function accountFrom(value: Json | undefined): Account | undefined {
   return account;
 }
 
-/** Amounts as they were kept; nothing when the value is none. */
+/** Parses stored amounts; undefined when the value is not valid. */
 export function countsFrom(value: Json | undefined): Counts | undefined {
   if (!isJsonObject(value)) return undefined;
   const counts = countsOf({});

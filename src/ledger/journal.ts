@@ -15,26 +15,32 @@ export type JournalEntry =
   | { op: 'reserve'; id: string; time: number; accounts: string[]; counts: Counts }
   | { op: 'settle'; id: string; counts: Counts };
 
-/** Counters kept as a document and what happened since as a log beside it. */
+/** Stores the counters as a document (snapshot), and the changes since the snapshot as an append-only log. */
 export interface Journal {
-  /** Resolves when the entry is durable. Entries that come while a write is on its way share the next one. */
+  /** Resolves when the entry is durable. Entries that arrive during a write share the next write. */
   write(entry: JournalEntry): Promise<void>;
-  /** Entries that a crash may lose: they go with the next write, or a moment later by themselves. */
+  /** Queues entries that a crash may lose. They are part of the next write, or are written after MAX_DEFER_MS. */
   defer(entries: readonly JournalEntry[]): void;
-  /** Resolves when everything written so far is durable, what was deferred included. */
+  /** Resolves when all entries so far are durable, including deferred ones. */
   flush(): Promise<void>;
 }
 
 const STATE = 'ledger';
-/** Lines after which the document is written anew and the log begun again. */
-const ROTATE_AFTER = 1_000;
-/** How long deferred entries wait at most for a write to go with. */
-const DEFER_MILLISECONDS = 1_000;
+/** After this number of lines, a new snapshot is written and a new log started. */
+const MAX_LOG_LINES = 1_000;
+/** Maximum time that deferred entries wait for the next write. */
+const MAX_DEFER_MS = 1_000;
 
 /**
- * Reads the counters as a crash may have left them: reservations never settled stay charged in full. Then begins a new
- * log, so that neither grows without end. `accounts` are the live counters, which every rotation writes down; `open` are
- * the reservations in flight, which a rotation carries over.
+ * Restores the counters, also after a crash: reservations without a settlement stay charged in full. Then starts a new log, so
+ * that the log does not grow without limit. `accounts` are the live counters, which every rotation stores; `open` returns the
+ * reservations in flight, which a rotation carries over.
+ *
+ *     records:  ledger/state  {generation: n, accounts, open}      snapshot
+ *               ledger/journal-n  [entry, …]                      changes since the snapshot
+ *     rotation: put state {generation: n+1} → drop journal-n → append to journal-(n+1)
+ *
+ * A crash between the two steps leaves journal-n, which belongs to no snapshot: the next start drops it.
  */
 export async function openJournal(
   records: RecordStore,
@@ -50,7 +56,7 @@ export async function openJournal(
 
   const rotate = async (): Promise<void> => {
     const next = generation + 1;
-    // A copy made now: what is charged while it is written belongs to the new log.
+    // A copy: charges during the write belong to the new log.
     const state = structuredClone({ generation: next, accounts: Object.fromEntries(accounts), open: open() });
     await records.put(STATE, 'state', state as unknown as Json);
     await records.drop(logOf(generation));
@@ -59,13 +65,13 @@ export async function openJournal(
   };
   const flush = async (entries: JournalEntry[]): Promise<void> => {
     waiting = undefined;
-    // The counters hold what these entries say and nothing that is still to be written: a rotation makes them durable.
-    if (lines >= ROTATE_AFTER) return rotate();
+    // The live counters already include these entries, and no entry that waits for a later write: the snapshot makes them durable.
+    if (lines >= MAX_LOG_LINES) return rotate();
     await records.append(logOf(generation), entries as unknown as Json);
     lines += 1;
   };
   if (generation > 0) await records.drop(logOf(generation - 1));
-  // What a crash left is written down once; an empty ledger is not.
+  // Stores the restored state once; an empty ledger needs no snapshot.
   if (accounts.size > 0) await rotate();
   const write = (entries: readonly JournalEntry[]): Promise<void> => {
     if (waiting === undefined) {
@@ -84,8 +90,8 @@ export async function openJournal(
     write: (entry) => write([entry]),
     defer(entries) {
       deferred.push(...entries);
-      // A disk that fails shows at the next reservation that has to be durable.
-      timer ??= setTimeout(() => void write([]).catch(() => undefined), DEFER_MILLISECONDS).unref();
+      // A write error is reported by the next reservation that has to be durable.
+      timer ??= setTimeout(() => void write([]).catch(() => undefined), MAX_DEFER_MS).unref();
     },
     flush: () => (deferred.length > 0 ? write([]) : (waiting?.done ?? tail)),
   };

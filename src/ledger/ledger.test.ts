@@ -67,7 +67,7 @@ async function denied(ledger: Ledger, amounts: Amounts): Promise<Denial> {
 
 for (const [adapter, make] of Object.entries(adapters)) {
   describe(`ledger contract: ${adapter}`, () => {
-    it('reserves up to the limit and says which quota denied, how much is used and when it opens', async () => {
+    it('grants reservations up to the limit, and a denial names the quota, the used amount and the resume time', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       await granted(ledger, { inputTokens: 60, outputTokens: 40 });
@@ -80,7 +80,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       });
     });
 
-    it('gives back what was reserved and not used', async () => {
+    it('releases the reserved amounts that were not used', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       const id = await granted(ledger, { inputTokens: 50, outputTokens: 50 });
@@ -92,7 +92,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await denied(ledger, { inputTokens: 1 });
     });
 
-    it('charges in full after a restart what was never settled', async () => {
+    it('keeps unsettled reservations charged in full after a restart', async () => {
       const records = await make();
       const clock = clockAt('2026-11-21T13:20:00Z');
       const before = await openLedgerBook(records, clock);
@@ -108,7 +108,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       }
     });
 
-    it('counts every window by the UTC clock', async () => {
+    it('counts windows by the UTC clock', async () => {
       const clock = clockAt('2026-11-30T23:59:30Z');
       const book = await openLedgerBook(await make(), clock);
       const ledger = agentLedger(book, { toolCallsPerMinute: 1, tokensPerDay: 10, costMicrosPerMonth: 7 });
@@ -138,14 +138,14 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.equal((await one.usage()).day.inputTokens, 60);
     });
 
-    it('charges nobody when one of the accounts denies', async () => {
+    it('charges no account when one of the accounts denies', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerDay: 100 }, { tokensPerDay: 10 });
       await denied(ledger, { inputTokens: 11 });
       assert.equal((await ledger.usage()).day.inputTokens, 0);
     });
 
-    it('takes the same key twice for one reservation while it is open', async () => {
+    it('returns the same reservation for the same idempotency key while the reservation is open', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, {});
       const [first, second] = await Promise.all([
@@ -159,7 +159,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.equal((await ledger.usage()).hour.inputTokens, 10);
     });
 
-    it('does not settle into a window that began after the reservation', async () => {
+    it('does not settle into a window that started after the reservation', async () => {
       const clock = clockAt('2026-11-21T13:59:59Z');
       const book = await openLedgerBook(await make(), clock);
       const ledger = agentLedger(book, {});
@@ -171,7 +171,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.deepEqual([usage.hour.inputTokens, usage.day.inputTokens], [7, 8]);
     });
 
-    it('never lets concurrent reservations exceed the limit, and uses what was settled', async () => {
+    it('never grants concurrent reservations beyond the limit, and reuses released amounts', async () => {
       const step = fc.record({ amount: fc.integer({ min: 1, max: 40 }), used: fc.integer({ min: 0, max: 40 }) });
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -201,7 +201,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
 }
 
 describe('the journal of the ledger', () => {
-  it('is begun anew before it grows long, under concurrent use, and loses nothing', async () => {
+  it('rotates before it grows long, under concurrent use, without losing an entry', async () => {
     const records = memoryRecords();
     const clock = clockAt('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
@@ -221,7 +221,7 @@ describe('the journal of the ledger', () => {
     assert.equal((await agentLedger(await openLedgerBook(records, clock), {}).usage()).hour.inputTokens, expected);
   });
 
-  it('counts the same whichever moment a crash chose', async () => {
+  it('restores the charged amounts after a crash at any point', async () => {
     const records = memoryRecords();
     const clock = clockAt('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
@@ -234,7 +234,10 @@ describe('the journal of the ledger', () => {
       const after = await agentLedger(await openLedgerBook(copy, clock), {}).usage();
       const now = await ledger.usage();
       assert.ok(after.hour.inputTokens >= now.hour.inputTokens, 'never under-charged');
-      assert.ok(after.hour.inputTokens <= now.hour.inputTokens + 20, 'over-charged by what was in flight');
+      assert.ok(
+        after.hour.inputTokens <= now.hour.inputTokens + 20,
+        'over-charged by at most the reservation in flight',
+      );
       await ledger.settle(id, { inputTokens: 2 });
     }
   });

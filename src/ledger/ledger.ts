@@ -13,46 +13,46 @@ import {
 import { type Journal, type JournalEntry, openJournal } from './journal.ts';
 import type { Denial, Ledger, Reservation } from './port.ts';
 
-/** Who is charged. */
+/** An account that a ledger charges, with its quotas. */
 export interface AccountHolder {
-  /** Unique in the book, e.g. `agent/team-a/analyst`, `policy/team-a/standard`. */
+  /** Unique in the ledger book, e.g. `agent/team-a/analyst`, `policy/team-a/standard`. */
   name: string;
   quotas: QuotaLimits;
-  /** Stands before the quota's field in a denial: `spec.quotas.`, `TrustPolicy "standard" spec.quotas.`. */
+  /** Prefix of the quota field in a denial: `spec.quotas.`, `TrustPolicy "standard" spec.quotas.`. */
   prefix: string;
 }
 
-/** All accounts of one process. Agents of one policy share the policy's account. */
+/** All accounts of one process. Agents under the same policy share the account of the policy. */
 export interface LedgerBook {
-  /** The ledger of one caller: every reservation must find room in each of these accounts and is charged to all. `usage()` is the first one's. */
+  /** A ledger for one caller. Each reservation needs room in all these accounts and is charged to all. `usage()` reports the first account. */
   ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger;
-  /** Resolves when everything is durable. A book that is not closed loses no charge, at most what settling gave back. */
+  /** Resolves when all changes are durable. Without `close` no charge is lost, only settlements, which leave the larger reservation. */
   close(): Promise<void>;
 }
 
-type Reserved = Extract<JournalEntry, { op: 'reserve' }> & { key: string };
+type OpenReservation = Extract<JournalEntry, { op: 'reserve' }> & { key: string };
 
 /**
- * Opens the counters below `ledger/`. A reservation of tokens, cost or bytes is durable before it is granted; settling becomes durable with the
- * next write, because a settlement lost in a crash only leaves the larger reservation standing.
+ * Opens the counters stored below `ledger/`. A reservation of tokens, cost or bytes is durable before it is granted. A settlement
+ * becomes durable with the next write, because a settlement lost in a crash only leaves the larger reservation charged.
  */
 export async function openLedgerBook(records: RecordStore, clock: Clock): Promise<LedgerBook> {
   const accounts = new Map<string, Account>();
-  const open = new Map<string, Reserved>();
+  const open = new Map<string, OpenReservation>();
   const journal = await openJournal(records, accounts, () => [...open.values()].map(withoutKey));
   return new Book(accounts, open, journal, clock);
 }
 
 class Book implements LedgerBook {
   readonly #accounts: Map<string, Account>;
-  readonly #open: Map<string, Reserved>;
+  readonly #open: Map<string, OpenReservation>;
   readonly #journal: Journal;
   readonly #clock: Clock;
-  /** Reservations in flight by their idempotency key. */
+  /** Open reservations by idempotency key. */
   readonly #granted = new Map<string, Promise<string>>();
   #serial = 0;
 
-  constructor(accounts: Map<string, Account>, open: Map<string, Reserved>, journal: Journal, clock: Clock) {
+  constructor(accounts: Map<string, Account>, open: Map<string, OpenReservation>, journal: Journal, clock: Clock) {
     this.#accounts = accounts;
     this.#open = open;
     this.#journal = journal;
@@ -85,17 +85,17 @@ class Book implements LedgerBook {
     }
     this.#serial += 1;
     const accounts = holders.map((holder) => holder.name);
-    const entry: Reserved = { op: 'reserve', id: `r-${this.#serial}`, time, accounts, counts, key };
-    // Charged before the first await, so that reservations made side by side see each other.
+    const entry: OpenReservation = { op: 'reserve', id: `r-${this.#serial}`, time, accounts, counts, key };
+    // Charged before the first await, so that concurrent reservations see each other.
     this.#charge(entry, counts, 1);
     this.#open.set(entry.id, entry);
-    // Calls are limited by the minute only: a crash that forgets those in flight gives nothing away.
+    // Tool calls are limited per minute only, so a crash may lose their open reservations.
     const granted = isSpend(counts) ? this.#write(entry) : Promise.resolve(entry.id);
     this.#granted.set(key, granted);
     return { granted: true, id: await granted };
   }
 
-  async #write(entry: Reserved): Promise<string> {
+  async #write(entry: OpenReservation): Promise<string> {
     try {
       await this.#journal.write(withoutKey(entry));
       return entry.id;
@@ -113,17 +113,17 @@ class Book implements LedgerBook {
     this.#charge(entry, entry.counts, -1);
     this.#charge(entry, used, 1);
     const settled = { op: 'settle', id, counts: used } as const;
-    // Not waited for: when it is lost the reservation stands, and a disk that fails shows at the next reservation.
+    // Not awaited: if the entry is lost, the reservation stays charged; the next reservation reports a write error.
     if (isSpend(entry.counts)) this.#journal.write(settled).catch(() => undefined);
     else this.#journal.defer([withoutKey(entry), settled]);
   }
 
-  #forget(entry: Reserved): void {
+  #forget(entry: OpenReservation): void {
     this.#open.delete(entry.id);
     this.#granted.delete(entry.key);
   }
 
-  #charge(entry: Reserved, counts: Counts, sign: 1 | -1): void {
+  #charge(entry: OpenReservation, counts: Counts, sign: 1 | -1): void {
     const now = Math.max(entry.time, this.#clock.now().getTime());
     for (const name of entry.accounts) chargeAccount(this.#account(name, now), entry.time, counts, sign);
   }
@@ -140,6 +140,6 @@ function isSpend({ inputTokens, outputTokens, costMicros, networkBytes }: Counts
   return inputTokens + outputTokens + costMicros + networkBytes > 0;
 }
 
-function withoutKey({ op, id, time, accounts, counts }: Reserved): JournalEntry {
+function withoutKey({ op, id, time, accounts, counts }: OpenReservation): JournalEntry {
   return { op, id, time, accounts, counts };
 }

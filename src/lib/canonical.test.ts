@@ -15,7 +15,7 @@ function reordered(value: Json): Json {
 }
 
 describe('canonical JSON', () => {
-  it('writes the examples of RFC 8785', () => {
+  it('canonicalJson writes the examples of RFC 8785', () => {
     const numbers = [Number('333333333.33333329'), 1e30, 4.5, 2e-3, 0.000000000000000000000000001];
     const text = '\u20ac$\u000F\u000aA\'\u0042\u0022\u005c\\"/';
     assert.equal(
@@ -24,12 +24,12 @@ describe('canonical JSON', () => {
     );
   });
 
-  it('sorts members by UTF-16 code units, not by code points', () => {
+  it('canonicalJson sorts members by UTF-16 code units, not by code points', () => {
     const keys = { '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '\ud83d\ude00': 5, '\u0080': 6, '\u00f6': 7 };
     assert.equal(canonicalJson(keys), '{"\\r":2,"1":4,"\u0080":6,"\u00f6":7,"\u20ac":1,"\ud83d\ude00":5,"\ufb33":3}');
   });
 
-  it('writes minus zero as zero, and refuses what JSON cannot say', () => {
+  it('canonicalJson writes minus zero as zero, and rejects values that JSON cannot represent', () => {
     assert.equal(canonicalJson(-0), '0');
     for (const value of [Number.NaN, Number.POSITIVE_INFINITY])
       assert.throws(() => canonicalJson({ value }), RangeError);
@@ -37,11 +37,11 @@ describe('canonical JSON', () => {
     assert.throws(() => canonicalJson({ '\udfff': 1 }), RangeError);
   });
 
-  it('leaves out members that are undefined', () => {
+  it('canonicalJson omits undefined members', () => {
     assert.equal(canonicalJson({ a: 1, b: undefined as unknown as Json }), '{"a":1}');
   });
 
-  it('means the same value, is its own canonical form, and does not depend on the order of members', () => {
+  it('canonical JSON parses to the same value, is its own canonical form, and does not depend on member order', () => {
     fc.assert(
       fc.property(anyJson, (value) => {
         const text = canonicalJson(value);
@@ -53,7 +53,7 @@ describe('canonical JSON', () => {
     );
   });
 
-  it('gives two values one digest only when they are the same value', () => {
+  it('two values have the same digest only when they are equal', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (one, other) => {
         const same = canonicalJson(one) === canonicalJson(other);
@@ -63,19 +63,19 @@ describe('canonical JSON', () => {
     );
   });
 
-  it('keeps names that other objects have of their own', () => {
+  it('canonicalJson keeps members named like properties of Object.prototype', () => {
     const value = JSON.parse('{"__proto__":1,"constructor":2,"toString":3}') as Json;
     assert.equal(canonicalJson(value), '{"__proto__":1,"constructor":2,"toString":3}');
   });
 });
 
 describe('a digest', () => {
-  it('is sha256 of the text, written whole', () => {
+  it('a digest is the full SHA-256 of the text', () => {
     assert.equal(sha256(''), 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855');
     assert.equal(digestOf({}), sha256('{}'));
   });
 
-  it('is recognised only whole and in lower case', () => {
+  it('isDigest accepts only the full digest in lower case', () => {
     const digest = digestOf(1);
     assert.ok(isDigest(digest));
     for (const other of [

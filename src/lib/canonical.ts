@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Json } from './json.ts';
 
-/** `sha256:` and 64 lower-case hex digits. Compared whole, everywhere. */
+/** `sha256:` and 64 lower-case hex digits. Callers always compare the full text, never a prefix. */
 export type Digest = `sha256:${string}`;
 
 const DIGEST_FORM = /^sha256:[0-9a-f]{64}$/;
@@ -12,11 +12,12 @@ export function isDigest(text: unknown): text is Digest {
 
 /**
  * The canonical text of a JSON value, RFC 8785: members sorted by UTF-16 code units, ECMAScript numbers, no white space.
- * `undefined` members are absent. Throws RangeError for numbers JSON cannot say and for lone surrogates, which RFC 8785 refuses.
+ * `undefined` members are omitted. Throws RangeError for NaN and Infinity, which JSON cannot represent, and for lone surrogates, which
+ * RFC 8785 forbids.
  */
 export function canonicalJson(value: Json): string {
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new RangeError('canonical JSON has no NaN and no Infinity');
+    if (!Number.isFinite(value)) throw new RangeError('canonical JSON cannot represent NaN or Infinity');
     return JSON.stringify(value);
   }
   if (typeof value === 'string') return canonicalString(value);
@@ -31,7 +32,7 @@ export function canonicalJson(value: Json): string {
 }
 
 function canonicalString(text: string): string {
-  if (!text.isWellFormed()) throw new RangeError('canonical JSON has no lone surrogates');
+  if (!text.isWellFormed()) throw new RangeError('canonical JSON cannot represent lone surrogates');
   return JSON.stringify(text);
 }
 

@@ -1,4 +1,4 @@
-/** Time as the engine sees it, so that a test can hold it still. */
+/** The source of time. Tests replace it with a fake clock. */
 export interface Clock {
   /** Wall-clock time. */
   now(): Date;
@@ -8,7 +8,7 @@ export interface Clock {
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
 
-/** Milliseconds a timer of the platform can wait, almost 25 days. One set for longer would fire at once. */
+/** The longest delay of a Node timer, in milliseconds: almost 25 days. A timer with a longer delay fires immediately. */
 export const LONGEST_TIMER = 2_147_483_647;
 
 export const systemClock: Clock = {

@@ -1,4 +1,4 @@
-/** The known name a mistyped one was meant to be: the nearest by edit distance, or none when nothing is near. */
+/** The known name that is nearest to a mistyped name by edit distance; undefined when no known name is near. */
 export function closestName(wanted: string, known: readonly string[]): string | undefined {
   const lower = wanted.slice(0, 64).toLowerCase();
   let best: string | undefined;
@@ -13,7 +13,7 @@ export function closestName(wanted: string, known: readonly string[]): string | 
   return best;
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours that make one text the other. */
+/** The number of insertions, deletions, substitutions and swaps of adjacent characters that turn one text into the other. */
 function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -7,7 +7,7 @@ import { ERROR_CODES } from './error-codes.ts';
 const SRC = resolve(import.meta.dirname, '..');
 const TABLE = join('lib', 'error-codes.ts');
 
-/** Every code that stands as a literal in the program, and where. */
+/** Every code that occurs as a literal in `src`, with the file that contains it. */
 async function usedCodes(): Promise<Map<string, string>> {
   const used = new Map<string, string>();
   for (const name of await readdir(SRC, { recursive: true })) {
@@ -19,18 +19,18 @@ async function usedCodes(): Promise<Map<string, string>> {
 }
 
 describe('the error codes', () => {
-  it('has every code that is used', async () => {
+  it('the table has every code that the source uses', async () => {
     const missing = [...(await usedCodes())].filter(([code]) => !Object.hasOwn(ERROR_CODES, code));
     assert.deepEqual(missing, []);
   });
 
-  it('has no code that nothing uses', async () => {
+  it('the table has no unused code', async () => {
     const used = await usedCodes();
     const unused = Object.keys(ERROR_CODES).filter((code) => !used.has(code));
     assert.deepEqual(unused, [], `not used in src: ${unused.join(', ')}`);
   });
 
-  it('says of each what it means and what to do', () => {
+  it('every code has a meaning and a fix', () => {
     for (const [code, { meaning, fix }] of Object.entries(ERROR_CODES)) {
       assert.match(meaning, /\S.*[.!]$/, code);
       assert.match(fix, /\S.*[.!]$/, code);

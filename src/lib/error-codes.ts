@@ -1,6 +1,6 @@
 /**
- * Every public error code, what it means and what to do. `docs/reference/errors.md` is made from this table.
- * A code is never given a second meaning; a retired one stays in `RETIRED_CODES`.
+ * Every public error code, its meaning and the fix. `make generate` writes `docs/reference/errors.md` from this table.
+ * A code never gets a second meaning.
  */
 export interface ErrorCodeEntry {
   readonly meaning: string;
@@ -8,20 +8,20 @@ export interface ErrorCodeEntry {
 }
 
 export const ERROR_CODES = {
-  TEMPER_USAGE: { meaning: 'The command line is not one the program knows.', fix: 'See `temper help VERB`.' },
+  TEMPER_USAGE: { meaning: 'The command line is invalid.', fix: 'See `temper help VERB`.' },
   TEMPER_CANCELLED: {
-    meaning: 'The caller withdrew the call.',
-    fix: 'Nothing; call again if the answer is still wanted.',
+    meaning: 'The caller cancelled the request.',
+    fix: 'Nothing; repeat the request if the result is still needed.',
   },
   TEMPER_TIMEOUT: {
-    meaning: 'No answer within the time allowed.',
+    meaning: 'No response arrived within the timeout.',
     fix: 'Ask for less in one call, or raise the limit the message names.',
   },
   TEMPER_INTERNAL: { meaning: 'A defect in Temper itself.', fix: 'Report it with the log lines around it.' },
 
   TEMPER_MANIFEST_UNREADABLE: {
     meaning: 'A manifest file cannot be read or is not YAML or JSON.',
-    fix: 'Correct the place the message names.',
+    fix: 'Correct the file at the location that the message names.',
   },
   TEMPER_MANIFEST_INVALID: {
     meaning: 'A manifest breaks a rule of its kind.',
@@ -34,12 +34,15 @@ export const ERROR_CODES = {
 
   TEMPER_POLICY_DENIED: {
     meaning: 'The TrustPolicy, the grants or the level of the agent do not allow this.',
-    fix: 'The message names the rule and what would be allowed; `temper policy explain` shows every rule passed on the way.',
+    fix: 'The message names the rule and what would be allowed; `temper policy explain` shows every rule that was evaluated.',
   },
-  TEMPER_APPROVAL_DENIED: { meaning: 'A person said no.', fix: 'Do not repeat the call; ask the person.' },
+  TEMPER_APPROVAL_DENIED: {
+    meaning: 'An approver denied the request.',
+    fix: 'Do not repeat the call; ask the approver.',
+  },
   TEMPER_APPROVAL_TIMEOUT: {
-    meaning: 'Nobody decided in time and the policy says that means no.',
-    fix: 'Ask for approval again when somebody is there, or change approvals.onTimeout.',
+    meaning: 'No approver decided in time, and the policy treats a timeout as a denial.',
+    fix: 'Request the approval again when an approver is available, or change approvals.onTimeout.',
   },
   TEMPER_QUOTA_EXCEEDED: {
     meaning: 'A quota of the agent or of its policy is used up.',
@@ -47,12 +50,12 @@ export const ERROR_CODES = {
   },
   TEMPER_LEDGER_UNAVAILABLE: {
     meaning:
-      'The counters of what was spent cannot be reached, or were lost and not restored yet. Nothing is spent without them.',
-    fix: 'Wait; it is tried again. When it stays, see why the gateway is not connected to NATS.',
+      'The usage counters cannot be reached, or were lost and are not restored yet. No model call is made without them.',
+    fix: 'Wait; the call is retried. If the error persists, check why the gateway is not connected to NATS.',
   },
   TEMPER_PATTERN_INVALID: {
     meaning: 'A pattern is malformed.',
-    fix: 'The message names the character; see the pattern reference.',
+    fix: 'Correct the character that the message names; see the pattern reference.',
   },
 
   TEMPER_TOOL_NOT_FOUND: {
@@ -64,14 +67,13 @@ export const ERROR_CODES = {
     fix: 'Correct the member the message names.',
   },
   TEMPER_TOOL_OUTPUT_INVALID: {
-    meaning:
-      'The tool answered with something its output schema does not allow. The call failed and counts against the tool.',
+    meaning: 'The output of the tool does not match its output schema. The call failed and counts against the tool.',
     fix: 'Forge a corrected tool.',
   },
-  TEMPER_TOOL_FAILED: { meaning: 'The tool ran and failed.', fix: 'The message says why.' },
+  TEMPER_TOOL_FAILED: { meaning: 'The tool ran and failed.', fix: 'The message states the cause.' },
   TEMPER_TOOL_TIMEOUT: {
-    meaning: 'The tool did not answer in time and was stopped.',
-    fix: 'Give it less to do in one call.',
+    meaning: 'The tool did not return in time and was stopped.',
+    fix: 'Give the tool less work in one call.',
   },
   TEMPER_TOOL_RECURSION: {
     meaning: 'Tools called each other deeper than allowed, or in a circle.',
@@ -83,7 +85,7 @@ export const ERROR_CODES = {
   },
 
   TEMPER_SANDBOX_UNAVAILABLE: {
-    meaning: 'The sandbox cannot start, or its engine is older than the safe version. Nothing is run without it.',
+    meaning: 'The sandbox cannot start, or its engine is older than the safe version. Temper runs no tool without it.',
     fix: 'Run `make setup`; see the security page for the required engine.',
   },
   TEMPER_SANDBOX_SYNTAX: {
@@ -94,13 +96,16 @@ export const ERROR_CODES = {
     meaning: 'The source defines neither `execute` nor `run`.',
     fix: 'Define `function execute(input)`.',
   },
-  TEMPER_SANDBOX_THREW: { meaning: 'The tool threw.', fix: 'The message is what it threw, cut and cleaned.' },
+  TEMPER_SANDBOX_THREW: {
+    meaning: 'The tool threw an exception.',
+    fix: 'Correct the tool; the message is the exception text, truncated and with control characters escaped.',
+  },
   TEMPER_SANDBOX_TIMEOUT: {
-    meaning: 'The tool used up its time, or waited for something that can never come, and was ended.',
+    meaning: 'The tool exceeded its time limit, or awaited a promise that can never settle, and was stopped.',
     fix: 'Make it faster, or ask for a longer limit within the policy.',
   },
   TEMPER_SANDBOX_MEMORY: {
-    meaning: 'The tool used more memory than its limit and was ended.',
+    meaning: 'The tool exceeded its memory limit and was stopped.',
     fix: 'Use less memory, or ask for more within the policy.',
   },
   TEMPER_SANDBOX_OUTPUT_INVALID: {
@@ -114,23 +119,26 @@ export const ERROR_CODES = {
     fix: 'Call the host less.',
   },
   TEMPER_SANDBOX_CRASHED: {
-    meaning: 'The process that ran the tool ended by itself.',
-    fix: 'The tool did something its engine does not survive; write it differently.',
+    meaning: 'The process that ran the tool crashed.',
+    fix: 'The tool crashed the JavaScript engine; write it differently.',
   },
 
   TEMPER_HOST_CALL_DENIED: {
-    meaning: 'The tool asked the host for something it did not declare or the policy does not allow.',
-    fix: 'Declare it, within what the policy allows.',
+    meaning: 'The tool made a host call that it did not declare or that the policy does not allow.',
+    fix: 'Declare the host call, within the policy.',
   },
   TEMPER_FETCH_DENIED: {
-    meaning: 'The address is not one a tool may reach.',
+    meaning: 'The tool may not reach this address.',
     fix: 'Use an allowed public host over https.',
   },
-  TEMPER_FETCH_FAILED: { meaning: 'The request failed or its answer broke a limit.', fix: 'The message says which.' },
+  TEMPER_FETCH_FAILED: {
+    meaning: 'The request failed, or its response exceeded a limit.',
+    fix: 'The message states the cause.',
+  },
   TEMPER_FILE_DENIED: { meaning: 'The path lies outside the allowed roots.', fix: 'Use a path below the workspace.' },
   TEMPER_FILE_FAILED: {
     meaning: 'The file cannot be read or written, or is too large.',
-    fix: 'The message says which.',
+    fix: 'The message states the cause.',
   },
 
   TEMPER_FORGE_DISABLED: {
@@ -138,64 +146,67 @@ export const ERROR_CODES = {
     fix: 'Set spec.forge.enabled, and a TrustPolicy that permits it.',
   },
   TEMPER_FORGE_NO_SESSION: {
-    meaning: 'Forging needs a session, and there is none.',
+    meaning: 'Forging needs a session, and the message has none.',
     fix: 'Send the message in a session.',
   },
   TEMPER_FORGE_SHAPE: {
-    meaning: 'The forge request lacks a part or has one of the wrong form.',
-    fix: 'The message lists every part.',
+    meaning: 'The forge request lacks a member, or a member has the wrong type.',
+    fix: 'Correct the members that the message lists.',
   },
-  TEMPER_FORGE_EXTRA_FIELD: { meaning: 'A schema or request has a member that is not known.', fix: 'Remove it.' },
+  TEMPER_FORGE_EXTRA_FIELD: { meaning: 'A schema or request has an unknown member.', fix: 'Remove it.' },
   TEMPER_FORGE_SYNTAX: { meaning: 'The source does not parse.', fix: 'The message has the line and a hint.' },
   TEMPER_FORGE_STATIC: {
-    meaning: 'The source uses something a tool may not use.',
-    fix: 'The message lists every place.',
+    meaning: 'The source uses a language feature or global that a tool may not use.',
+    fix: 'Remove it; the message lists every location.',
   },
   TEMPER_FORGE_SCHEMA: {
     meaning: 'A schema is too large, too deep, refers outside itself or cannot be compiled safely.',
-    fix: 'The message names the place and the limit.',
+    fix: 'The message names the location and the limit.',
   },
   TEMPER_FORGE_COMPOSE: {
     meaning: 'A step of a composed tool is unknown, not permitted, recursive or malformed.',
     fix: 'The message names the step.',
   },
   TEMPER_FORGE_TEST_FAILED: {
-    meaning: 'A test case gave another output than expected, threw, or ran out of a limit.',
-    fix: 'The message has the case, expected and got.',
+    meaning: 'A test case returned an unexpected output, threw an exception, or exceeded a limit.',
+    fix: 'The message has the test case, the expected output and the actual output.',
   },
   TEMPER_FORGE_NONDETERMINISTIC: {
-    meaning: 'The same test gave two different outputs.',
-    fix: 'Remove what varies, or declare it.',
+    meaning: 'The same test case returned two different outputs.',
+    fix: 'Make the tool deterministic, or declare that it is not.',
   },
   TEMPER_FORGE_OUTPUT_SCHEMA: {
-    meaning: 'An output breaks the declared output schema.',
-    fix: 'The message has the case and the member.',
+    meaning: 'An output does not match the declared output schema.',
+    fix: 'The message has the test case and the member.',
   },
   TEMPER_FORGE_LIMITS: {
-    meaning: 'A test used more time or memory than the policy allows.',
-    fix: 'The message has the figures.',
+    meaning: 'A test case used more time or memory than the policy allows.',
+    fix: 'The message has the measured values and the limits.',
   },
   TEMPER_FORGE_CEILING: {
-    meaning: 'The tool asks for more than the policy lets any tool have.',
-    fix: 'Ask for less; the message names the ceiling.',
+    meaning: 'The tool requests more than the policy allows for any tool.',
+    fix: 'Request less; the message names the limit.',
   },
   TEMPER_FORGE_NAME_TAKEN: { meaning: 'Another tool visible to the agent has this name.', fix: 'Choose another name.' },
   TEMPER_FORGE_LIMIT_REACHED: {
     meaning: 'The session or the agent has as many forged tools as allowed.',
-    fix: 'Use those there are, or raise forge.limits.',
+    fix: 'Use the existing tools, or raise forge.limits.',
   },
   TEMPER_JUDGE_UNAVAILABLE: {
-    meaning: 'No judge is configured, or it gave no usable answer. Without a judge nothing is accepted.',
+    meaning: 'No judge is configured, or its response is unusable. Without a judge no tool is accepted.',
     fix: 'Name a judge in TrustPolicy spec.models.judge.',
   },
-  TEMPER_JUDGE_REFUSED: { meaning: 'The judge refused the tool.', fix: 'The message has its reasons.' },
+  TEMPER_JUDGE_REFUSED: {
+    meaning: 'The judge rejected the tool.',
+    fix: 'Correct the tool; the message has the reasons of the judge.',
+  },
 
   TEMPER_TOOL_DEMOTED: {
-    meaning: 'This very tool was taken out of service, by a person or by its own record.',
-    fix: 'Forge a corrected one; the same bytes stay out.',
+    meaning: 'This version of the tool was demoted, by a user or because of its failure record.',
+    fix: 'Forge a corrected tool; the same source stays demoted.',
   },
   TEMPER_PROMOTION_NOT_READY: {
-    meaning: 'The record of the tool does not meet the rule for the next tier.',
+    meaning: 'The evidence for the tool does not meet the rule for the next tier.',
     fix: 'The message lists what is missing.',
   },
   TEMPER_PACKAGE_INVALID: {
@@ -203,28 +214,31 @@ export const ERROR_CODES = {
     fix: 'Export it again with its source.',
   },
   TEMPER_AUDIT_BROKEN: {
-    meaning: 'The provenance record has a gap, an edit or a fork.',
-    fix: 'Do not trust tools activated after the named record; restore the file from its copy.',
+    meaning: 'The audit chain has a gap, a modified record or a fork.',
+    fix: 'Do not trust tools activated after the named record; restore the file from a backup.',
   },
 
   TEMPER_MODEL_RATE_LIMITED: {
-    meaning: 'The provider asked to slow down.',
-    fix: 'Wait; the call is tried again by itself.',
+    meaning: 'The provider rate-limited the call.',
+    fix: 'Wait; the call is retried automatically.',
   },
-  TEMPER_MODEL_OVERLOADED: { meaning: 'The provider cannot serve now.', fix: 'Wait, or name a fallback model.' },
+  TEMPER_MODEL_OVERLOADED: { meaning: 'The provider is overloaded.', fix: 'Wait, or name a fallback model.' },
   TEMPER_MODEL_TIMEOUT: {
-    meaning: 'The provider did not answer in time.',
+    meaning: 'The provider did not respond in time.',
     fix: 'Try again, or name a fallback model.',
   },
-  TEMPER_MODEL_UNAUTHORIZED: { meaning: 'The provider refused the key.', fix: 'Renew the key.' },
-  TEMPER_MODEL_BILLING: { meaning: 'The account has no credit left.', fix: 'Settle the account with the provider.' },
+  TEMPER_MODEL_UNAUTHORIZED: { meaning: 'The provider rejected the API key.', fix: 'Renew the API key.' },
+  TEMPER_MODEL_BILLING: {
+    meaning: 'The account at the provider has no credit left.',
+    fix: 'Add credit to the account.',
+  },
   TEMPER_MODEL_CONTEXT_OVERFLOW: {
     meaning: 'The conversation does not fit the context window of the model.',
     fix: 'Start a new session or use a model with a larger window.',
   },
   TEMPER_MODEL_FORMAT: {
-    meaning: 'The provider refused the request or its answer cannot be read.',
-    fix: 'The message has the place.',
+    meaning: 'The provider rejected the request as malformed, or its response cannot be parsed.',
+    fix: 'The message names the invalid member.',
   },
   TEMPER_MODEL_NOT_FOUND: { meaning: 'The provider has no such model.', fix: 'Correct spec.model.' },
   TEMPER_MODEL_UNAVAILABLE: {
@@ -232,87 +246,88 @@ export const ERROR_CODES = {
     fix: 'Configure the provider, or name a fallback.',
   },
   TEMPER_REPLAY_NO_MATCH: {
-    meaning: 'No entry of the replay script answers this conversation.',
-    fix: 'Add an entry; the message shows the last message.',
+    meaning: 'No entry of the replay script matches this conversation.',
+    fix: 'Add an entry; the error shows the last message of the conversation.',
   },
   TEMPER_REPLAY_SCRIPT_INVALID: {
-    meaning: 'The replay script breaks a rule.',
+    meaning: 'The replay script is invalid.',
     fix: 'Correct the line the message names.',
   },
 
   TEMPER_BUS_UNSUPPORTED: {
-    meaning: 'The NATS server is older than the versions without known holes.',
+    meaning: 'The NATS server is older than the oldest supported version.',
     fix: 'Run nats-server 2.14.5 or newer.',
   },
   TEMPER_BUS_UNAVAILABLE: {
-    meaning: 'NATS cannot be reached, or did not answer in time. What was being stored may be stored all the same.',
-    fix: 'Repeat the call with the same key; see the condition of the installation if it lasts.',
+    meaning: 'NATS cannot be reached, or did not respond in time. A pending write may have been stored.',
+    fix: 'Repeat the call with the same idempotency key; if the error persists, check the connection to NATS.',
   },
   TEMPER_BUS_STORE_LOST: {
-    meaning: 'NATS lost what it kept, and with it what waited there or was being worked on.',
-    fix: 'Send the message again; see why the volume of NATS was lost.',
+    meaning: 'NATS lost its data, including queued messages and messages in flight.',
+    fix: 'Send the message again; find out why the volume of NATS was lost.',
   },
   TEMPER_BUS_UNAUTHORIZED: {
-    meaning: 'NATS refused the key of the role, or what the role wanted to do.',
-    fix: "Compare the server's configuration with the seed the role was given.",
+    meaning: 'NATS rejected the nkey of the role, or the role lacks a permission.',
+    fix: "Compare the server's configuration with the nkey seed of the role.",
   },
   TEMPER_BUS_FULL: {
-    meaning: 'A stream or bucket takes no more: its limit is reached, or its disk.',
-    fix: 'Wait until something was taken from it, or give NATS a larger store.',
+    meaning: 'A stream or bucket is full: its limit is reached, or its disk is full.',
+    fix: 'Wait until messages are consumed, or give NATS a larger volume.',
   },
   TEMPER_BUS_TOO_LARGE: {
-    meaning: 'A message or value has more bytes than the bus carries.',
-    fix: 'Send less at once.',
+    meaning: 'A message or value exceeds the maximum payload of NATS.',
+    fix: 'Send less in one message.',
   },
   TEMPER_MESSAGE_INVALID: {
-    meaning: 'What lay in an inbox is no message.',
-    fix: 'Find out who may publish there besides Temper; drop it.',
+    meaning: 'An inbox entry is not a valid message.',
+    fix: 'Drop the entry; find out which other client may publish to the inbox.',
   },
   TEMPER_MESSAGE_UNDELIVERED: {
-    meaning: 'A message was delivered as often as allowed and nobody ended it.',
-    fix: "Read the log of the agent's pod at that time, then retry the message or drop it.",
+    meaning: 'The message reached the maximum number of deliveries, and no pod acknowledged it.',
+    fix: "Read the log of the agent's pod at that time, then retry or drop the message.",
   },
   TEMPER_MESSAGE_DROPPED: {
-    meaning: 'A person dropped a message that had been given up.',
+    meaning: 'A user dropped a dead-lettered message.',
     fix: 'Send it again if it still matters.',
   },
 
   TEMPER_MESSAGE_DEPTH: {
-    meaning: 'Agents answered messages with messages deeper than allowed.',
-    fix: 'Reply instead of sending on, or have the first agent ask each of the others itself.',
+    meaning: 'The chain of messages from agent to agent is longer than allowed.',
+    fix: 'Reply instead of sending another message, or let the first agent ask each of the others itself.',
   },
   TEMPER_SESSION_INVALID: {
     meaning: 'A message names no session, or one whose id is malformed.',
-    fix: 'Send the message in a session; the message says what an id looks like.',
+    fix: 'Send the message in a session; the error describes the format of an id.',
   },
   TEMPER_GATEWAY_UNAVAILABLE: {
-    meaning: 'The gateway cannot be reached, or cannot serve now.',
-    fix: 'Nothing for a while: the call is tried again by itself. Then look at the pods of the gateway and at the NetworkPolicies.',
+    meaning: 'The gateway cannot be reached, or cannot serve the request now.',
+    fix: 'Wait: the call is retried automatically. If the error persists, check the pods of the gateway and the NetworkPolicies.',
   },
   TEMPER_GATEWAY_UNTRUSTED: {
     meaning:
-      'What answers at the address of the gateway has no certificate of the installation. No token was sent to it.',
-    fix: 'Find out who answers there; the files of /etc/temper/doors say what is expected.',
+      'The server at the address of the gateway has no certificate of this installation. The pod sent it no token.',
+    fix: 'Find out which server responds at this address; the files in /etc/temper/doors contain the expected address and CA.',
   },
   TEMPER_GATEWAY_REFUSED: {
-    meaning: 'The gateway does not take this pod for the one that is bound to the agent, or does not let it do this.',
-    fix: 'A pod that was replaced ends by itself; otherwise compare Agent.status.pod with the pod.',
+    meaning: 'The gateway rejected the request: this pod is not bound to the agent, or may not make this call.',
+    fix: 'A replaced pod exits by itself; otherwise compare Agent.status.pod with the pod.',
   },
   TEMPER_GATEWAY_ANSWER: {
-    meaning: 'An answer of the gateway is malformed or larger than allowed.',
-    fix: 'Let pod and gateway be of the same version.',
+    meaning: 'A response of the gateway is malformed or larger than allowed.',
+    fix: 'Run the same version of Temper in the pod and the gateway.',
   },
   TEMPER_EGRESS_UNAVAILABLE: {
-    meaning: 'The tool wants to reach another host, and pods have no way out of the cluster.',
+    meaning: 'The tool needs network access, and pods have no egress from the cluster.',
     fix: 'Forge a tool that needs no network.',
   },
   TEMPER_LEASE_LOST: {
-    meaning: 'The delivery is over: it was settled before, or its time ran out and the message went to another pod.',
+    meaning:
+      'The delivery has ended: it was settled before, or it timed out and the message was redelivered to another pod.',
     fix: 'Nothing; the message is answered once.',
   },
   TEMPER_POD_INVALID: {
-    meaning: 'The pod is not made as its containers need it: a folder, a file or its owner is wrong.',
-    fix: 'The message names it; see the reference page of the pod.',
+    meaning: 'The pod lacks what its containers need: a folder, a file or its owner is wrong.',
+    fix: 'Correct the path that the message names; see the reference page of the pod.',
   },
 
   TEMPER_TURN_LIMIT: {
@@ -326,96 +341,97 @@ export const ERROR_CODES = {
 
   TEMPER_KUBE_CONFIG: {
     meaning: 'No cluster can be read from the kubeconfig or the ServiceAccount of the pod.',
-    fix: 'Set KUBECONFIG or name the file and context; the message says what is missing.',
+    fix: 'Set KUBECONFIG or name the file and context; the message states what is missing.',
   },
   TEMPER_KUBE_UNREACHABLE: {
-    meaning: 'The API server did not answer, or its answer cannot be read.',
+    meaning: 'The API server did not respond, or its response cannot be parsed.',
     fix: 'Check the address, the network and the certificate authority the message names.',
   },
   TEMPER_CLUSTER_FORBIDDEN: {
-    meaning: 'The cluster does not let you do this: RBAC or an admission policy says no.',
-    fix: 'The message names the right that is missing, or the rule; ask whoever administers the namespace.',
+    meaning: 'The cluster does not allow this: RBAC or an admission policy denies it.',
+    fix: 'The message names the missing permission or the rule; ask the administrator of the namespace.',
   },
   TEMPER_CLUSTER_REFUSED: {
-    meaning: 'The API server understood the request and refused it.',
-    fix: 'Do what the message says; it is in the words of the API server.',
+    meaning: 'The API server rejected the request.',
+    fix: 'Correct the request; the message is the text of the API server.',
   },
   TEMPER_GATEWAY_UNREACHABLE: {
-    meaning: 'The gateway does not answer through the API server.',
-    fix: 'Look at the gateway with `temper check`; the message says how it failed.',
+    meaning: 'The gateway does not respond through the API server.',
+    fix: 'Check the gateway with `temper check`; the message states the cause.',
   },
   TEMPER_NOT_LEADER: {
-    meaning: 'A process that does not lead tried to write. Nothing was written.',
-    fix: 'Nothing; the process that leads does the work.',
+    meaning: 'A process that is not the leader tried to write. Nothing was written.',
+    fix: 'Nothing; the leader does the work.',
   },
   TEMPER_LEADERSHIP_LOST: {
-    meaning: 'The process led and could not renew its Lease in time; another one may lead now.',
-    fix: 'The process ends and is started again. If it happens often, look at the load of the API server and the CPU limit.',
+    meaning: 'The leader could not renew its Lease in time; another process may lead now.',
+    fix: 'Nothing: the process exits and is restarted. If this happens often, check the load of the API server and the CPU limit.',
   },
   TEMPER_TOKEN_INVALID: {
-    meaning: 'The token is none that this gateway takes: not signed by the cluster, over, or not of the right account.',
-    fix: 'A pod reads its token again from the mounted file; people get a new one with every command.',
+    meaning: 'The token was rejected: not signed by this cluster, expired, or issued for the wrong ServiceAccount.',
+    fix: 'A pod reads its token again from the mounted file; the CLI requests a new token for every command.',
   },
   TEMPER_TOKEN_AUDIENCE: {
-    meaning: 'The token was made for another door.',
-    fix: 'Ask for a token with the one audience of this door.',
+    meaning: 'The token was issued for another audience.',
+    fix: 'Request a token whose only audience is this gateway.',
   },
   TEMPER_POD_UNKNOWN: {
-    meaning: 'The API server knows no such agent pod.',
-    fix: 'The pod was deleted; its token is of no use any more.',
+    meaning: 'The API server has no agent pod with this name and UID.',
+    fix: 'Nothing: the pod was deleted, and its token is no longer valid.',
   },
   TEMPER_POD_STARTING: {
-    meaning: 'The API server has not told the address of the pod yet.',
-    fix: 'Ask again after the time the answer says.',
+    meaning: 'The API server does not have the address of the pod yet.',
+    fix: 'Retry after the time that the response states.',
   },
   TEMPER_POD_ADDRESS: {
     meaning: 'The request does not come from the address of the pod whose token it carries.',
-    fix: 'Nothing between pod and gateway may translate addresses; tokens do not leave their pod.',
+    fix: 'Remove any address translation (NAT) between the pod and the gateway; use a token only in its own pod.',
   },
   TEMPER_POD_NOT_BOUND: {
     meaning: 'No agent is bound to the pod: it is still warm, or was replaced.',
-    fix: 'A warm pod asks for its assignment; a replaced one ends.',
+    fix: 'Nothing: a warm pod requests its assignment, and a replaced pod exits.',
   },
   TEMPER_POD_BOUND_TWICE: {
-    meaning: 'Two agents claim the same pod, so neither is believed.',
-    fix: 'Look at status.pod of the agents the log names; only the operator may write it.',
+    meaning: 'More than one Agent names this pod in status.pod, so the gateway accepts none of them.',
+    fix: 'Check status.pod of the agents that the log names; only the operator may write it.',
   },
   TEMPER_LEASE_INVALID: {
-    meaning: 'The lease was not given to this pod by a gateway of this installation.',
-    fix: 'Use the lease of the delivery as it was received.',
+    meaning: 'The delivery token was not issued to this pod by a gateway of this installation.',
+    fix: 'Send the delivery token unchanged, as it was received with the message.',
   },
   TEMPER_LEASE_EXPIRED: {
-    meaning: 'The time of the chain of messages is over, or the message was settled or given to another pod.',
-    fix: 'Stop working on the message and ask for the next one.',
+    meaning:
+      'The deadline of the chain of messages has passed, or the message was settled or redelivered to another pod.',
+    fix: 'Stop working on the message and request the next one.',
   },
   TEMPER_AGENT_SUSPENDED: {
-    meaning: 'The agent, or its policy for all its agents, was told to stop.',
-    fix: 'Wait; messages are kept. `kubectl temper resume` lets it go on.',
+    meaning: 'The agent is suspended, by its own spec or by its policy.',
+    fix: 'Wait; messages are stored. `kubectl temper resume` resumes the agent.',
   },
   TEMPER_REQUEST_INVALID: {
-    meaning: 'The request breaks the schema of its route.',
+    meaning: 'The request does not match the schema of its route.',
     fix: 'Correct the field the message names; see `/v1/openapi.json`.',
   },
   TEMPER_REQUEST_TOO_LARGE: {
-    meaning: 'The body of the request is larger than its route takes.',
+    meaning: 'The body of the request is larger than its route allows.',
     fix: 'Send less in one call.',
   },
   TEMPER_RATE_LIMITED: {
-    meaning: 'The caller has used its share of the gateway for the moment.',
-    fix: 'Wait as long as the answer says.',
+    meaning: 'The caller exceeded its rate limit at the gateway.',
+    fix: 'Retry after the time that the response states.',
   },
   TEMPER_OVERLOADED: {
-    meaning: 'The gateway has more to do than it can, or is about to end.',
-    fix: 'Try again after the time the answer says; another replica may answer.',
+    meaning: 'The gateway is overloaded or shutting down.',
+    fix: 'Retry after the time that the response states; another replica may respond.',
   },
   TEMPER_CONFIGURATION_INVALID: {
-    meaning: 'The configuration file of a role breaks a rule.',
+    meaning: 'The configuration file of a role is invalid.',
     fix: 'Correct the field the message names.',
   },
 
   TEMPER_STATE_LOCKED: {
-    meaning: 'Another process holds the state folder.',
-    fix: 'Wait for it to end; the message has its process id.',
+    meaning: 'Another process has locked the state folder.',
+    fix: 'Wait until that process exits; the message has its process id.',
   },
   TEMPER_STATE_CORRUPT: {
     meaning: 'A file of the state folder cannot be read.',

@@ -1,16 +1,19 @@
 import type { ErrorCode } from './error-codes.ts';
 
-/** May the same call succeed later? `never`: not without a change; `backoff`: yes, wait longer each time; a number: after that many milliseconds. */
+/**
+ * Whether the same call may succeed later. `never`: only after a change; `backoff`: yes, with a longer wait each time; a number: yes, after that
+ * many milliseconds.
+ */
 export type Retry = 'never' | 'backoff' | number;
 
 export interface TemperErrorOptions {
   cause?: unknown;
   retry?: Retry;
-  /** Facts for machines; JSON values only, nothing secret. */
+  /** Machine-readable facts: JSON values only, no secrets. */
   details?: Record<string, unknown>;
 }
 
-/** The one error of the project. Callers decide by `code`, never by message. */
+/** The error class of the whole project. Callers branch on `code`, never on the message. */
 export class TemperError extends Error {
   override readonly name = 'TemperError';
   readonly code: ErrorCode;
@@ -29,7 +32,7 @@ export function isTemperError(error: unknown, code?: ErrorCode): error is Temper
   return error instanceof TemperError && (code === undefined || error.code === code);
 }
 
-/** A message for any thrown value, bounded, read without running its getters more than once. */
+/** The message of any thrown value, cut to `limit` characters. Reads `message` only once, since it may be a getter. */
 export function messageOf(error: unknown, limit = 4_096): string {
   const text = error instanceof Error ? error.message : typeof error === 'string' ? error : 'an unknown failure';
   return text.length > limit ? `${text.slice(0, limit)}…` : text;

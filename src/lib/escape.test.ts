@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { isUnprintable, printable } from './escape.ts';
 
 describe('printable text', () => {
-  it('shows what a terminal would obey', () => {
+  it('printable escapes characters that control a terminal', () => {
     assert.equal(printable('a\nb\tc\rd'), 'a\\nb\\tc\\rd');
     assert.equal(printable('\u001b[2J'), '\\u{1b}[2J');
     assert.equal(printable('abc\u202egnp.exe'), 'abc\\u{202e}gnp.exe');
@@ -13,12 +13,12 @@ describe('printable text', () => {
     assert.equal(printable('lone \ud800'), 'lone \\u{d800}');
   });
 
-  it('leaves ordinary text of any language alone', () => {
+  it('printable does not change ordinary text of any language', () => {
     for (const text of ['Zürich', '東京', 'שלום', '👩‍🚀'.replaceAll('\u200d', ''), '−$18,204.50'])
       assert.equal(printable(text), text);
   });
 
-  it('is bounded and holds nothing unprintable, whatever it is given', () => {
+  it('the result of printable is bounded and contains no unprintable character, for any input', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
         const shown = printable(text, 50);

@@ -1,4 +1,4 @@
-/** Text from a stranger, made safe for one line of a terminal or a log: control characters and bidirectional marks are shown, not obeyed. */
+/** Makes untrusted text safe for one line of a terminal or a log: escapes control characters and bidirectional marks. */
 export function printable(text: string, limit = 2_000): string {
   let out = '';
   for (const character of text.slice(0, limit)) {

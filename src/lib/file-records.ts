@@ -7,8 +7,8 @@ import { assertRecordPath, type RecordStore } from './records.ts';
 
 /**
  * Records as plain files below `root`: `<collection>/<name>.json` and `<log>.jsonl`.
- * A document is written beside its place, synced and renamed over it. A log line is one write, followed by a sync unless the caller asked for none; a line
- * without its end is what a crash left, was never promised to anyone, and is cut off before the next one is written.
+ * A document is written to a temporary file beside its target, synced and renamed over the target. A log line is one write, followed by a sync unless
+ * the caller asks for `written`. A crash can leave an incomplete last line. Its append never resolved, so it is cut off before the next append.
  */
 export function fileRecords(root: string): RecordStore {
   const queue = new WriteQueue();
@@ -55,9 +55,9 @@ export function fileRecords(root: string): RecordStore {
     append: (log, value, durability = 'synced') => {
       const file = place(log, '.jsonl');
       return queue.run(file, async () => {
-        const fresh = await folders.make(dirname(file));
+        const isNew = await folders.make(dirname(file));
         await logs.append(file, JSON.stringify(value), durability);
-        if (fresh) await syncFolder(dirname(file));
+        if (isNew) await syncFolder(dirname(file));
       });
     },
     sync: (log) => {
@@ -70,18 +70,18 @@ export function fileRecords(root: string): RecordStore {
   };
 }
 
-/** Writes to one file happen one after another; writes to different files side by side. */
+/** Serialises the writes to each file; writes to different files run concurrently. */
 class WriteQueue {
   readonly #tails = new Map<string, Promise<void>>();
 
   async run(file: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#tails.get(file) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    this.#tails.set(file, mine);
+    const previous = this.#tails.get(file) ?? Promise.resolve();
+    const current = previous.then(work, work);
+    this.#tails.set(file, current);
     try {
-      await mine;
+      await current;
     } finally {
-      if (this.#tails.get(file) === mine) this.#tails.delete(file);
+      if (this.#tails.get(file) === current) this.#tails.delete(file);
     }
   }
 }
@@ -137,11 +137,11 @@ async function listFolder(folder: string): Promise<string[]> {
   }
 }
 
-/** Folders known to be there, so that only the first write to each looks. */
+/** A cache of existing folders, so that only the first write to each folder calls mkdir. */
 class Folders {
   readonly #known = new Set<string>();
 
-  /** Says whether the folder had to be made, so that its own entry is synced too. */
+  /** Resolves to true when the folder was created; the caller then syncs the folder's own entry too. */
   async make(folder: string): Promise<boolean> {
     if (this.#known.has(folder)) return false;
     const first = await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -150,7 +150,7 @@ class Folders {
     return first !== undefined;
   }
 
-  /** Forgets a folder that is removed, and all below it. */
+  /** Forgets a removed folder and every folder below it. */
   forget(folder: string): void {
     for (const known of this.#known) if (known === folder || known.startsWith(`${folder}/`)) this.#known.delete(known);
   }
@@ -171,8 +171,8 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-function corrupt(place: string, cause: unknown): TemperError {
-  return new TemperError('TEMPER_STATE_CORRUPT', `${place} cannot be read; restore it from a copy or move it away`, {
+function corrupt(location: string, cause: unknown): TemperError {
+  return new TemperError('TEMPER_STATE_CORRUPT', `${location} cannot be read; restore it from a copy or move it away`, {
     cause,
   });
 }

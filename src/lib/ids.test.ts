@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { randomIds } from './ids.ts';
 
 describe('identifiers', () => {
-  it('are never the same, sort by time, and are plain record names', async () => {
+  it('identifiers are unique, sort by time, and are valid record names', async () => {
     const early = Array.from({ length: 1_000 }, () => randomIds.next('m'));
     assert.equal(new Set(early).size, 1_000);
     for (const id of early) assert.match(id, /^m-[0-9a-hjkmnp-tv-z]{26}$/);

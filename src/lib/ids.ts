@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Source of identifiers, so that tests can make them predictable. */
+/** The source of identifiers. Tests replace it with a predictable one. */
 export interface Ids {
   /** Sortable by time, unguessable, lower-case letters and digits: `<prefix>-<26 characters>`. */
   next(prefix: string): string;

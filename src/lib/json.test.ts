@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { isJsonObject, type Json, jsonDepth, member, parseUntrustedJson, textAt } from './json.ts';
 
-describe('JSON from a stranger', () => {
-  it('loses the members that change what an object is, however they are written', () => {
+describe('untrusted JSON', () => {
+  it('parseUntrustedJson drops members that could change the prototype, also when their names are escaped', () => {
     for (const text of [
       '{"a":1,"__proto__":{"polluted":1}}',
       '{"a":1,"\\u005f_proto__":{"polluted":1}}',
@@ -18,11 +18,11 @@ describe('JSON from a stranger', () => {
     assert.deepEqual(parseUntrustedJson('[[{"x":{"__proto__":1,"y":2}}]]'), [[{ x: { y: 2 } }]]);
   });
 
-  it('keeps the words themselves as values', () => {
+  it('parseUntrustedJson keeps the unsafe keys as string values', () => {
     assert.deepEqual(parseUntrustedJson('["__proto__","constructor"]'), ['__proto__', 'constructor']);
   });
 
-  it('is otherwise what JSON.parse makes of it', () => {
+  it('parseUntrustedJson otherwise returns the same value as JSON.parse', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         if (/__proto__|constructor|prototype/.test(text)) return;
@@ -34,25 +34,25 @@ describe('JSON from a stranger', () => {
 });
 
 describe('reading JSON', () => {
-  it('finds own members only', () => {
+  it('member reads own properties only', () => {
     assert.equal(member({ a: null }, 'a'), null);
     for (const name of ['toString', '__proto__', 'constructor']) assert.equal(member({}, name), undefined);
     for (const value of [null, 1, 'a', [1]] as Json[]) assert.equal(member(value, 'length'), undefined);
     assert.equal(member(undefined, 'a'), undefined);
   });
 
-  it('follows names to a text, or gives the other one', () => {
+  it('textAt follows member names to a string, or returns the fallback', () => {
     assert.equal(textAt({ a: { b: 'c' } }, ['a', 'b']), 'c');
     assert.equal(textAt({ a: { b: 1 } }, ['a', 'b'], 'none'), 'none');
     assert.equal(textAt(undefined, ['a']), '');
   });
 
-  it('tells an object from what only looks like one', () => {
+  it('isJsonObject rejects arrays and null', () => {
     assert.ok(isJsonObject({}));
     for (const value of [null, [], 'a', 1, undefined]) assert.ok(!isJsonObject(value));
   });
 
-  it('counts depth without recursion, up to a limit', () => {
+  it('jsonDepth counts depth without recursion, up to a limit', () => {
     assert.equal(jsonDepth(1), 0);
     assert.equal(jsonDepth([]), 1);
     assert.equal(jsonDepth({ a: [{ b: 1 }] }), 3);

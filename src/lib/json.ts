@@ -1,10 +1,10 @@
-/** JSON values, and the two doors through which text from outside becomes one. */
+/** JSON values: parsing of untrusted text, and safe access to members. */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
-/** Keys that change what an object is when they are assigned. They never survive parsing. */
-const POISONED_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+/** Assigning one of these keys can change the prototype of an object. `parseUntrustedJson` drops them. */
+const UNSAFE_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -16,22 +16,22 @@ export function isJsonObject(value: unknown): value is JsonObject {
  */
 export function parseUntrustedJson(text: string): Json {
   const value = JSON.parse(text) as Json;
-  return mayHoldPoisonedKey(text) ? withoutPoisonedKeys(value) : value;
+  return mayContainUnsafeKey(text) ? withoutUnsafeKeys(value) : value;
 }
 
-/** A cheap look at the text, so that ordinary documents are walked by nobody. An escape may hide a key. */
-function mayHoldPoisonedKey(text: string): boolean {
+/** A cheap check of the text, so that ordinary documents are not traversed. A `\u` escape may hide a key. */
+function mayContainUnsafeKey(text: string): boolean {
   return (
     text.includes('__proto__') || text.includes('constructor') || text.includes('prototype') || text.includes('\\u')
   );
 }
 
-function withoutPoisonedKeys(value: Json): Json {
-  if (Array.isArray(value)) return value.map(withoutPoisonedKeys);
+function withoutUnsafeKeys(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutUnsafeKeys);
   if (!isJsonObject(value)) return value;
   const clean: JsonObject = {};
   for (const [key, member] of Object.entries(value)) {
-    if (!POISONED_KEYS.has(key)) clean[key] = withoutPoisonedKeys(member);
+    if (!UNSAFE_KEYS.has(key)) clean[key] = withoutUnsafeKeys(member);
   }
   return clean;
 }
@@ -61,7 +61,7 @@ export function jsonDepth(value: Json, limit = 1_000): number {
   return depth;
 }
 
-/** The text found by following member names, or `fallback` when there is none. */
+/** The string at the path of member names, or `fallback` when there is no string. */
 export function textAt(value: Json | undefined, path: readonly string[], fallback = ''): string {
   const found = path.reduce<Json | undefined>((current, key) => member(current, key), value);
   return typeof found === 'string' ? found : fallback;

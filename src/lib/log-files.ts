@@ -11,24 +11,23 @@ const files = {
 };
 const readAt = promisify(read);
 
-/** Files kept open at most; the one not used for longest is closed first. */
-const KEPT_OPEN = 32;
+/** The maximum number of open files; the least recently used file is closed first. */
+const MAX_OPEN_FILES = 32;
 const NEWLINE = 0x0a;
 const TAIL_BYTES = 65_536;
 
 /**
- * Append-only files of lines that stay open between appends: opening, looking at the end and closing cost more than writing.
- * The caller appends to one file one line after another. A line without its end, which a crash left, is cut off when the file
- * is opened.
+ * Append-only files of lines that stay open between appends: opening a file, checking its end and closing it cost more than the write.
+ * The caller serialises the appends to one file. An incomplete last line, which a crash can leave, is cut off when the file is opened.
  */
 export class LogFiles {
-  /** In order of last use. */
+  /** Least recently used first. */
   readonly #descriptors = new Map<string, number>();
   readonly #busy = new Set<string>();
-  /** Files with lines that are written and not synced. */
+  /** Files with written lines that are not synced yet. */
   readonly #unsynced = new Set<string>();
 
-  /** Resolves when the line is as durable as asked for. The folder must be there. */
+  /** Resolves when the line has the requested durability. The folder must exist. */
   async append(file: string, line: string, durability: Durability): Promise<void> {
     this.#busy.add(file);
     try {
@@ -47,18 +46,18 @@ export class LogFiles {
     await this.#closeOldest();
   }
 
-  /** Resolves when every line appended so far is synced; nobody appends meanwhile. */
+  /** Resolves when every line appended so far is synced. The caller must not append to the file at the same time. */
   async sync(file: string): Promise<void> {
     const descriptor = this.#descriptors.get(file);
     if (descriptor !== undefined && this.#unsynced.has(file)) await this.#syncDescriptor(file, descriptor);
   }
 
-  /** Files open now. */
+  /** The currently open files. */
   opened(): string[] {
     return [...this.#descriptors.keys()];
   }
 
-  /** Closes a file that nobody appends to, before it is removed or replaced. */
+  /** Closes a file before it is removed or replaced. The caller must not append to the file at the same time. */
   async forget(file: string): Promise<void> {
     const descriptor = this.#descriptors.get(file);
     this.#descriptors.delete(file);
@@ -68,7 +67,7 @@ export class LogFiles {
 
   async #closeOldest(): Promise<void> {
     for (const file of this.#descriptors.keys()) {
-      if (this.#descriptors.size <= KEPT_OPEN) return;
+      if (this.#descriptors.size <= MAX_OPEN_FILES) return;
       if (this.#busy.has(file)) continue;
       await this.sync(file);
       await this.forget(file);
@@ -92,15 +91,15 @@ async function openLog(file: string): Promise<number> {
   }
 }
 
-/** Looks for the last line end from the back, a piece at a time. */
+/** Truncates the file after its last newline. Searches backwards from the end, one chunk at a time. */
 async function cutTornLine(descriptor: number): Promise<void> {
   const { size } = await files.stat(descriptor);
   let end = size;
   while (end > 0) {
     const start = Math.max(0, end - TAIL_BYTES);
-    const piece = Buffer.alloc(end - start);
-    await readAt(descriptor, piece, 0, piece.length, start);
-    const last = piece.lastIndexOf(NEWLINE);
+    const chunk = Buffer.alloc(end - start);
+    await readAt(descriptor, chunk, 0, chunk.length, start);
+    const last = chunk.lastIndexOf(NEWLINE);
     if (last !== -1) {
       if (start + last + 1 < size) await files.truncate(descriptor, start + last + 1);
       return;
@@ -110,7 +109,7 @@ async function cutTornLine(descriptor: number): Promise<void> {
   if (size > 0) await files.truncate(descriptor, 0);
 }
 
-/** In place: a copy into the kernel's memory costs less than handing it to another thread. */
+/** Writes synchronously: a copy into the page cache costs less than a round trip through the thread pool. */
 function writeWhole(descriptor: number, bytes: Buffer): void {
   for (let written = 0; written < bytes.length; ) {
     written += writeSync(descriptor, bytes, written, bytes.length - written);

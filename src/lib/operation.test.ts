@@ -5,8 +5,8 @@ import { type Op, withTimeout } from './operation.ts';
 
 const parent = (deadline: number): Op => ({ signal: new AbortController().signal, deadline, key: 'key' });
 
-describe('an operation with a timeout', () => {
-  it('ends at the sooner of its own time and its parent deadline', async () => {
+describe('call options with a timeout', () => {
+  it('withTimeout aborts at the earlier of its own timeout and the parent deadline', async () => {
     for (const [deadline, milliseconds] of [
       [systemClock.monotonic() + 60_000, 5],
       [systemClock.monotonic() + 5, 60_000],
@@ -17,7 +17,7 @@ describe('an operation with a timeout', () => {
       assert.ok(reason instanceof DOMException && reason.name === 'TimeoutError');
     }
   });
-  it('may have no deadline at all', async () => {
+  it('withTimeout accepts an infinite timeout', async () => {
     const signal = await withTimeout(
       parent(Number.POSITIVE_INFINITY),
       systemClock,

@@ -1,12 +1,12 @@
 import { type Clock, LONGEST_TIMER } from './clock.ts';
 
-/** What every call through a port carries. */
+/** Options of every call through a port. */
 export interface Op {
-  /** Aborted when the caller no longer wants the answer. */
+  /** Aborted when the caller cancels the call. */
   readonly signal: AbortSignal;
-  /** Monotonic milliseconds (`Clock.monotonic`) by which the answer is worth nothing. */
+  /** The deadline of the call, in monotonic milliseconds (`Clock.monotonic`); `Infinity` for no deadline. */
   readonly deadline: number;
-  /** Idempotency key of a mutation: the same key twice is one effect. */
+  /** Idempotency key of a mutation: two calls with the same key have one effect. */
   readonly key: string;
 }
 
@@ -15,8 +15,8 @@ export function remainingMilliseconds(op: Op, clock: Clock): number {
 }
 
 /**
- * Runs `work` under an operation that ends no later than `milliseconds` from now and never later than its parent.
- * The signal aborts at that deadline; its timer is gone when `work` settles.
+ * Runs `work` with a deadline at most `milliseconds` from now and never later than the deadline of `parent`.
+ * The signal aborts at that deadline with a `TimeoutError`. The timer is cleared when `work` settles.
  */
 export async function withTimeout<T>(
   parent: Op,
@@ -29,7 +29,7 @@ export async function withTimeout<T>(
   const timeout = new AbortController();
   const timer = setTimeout(
     () => {
-      timeout.abort(new DOMException(`no answer within ${Math.round(remaining)} ms`, 'TimeoutError'));
+      timeout.abort(new DOMException(`no response within ${Math.round(remaining)} ms`, 'TimeoutError'));
     },
     Math.min(remaining, LONGEST_TIMER),
   );

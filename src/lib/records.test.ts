@@ -24,7 +24,7 @@ const adapters: Record<string, () => Promise<RecordStore>> = {
 
 for (const [adapter, make] of Object.entries(adapters)) {
   describe(`record store contract: ${adapter}`, () => {
-    it('gives back what was put, as a copy', async () => {
+    it('get returns a copy of the stored document', async () => {
       const store = await make();
       const value = { a: [1, null] };
       await store.put('tools', 'one', value);
@@ -32,7 +32,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.deepEqual(await store.get('tools', 'one'), { a: [1, null] });
       assert.equal(await store.get('tools', 'two'), undefined);
     });
-    it('lists by name and forgets what was deleted', async () => {
+    it('list sorts documents by name and omits deleted ones', async () => {
       const store = await make();
       await store.put('tools', 'b', 2);
       await store.put('tools', 'a', 1);
@@ -46,7 +46,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.deepEqual(await store.list('tools'), [{ name: 'b', value: 2 }]);
       assert.deepEqual(await store.list('nothing'), []);
     });
-    it('keeps a log in order under concurrent writers', async () => {
+    it('a log keeps the order of concurrent appends', async () => {
       const store = await make();
       await Promise.all(Array.from({ length: 20 }, (_, index) => store.append('logs/audit', { index })));
       assert.deepEqual(
@@ -54,7 +54,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
         Array.from({ length: 20 }, (_, index) => ({ index })),
       );
     });
-    it('keeps lines that are only written in order among those that are synced, and shows them at once', async () => {
+    it('written lines keep their order among synced lines and are readable immediately', async () => {
       const store = await make();
       await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
@@ -71,7 +71,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await store.drop('logs');
       assert.deepEqual(await store.read('logs/calls'), []);
     });
-    it('drops a collection with all below it and nothing beside it', async () => {
+    it('drop removes a collection and everything below it, and nothing else', async () => {
       const store = await make();
       await store.put('sessions/s-1', 'x', 1);
       await store.append('sessions/s-1/history', 1);
@@ -81,7 +81,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.deepEqual(await store.read('sessions/s-1/history'), []);
       assert.equal(await store.get('sessions/s-10', 'x'), 1);
     });
-    it('refuses a name that would leave its folder', async () => {
+    it('the store rejects a name that would escape its folder', async () => {
       const store = await make();
       for (const name of ['..', '../x', 'a/b/../c', '', '.hidden', 'a\0b']) {
         await assert.rejects(async () => store.put('tools', name, 1), RangeError, name);
@@ -91,7 +91,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
 }
 
 describe('file records', () => {
-  it('ignore a line without its end and cut it before the next append', async () => {
+  it('an incomplete last line is ignored by readers and cut off before the next append', async () => {
     const folder = await temporaryFolder();
     const store = fileRecords(folder);
     await store.append('audit', { n: 1 });
@@ -102,7 +102,7 @@ describe('file records', () => {
     assert.deepEqual(await restarted.read('audit'), [{ n: 1 }, { n: 3 }]);
     assert.equal(await readFile(join(folder, 'audit.jsonl'), 'utf8'), '{"n":1}\n{"n":3}\n');
   });
-  it('name the file that cannot be read', async () => {
+  it('the error of an unreadable file names the file', async () => {
     const folder = await temporaryFolder();
     const store = fileRecords(folder);
     await store.put('tools', 'one', 1);

@@ -7,41 +7,45 @@ export interface StoredRecord {
 }
 
 /**
- * How far a line of a log has come when its append resolves: `synced`, it survives a loss of power; `written`, it survives the end
- * of this process in any manner, and a loss of power may take it until the next `sync` or synced line of that log.
+ * The durability of a log line when its append resolves. `synced`: the line survives a power loss. `written`: the line survives a crash of
+ * this process; a power loss can still lose it until the next `sync` or synced line of that log.
  */
 export type Durability = 'synced' | 'written';
 
 /**
- * Named JSON documents in collections, and append-only logs. What a write promised is durable before it resolves,
- * and a reader never sees half of it. Collections and logs are `/`-separated paths of `[A-Za-z0-9._-]` segments, names one such segment.
+ * Named JSON documents in collections, and append-only logs. A write is durable before it resolves, and a reader never sees a partial write.
+ * Collections and logs are `/`-separated paths of `[A-Za-z0-9._-]` segments; a name is one such segment. Methods throw RangeError for any other
+ * path, and the file store throws TEMPER_STATE_CORRUPT for a file that it cannot read.
  */
 export interface RecordStore {
+  /** Creates or replaces the document. */
   put(collection: string, name: string, value: Json): Promise<void>;
+  /** Undefined when the document does not exist. */
   get(collection: string, name: string): Promise<Json | undefined>;
-  /** In order of name. */
+  /** All documents of the collection, sorted by name. */
   list(collection: string): Promise<StoredRecord[]>;
+  /** Does nothing when the document does not exist. */
   delete(collection: string, name: string): Promise<void>;
-  /** Removes a collection, everything below it and logs below it. */
+  /** Removes the collection, the log of the same path, and every collection and log below it. */
   drop(collection: string): Promise<void>;
-  /** Synced unless said otherwise. */
+  /** The default durability is `synced`. */
   append(log: string, value: Json, durability?: Durability): Promise<void>;
   /** Resolves when every line appended so far is synced. */
   sync(log: string): Promise<void>;
-  /** In order of writing. */
+  /** All lines of the log, in the order in which they were appended. */
   read(log: string): Promise<Json[]>;
 }
 
 const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/;
 
-/** Throws RangeError for a path that is not made of plain segments, so that no name can leave its folder. */
+/** Throws RangeError for a path with any other segment, so that a name cannot escape its folder. */
 export function assertRecordPath(path: string): void {
   for (const segment of path.split('/')) {
     if (!SEGMENT.test(segment)) throw new RangeError(`not a record path: ${JSON.stringify(path)}`);
   }
 }
 
-/** Keeps everything in memory. Values are copied on the way in and out. */
+/** Stores everything in memory. Values are copied on write and on read. */
 export function memoryRecords(): RecordStore {
   const documents = new Map<string, Map<string, Json>>();
   const logs = new Map<string, Json[]>();

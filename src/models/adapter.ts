@@ -7,22 +7,22 @@ import { classify } from './failure.ts';
 import type { Model, ModelEvent, ModelRequest } from './port.ts';
 import { DEFAULT_LIMITS, guardedFetch, type AnswerLimits } from './transport.ts';
 
-/** Folds the parsed events of one answer into model events. Made anew for every answer. */
+/** Converts the parsed wire events of one answer to model events. One instance per answer. */
 export interface Normalizer {
-  /** One event of a stream. Throws a TemperError when it is an error or breaks the format. */
+  /** Handles one event of a stream. Throws a TemperError for an error event or an invalid event. */
   feed(event: Json): ModelEvent[];
-  /** The body of an answer that did not come as a stream. */
+  /** Handles the JSON body of an answer that was not streamed. */
   whole(body: Json): ModelEvent[];
-  /** True when the provider has said that the answer is complete. What follows is not read. */
+  /** True when the provider has marked the answer as complete. The rest of the stream is not read. */
   readonly complete: boolean;
-  /** Tool calls and the one `end`. Throws when the answer stopped before its end. */
+  /** Returns the tool calls and the one `end` event. Throws when the answer ended before it was complete. */
   finish(): ModelEvent[];
 }
 
-/** What differs from vendor to vendor. */
+/** The vendor-specific part of an adapter. */
 export interface Wire {
-  /** Sends the request through the vendor's SDK and gives the untouched answer. */
-  send(request: ModelRequest, model: string, connection: Connection): Promise<Answer>;
+  /** Sends the request with the vendor's SDK and returns the raw response. */
+  send(request: ModelRequest, model: string, connection: Connection): Promise<WireResponse>;
   normalizer(provider: string, offeredTools: readonly string[]): Normalizer;
   embed?(texts: string[], connection: Connection): Promise<number[][]>;
 }
@@ -33,28 +33,28 @@ export interface Connection {
   signal: AbortSignal;
 }
 
-interface Answer {
+interface WireResponse {
   response: Response;
-  /** The events of the answer, as the SDK decodes them. */
+  /** The events of the response, as the SDK decodes them. */
   events(): AsyncIterable<unknown>;
 }
 
 export interface AdapterOptions {
   /** Name of the provider in the configuration; the part of `request.model` before the first slash. */
   provider: string;
-  /** Asked before every call, so that a renewed key is used without a restart. */
+  /** Called before every request, so that a rotated key is used without a restart. */
   key(): Promise<string>;
   clock: Clock;
   limits?: Partial<AnswerLimits>;
   fetch?: typeof globalThis.fetch;
 }
 
-/** A Model on top of one wire format: deadline, cancellation, limits, typed errors, one `end`. */
+/** A Model for one wire format: adds deadline, cancellation, limits, typed errors and exactly one `end`. */
 export function adapterModel(wire: Wire, options: AdapterOptions): Model {
   const { provider, clock } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const guarded = guardedFetch(provider, clock, limits, options.fetch ?? globalThis.fetch);
-  const connect = async (call: Call): Promise<Connection> => {
+  const connect = async (call: OpenCall): Promise<Connection> => {
     const key = await options.key();
     return { key, fetch: guarded, signal: call.signal };
   };
@@ -66,8 +66,8 @@ export function adapterModel(wire: Wire, options: AdapterOptions): Model {
         const connection = await connect(call);
         key = connection.key;
         const offered = request.tools.map((tool) => tool.name);
-        const answer = await sent(wire, request, connection);
-        yield* normalized(answer, wire.normalizer(provider, offered), provider);
+        const answer = await sendRequest(wire, request, connection);
+        yield* normalizedEvents(answer, wire.normalizer(provider, offered), provider);
       } catch (error) {
         throw call.ended() ?? classify(provider, error, clock, key);
       }
@@ -76,7 +76,7 @@ export function adapterModel(wire: Wire, options: AdapterOptions): Model {
       if (!wire.embed)
         throw new TemperError(
           'TEMPER_MODEL_NOT_FOUND',
-          `provider "${provider}" has no embeddings; configure one that has`,
+          `provider "${provider}" has no embeddings; configure a provider with an embeddingModel`,
         );
       await using call = openCall(provider, op, clock);
       let key = '';
@@ -92,8 +92,8 @@ export function adapterModel(wire: Wire, options: AdapterOptions): Model {
   };
 }
 
-/** Newer models refuse any temperature but their own; such a request is sent once more without one. */
-async function sent(wire: Wire, request: ModelRequest, connection: Connection): Promise<Answer> {
+/** Newer models reject every temperature except their default; the request is then sent once more without a temperature. */
+async function sendRequest(wire: Wire, request: ModelRequest, connection: Connection): Promise<WireResponse> {
   const { temperature, ...plain } = request;
   const model = vendorModel(request.model);
   try {
@@ -106,11 +106,15 @@ async function sent(wire: Wire, request: ModelRequest, connection: Connection): 
 
 function refusesTemperature(error: unknown): boolean {
   if (!(error instanceof Error) || !('status' in error) || error.status !== 400) return false;
-  // OpenAI names the parameter; Anthropic has words only.
+  // OpenAI reports the parameter; Anthropic only has a message.
   return ('param' in error && error.param === 'temperature') || error.message.includes('temperature');
 }
 
-async function* normalized(answer: Answer, normalizer: Normalizer, provider: string): AsyncGenerator<ModelEvent> {
+async function* normalizedEvents(
+  answer: WireResponse,
+  normalizer: Normalizer,
+  provider: string,
+): AsyncGenerator<ModelEvent> {
   if (isEventStream(answer.response)) {
     for await (const event of answer.events()) {
       yield* normalizer.feed(event as Json);
@@ -140,39 +144,43 @@ function vendorModel(model: string): string {
   return model.slice(model.indexOf('/') + 1);
 }
 
-/** What a timer of Node can hold, about 24 days. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+/** Maximum delay of a Node timer, about 24 days. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-interface Call extends AsyncDisposable {
+interface OpenCall extends AsyncDisposable {
   signal: AbortSignal;
-  /** The error of a call that its caller or its deadline ended. */
+  /** The error if the caller cancelled the call or its deadline passed. */
   ended(): TemperError | undefined;
 }
 
-/** The SDKs end quietly or in their own words when they are aborted; why it happened is known here only. */
-function openCall(provider: string, op: Op, clock: Clock): Call {
-  const over = new AbortController();
+/** Tracks why a call was aborted: the SDKs end silently or with their own errors, without the reason. */
+function openCall(provider: string, op: Op, clock: Clock): OpenCall {
+  const expired = new AbortController();
   const done = new AbortController();
-  const allowed = Math.min(remainingMilliseconds(op, clock), LONGEST_TIMER);
-  const late = (): TemperError =>
-    new TemperError('TEMPER_MODEL_TIMEOUT', `provider "${provider}" did not finish within ${Math.round(allowed)} ms`, {
-      retry: 'backoff',
-      details: { provider },
-    });
-  if (allowed <= 0) over.abort();
-  // Rejects when the call is over before its deadline, which is the ordinary case.
-  clock.sleep(allowed, done.signal).then(
-    () => over.abort(),
+  const allowedMs = Math.min(remainingMilliseconds(op, clock), MAX_TIMER_MS);
+  const timeoutError = (): TemperError =>
+    new TemperError(
+      'TEMPER_MODEL_TIMEOUT',
+      `provider "${provider}" did not finish within ${Math.round(allowedMs)} ms`,
+      {
+        retry: 'backoff',
+        details: { provider },
+      },
+    );
+  if (allowedMs <= 0) expired.abort();
+  // Rejects when the call ends before its deadline, which is the normal case.
+  clock.sleep(allowedMs, done.signal).then(
+    () => expired.abort(),
     () => undefined,
   );
   return {
-    signal: AbortSignal.any([op.signal, over.signal]),
+    signal: AbortSignal.any([op.signal, expired.signal]),
     ended() {
-      if (over.signal.aborted) return late();
+      if (expired.signal.aborted) return timeoutError();
       if (!op.signal.aborted) return undefined;
       const reason: unknown = op.signal.reason;
-      if (reason instanceof DOMException && reason.name === 'TimeoutError') return late();
-      return new TemperError('TEMPER_CANCELLED', `the call to provider "${provider}" was withdrawn`, { cause: reason });
+      if (reason instanceof DOMException && reason.name === 'TimeoutError') return timeoutError();
+      return new TemperError('TEMPER_CANCELLED', `the call to provider "${provider}" was cancelled`, { cause: reason });
     },
     async [Symbol.asyncDispose]() {
       done.abort();

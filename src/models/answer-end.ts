@@ -2,12 +2,12 @@ import { formatError } from './errors.ts';
 import { unwrapParallel } from './parallel-wrapper.ts';
 import type { ModelEvent, StopReason, TokenUsage, ToolCall } from './port.ts';
 
-interface AnswerSoFar {
+interface CollectedAnswer {
   provider: string;
   offeredTools: readonly string[];
-  /** Undefined: the provider never said that the answer is complete. */
+  /** Undefined: the provider never marked the answer as complete. */
   stopReason: StopReason | undefined;
-  /** The model declined in a field of its own, whatever the stop reason says. */
+  /** The model refused in a separate field, independent of the stop reason. */
   refused: boolean;
   calls: ToolCall[];
   usage: TokenUsage;
@@ -15,10 +15,10 @@ interface AnswerSoFar {
 }
 
 /**
- * The last events of an answer. Tool calls are given here and nowhere earlier: only now is it known that the answer is
- * whole, and nothing may be executed from one that is not.
+ * The last events of an answer. Tool calls are emitted here and not earlier: only now is the answer known to be complete,
+ * and no call of an incomplete answer may be executed.
  */
-export function endOfAnswer(answer: AnswerSoFar): ModelEvent[] {
+export function endOfAnswer(answer: CollectedAnswer): ModelEvent[] {
   if (answer.stopReason === undefined)
     throw formatError(answer.provider, 'ended its answer before it was complete', 'backoff');
   const stopReason = finalReason(answer);
@@ -31,8 +31,8 @@ export function endOfAnswer(answer: AnswerSoFar): ModelEvent[] {
   ];
 }
 
-/** Several servers say `stop` where they mean `tool_calls`, and the other way round. */
-function finalReason(answer: AnswerSoFar): StopReason | 'stop' {
+/** Corrects the stop reason: several servers send `stop` instead of `tool_calls`, or the reverse. */
+function finalReason(answer: CollectedAnswer): StopReason | 'stop' {
   const { stopReason = 'other', calls, refused } = answer;
   if (refused && stopReason !== 'length') return 'refusal';
   if (stopReason === 'stop' && calls.length > 0) return 'tool-calls';
@@ -40,7 +40,7 @@ function finalReason(answer: AnswerSoFar): StopReason | 'stop' {
   return stopReason;
 }
 
-/** Results are matched to calls by id, so one that comes twice gets a suffix. */
+/** Results are matched to calls by id, so a duplicate id gets a suffix. */
 function withUniqueIds(calls: ToolCall[]): ToolCall[] {
   const seen = new Set<string>();
   return calls.map((call) => {

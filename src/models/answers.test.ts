@@ -36,8 +36,8 @@ const reasonOf = (events: readonly ModelEvent[]): string | undefined => {
   return end?.type === 'end' ? end.stopReason : undefined;
 };
 
-describe('oddities of Chat Completions servers', () => {
-  it('gives a refusal in its own field as text and stop reason', async () => {
+describe('deviations of Chat Completions servers', () => {
+  it('a refusal in a separate field becomes text and stop reason', async () => {
     const events = await streamed('openai-chat', [
       chunk({ refusal: 'I cannot ' }),
       chunk({ refusal: 'help.' }, 'stop'),
@@ -46,7 +46,7 @@ describe('oddities of Chat Completions servers', () => {
     assert.equal(reasonOf(events), 'refusal');
   });
 
-  it('keeps calls apart that all have the index 0 and ids of their own', async () => {
+  it('calls with the same index 0 and different ids stay separate', async () => {
     const events = await streamed('openai-chat', [
       fragment({ index: 0, id: 'a', function: { name: 'f', arguments: '{"x":1}' } }),
       fragment({ index: 0, id: 'b', function: { name: 'f', arguments: '{"x":2}' } }),
@@ -58,7 +58,7 @@ describe('oddities of Chat Completions servers', () => {
     ]);
   });
 
-  it('puts calls together that have no index, no id or an object for arguments', async () => {
+  it('the adapter assembles calls without an index, without an id or with an object as arguments', async () => {
     const events = await streamed('openai-chat', [
       fragment({ id: 'a', function: { name: 'f', arguments: '{"x"' } }),
       fragment({ id: 'a', function: { arguments: ':1}' } }),
@@ -72,7 +72,7 @@ describe('oddities of Chat Completions servers', () => {
     assert.equal(reasonOf(events), 'tool-calls');
   });
 
-  it('gives a call without arguments an empty object, and one without a name back as an error', async () => {
+  it('a call without arguments gets an empty object, and a call without a name is an error', async () => {
     const call = { index: 0, id: 'a', function: { name: 'f', arguments: '' } };
     assert.deepEqual(callsOf(await streamed('openai-chat', [fragment(call), chunk({}, 'tool_calls')])), [
       { name: 'f', arguments: {} },
@@ -83,21 +83,21 @@ describe('oddities of Chat Completions servers', () => {
     );
   });
 
-  it('makes ids unique that a server gave twice', async () => {
+  it('the adapter makes duplicate ids unique', async () => {
     const call = (index: number): object => fragment({ index, id: 'same', function: { name: 'f', arguments: '{}' } });
     const events = await streamed('openai-chat', [call(0), call(1), chunk({}, 'tool_calls')]);
     const ids = events.flatMap((event) => (event.type === 'tool-call' ? [event.call.id] : []));
     assert.deepEqual(ids, ['same', 'same_2']);
   });
 
-  it('executes nothing for a stop reason it does not know', async () => {
+  it('the adapter emits no tool call for an unknown stop reason', async () => {
     const call = fragment({ index: 0, id: 'a', function: { name: 'f', arguments: '{}' } });
     const events = await streamed('openai-chat', [call, chunk({}, 'novel_reason')]);
     assert.deepEqual(callsOf(events), []);
     assert.equal(reasonOf(events), 'other');
   });
 
-  it('leaves a wrapper of parallel calls closed when a tool of that name was offered, or when it is malformed', async () => {
+  it('a parallel wrapper stays unchanged when a tool of that name was offered, or when it is malformed', async () => {
     const wrapper = (given: object): object =>
       fragment({ index: 0, id: 'a', function: { name: 'parallel', arguments: JSON.stringify(given) } });
     const uses = { tool_uses: [{ recipient_name: 'functions.f', parameters: {} }] };
@@ -114,14 +114,14 @@ describe('oddities of Chat Completions servers', () => {
   });
 });
 
-describe('oddities of Responses servers', () => {
+describe('deviations of Responses servers', () => {
   const completed = (output: object[], changes = {}): object => ({
     type: 'response.completed',
     response: { status: 'completed', model: 'm', output, ...changes },
   });
   const message = (content: object): object => ({ type: 'message', content: [content] });
 
-  it('gives a refusal as text and stop reason, streamed or not', async () => {
+  it('a refusal becomes text and stop reason, streamed or not', async () => {
     const said = message({ type: 'refusal', refusal: 'No.' });
     const delta = { type: 'response.refusal.delta', output_index: 0, delta: 'No.' };
     for (const events of [[completed([said])], [delta, completed([said])]]) {
@@ -131,7 +131,7 @@ describe('oddities of Responses servers', () => {
     }
   });
 
-  it('takes an event that comes twice in a row as one', async () => {
+  it('two equal events in a row are one event', async () => {
     const delta = { type: 'response.output_text.delta', output_index: 0, sequence_number: 4, delta: 'ha' };
     const next = { ...delta, sequence_number: 5 };
     const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };
@@ -141,7 +141,7 @@ describe('oddities of Responses servers', () => {
     assert.equal(callsOf(answer).length, 1);
   });
 
-  it('stops as cut or refused where the response is incomplete', async () => {
+  it('an incomplete response has the stop reason length or refusal', async () => {
     const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{"a"' };
     for (const [reason, stopReason] of [
       ['max_output_tokens', 'length'],
@@ -155,7 +155,7 @@ describe('oddities of Responses servers', () => {
   });
 });
 
-describe('oddities of Messages servers', () => {
+describe('deviations of Messages servers', () => {
   const start = (content: object[] = []): object => ({
     type: 'message_start',
     message: { id: 'one', model: 'm', content, usage: { input_tokens: 5, cache_creation_input_tokens: 3 } },
@@ -169,7 +169,7 @@ describe('oddities of Messages servers', () => {
   });
   const over = [{ type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: {} }, { type: 'message_stop' }];
 
-  it('takes a message and a block that are begun twice as one', async () => {
+  it('a message or block that is started twice is one', async () => {
     const said = [{ type: 'text', text: 'hi' }];
     const events = await streamed('anthropic-messages', [
       start(said),
@@ -186,7 +186,7 @@ describe('oddities of Messages servers', () => {
     assert.deepEqual(callsOf(events), [{ name: 'f', arguments: { a: 1 } }]);
   });
 
-  it('counts what was written to the cache as input', async () => {
+  it('cache creation tokens count as input tokens', async () => {
     const events = await streamed('anthropic-messages', [
       start(),
       begin,
@@ -197,19 +197,19 @@ describe('oddities of Messages servers', () => {
     assert.deepEqual(end?.type === 'end' && end.usage, { inputTokens: 8, outputTokens: 0, cachedInputTokens: 0 });
   });
 
-  it('refuses an answer that says it is whole with a call that is not', async () => {
+  it('a complete answer with an incomplete call is an error', async () => {
     await assert.rejects(streamed('anthropic-messages', [start(), begin, json('{"a"'), ...over]), (error) =>
       isTemperError(error, 'TEMPER_MODEL_FORMAT'),
     );
   });
 
-  it('refuses pieces of a block that was never begun', async () => {
+  it('a delta of a block that was not started is an error', async () => {
     await assert.rejects(streamed('anthropic-messages', [start(), json('{}'), ...over]), (error) =>
       isTemperError(error, 'TEMPER_MODEL_FORMAT'),
     );
   });
 
-  it('passes over events and pieces of kinds it does not know', async () => {
+  it('the adapter ignores events and deltas of unknown types', async () => {
     const novel = { type: 'content_block_delta', index: 0, delta: { type: 'novel_delta', x: 1 } };
     const events = await streamed('anthropic-messages', [
       start(),

@@ -10,7 +10,7 @@ import type { Model, ModelEvent, ModelRequest } from './port.ts';
 
 export type Respond = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A real HTTP server on the loopback interface that answers every request the same way. */
+/** A real HTTP server on the loopback interface that handles every request with `respond`. */
 export async function byteServer(respond: Respond): Promise<{ url: string } & AsyncDisposable> {
   const server = createServer((request, response) => {
     request.resume();
@@ -33,7 +33,7 @@ export async function byteServer(respond: Respond): Promise<{ url: string } & As
 export const WIRES = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const;
 export type WireName = (typeof WIRES)[number];
 
-/** The adapter of a wire format, on its official SDK, against a server at `url`. */
+/** The adapter of a wire format, with its official SDK, for a server at `url`. */
 export function modelOver(wire: WireName, url: string, options: Partial<AdapterOptions> = {}): Model {
   const shared = { provider: 'test', key: async () => 'test-key-1234', clock: systemClock, ...options };
   if (wire === 'anthropic-messages') return anthropicModel({ ...shared, baseUrl: url });
@@ -62,7 +62,7 @@ export async function eventsOf(stream: AsyncIterable<ModelEvent>): Promise<Model
   return events;
 }
 
-/** Everything said, whatever the pieces. */
+/** The concatenated text events. */
 export function textOf(events: readonly ModelEvent[]): string {
   return events.map((event) => (event.type === 'text' ? event.text : '')).join('');
 }

@@ -4,29 +4,29 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import type { Op } from '../lib/operation.ts';
 import type { Model } from './port.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 export interface CircuitOptions {
   clock: Clock;
-  /** Failed calls in a row that open the circuit. A spent account opens it at once. */
+  /** Consecutive failed calls that open the circuit. A billing error opens it at once. */
   failuresToOpen?: number;
-  /** First and longest cool-down; it doubles every time the provider fails again. */
+  /** Initial and maximum cool-down; it doubles each time the provider fails again. */
   coolDownMilliseconds?: readonly [first: number, longest: number];
   billingCoolDownMilliseconds?: readonly [first: number, longest: number];
-  /** While the circuit is open one call is let through this often, to see. */
+  /** Interval of probes: while the circuit is open, one call per interval is sent to the provider. */
   probeMilliseconds?: number;
 }
 
 const DEFAULTS: Required<Omit<CircuitOptions, 'clock'>> = {
   failuresToOpen: 3,
-  coolDownMilliseconds: [MINUTE, HOUR],
-  billingCoolDownMilliseconds: [5 * HOUR, 24 * HOUR],
+  coolDownMilliseconds: [MINUTE_MS, HOUR_MS],
+  billingCoolDownMilliseconds: [5 * HOUR_MS, 24 * HOUR_MS],
   probeMilliseconds: 30_000,
 };
 
-/** Failures that say something about the provider, and nothing about the request. */
-const COUNTED: ReadonlySet<ErrorCode> = new Set([
+/** Failures caused by the provider, not by the request. */
+const COUNTED_CODES: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
   'TEMPER_MODEL_TIMEOUT',
@@ -34,11 +34,11 @@ const COUNTED: ReadonlySet<ErrorCode> = new Set([
 ] satisfies ErrorCode[]);
 
 /**
- * Spares a provider that fails, and callers the wait for it: refuses calls at once while the provider cools down.
+ * Circuit breaker: rejects calls at once while a failing provider cools down, so that callers do not wait for it.
  *
  *     closed ──failures──▶ open ──every 30 s──▶ one probe ──success──▶ closed
  *                            ▲                      │
- *                            └──failure, doubled────┘     open ──cool-down over──▶ closed
+ *                            └──failure, doubled────┘     open ──cool-down ended──▶ closed
  */
 export function withCircuit(model: Model, provider: string, options: CircuitOptions): Model {
   const circuit = new Circuit(provider, { ...DEFAULTS, ...options });
@@ -54,7 +54,7 @@ export function withCircuit(model: Model, provider: string, options: CircuitOpti
         call.failed(error, op);
         throw error;
       } finally {
-        call.over();
+        call.release();
       }
     },
     async embed(texts, op) {
@@ -67,7 +67,7 @@ export function withCircuit(model: Model, provider: string, options: CircuitOpti
         call.failed(error, op);
         throw error;
       } finally {
-        call.over();
+        call.release();
       }
     },
   };
@@ -76,15 +76,15 @@ export function withCircuit(model: Model, provider: string, options: CircuitOpti
 interface AdmittedCall {
   succeeded(): void;
   failed(error: unknown, op: Op): void;
-  /** Ends the call in every case; a reader may leave in the middle of an answer. */
-  over(): void;
+  /** Must be called at the end of every call, also when the consumer stops reading in the middle of an answer. */
+  release(): void;
 }
 
 class Circuit {
   readonly #provider: string;
   readonly #settings: Required<CircuitOptions>;
   #failures = 0;
-  /** How often it opened without a success in between. */
+  /** How often the circuit opened since the last success. */
   #openings = 0;
   #openUntil = Number.NEGATIVE_INFINITY;
   #nextProbe = Number.NEGATIVE_INFINITY;
@@ -98,15 +98,15 @@ class Circuit {
   admit(): AdmittedCall {
     const now = this.#settings.clock.monotonic();
     const open = now < this.#openUntil;
-    if (open && (this.#probing || now < this.#nextProbe)) throw this.#refusal(now);
+    if (open && (this.#probing || now < this.#nextProbe)) throw this.#openError(now);
     if (open) this.#probing = true;
     return {
       succeeded: () => this.#close(),
       failed: (error, op) => {
-        if (op.signal.aborted || !isTemperError(error) || !COUNTED.has(error.code)) return;
+        if (op.signal.aborted || !isTemperError(error) || !COUNTED_CODES.has(error.code)) return;
         this.#count(error, open);
       },
-      over: () => {
+      release: () => {
         if (open) this.#probing = false;
       },
     };
@@ -124,22 +124,22 @@ class Circuit {
     const { failuresToOpen, coolDownMilliseconds, billingCoolDownMilliseconds, probeMilliseconds, clock } =
       this.#settings;
     const now = clock.monotonic();
-    // Calls that were under way when it opened end one after the other; they are the same bad hour.
+    // Calls that were in flight when the circuit opened fail later; they belong to the same outage.
     if (!probe && (now < this.#openUntil || (!billing && this.#failures < failuresToOpen))) return;
-    const [first, longest] = billing ? billingCoolDownMilliseconds : coolDownMilliseconds;
-    const asked = typeof error.retry === 'number' ? error.retry : 0;
-    this.#openUntil = now + Math.min(longest, Math.max(asked, first * 2 ** this.#openings));
-    this.#nextProbe = now + Math.max(probeMilliseconds, asked);
+    const [first, max] = billing ? billingCoolDownMilliseconds : coolDownMilliseconds;
+    const requestedMs = typeof error.retry === 'number' ? error.retry : 0;
+    this.#openUntil = now + Math.min(max, Math.max(requestedMs, first * 2 ** this.#openings));
+    this.#nextProbe = now + Math.max(probeMilliseconds, requestedMs);
     this.#openings += 1;
     this.#failures = 0;
   }
 
-  #refusal(now: number): TemperError {
-    const wait = Math.ceil(Math.max(0, Math.min(this.#nextProbe, this.#openUntil) - now));
+  #openError(now: number): TemperError {
+    const waitMs = Math.ceil(Math.max(0, Math.min(this.#nextProbe, this.#openUntil) - now));
     return new TemperError(
       'TEMPER_MODEL_UNAVAILABLE',
-      `the circuit of provider "${this.#provider}" is open after repeated failures; next probe in ${Math.ceil(wait / 1_000)} s`,
-      { retry: wait, details: { provider: this.#provider } },
+      `the circuit of provider "${this.#provider}" is open after repeated failures; next probe in ${Math.ceil(waitMs / 1_000)} s`,
+      { retry: waitMs, details: { provider: this.#provider } },
     );
   }
 }

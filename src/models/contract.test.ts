@@ -28,7 +28,7 @@ for (const wire of WIRES) {
   };
 
   describe(`a model over ${wire}`, () => {
-    it('says its text in pieces and ends once', async () => {
+    it('the model emits its text in several events and ends once', async () => {
       const text = 'The sun shines on Zürich, and it is warm there. 🌞';
       const events = await answered({ text });
       assert.equal(textOf(events), text);
@@ -40,7 +40,7 @@ for (const wire of WIRES) {
       assert.equal(events.filter((event) => event.type === 'end').length, 1);
     });
 
-    it('gives parallel tool calls whole, in order, with ids of their own', async () => {
+    it('the model emits parallel tool calls complete, in order, with unique ids', async () => {
       const events = await answered(TWO_CALLS);
       assert.deepEqual(callsOf(events), [
         { name: 'weather', arguments: { city: 'Bern', days: [1, 2] } },
@@ -55,38 +55,38 @@ for (const wire of WIRES) {
       ]);
     });
 
-    it('gives the same whatever the pieces the bytes come in', async () => {
+    it('the model emits the same events for any chunking of the bytes', async () => {
       assert.deepEqual(await answered({ ...TWO_CALLS, chunkBytes: 7 }), await answered(TWO_CALLS));
     });
 
-    it('passes on reasoning as reasoning', async () => {
+    it('the model emits reasoning as reasoning events', async () => {
       const events = await answered({ reasoning: 'first this, and then that, and so on', text: 'done' });
       const reasoning = events.map((event) => (event.type === 'reasoning' ? event.text : '')).join('');
       assert.equal(reasoning, 'first this, and then that, and so on');
       assert.equal(textOf(events), 'done');
     });
 
-    it('gives no tool call from an answer that was cut', async () => {
+    it('the model emits no tool call of a truncated answer', async () => {
       const events = await answered({ ...TWO_CALLS, stopReason: 'length' });
       assert.deepEqual(callsOf(events), []);
       const end = events.at(-1);
       assert.equal(end?.type === 'end' && end.stopReason, 'length');
     });
 
-    it('gives no tool call from an answer that was refused', async () => {
+    it('the model emits no tool call of a refused answer', async () => {
       const events = await answered({ ...TWO_CALLS, stopReason: 'refusal' });
       assert.deepEqual(callsOf(events), []);
       const end = events.at(-1);
       assert.equal(end?.type === 'end' && end.stopReason, 'refusal');
     });
 
-    it('passes malformed arguments on as they are', async () => {
+    it('the model emits malformed arguments unchanged', async () => {
       const events = await answered({ toolCalls: [{ name: 'weather', arguments: '{"city": ' }] });
       const call = events.find((event) => event.type === 'tool-call');
       assert.equal(call?.call.arguments, '{"city": ');
     });
 
-    it('sends the whole conversation so that the other side reads the same', async () => {
+    it('the model sends the complete conversation, and the server reads the same messages', async () => {
       const messages: ModelMessage[] = [
         { role: 'user', text: 'weather in both?' },
         {
@@ -119,7 +119,7 @@ for (const wire of WIRES) {
       assert.equal(seen.body['store'], wire === 'openai-responses' ? false : undefined);
     });
 
-    it('ends with TEMPER_CANCELLED when the caller withdraws in the middle', async () => {
+    it('the stream throws TEMPER_CANCELLED when the caller cancels in the middle', async () => {
       await using server = await replaying({ text: 'word '.repeat(400), chunkBytes: 50, chunkDelayMilliseconds: 5 });
       const caller = new AbortController();
       const events: ModelEvent[] = [];
@@ -136,13 +136,13 @@ for (const wire of WIRES) {
       assert.ok(events.every((event) => event.type !== 'end'));
     });
 
-    it('ends with TEMPER_MODEL_TIMEOUT at its deadline', async () => {
+    it('the stream throws TEMPER_MODEL_TIMEOUT at its deadline', async () => {
       await using server = await replaying({ text: 'late', delayMilliseconds: 60_000 });
       const answer = eventsOf(modelOver(wire, server.url).stream(aRequest(), anOp(100)));
       await assert.rejects(answer, (error) => isTemperError(error, 'TEMPER_MODEL_TIMEOUT'));
     });
 
-    it('lets go of the connection when its reader leaves', async () => {
+    it('the stream closes the connection when its consumer stops reading', async () => {
       await using server = await replaying({ text: 'word '.repeat(400), chunkBytes: 50, chunkDelayMilliseconds: 5 });
       for await (const event of modelOver(wire, server.url).stream(aRequest(), anOp())) {
         assert.equal(event.type, 'text');
@@ -150,7 +150,7 @@ for (const wire of WIRES) {
       }
     });
 
-    it('types scripted refusals, errors in the stream and broken connections', async () => {
+    it('error statuses, errors in the stream and lost connections become typed errors', async () => {
       const code = async (answer: ReplayAnswer): Promise<string> => {
         try {
           await answered(answer);
@@ -166,7 +166,7 @@ for (const wire of WIRES) {
       assert.equal(await code({ ...TWO_CALLS, cutAfterBytes: 700 }), 'TEMPER_MODEL_OVERLOADED backoff');
     });
 
-    it('has no embeddings unless a model for them is configured', async () => {
+    it('embed throws TEMPER_MODEL_NOT_FOUND without an embedding model', async () => {
       const model = modelOver(wire, 'http://127.0.0.1:9');
       await assert.rejects(model.embed(['a'], anOp()), (error) => isTemperError(error, 'TEMPER_MODEL_NOT_FOUND'));
     });
@@ -179,7 +179,7 @@ describe('answers that are not streamed', () => {
     ['/v1/responses', { input: 'hello' }],
     ['/v1/messages', { messages: [{ role: 'user', content: 'hello' }], max_tokens: 10 }],
   ] as const) {
-    it(`are one JSON body at ${path}`, async () => {
+    it(`an answer without streaming is one JSON body at ${path}`, async () => {
       await using server = await replaying(TWO_CALLS);
       const response = await fetch(`${server.url}${path}`, {
         method: 'POST',

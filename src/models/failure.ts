@@ -4,13 +4,13 @@ import { printable } from '../lib/escape.ts';
 import { isJsonObject, member, type Json } from '../lib/json.ts';
 import { failureOf, formatError, providerError } from './errors.ts';
 
-/** Longest wait a provider is believed to have asked for: one day. */
-const LONGEST_WAIT = 86_400_000;
+/** Upper limit of a provider's `Retry-After`: one day. */
+const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** Anything thrown while talking to a provider, as the typed error of its class. `key` is never part of the message. */
+/** Converts any error of a call to a provider to a typed error. Removes `key` from the message. */
 export function classify(provider: string, error: unknown, clock: Clock, key: string): TemperError {
-  const own = ownErrorIn(error);
-  if (own) return own;
+  const typed = findTemperError(error);
+  if (typed) return typed;
   if (error instanceof SyntaxError) return formatError(provider, 'sent an event that is not JSON', 'never', error);
   const status = field(error, 'status');
   const headers = field(error, 'headers');
@@ -25,14 +25,14 @@ export function classify(provider: string, error: unknown, clock: Clock, key: st
   return providerError(provider, failure);
 }
 
-/** Anthropic wraps the error once more than OpenAI does. */
+/** The inner error object: Anthropic has one more level than OpenAI. */
 function innermost(body: Json | undefined): Json | undefined {
   const inner = member(body, 'error');
   return isJsonObject(inner) ? inner : body;
 }
 
-/** Guards throw typed errors from below the SDK, which hands them on as the cause of its own. */
-function ownErrorIn(error: unknown): TemperError | undefined {
+/** Finds a typed error in the cause chain: `guardedFetch` throws typed errors, which the SDK wraps in its own. */
+function findTemperError(error: unknown): TemperError | undefined {
   let current = error;
   for (let depth = 0; depth < 8 && current instanceof Error; depth += 1) {
     if (isTemperError(current)) return current;
@@ -42,14 +42,14 @@ function ownErrorIn(error: unknown): TemperError | undefined {
 }
 
 function connectionLost(provider: string, error: unknown, key: string): TemperError {
-  const words = withoutKey(printable(messageOf(rootCause(error), 300)), key);
-  return new TemperError('TEMPER_MODEL_OVERLOADED', `the connection to provider "${provider}" failed: ${words}`, {
+  const reason = withoutKey(printable(messageOf(rootCause(error), 300)), key);
+  return new TemperError('TEMPER_MODEL_OVERLOADED', `the connection to provider "${provider}" failed: ${reason}`, {
     retry: 'backoff',
     details: { provider },
   });
 }
 
-/** `fetch failed` says nothing; what lies below it does. */
+/** The innermost cause: the message of the outer error is only `fetch failed`. */
 function rootCause(error: unknown): unknown {
   let current = error;
   for (let depth = 0; depth < 8 && current instanceof Error && current.cause instanceof Error; depth += 1) {
@@ -66,14 +66,14 @@ function field(error: unknown, name: string): unknown {
   return typeof error === 'object' && error !== null ? (error as Record<string, unknown>)[name] : undefined;
 }
 
-/** Seconds, milliseconds (`retry-after-ms`) or a date. */
+/** Milliseconds from `retry-after-ms`, or from `retry-after` in seconds or as a date. */
 function retryAfter(headers: Headers, clock: Clock): number | undefined {
   const milliseconds = finite(headers.get('retry-after-ms'));
   const seconds = finite(headers.get('retry-after'));
   const date = Date.parse(headers.get('retry-after') ?? '');
   let wait = milliseconds ?? (seconds === undefined ? undefined : seconds * 1_000);
   if (wait === undefined && !Number.isNaN(date)) wait = date - clock.now().getTime();
-  return wait === undefined ? undefined : Math.min(LONGEST_WAIT, Math.max(0, Math.round(wait)));
+  return wait === undefined ? undefined : Math.min(MAX_RETRY_AFTER_MS, Math.max(0, Math.round(wait)));
 }
 
 function finite(text: string | null): number | undefined {

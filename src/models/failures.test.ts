@@ -20,13 +20,13 @@ import type { ModelEvent } from './port.ts';
 const JSON_TYPE = { 'content-type': 'application/json' };
 const SSE = { 'content-type': 'text/event-stream' };
 
-interface Outcome {
+interface FailedStream {
   events: ModelEvent[];
   error: TemperError;
 }
 
-/** What arrives before the error, and the error. */
-async function failing(wire: WireName, respond: Respond, options: Partial<AdapterOptions> = {}): Promise<Outcome> {
+/** The events before the error, and the error. */
+async function failing(wire: WireName, respond: Respond, options: Partial<AdapterOptions> = {}): Promise<FailedStream> {
   await using server = await byteServer(respond);
   const events: ModelEvent[] = [];
   try {
@@ -72,14 +72,20 @@ const CASES: Case[] = [
   ['a server error', 500, 'not json at all', 'not json at all', 'TEMPER_MODEL_OVERLOADED'],
   ['a gateway timeout', 504, '', '', 'TEMPER_MODEL_TIMEOUT'],
   [
-    'a refused key',
+    'a rejected key',
     401,
     openaiError('invalid_api_key'),
     anthropicError('authentication_error'),
     'TEMPER_MODEL_UNAUTHORIZED',
   ],
   ['a missing permission', 403, openaiError(null), anthropicError('permission_error'), 'TEMPER_MODEL_UNAUTHORIZED'],
-  ['a spent account', 429, openaiError('insufficient_quota'), anthropicError('billing_error'), 'TEMPER_MODEL_BILLING'],
+  [
+    'an exhausted quota',
+    429,
+    openaiError('insufficient_quota'),
+    anthropicError('billing_error'),
+    'TEMPER_MODEL_BILLING',
+  ],
   [
     'a low balance',
     400,
@@ -88,7 +94,7 @@ const CASES: Case[] = [
     'TEMPER_MODEL_BILLING',
   ],
   [
-    'too long a conversation',
+    'a conversation that is too long',
     400,
     openaiError('context_length_exceeded'),
     anthropicError('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum'),
@@ -114,7 +120,7 @@ const CASES: Case[] = [
   ['a body of status 200 that is not JSON', 200, '<html>', '<html>', 'TEMPER_MODEL_FORMAT'],
 ];
 
-/** How an answer begins, and a tool call that is cut in the middle of its arguments. */
+/** The start of an answer, and a tool call that is cut in the middle of its arguments. */
 const BEGINNING: Record<WireName, string> = {
   'openai-chat': `data: {"model":"m","choices":[{"index":0,"delta":{"content":"well"},"finish_reason":null}]}\n\n`,
   'openai-responses':
@@ -132,7 +138,7 @@ const HALF_CALL: Record<WireName, string> = {
     'event: content_block_start\ndata: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}\n\n' +
     'event: content_block_delta\ndata: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\\"a\\":"}}\n\n',
 };
-/** A whole answer whose text is BAD. */
+/** A complete answer with the text BAD. */
 const WHOLE: Record<WireName, string> = {
   'openai-chat': '{"model":"m","choices":[{"index":0,"message":{"content":"BAD"},"finish_reason":"stop"}]}',
   'openai-responses':
@@ -149,7 +155,7 @@ const IN_BAND: Record<WireName, string> = {
 for (const wire of WIRES) {
   describe(`failures of ${wire}`, () => {
     for (const [title, status, openai, anthropic, code] of CASES) {
-      it(`types ${title} as ${code}`, async () => {
+      it(`${title} becomes ${code}`, async () => {
         const body = wire === 'anthropic-messages' ? anthropic : openai;
         const { events, error } = await failing(wire, answering(status, body, { location: 'http://127.0.0.1:9/' }));
         assert.equal(error.code, code, error.message);
@@ -157,7 +163,7 @@ for (const wire of WIRES) {
       });
     }
 
-    it('takes the wait a provider asks for, in seconds, milliseconds or as a date', async () => {
+    it('the adapter reads retry-after in seconds, milliseconds or as a date', async () => {
       const wait = async (headers: Record<string, string>): Promise<unknown> =>
         (await failing(wire, answering(429, openaiError(null), headers))).error.retry;
       assert.equal(await wait({ 'retry-after': '7' }), 7_000);
@@ -168,20 +174,20 @@ for (const wire of WIRES) {
       assert.ok(typeof soon === 'number' && soon > 30_000 && soon <= 61_000);
     });
 
-    it('types an error in the middle of a stream', async () => {
+    it('an error event in the middle of a stream becomes a typed error', async () => {
       const { events, error } = await failing(wire, streaming(BEGINNING[wire], IN_BAND[wire]));
       assert.equal(error.code, 'TEMPER_MODEL_RATE_LIMITED');
       assert.deepEqual(events, [{ type: 'text', text: 'well' }]);
     });
 
-    it('gives no tool call and no end when the stream stops inside a tool call', async () => {
+    it('the adapter emits no tool call and no end when the stream stops inside a tool call', async () => {
       const { events, error } = await failing(wire, streaming(BEGINNING[wire], HALF_CALL[wire]));
       assert.equal(error.code, 'TEMPER_MODEL_FORMAT');
       assert.equal(error.retry, 'backoff');
       assert.deepEqual(events, [{ type: 'text', text: 'well' }]);
     });
 
-    it('types a connection that is reset in the middle of a stream', async () => {
+    it('a connection reset in the middle of a stream becomes TEMPER_MODEL_OVERLOADED', async () => {
       const { events, error } = await failing(wire, (_request, response) => {
         response.writeHead(200, SSE);
         response.write(BEGINNING[wire], () => setTimeout(() => response.socket?.resetAndDestroy(), 20));
@@ -191,12 +197,12 @@ for (const wire of WIRES) {
       assert.ok(events.length <= 1);
     });
 
-    it('types an event that is not JSON', async () => {
+    it('an event that is not JSON becomes TEMPER_MODEL_FORMAT', async () => {
       const { error } = await failing(wire, streaming(BEGINNING[wire], 'event: message_delta\ndata: {"type":\n\n'));
       assert.equal(error.code, 'TEMPER_MODEL_FORMAT');
     });
 
-    it('refuses text that is not UTF-8 rather than repairing it', async () => {
+    it('the adapter rejects text that is not UTF-8 instead of repairing it', async () => {
       const { error } = await failing(wire, (_request, response) => {
         response.writeHead(200, JSON_TYPE);
         const [before = '', after = ''] = WHOLE[wire].split('BAD');
@@ -206,13 +212,13 @@ for (const wire of WIRES) {
       assert.match(error.message, /not UTF-8/);
     });
 
-    it('stops reading an answer without end at its limit', async () => {
+    it('the adapter stops reading an endless answer at its size limit', async () => {
       const { error } = await failing(wire, endless(': nothing\n\n'.repeat(1_000)), { limits: { bytes: 200_000 } });
       assert.equal(error.code, 'TEMPER_MODEL_FORMAT');
       assert.match(error.message, /larger than 200000 bytes/);
     });
 
-    it('gives up on an answer that falls silent', async () => {
+    it('the adapter times out when an answer stops sending', async () => {
       const silent: Respond = (_request, response) => {
         response.writeHead(200, SSE);
         response.write(BEGINNING[wire]);
@@ -222,7 +228,7 @@ for (const wire of WIRES) {
       assert.deepEqual(events, [{ type: 'text', text: 'well' }]);
     });
 
-    it('gives up at the deadline on an answer that drips', async () => {
+    it('the adapter times out at the deadline when an answer arrives too slowly', async () => {
       await using server = await byteServer((_request, response) => {
         response.writeHead(200, SSE);
         const timer = setInterval(() => response.write(': drip\n\n'), 10);
@@ -232,7 +238,7 @@ for (const wire of WIRES) {
       await assert.rejects(answer, (error) => isTemperError(error, 'TEMPER_MODEL_TIMEOUT'));
     });
 
-    it('types a provider that cannot be reached', async () => {
+    it('an unreachable provider becomes TEMPER_MODEL_OVERLOADED', async () => {
       const server = await byteServer((_request, response) => response.end());
       await server[Symbol.asyncDispose]();
       const answer = eventsOf(modelOver(wire, server.url).stream(aRequest(), anOp()));
@@ -243,19 +249,19 @@ for (const wire of WIRES) {
       });
     });
 
-    it('never repeats the key in a message', async () => {
+    it('error messages never contain the key', async () => {
       const key = 'test-key-1234';
       for (const status of [400, 401, 500]) {
         const body = openaiError(null, `the key ${key} is wrong`);
         const { error } = await failing(wire, answering(status, body));
         assert.ok(!error.message.includes(key), error.message);
       }
-      const other = openaiError('invalid_api_key', 'Incorrect API key provided: sk-somebody-elses');
+      const other = openaiError('invalid_api_key', 'Incorrect API key provided: sk-another-key');
       const { error } = await failing(wire, answering(401, other));
-      assert.ok(!error.message.includes('sk-somebody-elses'), error.message);
+      assert.ok(!error.message.includes('sk-another-key'), error.message);
     });
 
-    it('sends the request once: what is repeated is decided above', async () => {
+    it('the adapter sends the request once, without retries of the SDK', async () => {
       let requests = 0;
       const counting: Respond = (request, response) => {
         requests += 1;
@@ -265,7 +271,7 @@ for (const wire of WIRES) {
       assert.equal(requests, 1);
     });
 
-    it('sends a request without temperature when the model refuses one', async () => {
+    it('the adapter repeats the request without temperature when the model rejects it', async () => {
       const bodies: string[] = [];
       await using server = await byteServer((_request, response) => {
         bodies.push('seen');
@@ -294,8 +300,8 @@ function endless(text: string): Respond {
   };
 }
 
-describe('the deadline', () => {
-  it('that has passed already is a timeout, without a request', async () => {
+describe('deadline of a model call', () => {
+  it('a deadline that has already passed is a timeout, without a request', async () => {
     let requests = 0;
     await using server = await byteServer((_request, response) => {
       requests += 1;

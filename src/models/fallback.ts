@@ -3,8 +3,9 @@ import { printable } from '../lib/escape.ts';
 import type { Model } from './port.ts';
 
 /**
- * Tries the model of the request, then each fallback (`provider/model`), until one begins to answer. Never changes the
- * model in the middle of an answer. Embeddings have no fallback: vectors of different models cannot be compared.
+ * Tries the model of the request, then each fallback (`provider/model`), until a model starts to answer. Never changes the
+ * model in the middle of an answer. Throws TEMPER_MODEL_UNAVAILABLE when all models fail. Embeddings have no fallback: vectors of
+ * different models cannot be compared.
  */
 export function withFallbacks(model: Model, fallbacks: readonly string[]): Model {
   if (fallbacks.length === 0) return model;
@@ -13,15 +14,15 @@ export function withFallbacks(model: Model, fallbacks: readonly string[]): Model
       const failures: TemperError[] = [];
       const names = [...new Set([request.model, ...fallbacks])];
       for (const name of names) {
-        let begun = false;
+        let started = false;
         try {
           for await (const event of model.stream({ ...request, model: name }, op)) {
-            begun = true;
+            started = true;
             yield event;
           }
           return;
         } catch (error) {
-          if (begun || op.signal.aborted || !isTemperError(error) || !mayTryAnother(error)) throw error;
+          if (started || op.signal.aborted || !isTemperError(error) || !isFallbackAllowed(error)) throw error;
           failures.push(error);
         }
       }
@@ -31,8 +32,8 @@ export function withFallbacks(model: Model, fallbacks: readonly string[]): Model
   };
 }
 
-/** A withdrawn call is over, and a defect of our own is not cured by another provider. */
-function mayTryAnother(error: TemperError): boolean {
+/** Only for errors of the provider: another provider cannot help with a cancelled call or an internal error. */
+function isFallbackAllowed(error: TemperError): boolean {
   return error.code.startsWith('TEMPER_MODEL_');
 }
 

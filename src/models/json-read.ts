@@ -1,6 +1,6 @@
 import { isJsonObject, member, type Json, type JsonObject } from '../lib/json.ts';
 
-/** Reading of provider JSON, where any member may be missing or of another type than documented. */
+/** Reads provider JSON, in which any member may be missing or of another type than documented. */
 
 export function text(value: Json | undefined, key: string): string {
   const found = member(value, key);
@@ -17,7 +17,7 @@ export function arrayAt(value: Json | undefined, key: string): Json[] {
   return Array.isArray(found) ? found : [];
 }
 
-/** A count of tokens or an index: a whole number from 0; anything else is undefined. */
+/** A token count or an index: an integer of 0 or more; undefined for every other value. */
 export function count(value: Json | undefined, key: string): number | undefined {
   const found = member(value, key);
   return typeof found === 'number' && Number.isSafeInteger(found) && found >= 0 ? found : undefined;

@@ -1,16 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { messageOf, TemperError } from '../lib/errors.ts';
-import type { ProviderConfig } from './providers.ts';
 
-/** Sent where a server wants a key and has no use for it. */
+/** The part of a provider's configuration that determines its key. */
+interface KeyConfig {
+  name: string;
+  keyFile?: string;
+  keyEnvironment?: string;
+}
+
+/** Sent to servers without keys: the SDKs require one. */
 const NO_KEY = 'none';
 
 /**
- * Where a provider's key comes from. A file is read at every call, so a renewed secret is used at once.
- * `environment` is the caller's: nothing here looks at the process.
+ * Returns a function that reads a provider's key. A key file is read at every call, so that a rotated secret is used at once.
+ * Uses the given `environment`, never `process.env`. The function throws TEMPER_MODEL_UNAUTHORIZED when there is no key.
  */
 export function keySource(
-  config: ProviderConfig,
+  config: KeyConfig,
   environment: Readonly<Record<string, string | undefined>>,
 ): () => Promise<string> {
   const { keyFile, keyEnvironment, name } = config;

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** Time that passes only when somebody sleeps: every sleep ends at once and moves the clock by its length. */
+/** A fake clock that advances by itself: every sleep resolves at once and advances the time by its duration. */
 export class JumpingClock implements Clock {
   readonly slept: number[] = [];
   #milliseconds = 0;

@@ -1,18 +1,19 @@
 import type { Model, ModelRequest, TokenUsage } from './port.ts';
 import { createModels, type ModelsConfig, type ModelsDeps, modelConfigOf, priceOf } from './providers.ts';
 
-/** Providers, and what names such as `default/judge` stand for. */
+/** Providers, and the models that aliases such as `default/judge` refer to. */
 export interface NamedModels extends ModelsConfig {
   aliases: Readonly<Record<string, string>>;
 }
 
-/** The models of a place under the names manifests use. */
+/** The configured models under the names that manifests use. */
 export interface NamedModelSet {
   model: Model;
-  /** The real `provider/model` behind a name such as `default/judge`. */
+  /** The `provider/model` of an alias such as `default/judge`; other names are returned unchanged. */
   resolve: (name: string) => string;
-  /** In millionths of a dollar. */
+  /** Cost in millionths of a US dollar. */
   costOf: (name: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
+  /** Context window in tokens; 128,000 for a model without a configured one. */
   contextTokens: (name: string) => number;
 }
 

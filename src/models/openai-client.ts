@@ -1,10 +1,10 @@
 import type OpenAI from 'openai';
 import type { Connection } from './adapter.ts';
 
-/** Longer than any deadline: the adapter ends calls itself. */
-const NO_TIMEOUT = 2 ** 31 - 1;
+/** Longer than every deadline: the adapter aborts calls itself. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** One client a call: the key may have been renewed. Nothing is taken from the environment, nothing is logged. */
+/** Creates one client per call, because the key may have been rotated. Reads no environment variables and logs nothing. */
 export async function openaiClient(baseURL: string, connection: Connection): Promise<OpenAI> {
   const { OpenAI: Client } = await import('openai');
   return new Client({
@@ -16,7 +16,7 @@ export async function openaiClient(baseURL: string, connection: Connection): Pro
     project: null,
     fetch: connection.fetch,
     maxRetries: 0,
-    timeout: NO_TIMEOUT,
+    timeout: MAX_TIMEOUT_MS,
     logLevel: 'off',
   });
 }

@@ -1,7 +1,7 @@
 import type { Connection } from './adapter.ts';
 import { openaiClient } from './openai-client.ts';
 
-/** One vector a text, in the order of the texts. */
+/** One vector per text, in the order of the texts. */
 export async function openaiEmbed(
   baseUrl: string,
   model: string,

@@ -6,8 +6,8 @@ const WRAPPERS: ReadonlySet<string> = new Set(['parallel', 'multi_tool_use.paral
 const NAMESPACE = 'functions.';
 
 /**
- * OpenAI models sometimes pack several calls into one call of a tool nobody offered. A well-formed wrapper becomes the
- * calls inside it, with ids derived from its own; one that is malformed stays as it is and fails as an unknown tool.
+ * OpenAI models sometimes pack several calls into one call of a tool that was not offered. A well-formed wrapper is replaced by
+ * the calls inside it, with ids derived from its own; a malformed wrapper is returned unchanged and fails later as an unknown tool.
  */
 export function unwrapParallel(call: ToolCall, offeredTools: readonly string[]): ToolCall[] {
   if (!WRAPPERS.has(call.name) || offeredTools.includes(call.name)) return [call];

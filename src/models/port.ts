@@ -1,7 +1,7 @@
 import type { Op } from '../lib/operation.ts';
 import type { JsonObject, Json } from '../lib/json.ts';
 
-/** A tool as the model is told of it. */
+/** A tool as it is described to the model. */
 export interface ToolSpec {
   name: string;
   description: string;
@@ -9,15 +9,15 @@ export interface ToolSpec {
 }
 
 export interface ToolCall {
-  /** As the provider gave it; unique within one answer. */
+  /** Id from the provider, unique within one answer. */
   id: string;
   name: string;
-  /** Raw JSON text. Parsed by the caller, who must expect it to be malformed. */
+  /** Raw JSON text. The caller parses it and must expect malformed JSON. */
   arguments: string;
 }
 
 export type ModelMessage =
-  /** `message`: id of the delivered message these words came with. Kept with the session, never sent to a provider. */
+  /** `message`: id of the delivered message with this text. Stored with the session, never sent to a provider. */
   | { role: 'user'; text: string; message?: string }
   | { role: 'assistant'; text: string; toolCalls: ToolCall[] }
   | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean };
@@ -28,10 +28,10 @@ export interface ModelRequest {
   system: string;
   messages: ModelMessage[];
   tools: ToolSpec[];
-  /** Enforced by the provider; also what a ledger reserves. */
+  /** Enforced by the provider; the ledger reserves this many output tokens. */
   maxOutputTokens: number;
   temperature?: number;
-  /** Asks for one JSON object, as text. */
+  /** Requests one JSON object, as text. */
   responseFormat?: 'json';
 }
 
@@ -44,20 +44,21 @@ export interface TokenUsage {
 export type StopReason = 'stop' | 'tool-calls' | 'length' | 'refusal' | 'other';
 
 /**
- * One answer as it arrives. A stream ends with exactly one `end`, or throws a TemperError with a `TEMPER_MODEL_*` code;
- * failures inside a stream that began well throw too. A `tool-call` is given only when its arguments are complete, and
- * none at all when the answer was cut (`stopReason: 'length'`): nothing is executed from a truncated call.
+ * Events of one answer as they arrive. A stream ends with exactly one `end`, or throws a TemperError with a `TEMPER_MODEL_*` code,
+ * also after the first events. A `tool-call` is emitted only when its arguments are complete, and no `tool-call` is emitted when
+ * the answer was truncated (`stopReason: 'length'`): a truncated call must not be executed.
  */
 export type ModelEvent =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
   | { type: 'tool-call'; call: ToolCall }
-  /** Something the provider did on its own (hosted tools and the like). Kept for the trace, never executed. */
+  /** An action of the provider itself, such as a hosted tool. Recorded in the trace, never executed. */
   | { type: 'provider'; name: string; data: Json }
   | { type: 'end'; stopReason: StopReason; usage: TokenUsage; model: string };
 
 export interface Model {
+  /** Streams one answer. Throws TEMPER_MODEL_*, and TEMPER_CANCELLED when `op.signal` is aborted. Not idempotent: each call is billed. */
   stream(request: ModelRequest, op: Op): AsyncIterable<ModelEvent>;
-  /** One vector a text. Adapters without embeddings throw TEMPER_MODEL_NOT_FOUND. */
+  /** One vector per text, in the same order. Adapters without embeddings throw TEMPER_MODEL_NOT_FOUND. */
   embed(texts: string[], op: Op): Promise<Float32Array[]>;
 }

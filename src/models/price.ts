@@ -8,7 +8,7 @@ export interface ModelPrice {
   outputPrice: number;
 }
 
-/** What a model costs that nobody has given a price for. */
+/** Price of a model without a configured price. */
 export const UNKNOWN_PRICE: ModelPrice = { inputPrice: 1, outputPrice: 3 };
 
 /**
@@ -19,8 +19,8 @@ export function costInMicros(price: ModelPrice, usage: Pick<TokenUsage, 'inputTo
   return Math.ceil(usage.inputTokens * price.inputPrice + usage.outputTokens * price.outputPrice);
 }
 
-/** Refused before any work was done; the provider charges nothing. */
-const FREE: ReadonlySet<ErrorCode> = new Set([
+/** The provider rejected the call before it did any work, and charges nothing. */
+const FREE_CODES: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
   'TEMPER_MODEL_UNAUTHORIZED',
@@ -31,7 +31,7 @@ const FREE: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_REPLAY_NO_MATCH',
 ] satisfies ErrorCode[]);
 
-/** Does a call that failed so before its first event cost nothing? */
+/** True if a call that failed with this error before its first event costs nothing. */
 export function costsNothing(error: unknown): boolean {
-  return isTemperError(error) && FREE.has(error.code);
+  return isTemperError(error) && FREE_CODES.has(error.code);
 }

@@ -13,7 +13,7 @@ const DEPS: ModelsDeps = { clock: systemClock, random: () => 0, environment: {},
 const replay = () => startReplay({ script: { rules: [{ answer: { text: 'from {{model}}' } }] }, clock: systemClock });
 
 describe('createModels', () => {
-  it('routes by the name before the first slash, and lets the rest be the model', async () => {
+  it('createModels routes by the name before the first slash and sends the rest as the model', async () => {
     await using server = await replay();
     const config: ModelsConfig = {
       providers: [
@@ -40,7 +40,7 @@ describe('createModels', () => {
     assert.equal(server.requests[3]?.body['max_tokens'], 1_000);
   });
 
-  it('names what is configured when a model has no provider', async () => {
+  it('the error for a model without a provider lists the configured providers', async () => {
     const models = createModels({ providers: [{ name: 'openai', type: 'openai' }] }, DEPS);
     for (const model of ['other/gpt', 'openai', 'default/default']) {
       await assert.rejects(eventsOf(models.stream(aRequest({ model }), anOp())), (error) => {
@@ -51,7 +51,7 @@ describe('createModels', () => {
     }
   });
 
-  it('refuses a configuration that contradicts itself', () => {
+  it('createModels rejects duplicate providers and a compatible provider without a baseUrl', () => {
     const twice = { name: 'a', type: 'openai' } as const;
     for (const providers of [[twice, twice], [{ name: 'a', type: 'openai-compatible' } as const]])
       assert.throws(
@@ -60,7 +60,7 @@ describe('createModels', () => {
       );
   });
 
-  it('reads a key file anew at every call, and says which key is missing', async () => {
+  it('createModels reads a key file at every call and reports a missing key', async () => {
     const seen: (string | undefined)[] = [];
     await using server = await byteServer((request, response) => {
       seen.push(request.headers.authorization);
@@ -103,7 +103,7 @@ describe('createModels', () => {
     }
   });
 
-  it('asks the provider that has an embedding model for vectors', async () => {
+  it('embed uses the provider with an embedding model', async () => {
     await using server = await byteServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(
@@ -128,13 +128,13 @@ describe('priceOf', () => {
   };
   const usage = { inputTokens: 1_000, outputTokens: 100 };
 
-  it('counts in millionths of a dollar, by the configured prices', () => {
+  it('priceOf returns millionths of a dollar by the configured prices', () => {
     assert.equal(priceOf(config, 'a/m', usage), 210);
     assert.equal(priceOf(config, 'default/default', usage), 210);
     assert.equal(modelConfigOf(config, 'a/m')?.contextWindow, 8_000);
   });
 
-  it('takes $1 and $3 for a million tokens of a model nobody priced', () => {
+  it('priceOf charges $1 and $3 per million tokens for a model without a configured price', () => {
     assert.equal(priceOf(config, 'a/other', { inputTokens: 1_000_000, outputTokens: 1_000_000 }), 4_000_000);
     assert.equal(priceOf(config, 'b/m', usage), 1_300);
   });

@@ -23,22 +23,22 @@ export interface ModelConfig {
 }
 
 export interface ProviderConfig {
-  /** What stands before the slash in `provider/model`. */
+  /** The part of `provider/model` before the first slash. */
   name: string;
   type: ProviderType;
-  /** As the vendor's SDK wants it: with `/v1` for OpenAI formats, without for Anthropic. Needed for `openai-compatible`. */
+  /** As the vendor's SDK expects it: with `/v1` for OpenAI formats, without for Anthropic. Required for `openai-compatible`. */
   baseUrl?: string;
-  /** One of the two, or neither for a server that wants no key. */
+  /** Set one of `keyFile` and `keyEnvironment`, or neither for a server without keys. */
   keyFile?: string;
   keyEnvironment?: string;
   models?: ModelConfig[];
-  /** For OpenAI formats: the model that makes vectors. */
+  /** For OpenAI formats: the embedding model. */
   embeddingModel?: string;
 }
 
 export interface ModelsConfig {
   providers: readonly ProviderConfig[];
-  /** `provider/model` that `default/default` stands for. */
+  /** The `provider/model` of the alias `default/default`. */
   default?: string;
 }
 
@@ -57,8 +57,8 @@ const OPENAI_URL = 'https://api.openai.com/v1';
 const ANTHROPIC_URL = 'https://api.anthropic.com';
 
 /**
- * One Model over all configured providers, chosen by the part of `request.model` before the first slash; each with
- * retries and a circuit of its own. Throws TEMPER_MODEL_UNAVAILABLE for a provider that is not configured.
+ * One Model for all configured providers, routed by the part of `request.model` before the first slash. Each provider has its own
+ * retries and circuit breaker. Calls throw TEMPER_MODEL_UNAVAILABLE for a provider that is not configured.
  */
 export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
   const providers = new Map<string, Model>();
@@ -81,7 +81,7 @@ export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
     async embed(texts, op) {
       const provider = config.providers.find((candidate) => candidate.embeddingModel !== undefined);
       if (!provider)
-        throw new TemperError('TEMPER_MODEL_NOT_FOUND', 'no provider has an embeddingModel; give one to a provider');
+        throw new TemperError('TEMPER_MODEL_NOT_FOUND', 'no provider has an embeddingModel; set it for a provider');
       return route(`${provider.name}/`).embed(texts, op);
     },
   };
@@ -92,7 +92,7 @@ function resolveModelName(config: ModelsConfig, name: string): string {
   return name === DEFAULT_NAME && config.default !== undefined ? config.default : name;
 }
 
-/** What the configuration says of a model; undefined for one it does not list. */
+/** The configuration of a model; undefined for a model that is not listed. */
 export function modelConfigOf(config: ModelsConfig, name: string): ModelConfig | undefined {
   const full = resolveModelName(config, name);
   const slash = full.indexOf('/');

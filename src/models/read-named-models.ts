@@ -4,15 +4,15 @@ import type { NamedModels } from './named-models.ts';
 import type { ModelConfig, ProviderConfig, ProviderType } from './providers.ts';
 
 const TYPES: readonly ProviderType[] = ['openai', 'openai-responses', 'anthropic', 'openai-compatible'];
-const TEXTS = ['baseUrl', 'keyFile', 'keyEnvironment', 'embeddingModel'] as const;
+const TEXT_MEMBERS = ['baseUrl', 'keyFile', 'keyEnvironment', 'embeddingModel'] as const;
 
-/** Reads `{providers, aliases}`; `file` says in errors where it stood. Throws TEMPER_MANIFEST_INVALID naming the field. */
+/** Parses `{providers, aliases}`; errors contain `file`. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
 export function readNamedModels(file: string, value: unknown): NamedModels {
-  if (!isJsonObject(value)) throw invalid(file, 'the value', 'is no object; give it providers and aliases');
+  if (!isJsonObject(value)) throw invalid(file, 'the value', 'must be an object with providers and aliases');
   assertKnown(file, '', value, ['providers', 'aliases']);
   const { providers, aliases = {} } = value;
   if (!Array.isArray(providers) || providers.length === 0)
-    throw invalid(file, 'providers', 'must be a list of at least one');
+    throw invalid(file, 'providers', 'must be a list with at least one entry');
   if (!isJsonObject(aliases)) throw invalid(file, 'aliases', 'must map names to models');
   return {
     providers: providers.map((provider, index) => readProvider(file, `providers[${index}]`, provider)),
@@ -24,11 +24,12 @@ export function readNamedModels(file: string, value: unknown): NamedModels {
 
 function readProvider(file: string, field: string, value: Json): ProviderConfig {
   if (!isJsonObject(value)) throw invalid(file, field, 'must be an object');
-  assertKnown(file, `${field}.`, value, ['name', 'type', 'models', ...TEXTS]);
+  assertKnown(file, `${field}.`, value, ['name', 'type', 'models', ...TEXT_MEMBERS]);
   const type = TYPES.find((known) => known === value['type']);
   if (type === undefined) throw invalid(file, `${field}.type`, `must be one of ${TYPES.join(', ')}`);
   const provider: ProviderConfig = { name: text(file, `${field}.name`, value['name']), type };
-  for (const key of TEXTS) if (value[key] !== undefined) provider[key] = text(file, `${field}.${key}`, value[key]);
+  for (const key of TEXT_MEMBERS)
+    if (value[key] !== undefined) provider[key] = text(file, `${field}.${key}`, value[key]);
   const { models } = value;
   if (models === undefined) return provider;
   if (!Array.isArray(models)) throw invalid(file, `${field}.models`, 'must be a list');
@@ -43,7 +44,8 @@ function readModel(file: string, field: string, value: Json): ModelConfig {
   for (const key of numbers) {
     const number = value[key];
     if (number === undefined) continue;
-    if (typeof number !== 'number' || number < 0) throw invalid(file, `${field}.${key}`, 'must be a number from 0');
+    if (typeof number !== 'number' || number < 0)
+      throw invalid(file, `${field}.${key}`, 'must be a number of 0 or more');
     model[key] = number;
   }
   return model;
@@ -51,7 +53,7 @@ function readModel(file: string, field: string, value: Json): ModelConfig {
 
 function text(file: string, field: string, value: Json | undefined): string {
   if (typeof value === 'string' && value !== '') return value;
-  throw invalid(file, field, 'must be a text that is not empty');
+  throw invalid(file, field, 'must be a non-empty string');
 }
 
 function assertKnown(file: string, prefix: string, value: JsonObject, known: readonly string[]): void {

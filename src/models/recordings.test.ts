@@ -38,13 +38,13 @@ const named = (part: string): Recording => {
   assert.ok(found, part);
   return found;
 };
-/** Bodies that are no answer, and the error each must become. */
+/** Recordings that are not an answer, and the error that each must become. */
 const REFUSED: Record<string, string> = {
   'togetherai-reranking': 'TEMPER_MODEL_FORMAT',
   'openai-error.1': 'TEMPER_MODEL_BILLING',
 };
 
-/** The recorded bytes, whole or cut, through the real SDK. */
+/** Sends the recorded bytes, in one piece or in chunks, through the real SDK. */
 async function played(recording: Recording, chunkBytes = Number.POSITIVE_INFINITY): Promise<ModelEvent[]> {
   const bytes = Buffer.from(recording.body);
   await using server = await byteServer((_request, response) => {
@@ -71,14 +71,14 @@ function assertWellFormed(events: readonly ModelEvent[]): void {
 describe('recorded provider answers', {
   skip: present || process.env['CI'] ? false : 'the recordings are not here',
 }, () => {
-  it('are all there', () => {
+  it('the file has at least 78 recordings', () => {
     assert.ok(recordings.length >= 78);
   });
 
   for (const recording of recordings) {
     const refusal = Object.entries(REFUSED).find(([part]) => recording.source.includes(part))?.[1];
     const name = recording.source.split('/').at(-1);
-    it(`${recording.id} ${name} ${refusal ? `is refused with ${refusal}` : 'gives the same events whole and in pieces of 7 bytes'}`, async () => {
+    it(`${recording.id} ${name} ${refusal ? `is rejected with ${refusal}` : 'gives the same events in one piece and in chunks of 7 bytes'}`, async () => {
       if (refusal !== undefined) {
         for (const size of [undefined, 7])
           await assert.rejects(played(recording, size), (error) => isTemperError(error) && error.code === refusal);
@@ -91,31 +91,31 @@ describe('recorded provider answers', {
   }
 });
 
-describe('what recorded answers say', {
+describe('events of recorded answers', {
   skip: present || process.env['CI'] ? false : 'the recordings are not here',
 }, () => {
-  it('puts streamed tool arguments together', async () => {
+  it('the adapter assembles streamed tool arguments', async () => {
     const events = await played(named('openai-client-tool-search.2'));
     assert.deepEqual(callsOf(events), [
       { name: 'get_weather', arguments: { location: 'San Francisco, CA', unit: 'fahrenheit' } },
     ]);
   });
 
-  it('opens the wrapper that holds two calls', async () => {
+  it('the adapter unwraps a parallel wrapper with two calls', async () => {
     assert.deepEqual(callsOf(await played(named('parallel-tool-call-wrapper'))), [
       { name: 'weather', arguments: { location: 'San Francisco' } },
       { name: 'cityAttractions', arguments: { city: 'Rome' } },
     ]);
   });
 
-  it('says refusal where the model refused', async () => {
+  it('the stop reason is refusal where the model refused', async () => {
     for (const part of ['anthropic-refusal.json', 'anthropic-refusal-no-details.json']) {
       const end = (await played(named(part))).at(-1);
       assert.equal(end?.type === 'end' && end.stopReason, 'refusal', part);
     }
   });
 
-  it('begins a message once when its start is sent twice', async () => {
+  it('a message_start that is sent twice starts one message', async () => {
     const events = await played(named('duplicate-message-start'));
     assert.equal(textOf(events), 'Hello, World!');
     assert.deepEqual(events.at(-1), {
@@ -126,24 +126,24 @@ describe('what recorded answers say', {
     });
   });
 
-  it('keeps what the provider ran itself as provider events, and never as tool calls', async () => {
+  it('hosted tools of the provider become provider events, never tool calls', async () => {
     const events = await played(named('openai-code-interpreter-tool.1'));
     assert.deepEqual(callsOf(events), []);
     assert.ok(events.some((event) => event.type === 'provider' && event.name === 'code_interpreter_call'));
   });
 
-  it('counts reasoning that is missing from the completion as output', async () => {
+  it('reasoning tokens that are missing from the completion count are output tokens', async () => {
     const end = (await played(named('xai-text'))).at(-1);
     assert.deepEqual(end?.type === 'end' && end.usage, { inputTokens: 12, outputTokens: 322, cachedInputTokens: 2 });
   });
 
-  it('gives the text of a message once when deltas, item and completed response all carry it', async () => {
+  it('text that is in deltas, item and completed response is emitted once', async () => {
     const events = await played(named('github-copilot-id-rotation'));
     assert.equal(textOf(events).split('There are').length, 2);
     assert.equal(events.filter((event) => event.type === 'reasoning').length, 1);
   });
 
-  it('stops reading at the end of the first answer', async () => {
+  it('the adapter stops reading at the end of the first answer', async () => {
     const events = await played(named('anthropic-programmatic-tool-calling'));
     assert.deepEqual(callsOf(events), [{ name: 'rollDie', arguments: { player: 'player1' } }]);
   });

@@ -21,12 +21,12 @@ const HELLO: ModelEvent = { type: 'text', text: 'hello' };
 const failure = (code: ErrorCode, retry: Retry = 'never'): TemperError => new TemperError(code, 'it failed', { retry });
 const overloaded = (): TemperError => failure('TEMPER_MODEL_OVERLOADED', 'backoff');
 
-type Step = ModelEvent | TemperError;
+type PlayStep = ModelEvent | TemperError;
 
-/** Plays one list of events and errors a call; the last list again and again. */
-function scripted(...plays: Step[][]): Model & { asked: string[] } {
+/** Plays one list of events and errors per call; repeats the last list. */
+function scripted(...plays: PlayStep[][]): Model & { asked: string[] } {
   const asked: string[] = [];
-  const steps = (): Step[] => plays[Math.min(asked.length, plays.length) - 1] ?? [];
+  const steps = (): PlayStep[] => plays[Math.min(asked.length, plays.length) - 1] ?? [];
   return {
     asked,
     async *stream(request) {
@@ -55,7 +55,7 @@ const code = (wanted: ErrorCode) => (error: unknown) => isTemperError(error, wan
 describe('withRetries', () => {
   const middle = (): number => 0.5;
 
-  it('tries three times, waiting 300 ms and then twice that', async () => {
+  it('withRetries makes three attempts, waiting 300 ms and then 600 ms', async () => {
     const clock = new JumpingClock();
     const model = scripted([overloaded()], [overloaded()], [HELLO, END]);
     assert.deepEqual(await eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock))), [
@@ -65,7 +65,7 @@ describe('withRetries', () => {
     assert.deepEqual(clock.slept, [300, 600]);
   });
 
-  it('gives up with the last error after three attempts', async () => {
+  it('withRetries throws the last error after three attempts', async () => {
     const clock = new JumpingClock();
     const model = scripted([overloaded()]);
     const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
@@ -73,28 +73,28 @@ describe('withRetries', () => {
     assert.equal(model.asked.length, 3);
   });
 
-  it('varies its waits by a fifth, and never waits longer than 30 s', async () => {
+  it('withRetries varies its waits by 20 %, up to 30 s', async () => {
     for (const [random, share] of [
       [0, 0.8],
       [1, 1.2],
     ] as const) {
       const clock = new JumpingClock();
       const model = scripted([overloaded()]);
-      const options = { clock, random: () => random, attempts: 12 };
-      await assert.rejects(eventsOf(withRetries(model, options).stream(aRequest(), opAt(clock))));
+      const retried = withRetries(model, { clock, random: () => random, attempts: 12 });
+      await assert.rejects(eventsOf(retried.stream(aRequest(), opAt(clock))));
       assert.equal(clock.slept[0], 300 * share);
       assert.equal(Math.max(...clock.slept), 30_000);
     }
   });
 
-  it('waits as long as the provider asked', async () => {
+  it('withRetries waits as long as the provider requested', async () => {
     const clock = new JumpingClock();
     const model = scripted([failure('TEMPER_MODEL_RATE_LIMITED', 7_000)], [END]);
     await eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
     assert.deepEqual(clock.slept, [7_000]);
   });
 
-  it('does not wait past the deadline, nor longer than 30 s for a provider that asks for more', async () => {
+  it('withRetries does not wait past the deadline, nor for a provider that requests more than 30 s', async () => {
     for (const [retry, allowed] of [
       [7_000, 5_000],
       [31_000, 3_600_000],
@@ -107,14 +107,14 @@ describe('withRetries', () => {
     }
   });
 
-  it('never repeats what will not pass', async () => {
+  it('withRetries does not retry permanent errors', async () => {
     const clock = new JumpingClock();
     const model = scripted([failure('TEMPER_MODEL_UNAUTHORIZED')]);
     await assert.rejects(eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock))));
     assert.equal(model.asked.length, 1);
   });
 
-  it('never repeats once an event was handed on', async () => {
+  it('withRetries does not retry after the first event was emitted', async () => {
     const clock = new JumpingClock();
     const model = scripted([HELLO, overloaded()], [HELLO, END]);
     const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
@@ -122,7 +122,7 @@ describe('withRetries', () => {
     assert.equal(model.asked.length, 1);
   });
 
-  it('stops waiting when the caller withdraws', async () => {
+  it('withRetries stops waiting when the caller cancels', async () => {
     const clock = new JumpingClock();
     const model = scripted([overloaded()]);
     const op = opAt(clock, 1_000_000, AbortSignal.abort());
@@ -130,7 +130,7 @@ describe('withRetries', () => {
     await assert.rejects(answer, code('TEMPER_CANCELLED'));
   });
 
-  it('repeats embeddings too', async () => {
+  it('withRetries retries embeddings too', async () => {
     const clock = new JumpingClock();
     const model = scripted([overloaded()], []);
     const vectors = await withRetries(model, { clock, random: middle }).embed(['a'], opAt(clock));
@@ -142,14 +142,14 @@ describe('withRetries', () => {
 describe('withFallbacks', () => {
   const clock = new JumpingClock();
 
-  it('tries the models in their order until one answers', async () => {
+  it('withFallbacks tries the models in order until one answers', async () => {
     const model = scripted([overloaded()], [failure('TEMPER_MODEL_BILLING')], [HELLO, END]);
     const answer = withFallbacks(model, ['b/two', 'test/model', 'c/three']).stream(aRequest(), opAt(clock));
     assert.deepEqual(await eventsOf(answer), [HELLO, END]);
     assert.deepEqual(model.asked, ['test/model', 'b/two', 'c/three']);
   });
 
-  it('says what each model failed of when all did', async () => {
+  it('withFallbacks lists the error of each model when all fail', async () => {
     const model = scripted([failure('TEMPER_MODEL_BILLING')], [failure('TEMPER_MODEL_RATE_LIMITED', 900)]);
     const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
     await assert.rejects(answer, (error) => {
@@ -160,14 +160,14 @@ describe('withFallbacks', () => {
     });
   });
 
-  it('changes nothing in the middle of an answer', async () => {
+  it('withFallbacks does not change the model in the middle of an answer', async () => {
     const model = scripted([HELLO, overloaded()]);
     const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
     await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
     assert.equal(model.asked.length, 1);
   });
 
-  it('asks nobody else when the caller withdrew', async () => {
+  it('withFallbacks calls no further model when the caller cancelled', async () => {
     const model = scripted([failure('TEMPER_CANCELLED')]);
     const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
     await assert.rejects(answer, code('TEMPER_CANCELLED'));
@@ -175,14 +175,14 @@ describe('withFallbacks', () => {
   });
 });
 
-describe('withCircuit', () => {
+describe('circuit breaker', () => {
   const call = (model: Model, clock: JumpingClock): Promise<ModelEvent[]> =>
     eventsOf(model.stream(aRequest(), opAt(clock)));
   const failTimes = async (model: Model, clock: JumpingClock, times: number): Promise<void> => {
     for (let time = 0; time < times; time += 1) await assert.rejects(call(model, clock));
   };
 
-  it('refuses calls at once after three failures in a row, and says when it will look again', async () => {
+  it('the circuit opens after three consecutive failures and reports the time of the next probe', async () => {
     const clock = new JumpingClock();
     const inner = scripted([overloaded()]);
     const model = withCircuit(inner, 'openai', { clock });
@@ -196,7 +196,7 @@ describe('withCircuit', () => {
     assert.equal(inner.asked.length, 3);
   });
 
-  it('counts failures in a row only', async () => {
+  it('the circuit counts consecutive failures only', async () => {
     const clock = new JumpingClock();
     const inner = scripted([overloaded()], [overloaded()], [END], [overloaded()], [overloaded()], [END]);
     const model = withCircuit(inner, 'openai', { clock });
@@ -206,7 +206,7 @@ describe('withCircuit', () => {
     await call(model, clock);
   });
 
-  it('lets one probe through after 30 s, and closes when it succeeds', async () => {
+  it('the circuit allows one probe after 30 s and closes when it succeeds', async () => {
     const clock = new JumpingClock();
     const inner = scripted([overloaded()], [overloaded()], [overloaded()], [HELLO, END]);
     const model = withCircuit(inner, 'openai', { clock });
@@ -220,7 +220,7 @@ describe('withCircuit', () => {
     assert.deepEqual(await call(model, clock), [HELLO, END]);
   });
 
-  it('stays open for twice as long when the probe fails, and closes when the time is over', async () => {
+  it('the circuit stays open twice as long when the probe fails, and closes after the cool-down', async () => {
     const clock = new JumpingClock();
     const inner = scripted([overloaded()], [overloaded()], [overloaded()], [overloaded()], [END]);
     const model = withCircuit(inner, 'openai', { clock, probeMilliseconds: 50_000 });
@@ -234,7 +234,7 @@ describe('withCircuit', () => {
     assert.deepEqual(await call(model, clock), [END]);
   });
 
-  it('cools down for twice as long each time the provider fails again', async () => {
+  it('the circuit doubles its cool-down each time the provider fails again', async () => {
     const clock = new JumpingClock();
     const inner = scripted(...Array.from({ length: 6 }, () => [overloaded()]), [END]);
     const model = withCircuit(inner, 'openai', { clock, probeMilliseconds: 3_600_000 });
@@ -247,7 +247,7 @@ describe('withCircuit', () => {
     assert.deepEqual(await call(model, clock), [END]);
   });
 
-  it('opens at once, and for hours, when the account is spent', async () => {
+  it('the circuit opens at once, for five hours, after a billing error', async () => {
     const clock = new JumpingClock();
     const inner = scripted([failure('TEMPER_MODEL_BILLING')], [END]);
     const model = withCircuit(inner, 'openai', { clock, probeMilliseconds: 6 * 3_600_000 });
@@ -258,7 +258,7 @@ describe('withCircuit', () => {
     assert.deepEqual(await call(model, clock), [END]);
   });
 
-  it('does not hold a request’s own faults, or a caller who leaves, against the provider', async () => {
+  it('the circuit does not count errors of the request', async () => {
     const clock = new JumpingClock();
     const inner = scripted([failure('TEMPER_MODEL_FORMAT')]);
     const model = withCircuit(inner, 'openai', { clock });
@@ -266,7 +266,7 @@ describe('withCircuit', () => {
     assert.equal(inner.asked.length, 5);
   });
 
-  it('probes again when the reader of a probe leaves', async () => {
+  it('the circuit probes again when the consumer of a probe stops reading', async () => {
     const clock = new JumpingClock();
     const inner = scripted([overloaded()], [overloaded()], [overloaded()], [HELLO, END]);
     const model = withCircuit(inner, 'openai', { clock });

@@ -5,33 +5,33 @@ import type { Model } from './port.ts';
 
 export interface RetryOptions {
   clock: Clock;
-  /** From 0 up to 1. */
+  /** Random number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
   attempts?: number;
   firstWaitMilliseconds?: number;
-  /** Also the longest wait a provider may ask for; one that asks for more is given up. */
+  /** Maximum wait. A call is not retried if the provider's `Retry-After` is longer. */
   longestWaitMilliseconds?: number;
-  /** Share by which a wait may be longer or shorter than planned. */
+  /** Random variation of a wait, as a fraction: 0.2 is ±20 %. */
   jitter?: number;
 }
 
 const DEFAULTS = { attempts: 3, firstWaitMilliseconds: 300, longestWaitMilliseconds: 30_000, jitter: 0.2 };
 
-/** Repeats calls whose failure may pass. Never once an event was handed on: what has been read cannot be taken back. */
+/** Retries calls with transient failures. Never after the first event was emitted: the consumer may have used it. */
 export function withRetries(model: Model, options: RetryOptions): Model {
   const settings = { ...DEFAULTS, ...options };
   return {
     async *stream(request, op) {
       for (let attempt = 1; ; attempt += 1) {
-        let begun = false;
+        let started = false;
         try {
           for await (const event of model.stream(request, op)) {
-            begun = true;
+            started = true;
             yield event;
           }
           return;
         } catch (error) {
-          if (begun) throw error;
+          if (started) throw error;
           await waitBefore(attempt + 1, error, op, settings);
         }
       }
@@ -48,19 +48,19 @@ export function withRetries(model: Model, options: RetryOptions): Model {
   };
 }
 
-/** Waits until the attempt may be made, or throws the error when it will not be. */
+/** Waits before the next attempt; throws the error when no further attempt is allowed. */
 async function waitBefore(
   attempt: number,
   error: unknown,
   op: Op,
   settings: RetryOptions & typeof DEFAULTS,
 ): Promise<void> {
-  const wait = attempt > settings.attempts ? undefined : plannedWait(attempt, error, settings);
-  if (wait === undefined || wait >= remainingMilliseconds(op, settings.clock)) throw error;
+  const waitMs = attempt > settings.attempts ? undefined : plannedWait(attempt, error, settings);
+  if (waitMs === undefined || waitMs >= remainingMilliseconds(op, settings.clock)) throw error;
   try {
-    await settings.clock.sleep(wait, op.signal);
+    await settings.clock.sleep(waitMs, op.signal);
   } catch {
-    throw new TemperError('TEMPER_CANCELLED', 'the call was withdrawn while it waited to be repeated', {
+    throw new TemperError('TEMPER_CANCELLED', 'the call was cancelled while it waited for a retry', {
       cause: error,
     });
   }
@@ -70,7 +70,7 @@ function plannedWait(attempt: number, error: unknown, settings: RetryOptions & t
   if (!isTemperError(error) || error.retry === 'never') return undefined;
   const { firstWaitMilliseconds, longestWaitMilliseconds, jitter, random } = settings;
   const doubled = firstWaitMilliseconds * 2 ** (attempt - 2);
-  const own = Math.min(longestWaitMilliseconds, doubled * (1 + jitter * (2 * random() - 1)));
-  if (error.retry === 'backoff') return own;
-  return error.retry > longestWaitMilliseconds ? undefined : Math.max(error.retry, own);
+  const backoffMs = Math.min(longestWaitMilliseconds, doubled * (1 + jitter * (2 * random() - 1)));
+  if (error.retry === 'backoff') return backoffMs;
+  return error.retry > longestWaitMilliseconds ? undefined : Math.max(error.retry, backoffMs);
 }

@@ -1,6 +1,6 @@
 /**
- * The OpenAI formats have no field that says a tool failed, so the text does. The mark is also what a replayed
- * conversation is read by.
+ * The OpenAI formats have no field for a failed tool call, so the text gets a prefix. The replay server recognizes errors by the
+ * same prefix.
  */
 const MARK = 'Error: ';
 

@@ -2,33 +2,33 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { formatError } from './errors.ts';
 
-/** How much and how long an answer may be. */
+/** Limits on the size and duration of an answer. */
 export interface AnswerLimits {
-  /** Bytes of one answer, headers not counted. */
+  /** Maximum bytes of one answer, without headers. */
   bytes: number;
-  /** Milliseconds between two pieces of an answer. The whole is bounded by the deadline of the call. */
+  /** Maximum time between two chunks of an answer. The deadline of the call limits the total time. */
   idleMilliseconds: number;
 }
 
 export const DEFAULT_LIMITS: AnswerLimits = { bytes: 10 * 1_024 * 1_024, idleMilliseconds: 120_000 };
 
 type Fetch = typeof globalThis.fetch;
-type Piece = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
+type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
 
 /**
- * The fetch given to the SDKs. It follows no redirect (the key would travel along), and passes on an answer only while
- * it stays within the limits and is well-formed UTF-8: a decoder that repairs would hand changed arguments to a tool.
+ * The `fetch` for the SDKs. Follows no redirect, because the key would be sent along. Fails the body when it exceeds a limit or is
+ * not valid UTF-8: a lenient decoder would pass changed arguments to a tool.
  */
 export function guardedFetch(provider: string, clock: Clock, limits: AnswerLimits, fetch: Fetch): Fetch {
   return async (input, init) => {
     const response = await fetch(input, { ...init, redirect: 'manual' });
     if (!response.body) return response;
     const { status, statusText, headers } = response;
-    return new Response(guarded(response.body, provider, clock, limits), { status, statusText, headers });
+    return new Response(guardedBody(response.body, provider, clock, limits), { status, statusText, headers });
   };
 }
 
-function guarded(
+function guardedBody(
   body: ReadableStream<Uint8Array>,
   provider: string,
   clock: Clock,
@@ -37,24 +37,24 @@ function guarded(
   const reader = body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let received = 0;
-  const refuse = (controller: ReadableStreamDefaultController, error: TemperError): void => {
+  const fail = (controller: ReadableStreamDefaultController, error: TemperError): void => {
     controller.error(error);
-    // The connection is given up; how it ends is of no interest any more.
+    // The error is already reported; a failure to cancel the connection has no consequence.
     reader.cancel(error).catch(() => undefined);
   };
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const piece = await withinIdle(reader, provider, clock, limits.idleMilliseconds).catch((error: unknown) => error);
-      if (piece instanceof TemperError) return refuse(controller, piece);
-      if (piece instanceof Error) return controller.error(piece);
-      const { done, value } = piece as Piece;
+      const chunk = await withinIdle(reader, provider, clock, limits.idleMilliseconds).catch((error: unknown) => error);
+      if (chunk instanceof TemperError) return fail(controller, chunk);
+      if (chunk instanceof Error) return controller.error(chunk);
+      const { done, value } = chunk as Chunk;
       received += value?.byteLength ?? 0;
       if (received > limits.bytes)
-        return refuse(controller, formatError(provider, `sent an answer larger than ${limits.bytes} bytes`));
+        return fail(controller, formatError(provider, `sent an answer larger than ${limits.bytes} bytes`));
       try {
         decoder.decode(value, { stream: !done });
       } catch (error) {
-        return refuse(controller, formatError(provider, 'sent text that is not UTF-8', 'never', error));
+        return fail(controller, formatError(provider, 'sent text that is not UTF-8', 'never', error));
       }
       if (done) return controller.close();
       controller.enqueue(value);
@@ -68,19 +68,19 @@ async function withinIdle(
   provider: string,
   clock: Clock,
   milliseconds: number,
-): Promise<Piece> {
+): Promise<Chunk> {
   const arrived = new AbortController();
-  const silence = clock.sleep(milliseconds, arrived.signal).then(() => {
+  const idleTimeout = clock.sleep(milliseconds, arrived.signal).then(() => {
     throw new TemperError('TEMPER_MODEL_TIMEOUT', `provider "${provider}" sent nothing for ${milliseconds} ms`, {
       retry: 'backoff',
       details: { provider },
     });
   });
   try {
-    return await Promise.race([reader.read(), silence]);
+    return await Promise.race([reader.read(), idleTimeout]);
   } finally {
-    // The loser of the race must not surface as an unhandled rejection.
-    silence.catch(() => undefined);
+    // If the read wins the race, the timeout's rejection must not become an unhandled rejection.
+    idleTimeout.catch(() => undefined);
     arrived.abort();
   }
 }

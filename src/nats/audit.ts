@@ -7,15 +7,18 @@ import { jsonOf, storedMessages } from './stored.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
   seq: number;
-  /** RFC 3339, the server's. */
+  /** RFC 3339, by the server's clock. */
   time: string;
 }
 
-/** Plain records with evidence, time and sequence. There is no chain over them: who may write the stream may add to it. */
+/** Audit records with evidence, time and sequence. Not a hash chain: every client that may publish to the stream can add records. */
 export interface BusAudit {
-  /** Resolves with its sequence when the record is stored. Of records of a namespace under one key the first is, for 30 minutes. */
+  /**
+   * Resolves with the record's sequence when it is stored. With `once`, only the first record of a namespace with this key is stored
+   * within 30 minutes. Throws TEMPER_BUS_*.
+   */
   append(namespace: string, record: AuditRecord, once?: string): Promise<number>;
-  /** Oldest first, at most `limit`. */
+  /** Records after the sequence `after`, oldest first, at most `limit`. */
   read(namespace: string, after: number, limit: number): Promise<StoredAuditRecord[]>;
 }
 
@@ -36,7 +39,7 @@ export function createAudit(connection: BusConnection): BusAudit {
         subjects.audit(namespace),
         after + 1,
       )) {
-        const record = recordFrom(jsonOf(data));
+        const record = parseRecord(jsonOf(data));
         if (record !== undefined) found.push({ ...record, seq, time: time.toISOString() });
         if (found.length >= limit) break;
       }
@@ -45,7 +48,7 @@ export function createAudit(connection: BusConnection): BusAudit {
   };
 }
 
-function recordFrom(value: Json | undefined): AuditRecord | undefined {
+function parseRecord(value: Json | undefined): AuditRecord | undefined {
   if (!isJsonObject(value)) return undefined;
   const { action, actor, evidence, subject, facts } = value;
   if (typeof action !== 'string' || typeof actor !== 'string' || typeof subject !== 'string') return undefined;

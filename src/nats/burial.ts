@@ -10,18 +10,18 @@ import { STREAMS, subjects, token } from './names.ts';
 import { MAXIMUM_WRAPPED, publish } from './publish.ts';
 import { jsonOf, messageAt } from './stored.ts';
 
-/** A message that was given up. */
+/** A message that could not be delivered. */
 export interface BuriedMessage {
-  /** `<place in the inbox>-<time it was sent>`; unique. */
+  /** `<stream sequence>-<time it was sent, base 36>`, or `<stream sequence>-lost`; unique. */
   id: string;
   agentUid: string;
-  /** RFC 3339: when it was given up. */
+  /** RFC 3339: when it was dead-lettered. */
   time: string;
   deliveries: number;
   code: ErrorCode;
   /** Printable. */
   reason: string;
-  /** Absent when it was no message, or gone before it could be copied. */
+  /** Absent when the inbox entry was not a valid message, or was deleted before it could be copied. */
   message?: Envelope;
 }
 
@@ -34,15 +34,15 @@ export interface Burial {
 }
 
 /**
- * Copies a message from its inbox to the dead letters and tells who follows its session. Its place there is its own for ever, so
- * whoever does it again, or at the same time, changes nothing. False when the inbox does not hold it any more.
+ * Copies a message from its inbox to the dead letters and publishes a `failed` event to its session. Idempotent, also with concurrent
+ * callers: the subject is derived from the stream sequence, which is never reused. False when the message is no longer in the inbox.
  */
 export async function bury(connection: BusConnection, burial: Burial): Promise<boolean> {
   const { agentUid, streamSequence, deliveries } = burial;
   const found = await messageAt(connection, STREAMS.inbox, streamSequence);
   if (found === undefined || found.subject !== subjects.inbox(agentUid)) return false;
   const message = envelopeFrom(jsonOf(found.data));
-  const buried: BuriedMessage = {
+  const letter: BuriedMessage = {
     id: `${streamSequence}-${found.time.getTime().toString(36)}`,
     agentUid,
     time: connection.clock.now().toISOString(),
@@ -51,25 +51,25 @@ export async function bury(connection: BusConnection, burial: Burial): Promise<b
     reason: printable(burial.reason, 500),
     ...(message === undefined ? {} : { message }),
   };
-  await store(connection, buried);
-  // Before it leaves the inbox: whoever is cut off here does it again, and the line is told once.
-  await tellFailure(connection, 'failed', buried);
+  await storeOnce(connection, letter);
+  // Before the message leaves the inbox: after a crash here the next attempt repeats both steps, and the event is stored once.
+  await tellFailure(connection, 'failed', letter);
   return true;
 }
 
-/** For a message that was ended before anybody could copy it: that it was, is kept. */
+/** Writes a dead letter without content, for a message that was terminated before it could be copied. */
 export async function buryLost(connection: BusConnection, burial: Burial): Promise<void> {
   const { agentUid, streamSequence, deliveries, code, reason } = burial;
   const id = `${streamSequence}-lost`;
-  await store(connection, { id, agentUid, time: connection.clock.now().toISOString(), deliveries, code, reason });
+  await storeOnce(connection, { id, agentUid, time: connection.clock.now().toISOString(), deliveries, code, reason });
 }
 
-async function store(connection: BusConnection, buried: BuriedMessage): Promise<void> {
-  const subject = deadLetterSubject(buried.agentUid, buried.id);
-  await publish(connection, subject, buried as unknown as Json, { after: 0, maximum: MAXIMUM_WRAPPED });
+async function storeOnce(connection: BusConnection, letter: BuriedMessage): Promise<void> {
+  const subject = deadLetterSubject(letter.agentUid, letter.id);
+  await publish(connection, subject, letter as unknown as Json, { after: 0, maximum: MAXIMUM_WRAPPED });
 }
 
-/** Out of the inbox, after it was buried. Gone already is no failure. */
+/** Deletes a dead-lettered message from the inbox. Idempotent. */
 export async function removeFromInbox(connection: BusConnection, streamSequence: number): Promise<void> {
   try {
     await connection.ask(() => connection.manager.streams.deleteMessage(STREAMS.inbox, streamSequence, false));
@@ -81,7 +81,7 @@ export async function removeFromInbox(connection: BusConnection, streamSequence:
 
 const ID = /^\d{1,16}-[0-9a-z]{1,16}$/;
 
-/** Nothing for an id that is none. */
+/** The subject of a dead letter; for an invalid id a subject that never has a message. */
 export function deadLetterSubject(agentUid: string, id: string): string {
   return `temper.deadletters.${token(agentUid)}.${ID.test(id) ? id.replace('-', '.') : 'none.none'}`;
 }

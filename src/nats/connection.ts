@@ -18,87 +18,87 @@ import { assertServerVersion } from './server-version.ts';
 export interface ConnectOptions {
   /** `tls://host:port`, one or several. */
   servers: string | string[];
-  /** Shown in the server's monitoring. */
+  /** Client name in the server's monitoring. */
   name: string;
   /** The named user; its private inbox prefix is `_INBOX_<user>`. */
   user: string;
-  /** File with the user's nkey seed. Read again at every connect, so that a new one is taken up. */
+  /** File with the user's nkey seed. Read at every connect and reconnect, so that a rotated seed is used without a restart. */
   seedFile: string;
-  /** File with the authority of the server's certificate, read again at every connect. Without one nothing is encrypted: tests only. */
+  /** File with the CA of the server's certificate, read at every connect and reconnect. Without it the connection is not encrypted: tests only. */
   caFile?: string;
   clock: Clock;
-  /** Ends the wait for the first connection. */
+  /** Cancels the wait for the first connection. */
   signal: AbortSignal;
-  /** Told of every attempt that failed before the first connection. */
+  /** Called for each failed attempt before the first connection. */
   onWaiting?: (error: TemperError) => void;
 }
 
-/** What conditions and health report. */
+/** Connection state, as conditions and health endpoints report it. */
 export interface BusState {
   connected: boolean;
   since: Date;
-  /** Why it is not connected; printable. */
+  /** Why the client is not connected; printable. */
   reason?: string;
 }
 
-/** One connection of a process to the bus, kept for its whole life. Disposing drains it. */
+/** The one NATS connection of a process, open until the process ends. Disposing drains it. */
 export interface BusConnection extends AsyncDisposable {
   readonly nats: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly clock: Clock;
-  /** Aborted when the connection is closed for good. */
+  /** Aborted when the connection is closed and will not reconnect. */
   readonly closed: AbortSignal;
-  /** A new subject below the user's private prefix, for answers. */
+  /** A new reply subject below the user's private inbox prefix. */
   newInbox(): string;
   state(): BusState;
-  /** Told of each change; the answer ends it. */
+  /** Calls `listener` at each change. Returns the function that removes the listener. */
   onChange(listener: (state: BusState) => void): () => void;
-  /** Resolves when connected; TEMPER_BUS_UNAVAILABLE when that takes longer than the milliseconds given, 5,000 by default. */
-  ready(milliseconds?: number): Promise<void>;
+  /** Resolves when connected. Throws TEMPER_BUS_UNAVAILABLE after `timeoutMs`, 5,000 by default. */
+  ready(timeoutMs?: number): Promise<void>;
   /**
-   * Asks the server something, once connected. Throws TEMPER_BUS_UNAVAILABLE as soon as the connection is lost: an answer to what was
-   * asked before cannot come any more, and the client alone would wait for it until its time is over.
+   * Runs one request to the server, once connected. Throws TEMPER_BUS_UNAVAILABLE as soon as the connection is lost: the response to a
+   * request sent before cannot arrive any more, and the NATS client alone would wait for it until the request times out.
    */
   ask<T>(work: () => Promise<T>): Promise<T>;
-  /** Runs work that brings much data at once; few such works run at a time, or the server would drop a client that cannot keep up. */
+  /** Runs a read that returns much data. At most two run at a time: the server disconnects a client that cannot keep up (slow consumer). */
   bulk<T>(work: () => Promise<T>): Promise<T>;
 }
 
-const FIRST_ATTEMPTS = { shortest: 250, longest: 5_000 };
-const RECONNECT = { shortest: 100, jitter: 900 };
-const READY = 5_000;
-const BULK_WORKS = 2;
+const CONNECT_RETRY = { minMs: 250, maxMs: 5_000 };
+const RECONNECT = { minMs: 100, jitterMs: 900 };
+const READY_TIMEOUT_MS = 5_000;
+const MAX_BULK_READS = 2;
 
 /**
- * Connects and stays connected: attempts go on until `signal` ends them. Throws TEMPER_BUS_UNSUPPORTED for a server older than
- * the floor and TEMPER_CANCELLED when the signal was first.
+ * Connects to NATS and reconnects for as long as the process runs. Retries the first connection until `signal` is aborted. Throws
+ * TEMPER_BUS_UNSUPPORTED for a server below the minimum version, and TEMPER_CANCELLED when `signal` is aborted before the first connection.
  */
 export async function connectBus(options: ConnectOptions): Promise<BusConnection> {
   const { clock, signal } = options;
-  for (let wait = FIRST_ATTEMPTS.shortest; ; wait = Math.min(wait * 2, FIRST_ATTEMPTS.longest)) {
-    if (signal.aborted) throw withdrawn();
+  for (let waitMs = CONNECT_RETRY.minMs; ; waitMs = Math.min(waitMs * 2, CONNECT_RETRY.maxMs)) {
+    if (signal.aborted) throw cancelled();
     try {
       return await connectOnce(options);
     } catch (error) {
       if (isTemperError(error)) throw error;
-      options.onWaiting?.(connectFailure(error));
+      options.onWaiting?.(connectError(error));
     }
     try {
-      await clock.sleep(wait / 2 + Math.random() * (wait / 2), signal);
+      await clock.sleep(waitMs / 2 + Math.random() * (waitMs / 2), signal);
     } catch {
-      throw withdrawn();
+      throw cancelled();
     }
   }
 }
 
-function withdrawn(): TemperError {
-  return new TemperError('TEMPER_CANCELLED', 'waiting for the bus was withdrawn');
+function cancelled(): TemperError {
+  return new TemperError('TEMPER_CANCELLED', 'waiting for NATS was cancelled');
 }
 
-/** Files that are not mounted yet and certificates that do not fit yet are waited for as well. */
-function connectFailure(error: unknown): TemperError {
-  const failure = busFailure(error, 'connecting to the bus');
+/** Makes every failure of the first connection retryable: the key files may not be mounted yet, or the certificates not match yet. */
+function connectError(error: unknown): TemperError {
+  const failure = busFailure(error, 'connecting to NATS');
   if (failure.code !== 'TEMPER_INTERNAL') return failure;
   return new TemperError('TEMPER_BUS_UNAVAILABLE', failure.message, { cause: error, retry: 'backoff' });
 }
@@ -108,7 +108,7 @@ async function connectOnce(options: ConnectOptions): Promise<BusConnection> {
   try {
     assertServerVersion(nats.info?.version ?? '');
     const client = jetstream(nats);
-    return new Connection(nats, client, await jetstreamManager(nats, { checkAPI: false }), options);
+    return new ManagedConnection(nats, client, await jetstreamManager(nats, { checkAPI: false }), options);
   } catch (error) {
     await nats.close();
     throw error;
@@ -120,12 +120,13 @@ function clientOptions({ servers, name, user, seedFile, caFile }: ConnectOptions
     servers,
     name,
     inboxPrefix: inboxPrefix(user),
-    authenticator: nkeyAuthenticator(() => seedFrom(seedFile)),
+    authenticator: nkeyAuthenticator(() => readSeed(seedFile)),
     ...(caFile === undefined ? {} : { tls: { caFile } }),
-    // The defaults give up after ten attempts, and after two refusals: keys that are being replaced are refused for a while.
+    // The client's defaults stop after ten attempts, and after two authentication errors: during a key rotation the server
+    // rejects the client for a while.
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true,
-    reconnectDelayHandler: () => RECONNECT.shortest + Math.random() * RECONNECT.jitter,
+    reconnectDelayHandler: () => RECONNECT.minMs + Math.random() * RECONNECT.jitterMs,
     timeout: 5_000,
     pingInterval: 10_000,
     maxPingOut: 2,
@@ -137,17 +138,17 @@ function inboxPrefix(user: string): string {
   return `_INBOX_${user}`;
 }
 
-/** Synchronous because the client asks for it so; it is one small file. */
-function seedFrom(file: string): Uint8Array {
+/** Synchronous because the NATS client requires it; it is one small file. */
+function readSeed(file: string): Uint8Array {
   return Buffer.from(readFileSync(file, 'utf8').trim());
 }
 
-class Connection implements BusConnection {
+class ManagedConnection implements BusConnection {
   readonly nats: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly clock: Clock;
-  readonly bulk = atMost(BULK_WORKS);
+  readonly bulk = atMost(MAX_BULK_READS);
   readonly newInbox: () => string;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(state: BusState) => void>();
@@ -166,10 +167,10 @@ class Connection implements BusConnection {
     this.clock = clock;
     this.newInbox = () => createInbox(inboxPrefix(user));
     this.#state = { connected: true, since: clock.now() };
-    this.#watch().catch((error: unknown) => this.#end(error));
+    this.#followStatus().catch((error: unknown) => this.#markClosed(error));
     nats.closed().then(
-      (error) => this.#end(error ?? undefined),
-      (error: unknown) => this.#end(error),
+      (error) => this.#markClosed(error ?? undefined),
+      (error: unknown) => this.#markClosed(error),
     );
   }
 
@@ -186,29 +187,29 @@ class Connection implements BusConnection {
     return () => this.#listeners.delete(listener);
   }
 
-  async ready(milliseconds = READY): Promise<void> {
+  async ready(timeoutMs = READY_TIMEOUT_MS): Promise<void> {
     if (this.#state.connected) return;
-    const over = new AbortController();
+    const done = new AbortController();
     const connected = new Promise<void>((resolve) => {
       const stop = this.onChange((state) => {
         if (state.connected) resolve();
       });
-      over.signal.addEventListener('abort', stop, { once: true });
+      done.signal.addEventListener('abort', stop, { once: true });
     });
-    const late = this.clock.sleep(milliseconds, AbortSignal.any([over.signal, this.closed]));
+    const timeout = this.clock.sleep(timeoutMs, AbortSignal.any([done.signal, this.closed]));
     try {
-      await Promise.race([connected, late.catch(() => undefined)]);
+      await Promise.race([connected, timeout.catch(() => undefined)]);
     } finally {
-      over.abort();
+      done.abort();
     }
-    if (!this.#state.connected) throw this.#away();
+    if (!this.#state.connected) throw this.#unavailable();
   }
 
   async ask<T>(work: () => Promise<T>): Promise<T> {
     await this.ready();
     return new Promise<T>((resolve, reject) => {
       const stop = this.onChange(({ connected }) => {
-        if (!connected) reject(this.#away());
+        if (!connected) reject(this.#unavailable());
       });
       work().then(resolve, reject).finally(stop);
     });
@@ -216,44 +217,44 @@ class Connection implements BusConnection {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.nats.isClosed()) return;
-    // Draining waits for a server that may not be there.
+    // Draining would wait for a server that may be unavailable.
     if (this.#state.connected) await Promise.race([this.nats.drain(), this.nats.closed()]);
     await this.nats.close();
   }
 
-  #away(): TemperError {
+  #unavailable(): TemperError {
     const { since, reason = 'the connection was lost' } = this.#state;
-    return new TemperError('TEMPER_BUS_UNAVAILABLE', `the bus is away since ${since.toISOString()}: ${reason}`, {
+    return new TemperError('TEMPER_BUS_UNAVAILABLE', `NATS is unavailable since ${since.toISOString()}: ${reason}`, {
       retry: 'backoff',
     });
   }
 
-  async #watch(): Promise<void> {
-    for await (const status of this.nats.status()) await this.#take(status);
+  async #followStatus(): Promise<void> {
+    for await (const status of this.nats.status()) await this.#onStatus(status);
   }
 
-  async #take(status: Status): Promise<void> {
+  async #onStatus(status: Status): Promise<void> {
     if (status.type === 'error') this.#reason = printable(messageOf(status.error, 200));
-    if (status.type === 'disconnect') this.#change(false, this.#reason || 'the connection was lost');
+    if (status.type === 'disconnect') this.#setState(false, this.#reason || 'the connection was lost');
     if (status.type !== 'reconnect') return;
     try {
       assertServerVersion(this.nats.info?.version ?? '');
     } catch (error) {
-      this.#end(error);
+      this.#markClosed(error);
       await this.nats.close();
       return;
     }
     this.#reason = '';
-    this.#change(true);
+    this.#setState(true);
   }
 
-  #end(error?: unknown): void {
+  #markClosed(error?: unknown): void {
     if (this.#closed.signal.aborted) return;
-    this.#change(false, error === undefined ? 'closed' : printable(messageOf(error, 200)));
+    this.#setState(false, error === undefined ? 'closed' : printable(messageOf(error, 200)));
     this.#closed.abort();
   }
 
-  #change(connected: boolean, reason?: string): void {
+  #setState(connected: boolean, reason?: string): void {
     if (this.#closed.signal.aborted) return;
     const since = connected === this.#state.connected ? this.#state.since : this.clock.now();
     this.#state = { connected, since, ...(reason === undefined ? {} : { reason }) };

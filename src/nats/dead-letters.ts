@@ -1,3 +1,4 @@
+import type { StoredMsg } from '@nats-io/jetstream';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { ERROR_CODES } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -15,77 +16,65 @@ import { countsOf, firstMessage, jsonOf, lastMessage, purge, storedMessages } fr
 import { workOff } from './work.ts';
 
 export interface DeadLetters {
-  /** Newest first, at most 1,000. All agents when no uid is given. */
+  /** Newest first, at most 1,000. Without a UID: of all agents. */
   list(agentUid?: string): Promise<BuriedMessage[]>;
   get(agentUid: string, id: string): Promise<BuriedMessage | undefined>;
   /**
-   * Into the inbox again, with as much time as its chain had at first, and out of here. TEMPER_NOT_FOUND, or
-   * TEMPER_MESSAGE_INVALID when there is no message in it.
+   * Sends the message to the inbox again, with a new deadline of the original length, and deletes the dead letter. Throws
+   * TEMPER_NOT_FOUND, or TEMPER_MESSAGE_INVALID when the dead letter contains no message. Safe to repeat.
    */
   retry(agentUid: string, id: string): Promise<void>;
-  /** Tells who follows its session as well. TEMPER_NOT_FOUND when there is none. */
+  /** Deletes the dead letter and publishes a `failed` event to its session. Throws TEMPER_NOT_FOUND. */
   drop(agentUid: string, id: string): Promise<void>;
   count(agentUid: string): Promise<number>;
-  /** For a removed agent. */
+  /** Deletes all dead letters of a deleted agent. */
   remove(agentUid: string): Promise<void>;
-  /** Buries what the server gave up, as it tells, until the signal is aborted. Several replicas may run it. */
+  /** Dead-letters messages past `max_deliver` as the server's advisories arrive, until the signal is aborted. Several replicas may run it. */
   run(signal: AbortSignal, onFailure?: (error: unknown) => void): Promise<void>;
-  /** Looks into every inbox for messages given up of which nobody was told. Returns how many it buried. Once a minute will do. */
+  /** Scans all inboxes for messages past `max_deliver` that produced no advisory, and dead-letters them. Returns their number. Call it once a minute. */
   reconcile(): Promise<number>;
 }
 
-const MOST_LISTED = 1_000;
-const GIVEN_UP = 'delivered as often as allowed, and nobody ended it';
+const MAX_LISTED = 1_000;
+const EXHAUSTED_REASON = 'delivered the maximum number of times without an acknowledgement';
 
-/** Messages that were given up, where people see them. */
+/** Messages that could not be delivered, for users to inspect, retry or drop. */
 export function createDeadLetters(connection: BusConnection): DeadLetters {
-  const existing = async (agentUid: string, id: string) => {
-    const found = await lastMessage(connection, STREAMS.deadLetters, deadLetterSubject(agentUid, id));
-    if (found !== undefined) return found;
-    throw new TemperError('TEMPER_NOT_FOUND', `there is no dead letter "${printable(id, 80)}"; list those there are`);
-  };
-  const dropAt = async (seq: number): Promise<void> => {
-    try {
-      await connection.ask(() => connection.manager.streams.deleteMessage(STREAMS.deadLetters, seq, false));
-    } catch (error) {
-      throw busFailure(error, 'dropping a dead letter');
-    }
-  };
   return {
     async list(agentUid) {
       const filter = `temper.deadletters.${agentUid === undefined ? '*' : token(agentUid)}.>`;
       let found: BuriedMessage[] = [];
       for await (const { data } of storedMessages(connection, STREAMS.deadLetters, filter)) {
-        const buried = buriedFrom(jsonOf(data));
-        if (buried !== undefined) found.push(buried);
-        if (found.length >= 2 * MOST_LISTED) found = found.slice(-MOST_LISTED);
+        const letter = parseDeadLetter(jsonOf(data));
+        if (letter !== undefined) found.push(letter);
+        if (found.length >= 2 * MAX_LISTED) found = found.slice(-MAX_LISTED);
       }
-      return found.slice(-MOST_LISTED).reverse();
+      return found.slice(-MAX_LISTED).reverse();
     },
     async get(agentUid, id) {
       const found = await lastMessage(connection, STREAMS.deadLetters, deadLetterSubject(agentUid, id));
-      return found === undefined ? undefined : buriedFrom(jsonOf(found.data));
+      return found === undefined ? undefined : parseDeadLetter(jsonOf(found.data));
     },
     async retry(agentUid, id) {
-      const found = await existing(agentUid, id);
-      const message = buriedFrom(jsonOf(found.data))?.message;
+      const found = await requireStored(connection, agentUid, id);
+      const message = parseDeadLetter(jsonOf(found.data))?.message;
       if (message === undefined) {
-        throw new TemperError('TEMPER_MESSAGE_INVALID', `dead letter ${id} holds no message to send again; drop it`);
+        throw new TemperError('TEMPER_MESSAGE_INVALID', `dead letter ${id} contains no message to send again; drop it`);
       }
       const now = connection.clock.now();
-      const allowed = Date.parse(message.deadline) - Date.parse(message.time);
-      const deadline = new Date(now.getTime() + allowed).toISOString();
-      const again = { ...message, time: now.toISOString(), deadline };
-      // The id makes a retry that was cut off before the next line, and is repeated, the same one.
-      await publish(connection, subjects.inbox(agentUid), again as unknown as Json, { id: `retry:${agentUid}:${id}` });
-      await dropAt(found.seq);
+      const allowedMs = Date.parse(message.deadline) - Date.parse(message.time);
+      const deadline = new Date(now.getTime() + allowedMs).toISOString();
+      const resent = { ...message, time: now.toISOString(), deadline };
+      // The id deduplicates a retry that is repeated after a crash before the next line.
+      await publish(connection, subjects.inbox(agentUid), resent as unknown as Json, { id: `retry:${agentUid}:${id}` });
+      await deleteAt(connection, found.seq);
     },
     async drop(agentUid, id) {
-      const { seq, data } = await existing(agentUid, id);
-      const buried = buriedFrom(jsonOf(data));
-      const why = { code: 'TEMPER_MESSAGE_DROPPED', reason: 'a person dropped it from the dead letters' } as const;
-      if (buried !== undefined) await tellFailure(connection, 'dropped', { ...buried, ...why });
-      await dropAt(seq);
+      const { seq, data } = await requireStored(connection, agentUid, id);
+      const letter = parseDeadLetter(jsonOf(data));
+      const cause = { code: 'TEMPER_MESSAGE_DROPPED', reason: 'a user dropped it from the dead letters' } as const;
+      if (letter !== undefined) await tellFailure(connection, 'dropped', { ...letter, ...cause });
+      await deleteAt(connection, seq);
     },
     async count(agentUid) {
       const counts = await countsOf(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`);
@@ -94,55 +83,72 @@ export function createDeadLetters(connection: BusConnection): DeadLetters {
     remove: (agentUid) => purge(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`),
     async run(signal, onFailure = () => undefined) {
       const queue = { stream: STREAMS.advisories, consumer: CONSUMERS.deadLetters, signal, onFailure };
-      await workOff(connection, queue, ({ data }) => followAdvisory(connection, jsonOf(data)));
+      await workOff(connection, queue, ({ data }) => handleAdvisory(connection, jsonOf(data)));
     },
-    reconcile: () => buryForgotten(connection),
+    reconcile: () => sweepUndelivered(connection),
   };
 }
 
-/** One thing the server said about a delivery. What is none, or concerns another stream, is passed over. */
-async function followAdvisory(connection: BusConnection, advisory: Json | undefined): Promise<void> {
+async function requireStored(connection: BusConnection, agentUid: string, id: string): Promise<StoredMsg> {
+  const found = await lastMessage(connection, STREAMS.deadLetters, deadLetterSubject(agentUid, id));
+  if (found !== undefined) return found;
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    `dead letter "${printable(id, 80)}" does not exist; list the dead letters to see their ids`,
+  );
+}
+
+async function deleteAt(connection: BusConnection, seq: number): Promise<void> {
+  try {
+    await connection.ask(() => connection.manager.streams.deleteMessage(STREAMS.deadLetters, seq, false));
+  } catch (error) {
+    throw busFailure(error, 'deleting a dead letter');
+  }
+}
+
+/** Handles one advisory about a delivery. Ignores invalid advisories and those of other streams. */
+async function handleAdvisory(connection: BusConnection, advisory: Json | undefined): Promise<void> {
   if (!isJsonObject(advisory) || advisory.stream !== STREAMS.inbox) return;
   const { type, consumer: agentUid, stream_seq: streamSequence, deliveries } = advisory;
   if (typeof agentUid !== 'string' || typeof streamSequence !== 'number' || typeof deliveries !== 'number') return;
   if (typeof type !== 'string' || !type.endsWith('.terminated')) {
-    await giveUp(connection, agentUid, streamSequence, deliveries);
+    await moveToDeadLetters(connection, agentUid, streamSequence, deliveries);
     return;
   }
-  const place = `temper.deadletters.${token(agentUid)}.${streamSequence}.*`;
-  if ((await firstMessage(connection, STREAMS.deadLetters, place)) !== undefined) return;
-  const reason = 'ended at the server before it was copied; its content is lost';
+  const subject = `temper.deadletters.${token(agentUid)}.${streamSequence}.*`;
+  if ((await firstMessage(connection, STREAMS.deadLetters, subject)) !== undefined) return;
+  const reason = 'terminated at the server before it was copied; its content is lost';
   await buryLost(connection, { agentUid, streamSequence, deliveries, code: 'TEMPER_MESSAGE_UNDELIVERED', reason });
 }
 
-async function giveUp(
+async function moveToDeadLetters(
   connection: BusConnection,
   agentUid: string,
   streamSequence: number,
   deliveries: number,
 ): Promise<boolean> {
-  const why = { code: 'TEMPER_MESSAGE_UNDELIVERED', reason: GIVEN_UP } as const;
-  if (!(await bury(connection, { agentUid, streamSequence, deliveries, ...why }))) return false;
+  const cause = { code: 'TEMPER_MESSAGE_UNDELIVERED', reason: EXHAUSTED_REASON } as const;
+  if (!(await bury(connection, { agentUid, streamSequence, deliveries, ...cause }))) return false;
   await removeFromInbox(connection, streamSequence);
   return true;
 }
 
-async function buryForgotten(connection: BusConnection): Promise<number> {
+async function sweepUndelivered(connection: BusConnection): Promise<number> {
   const consumers = createConsumers(connection);
   const counts = await countsOf(connection, STREAMS.inbox, 'temper.inbox.*');
-  let buried = 0;
+  let moved = 0;
   for (const agentUid of Object.keys(counts).map((subject) => subject.slice('temper.inbox.'.length))) {
     const info = await consumers.info(agentUid);
     if (info === undefined) continue;
     const { givenUp } = await deliveredAndThere(connection, agentUid, info);
-    for (const place of givenUp) {
-      if (await giveUp(connection, agentUid, place, info.config.max_deliver ?? 0)) buried += 1;
+    for (const streamSequence of givenUp) {
+      if (await moveToDeadLetters(connection, agentUid, streamSequence, info.config.max_deliver ?? 0)) moved += 1;
     }
   }
-  return buried;
+  return moved;
 }
 
-function buriedFrom(value: Json | undefined): BuriedMessage | undefined {
+function parseDeadLetter(value: Json | undefined): BuriedMessage | undefined {
   if (!isJsonObject(value)) return undefined;
   const { id, agentUid, time, deliveries, code, reason } = value;
   if (typeof id !== 'string' || typeof agentUid !== 'string' || typeof time !== 'string') return undefined;

@@ -3,7 +3,7 @@ import type { BusConnection } from './connection.ts';
 import { busFailure, isConsumerMissing, isStreamMissing } from './failures.ts';
 import { token } from './names.ts';
 
-/** Everything another process needs to settle a delivery. Plain JSON; holds no secret and is no authority: sign it. */
+/** Everything another process needs to acknowledge a delivery. Plain JSON without a secret and without proof of origin: sign it. */
 export interface DeliveryCoordinates {
   agentUid: string;
   /** Id of the message. */
@@ -14,7 +14,7 @@ export interface DeliveryCoordinates {
   deliveries: number;
 }
 
-/** What the server calls a delivery by. */
+/** The numbers by which the server identifies a delivery. */
 export interface Place {
   stream: string;
   consumer: string;
@@ -23,40 +23,40 @@ export interface Place {
   deliveries: number;
 }
 
-const TIMEOUT = 2_000;
+const TIMEOUT_MS = 2_000;
 
 /**
- * Ends or extends a delivery and waits until the server has confirmed. The subject is made of our own numbers, never taken from
- * a message. TEMPER_NOT_FOUND when the server knows no such delivery: its consumer is gone, or it was killed and has forgotten
- * that it delivered; the message then comes again.
+ * Sends `verb` (`+ACK`, `-NAK`, `+TERM`, `+WPI`) for a delivery and waits for the server's confirmation. The ack subject is built
+ * from the numbers given, never copied from a message. Throws TEMPER_NOT_FOUND when the server does not know the delivery: its
+ * consumer was deleted, or the server was killed before it stored the delivery; it then redelivers the message.
  */
 export async function settle(connection: BusConnection, at: Place, verb: string): Promise<void> {
   const { stream, consumer, streamSequence, consumerSequence, deliveries } = at;
-  const numbers = [deliveries, streamSequence, consumerSequence].map(whole);
+  const numbers = [deliveries, streamSequence, consumerSequence].map(checkedSequence);
   const subject = ['$JS.ACK', stream, token(consumer), ...numbers, 0, 0].join('.');
   try {
-    await connection.ask(() => connection.nats.request(subject, verb, { timeout: TIMEOUT }));
+    await connection.ask(() => connection.nats.request(subject, verb, { timeout: TIMEOUT_MS }));
   } catch (error) {
-    // The server does not answer to what it does not know.
-    if (connection.state().connected) await assertKnown(connection, at);
-    throw busFailure(error, 'settling a delivery');
+    // The server sends no response for an unknown delivery.
+    if (connection.state().connected) await assertDelivered(connection, at);
+    throw busFailure(error, 'acknowledging a delivery');
   }
 }
 
-async function assertKnown(connection: BusConnection, { stream, consumer, streamSequence }: Place): Promise<void> {
+async function assertDelivered(connection: BusConnection, { stream, consumer, streamSequence }: Place): Promise<void> {
   try {
     const info = await connection.ask(() => connection.manager.consumers.info(stream, consumer));
     if (info.delivered.stream_seq >= streamSequence) return;
   } catch (error) {
-    if (!isConsumerMissing(error) && !isStreamMissing(error)) throw busFailure(error, 'settling a delivery');
+    if (!isConsumerMissing(error) && !isStreamMissing(error)) throw busFailure(error, 'acknowledging a delivery');
   }
   throw new TemperError(
     'TEMPER_NOT_FOUND',
-    'the server knows no such delivery: the agent was removed, or the server lost what it knew of it and will deliver it again',
+    'the server does not know this delivery: the agent was deleted, or the server lost its state and will redeliver the message',
   );
 }
 
-function whole(value: number): number {
+function checkedSequence(value: number): number {
   if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new TemperError('TEMPER_INTERNAL', `coordinates of a delivery hold ${value}, which is no sequence`);
+  throw new TemperError('TEMPER_INTERNAL', `delivery coordinates contain ${value}, which is not a valid sequence`);
 }

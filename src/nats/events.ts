@@ -10,67 +10,69 @@ import { onceId, publish, type PublishOptions } from './publish.ts';
 import { StoreBeginning, storeFacts } from './store-beginning.ts';
 import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
-/** One line of what happens in a session. */
+/** One event of a session. */
 export type EventLine =
   | { kind: 'event'; event: StampedEvent }
   | { kind: 'reply'; message: string; text: string; ending: 'complete' | 'cut' | 'refusal' }
   | { kind: 'failed'; message: string; code: ErrorCode; text: string };
 
-/** With its place in the stream: what `after` of a follower names. Assignable to `FollowLine` of the people's API. */
+/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `FollowLine` of the user API. */
 export type StoredLine = EventLine & { seq: number };
 
 export interface FollowOptions {
-  /** Lines after this one; 0 for all there are. */
+  /** Events after this sequence; 0 for all stored events. */
   after: number;
   signal: AbortSignal;
-  /** Ends with TEMPER_BUS_STORE_LOST when the store that `after` is of was lost, instead of going on with what the new one gets. */
+  /** Throws TEMPER_BUS_STORE_LOST when the store of `after` was lost, instead of continuing with the events of the new store. */
   complete?: boolean;
 }
 
 interface AppendOptions {
-  /** Any text; of events under one key the first is stored. */
+  /** Deduplication key, any text: of the events with one key the first is stored. */
   once?: string | undefined;
-  /** Becomes a header. */
+  /** Sent as a header. */
   traceparent?: string | undefined;
 }
 
 export interface Events {
   /**
-   * Returns the line's seq. Of the replies to one message the first is stored, whoever repeats it within 30 minutes; so it is of
-   * events of an agent under one key.
+   * Returns the event's sequence. Within 30 minutes the first reply to a message is stored and repeated ones are ignored; likewise
+   * events of one agent with the same `once` key. Throws TEMPER_BUS_*.
    */
   append(agentUid: string, session: string, line: EventLine, options?: AppendOptions): Promise<number>;
-  /** What is there, oldest first, at most `limit` lines. */
+  /** Stored events, oldest first, at most `limit`. */
   read(agentUid: string, session: string, after: number, limit: number): Promise<StoredLine[]>;
-  /** The seq of the last line; where there is none, the place before all lines of this store, never 0 in one that could be told from another. */
+  /** The sequence of the session's last event; without events the sequence before the store's first event. */
   last(agentUid: string, session: string): Promise<number>;
-  /** The place before all lines of this store. */
+  /** The sequence before the first event of this store. */
   beginning(): Promise<number>;
-  /** What is there and what comes, in order and without gaps, until the signal is aborted; ends then without an error. */
+  /** Stored and new events, in order and without gaps, until the signal is aborted; then returns without an error. */
   follow(agentUid: string, session: string, options: FollowOptions): AsyncIterable<StoredLine>;
-  /** For a removed agent. */
+  /** Deletes all events of a deleted agent. */
   remove(agentUid: string): Promise<void>;
 }
 
-/** How much may be on its way to a follower. */
-const IN_FLIGHT_BYTES = 512 * 1_024;
-const PAUSE = 500;
-/** A reader that is gone without a word is forgotten by the server after so long. */
-const FORGOTTEN_AFTER = 30_000;
+/** Maximum size of the events in flight to one follower. */
+const MAX_IN_FLIGHT_BYTES = 512 * 1_024;
+const RETRY_MS = 500;
+/** The server deletes the ephemeral consumer of a follower that disconnected without deleting it after this time. */
+const INACTIVE_THRESHOLD_MS = 30_000;
 
-/** Transcripts and replies, kept for a day. */
+/** Transcripts and replies, stored for one day. */
 export function createEvents(connection: BusConnection): Events {
-  const beginning = new StoreBeginning(connection);
-  const stored = async function* (subject: string, after: number): AsyncGenerator<StoredLine> {
+  const generation = new StoreBeginning(connection);
+  const storedEvents = async function* (subject: string, after: number): AsyncGenerator<StoredLine> {
     for await (const { data, seq } of storedMessages(connection, STREAMS.events, subject, after + 1)) {
-      const line = lineFrom(jsonOf(data));
+      const line = parseEvent(jsonOf(data));
       if (line !== undefined) yield { ...line, seq };
     }
   };
   return {
     async append(agentUid, session, line, { once, traceparent } = {}) {
       const id =
-        line.kind === 'event' ? optionsOnce(agentUid, once) : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
+        line.kind === 'event'
+          ? deduplicationOptions(agentUid, once)
+          : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
       const options = { ...id, traceparent };
       const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
       return ack?.seq ?? 0;
@@ -78,7 +80,7 @@ export function createEvents(connection: BusConnection): Events {
     async read(agentUid, session, after, limit) {
       const lines: StoredLine[] = [];
       if (limit <= 0) return lines;
-      for await (const line of stored(subjects.events(agentUid, session), after)) {
+      for await (const line of storedEvents(subjects.events(agentUid, session), after)) {
         lines.push(line);
         if (lines.length >= limit) break;
       }
@@ -86,103 +88,103 @@ export function createEvents(connection: BusConnection): Events {
     },
     async last(agentUid, session) {
       const found = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session));
-      return found?.seq ?? beginning.get();
+      return found?.seq ?? generation.get();
     },
-    beginning: () => beginning.get(),
+    beginning: () => generation.get(),
     async *follow(agentUid, session, { after, signal, complete = false }) {
       const subject = subjects.events(agentUid, session);
-      const over = AbortSignal.any([signal, connection.closed]);
+      const ended = AbortSignal.any([signal, connection.closed]);
       let last = after;
-      while (!over.aborted) {
+      while (!ended.aborted) {
         try {
-          last = await placeIn(connection, last, complete);
-          // What is there comes in pages: a burst of it would be more than the server lets wait for one client.
-          for await (const line of stored(subject, last)) {
-            if (over.aborted) return;
+          last = await resumeSequence(connection, last, complete);
+          // Stored events are read in pages: all at once could exceed the server's `max_pending` for one client.
+          for await (const line of storedEvents(subject, last)) {
+            if (ended.aborted) return;
             yield line;
             last = line.seq;
           }
-          for await (const line of live(connection, subject, last + 1, over)) {
+          for await (const line of newEvents(connection, subject, last + 1, ended)) {
             yield line;
             last = line.seq;
           }
         } catch (error) {
-          if (!over.aborted && !isPassing(error, connection)) throw error;
+          if (!ended.aborted && !isTransient(error, connection)) throw error;
         }
-        await connection.clock.sleep(PAUSE, over).catch(() => undefined);
+        await connection.clock.sleep(RETRY_MS, ended).catch(() => undefined);
       }
     },
     remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
   };
 }
 
-/** Where to go on in the store there is now. */
-async function placeIn(connection: BusConnection, last: number, complete: boolean): Promise<number> {
+/** The sequence after which to continue in the current store. */
+async function resumeSequence(connection: BusConnection, last: number, complete: boolean): Promise<number> {
   const { beginning, made } = await storeFacts(connection);
   if (last >= beginning) return last;
   if (last > 0 && complete) {
-    const message = `the bus lost its store, and has another since ${made}: what waited there is gone; send it again`;
+    const message = `NATS lost its store and has a new one since ${made}: waiting messages are lost; send the message again`;
     throw new TemperError('TEMPER_BUS_STORE_LOST', message, { retry: 'never' });
   }
   return beginning;
 }
 
-/** A server that is away comes back, and the operator makes the streams of one that lost them. */
-function isPassing(error: unknown, connection: BusConnection): boolean {
+/** True for errors that end by themselves: the server becomes available again, and the operator recreates lost streams. */
+function isTransient(error: unknown, connection: BusConnection): boolean {
   return !connection.state().connected || isStreamMissing(error instanceof Error ? (error.cause ?? error) : error);
 }
 
-function optionsOnce(agentUid: string, once: string | undefined): PublishOptions {
+function deduplicationOptions(agentUid: string, once: string | undefined): PublishOptions {
   return once === undefined ? {} : { id: onceId(`${token(agentUid)}\n${once}`) };
 }
 
-/** Ends when the signal is aborted or the server ends it. */
-async function* live(
+/** New events, until the signal is aborted or the server ends the consumer. */
+async function* newEvents(
   connection: BusConnection,
   subject: string,
-  from: number,
+  fromSequence: number,
   signal: AbortSignal,
 ): AsyncGenerator<StoredLine> {
   const options = {
     filter_subjects: subject,
     deliver_policy: DeliverPolicy.StartSequence,
-    opt_start_seq: from,
-    inactive_threshold: FORGOTTEN_AFTER,
+    opt_start_seq: fromSequence,
+    inactive_threshold: INACTIVE_THRESHOLD_MS,
   };
   const consumer = await connection.ask(() => connection.jetstream.consumers.get(STREAMS.events, options));
-  const messages: ConsumerMessages = await consumer.consume({ max_bytes: IN_FLIGHT_BYTES });
+  const messages: ConsumerMessages = await consumer.consume({ max_bytes: MAX_IN_FLIGHT_BYTES });
   const stop = (): void => messages.stop();
   signal.addEventListener('abort', stop, { once: true });
-  // The client alone would wait for heartbeats of a server that knows this reader no more.
-  const forget = connection.onChange(stop);
+  // The client alone would wait for heartbeats of a server that has deleted this consumer.
+  const unsubscribe = connection.onChange(stop);
   try {
     if (signal.aborted) return;
     for await (const { data, seq } of messages) {
-      const line = lineFrom(jsonOf(data));
+      const line = parseEvent(jsonOf(data));
       if (line !== undefined) yield { ...line, seq };
     }
   } finally {
     signal.removeEventListener('abort', stop);
-    forget();
+    unsubscribe();
     messages.stop();
-    // At the latest the server forgets it by itself.
+    // Otherwise the server deletes it after the inactive threshold.
     if (connection.state().connected) await consumer.delete().catch(() => false);
   }
 }
 
-/** A line as it lay in the stream. */
-function lineFrom(value: Json | undefined): EventLine | undefined {
+/** Parses a stored event; undefined for an invalid one. */
+function parseEvent(value: Json | undefined): EventLine | undefined {
   if (!isJsonObject(value)) return undefined;
-  return value.kind === 'event' ? eventFrom(value.event) : endFrom(value);
+  return value.kind === 'event' ? parseToolEvent(value.event) : parseEnding(value);
 }
 
-/** Events are what pods claimed: only their outer form is known. */
-function eventFrom(event: Json | undefined): EventLine | undefined {
+/** Pods report these events: only `type` and `time` are validated. */
+function parseToolEvent(event: Json | undefined): EventLine | undefined {
   if (!isJsonObject(event) || typeof event.type !== 'string' || typeof event.time !== 'string') return undefined;
   return { kind: 'event', event: event as unknown as StampedEvent };
 }
 
-function endFrom({ kind, message, text, ending, code }: JsonObject): EventLine | undefined {
+function parseEnding({ kind, message, text, ending, code }: JsonObject): EventLine | undefined {
   if (typeof message !== 'string' || typeof text !== 'string') return undefined;
   if (kind === 'reply' && (ending === 'complete' || ending === 'cut' || ending === 'refusal')) {
     return { kind, message, text, ending };

@@ -1,27 +1,37 @@
 import { isSessionId } from '../agent/session-id.ts';
-import type { BuriedMessage } from './burial.ts';
+import type { Envelope } from '../bus/port.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
 import type { BusConnection } from './connection.ts';
 import { subjects, token } from './names.ts';
 import { publish } from './publish.ts';
 
-const WHAT_TO_DO = {
+/** The part of a dead letter that the event contains. */
+interface FailedMessage {
+  id: string;
+  agentUid: string;
+  code: ErrorCode;
+  reason: string;
+  message?: Envelope;
+}
+
+const HINTS = {
   failed: '; kubectl temper deadletters lists it, retries it or drops it',
   dropped: '',
 } as const;
 
 /**
- * Tells whoever follows its session that a message will not be answered. Whatever says so about one place in an inbox, and how
- * often, it is one line; a message that was sent again has another place.
+ * Publishes to the session that a message will not be answered. Idempotent per stream sequence: repeated calls publish one `failed`
+ * event. A message that was sent again has another sequence.
  */
 export async function tellFailure(
   connection: BusConnection,
   what: 'failed' | 'dropped',
-  { id, agentUid, code, reason, message }: BuriedMessage,
+  { id, agentUid, code, reason, message }: FailedMessage,
 ): Promise<void> {
-  // Nobody can follow what has no session.
+  // Without a valid session there is no subject to publish to.
   if (message === undefined || !isSessionId(message.session)) return;
-  const line = { kind: 'failed', message: message.id, code, text: `${reason}${WHAT_TO_DO[what]}` };
-  await publish(connection, subjects.events(agentUid, message.session), line, {
+  const event = { kind: 'failed', message: message.id, code, text: `${reason}${HINTS[what]}` };
+  await publish(connection, subjects.events(agentUid, message.session), event, {
     id: `${what}:${token(agentUid)}:${id}`,
   });
 }

@@ -4,8 +4,8 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import { messageOf, type Retry, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 
-/** The server's own numbers. */
-const API = {
+/** `err_code` values of the JetStream API. */
+const API_ERRORS = {
   insufficientResources: 10_023,
   insufficientStorage: 10_047,
   messageTooLarge: 10_054,
@@ -17,53 +17,53 @@ const API = {
   messageNotFound: 10_037,
 } as const;
 
-/** Another writer was there since the revision was read. */
+/** Another writer changed the subject since the revision was read. */
 export function isConflict(error: unknown): boolean {
-  return isApi(error, API.wrongLastSequence, API.wrongLastSequenceUnknown);
+  return isApiError(error, API_ERRORS.wrongLastSequence, API_ERRORS.wrongLastSequenceUnknown);
 }
 
 export function isConsumerMissing(error: unknown): boolean {
-  return isApi(error, API.consumerNotFound);
+  return isApiError(error, API_ERRORS.consumerNotFound);
 }
 
 export function isStreamMissing(error: unknown): boolean {
-  return isApi(error, API.streamNotFound);
+  return isApiError(error, API_ERRORS.streamNotFound);
 }
 
 export function isMessageMissing(error: unknown): boolean {
-  if (isApi(error, API.messageNotFound)) return true;
-  // Reads in pages say it by a status.
+  if (isApiError(error, API_ERRORS.messageNotFound)) return true;
+  // Batched direct reads report it as status 404.
   return error instanceof JetStreamError && 'code' in error && error.code === 404;
 }
 
-/** Any failure of the client or the server as one of ours. */
+/** Converts any error of the NATS client or server to a TemperError. `doing` is the prefix of the message. */
 export function busFailure(error: unknown, doing: string): TemperError {
   if (error instanceof TemperError) return error;
-  const { code, retry } = kindOf(error);
+  const { code, retry } = classify(error);
   return new TemperError(code, `${doing}: ${printable(messageOf(error), 400)}`, { cause: error, retry });
 }
 
-function kindOf(error: unknown): { code: ErrorCode; retry: Retry } {
-  if (isApi(error, API.messageTooLarge)) return { code: 'TEMPER_BUS_TOO_LARGE', retry: 'never' };
-  if (isApi(error, API.storeFailed, API.insufficientResources, API.insufficientStorage)) {
+function classify(error: unknown): { code: ErrorCode; retry: Retry } {
+  if (isApiError(error, API_ERRORS.messageTooLarge)) return { code: 'TEMPER_BUS_TOO_LARGE', retry: 'never' };
+  if (isApiError(error, API_ERRORS.storeFailed, API_ERRORS.insufficientResources, API_ERRORS.insufficientStorage)) {
     return { code: 'TEMPER_BUS_FULL', retry: 'backoff' };
   }
-  if (isRefused(error)) return { code: 'TEMPER_BUS_UNAUTHORIZED', retry: 'backoff' };
+  if (isAuthorizationError(error)) return { code: 'TEMPER_BUS_UNAUTHORIZED', retry: 'backoff' };
   if (error instanceof errors.InvalidArgumentError || error instanceof errors.InvalidSubjectError) {
     return { code: 'TEMPER_INTERNAL', retry: 'never' };
   }
-  if (isOfTheBus(error)) return { code: 'TEMPER_BUS_UNAVAILABLE', retry: 'backoff' };
+  if (isNatsError(error)) return { code: 'TEMPER_BUS_UNAVAILABLE', retry: 'backoff' };
   return { code: 'TEMPER_INTERNAL', retry: 'never' };
 }
 
-function isRefused(error: unknown): boolean {
+function isAuthorizationError(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return [error, cause].some(
     (one) => one instanceof errors.AuthorizationError || one instanceof errors.PermissionViolationError,
   );
 }
 
-function isOfTheBus(error: unknown): boolean {
+function isNatsError(error: unknown): boolean {
   return [
     JetStreamApiError,
     JetStreamError,
@@ -77,6 +77,6 @@ function isOfTheBus(error: unknown): boolean {
   ].some((kind) => error instanceof kind);
 }
 
-function isApi(error: unknown, ...codes: number[]): boolean {
+function isApiError(error: unknown, ...codes: number[]): boolean {
   return error instanceof JetStreamApiError && codes.includes(error.code);
 }

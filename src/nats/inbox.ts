@@ -13,82 +13,85 @@ import { publish } from './publish.ts';
 import { pullOne } from './pull.ts';
 import { jsonOf, lastMessage, purge } from './stored.ts';
 
-const NANOS = 1_000_000;
+const NANOS_PER_MS = 1_000_000;
 
-/** Who sends, and the key under which sending twice is sending once. */
+/** The sender of a message and its idempotency key. */
 export interface Sender {
-  /** Uid of the agent, or another identity made of `[A-Za-z0-9_-]`; never text somebody else chose. */
+  /** UID of the agent, or another identity of `[A-Za-z0-9_-]`. Chosen by the system, never by a client. */
   uid: string;
-  /** Any text. */
+  /** Idempotency key: any text. */
   key: string;
 }
 
-/** A message before it has an id. Without `root` it begins a chain and is its own root. */
+/** A message before it has an id. Without `root` it starts a chain and is its own root. */
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 
 export interface InboxDelivery {
   message: Envelope;
   coordinates: DeliveryCoordinates;
-  /** Without `working` it is delivered again after so long. */
+  /** The message is redelivered after this time unless the receiver calls `working`. */
   leaseMilliseconds: number;
 }
 
 export interface Waiting {
-  /** Not delivered yet. */
+  /** Messages not delivered yet. */
   waiting: number;
-  /** 0 or 1. */
+  /** Messages delivered and not acknowledged: 0 or 1. */
   inFlight: number;
 }
 
-/** A delivery that has not ended. */
+/** A delivery that is not acknowledged yet. */
 interface InFlight {
   streamSequence: number;
   consumerSequence: number;
 }
 
-/** Inboxes of all agents. Any process may settle what any other fetched. */
+/** Inboxes of all agents. Any process may acknowledge a delivery that another process fetched. Methods throw TEMPER_BUS_* on connection errors. */
 export interface Inbox {
-  /** Throws TEMPER_BUS_FULL when the inbox takes no more, TEMPER_BUS_TOO_LARGE beyond 200 KiB. */
+  /**
+   * Idempotent per sender key for 30 minutes: a repeated call returns the first message's id with `duplicate`. Throws TEMPER_BUS_FULL
+   * when the inbox is full, TEMPER_BUS_TOO_LARGE above 200 KiB.
+   */
   publish(agentUid: string, sender: Sender, message: NewMessage): Promise<Receipt>;
-  /** The next message, or nothing when none came in time or the signal was aborted. One is in flight at a time. */
-  fetchNext(agentUid: string, waitMilliseconds: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
-  /** Done: it will not come again. Resolves when the server has confirmed. The same again is no error. */
+  /** The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time. */
+  fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
+  /** Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. */
   ack(at: DeliveryCoordinates): Promise<void>;
-  /** Again, after a while. */
-  retry(at: DeliveryCoordinates, afterMilliseconds: number): Promise<void>;
-  /** Never again: to the dead letters. */
+  /** Redelivers the message after the delay. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
+  retry(at: DeliveryCoordinates, delayMs: number): Promise<void>;
+  /** Moves the message to the dead letters. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
-  /** Still being worked on: the lease begins anew. */
+  /** Reports progress and restarts the ack wait. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
   working(at: DeliveryCoordinates): Promise<void>;
-  /** What is in flight, by its last delivery. */
+  /** The message in flight, identified by its last delivery; undefined when there is none. */
   inFlight(agentUid: string): Promise<InFlight | undefined>;
   /**
-   * Gives back what is in flight at once, for a pod that is gone. False when nothing was. With `only` that one delivery, and false too when
-   * it ended or was delivered again since.
+   * Redelivers the message in flight at once, after its pod was deleted. False when no message is in flight. With `only`, affects that
+   * delivery alone: false when it was acknowledged or redelivered since.
    */
   release(agentUid: string, only?: InFlight): Promise<boolean>;
   waiting(agentUid: string): Promise<Waiting>;
-  /** For a removed agent: its consumer and its messages. */
+  /** Deletes the consumer and the messages of a deleted agent. Idempotent. */
   remove(agentUid: string): Promise<void>;
-  /** Uids of all agents that have a consumer. */
+  /** UIDs of all agents that have a consumer. */
   agents(): Promise<string[]>;
 }
 
-/** The id a message gets: the same sender and key give the same one, so a repeated call needs no record of the first. */
+/** The id of a message, derived from sender and key: a repeated call gets the same id without a record of the first call. */
 export function messageId({ uid, key }: Sender): string {
   return `msg-${sha256(`${token(uid)}\n${key}`).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /**
- * One durable consumer an agent, one message in flight. A message is delivered at most five times, then it is a dead letter
- * (`createDeadLetters(…).run` buries it). What was acknowledged is noted in a bucket as well: the server forgets the ids of
- * messages that are gone when it restarts, so a message sent again just then would be stored, and worked on, a second time.
+ * One durable consumer and one message in flight per agent. A message is delivered at most five times and then becomes a dead letter
+ * (written by `createDeadLetters(…).run`). The ids of acknowledged messages are stored in a bucket too: a restarting server forgets
+ * the ids of deleted messages, so a message sent again at that moment would be stored and processed a second time.
  */
 export function createInbox(connection: BusConnection, rules: Partial<DeliveryRules> = {}): Inbox {
-  return new StreamInbox(connection, createConsumers(connection, rules));
+  return new JetStreamInbox(connection, createConsumers(connection, rules));
 }
 
-class StreamInbox implements Inbox {
+class JetStreamInbox implements Inbox {
   readonly #connection: BusConnection;
   readonly #consumers: InboxConsumers;
 
@@ -107,53 +110,57 @@ class StreamInbox implements Inbox {
     return { id, duplicate: stored?.duplicate === true };
   }
 
-  async fetchNext(agentUid: string, waitMilliseconds: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {
+  async fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {
     const { clock } = this.#connection;
-    const until = clock.monotonic() + waitMilliseconds;
+    const deadline = clock.monotonic() + waitMs;
     const ensure = (): Promise<void> => this.#consumers.ensure(agentUid);
     for (;;) {
-      const left = Math.max(1, until - clock.monotonic());
-      const pulled = await pullOne(this.#connection, STREAMS.inbox, token(agentUid), { ensure, left, signal });
+      const timeoutMs = Math.max(1, deadline - clock.monotonic());
+      const pulled = await pullOne(this.#connection, STREAMS.inbox, token(agentUid), {
+        ensure,
+        left: timeoutMs,
+        signal,
+      });
       if (pulled === undefined) return undefined;
       const { streamSequence, consumerSequence, deliveries } = pulled;
       const message = envelopeFrom(jsonOf(pulled.data), pulled.traceparent);
       const coordinates = { agentUid, message: message?.id ?? '', streamSequence, consumerSequence, deliveries };
-      if (message !== undefined && (await this.#isWorth(message, coordinates))) {
+      if (message !== undefined && (await this.#isDeliverable(message, coordinates))) {
         return { message, coordinates, leaseMilliseconds: this.#consumers.leaseMilliseconds(deliveries) };
       }
       if (message === undefined) {
-        await this.reject(coordinates, 'TEMPER_MESSAGE_INVALID', 'what lay in the inbox is no message');
+        await this.reject(coordinates, 'TEMPER_MESSAGE_INVALID', 'inbox entry is not a valid message');
       }
     }
   }
 
   async ack(at: DeliveryCoordinates): Promise<void> {
-    await publish(this.#connection, settledSubject(at), at.streamSequence);
+    await publish(this.#connection, ackedSubject(at), at.streamSequence);
     try {
-      await this.#settle(at, '+ACK');
+      await this.#sendAck(at, '+ACK');
     } catch (error) {
-      // A server that forgot it delivered this will do so again, and then the note ends it.
+      // A server that lost the delivery redelivers the message; the id in the bucket then ends it.
       if (!isTemperError(error, 'TEMPER_NOT_FOUND')) throw error;
     }
   }
 
-  async retry(at: DeliveryCoordinates, afterMilliseconds: number): Promise<void> {
-    if (afterMilliseconds <= 0) return this.#settle(at, '-NAK');
-    // The server counts a delay from the first lease, and lets a message rest for the lease of its own delivery.
-    const longer = this.#consumers.leaseMilliseconds(at.deliveries) - this.#consumers.leaseMilliseconds(1);
-    const delay = Math.round((afterMilliseconds - longer) * NANOS);
-    await this.#settle(at, `-NAK ${JSON.stringify({ delay })}`);
+  async retry(at: DeliveryCoordinates, delayMs: number): Promise<void> {
+    if (delayMs <= 0) return this.#sendAck(at, '-NAK');
+    // With `backoff` the server adds the delay to the difference between this delivery's ack wait and the first one's.
+    const extraMs = this.#consumers.leaseMilliseconds(at.deliveries) - this.#consumers.leaseMilliseconds(1);
+    const delay = Math.round((delayMs - extraMs) * NANOS_PER_MS);
+    await this.#sendAck(at, `-NAK ${JSON.stringify({ delay })}`);
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
     const { agentUid, streamSequence, deliveries } = at;
-    // Copied first: ending it removes it.
+    // Copied first: `+TERM` deletes the message from a work-queue stream.
     await bury(this.#connection, { agentUid, streamSequence, deliveries, code, reason });
-    await this.#settle(at, '+TERM');
+    await this.#sendAck(at, '+TERM');
   }
 
   working(at: DeliveryCoordinates): Promise<void> {
-    return this.#settle(at, '+WPI');
+    return this.#sendAck(at, '+WPI');
   }
 
   async inFlight(agentUid: string): Promise<InFlight | undefined> {
@@ -165,10 +172,10 @@ class StreamInbox implements Inbox {
   }
 
   async release(agentUid: string, only?: InFlight): Promise<boolean> {
-    const held = await this.inFlight(agentUid);
-    if (held === undefined) return false;
-    if (only !== undefined && only.consumerSequence !== held.consumerSequence) return false;
-    await this.#settle({ agentUid, message: '', deliveries: 1, ...held }, '-NAK');
+    const current = await this.inFlight(agentUid);
+    if (current === undefined) return false;
+    if (only !== undefined && only.consumerSequence !== current.consumerSequence) return false;
+    await this.#sendAck({ agentUid, message: '', deliveries: 1, ...current }, '-NAK');
     return true;
   }
 
@@ -187,27 +194,27 @@ class StreamInbox implements Inbox {
     return this.#consumers.list();
   }
 
-  /** Ends what was worked on before, and what comes too late. */
-  async #isWorth(message: Envelope, at: DeliveryCoordinates): Promise<boolean> {
-    const settled = await lastMessage(this.#connection, bucketStream(BUCKETS.settled), settledSubject(at));
-    if (settled !== undefined) {
-      await this.#settle(at, '+ACK');
+  /** False for a message that was processed before, which is acknowledged, or whose deadline has passed, which is dead-lettered. */
+  async #isDeliverable(message: Envelope, at: DeliveryCoordinates): Promise<boolean> {
+    const acked = await lastMessage(this.#connection, bucketStream(BUCKETS.settled), ackedSubject(at));
+    if (acked !== undefined) {
+      await this.#sendAck(at, '+ACK');
       return false;
     }
     if (Date.parse(message.deadline) > this.#connection.clock.now().getTime()) return true;
-    await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${message.deadline}, was over`);
+    await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${message.deadline}, has passed`);
     return false;
   }
 
-  #settle(
+  #sendAck(
     { agentUid, streamSequence, consumerSequence, deliveries }: DeliveryCoordinates,
     verb: string,
   ): Promise<void> {
-    const place = { stream: STREAMS.inbox, consumer: agentUid, streamSequence, consumerSequence, deliveries };
-    return settle(this.#connection, place, verb);
+    const delivery = { stream: STREAMS.inbox, consumer: agentUid, streamSequence, consumerSequence, deliveries };
+    return settle(this.#connection, delivery, verb);
   }
 }
 
-function settledSubject({ agentUid, message }: DeliveryCoordinates): string {
+function ackedSubject({ agentUid, message }: DeliveryCoordinates): string {
   return bucketSubject(BUCKETS.settled, `${token(agentUid)}.${token(message)}`);
 }

@@ -17,7 +17,7 @@ import type { LedgerStore } from './ledger-store.ts';
 export interface CommitDeps {
   store: LedgerStore;
   clock: Clock;
-  /** From 0 up to 1. */
+  /** Random number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
   ids: Ids;
 }
@@ -27,19 +27,19 @@ export interface Current {
   revision: number;
 }
 
-/** `lost`: whether it was made is not known; it must be tried again under the same number before any other. */
+/** `uncertain`: the server may have stored the change. The caller must repeat it with the same `seq` before any other change. */
 export type Committed =
-  | { kind: 'made'; current: Current; block: Block | undefined; conflicts: number }
+  | { kind: 'written'; current: Current; block: Block | undefined; conflicts: number }
   | { kind: 'denied'; current: Current; denial: Denial }
   | { kind: 'failed'; error: TemperError }
-  | { kind: 'lost'; error: TemperError };
+  | { kind: 'uncertain'; error: TemperError };
 
-const MOST_CONFLICTS = 64;
-const MOST_FAILURES = 4;
-const LONGEST_WAIT = 20;
-const FAILURE_WAIT = 250;
+const MAX_CONFLICTS = 64;
+const MAX_FAILURES = 4;
+const MAX_CONFLICT_WAIT_MS = 20;
+const FAILURE_WAIT_MS = 250;
 
-/** What a document begins with when there is none. */
+/** Loads the spend that a new record starts with. */
 export type Opening = () => readonly OpeningWindow[];
 
 export async function readDocument(deps: CommitDeps, key: string, opening: Opening): Promise<Current> {
@@ -52,13 +52,22 @@ export async function readDocument(deps: CommitDeps, key: string, opening: Openi
   if (document !== undefined) return { document, revision: stored.revision };
   throw new TemperError(
     'TEMPER_STATE_CORRUPT',
-    `ledger document "${key}" has not the form of one; delete it to begin anew`,
+    `ledger record "${key}" is not valid; delete it to start with a new one`,
   );
 }
 
 /**
- * Makes one change of one account, against whoever else writes it, a bounded number of times. Never throws. `lostBefore`: it was
- * tried already and may have been made.
+ * Writes one change of one account by compare and swap, with a limited number of attempts. Never throws. `mayBeWritten`: an earlier call
+ * sent this change and got no response, so it may be stored already.
+ *
+ *     base = cached record, or read
+ *     read record contains this seq ───────▶ written (by an earlier attempt)
+ *     change denied, base was cached ──────▶ read, next attempt (other gateways may have released allocations)
+ *     change denied, base was read ────────▶ denied
+ *     write at base's revision: stored ────▶ written
+ *                               conflict ──▶ wait up to 20 ms, read, next attempt (at most 64 conflicts)
+ *                               error ─────▶ mayBeWritten; wait 250 ms, read, next attempt (at most 4 errors)
+ *     attempts exhausted ──▶ failed, or uncertain if mayBeWritten
  */
 export async function commitChange(
   deps: CommitDeps,
@@ -66,71 +75,71 @@ export async function commitChange(
   change: LedgerChange,
   { known, lostBefore, opening }: { known: Current | undefined; lostBefore: boolean; opening: Opening },
 ): Promise<Committed> {
-  const attempts: Attempts = { deps, key, change, opening, current: known, conflicts: 0, sent: lostBefore };
-  const givenUp = (error: TemperError): Committed => ({ kind: attempts.sent ? 'lost' : 'failed', error });
+  const state: WriteState = { deps, key, change, opening, current: known, conflicts: 0, mayBeWritten: lostBefore };
+  const exhausted = (error: TemperError): Committed => ({ kind: state.mayBeWritten ? 'uncertain' : 'failed', error });
   let failures = 0;
   for (;;) {
     try {
-      const committed = await attempt(attempts);
+      const committed = await tryWrite(state);
       if (committed !== undefined) return committed;
-      if (attempts.conflicts > MOST_CONFLICTS) return givenUp(busy(key, attempts.conflicts));
-      await pause(deps, deps.random() * Math.min(LONGEST_WAIT, 2 * attempts.conflicts));
+      if (state.conflicts > MAX_CONFLICTS) return exhausted(conflictError(key, state.conflicts));
+      await pause(deps, deps.random() * Math.min(MAX_CONFLICT_WAIT_MS, 2 * state.conflicts));
     } catch (error) {
-      attempts.current = undefined;
+      state.current = undefined;
       failures += 1;
-      if (isOwn(error) || failures >= MOST_FAILURES) return givenUp(unavailable(error));
-      await pause(deps, FAILURE_WAIT);
+      if (isLedgerError(error) || failures >= MAX_FAILURES) return exhausted(unavailable(error));
+      await pause(deps, FAILURE_WAIT_MS);
     }
   }
 }
 
-interface Attempts {
+interface WriteState {
   deps: CommitDeps;
   key: string;
   change: LedgerChange;
   opening: Opening;
-  /** What is remembered of the document; undefined: it has to be read. */
+  /** The cached record; undefined: it must be read. */
   current: Current | undefined;
   conflicts: number;
-  /** A write was sent of which no answer came. */
-  sent: boolean;
+  /** A write was sent and got no response. */
+  mayBeWritten: boolean;
 }
 
-/** One attempt; undefined when it must be made again over another revision. */
-async function attempt(attempts: Attempts): Promise<Committed | undefined> {
-  const { deps, key, change, opening, current, conflicts } = attempts;
-  const fresh = current ?? (await readDocument(deps, key, opening));
-  attempts.current = undefined;
-  const applied = current === undefined ? appliedChange(fresh.document, change) : undefined;
-  if (applied !== undefined) return { kind: 'made', current: fresh, block: applied.block, conflicts };
-  const outcome = applyChange(fresh.document, change);
+/** One attempt. Undefined when another attempt on a newer revision is needed. Updates `current`, `conflicts` and `mayBeWritten` of the state. */
+async function tryWrite(state: WriteState): Promise<Committed | undefined> {
+  const { deps, key, change, opening, current, conflicts } = state;
+  const base = current ?? (await readDocument(deps, key, opening));
+  state.current = undefined;
+  const applied = current === undefined ? appliedChange(base.document, change) : undefined;
+  if (applied !== undefined) return { kind: 'written', current: base, block: applied.block, conflicts };
+  const outcome = applyChange(base.document, change);
   if ('denial' in outcome) {
-    // What one remembers may be older than what others gave back.
+    // The cached record may be older than releases by other gateways.
     if (current !== undefined) return undefined;
-    if (attempts.sent) throw busy(key, conflicts);
-    return { kind: 'denied', current: fresh, denial: outcome.denial };
+    if (state.mayBeWritten) throw conflictError(key, conflicts);
+    return { kind: 'denied', current: base, denial: outcome.denial };
   }
   const { next: document, block } = outcome;
-  const revision = await write(deps, key, document, fresh.revision, () => {
-    attempts.sent = true;
+  const revision = await putRecord(deps, key, document, base.revision, () => {
+    state.mayBeWritten = true;
   });
-  if (revision !== undefined) return { kind: 'made', current: { document, revision }, block, conflicts };
-  attempts.conflicts += 1;
+  if (revision !== undefined) return { kind: 'written', current: { document, revision }, block, conflicts };
+  state.conflicts += 1;
   return undefined;
 }
 
-/** Undefined for a conflict, which says that nothing was written; an error leaves that open. */
-async function write(
+/** The new revision; undefined for a conflict: nothing was written. After an error the write may have been stored; calls `onUncertain`. */
+async function putRecord(
   { store }: CommitDeps,
   key: string,
   next: LedgerDocument,
   revision: number,
-  uncertain: () => void,
+  onUncertain: () => void,
 ): Promise<number | undefined> {
   try {
     return await store.write(key, JSON.parse(JSON.stringify(next)), revision);
   } catch (error) {
-    uncertain();
+    onUncertain();
     throw error;
   }
 }
@@ -139,18 +148,18 @@ function pause({ clock }: CommitDeps, milliseconds: number): Promise<void> {
   return clock.sleep(milliseconds, new AbortController().signal);
 }
 
-function busy(key: string, conflicts: number): TemperError {
-  const message = `the counters of ${key} were written by others ${conflicts} times in a row; try again`;
+function conflictError(key: string, conflicts: number): TemperError {
+  const message = `the spend counters of ${key} had ${conflicts} write conflicts in a row; try again`;
   return new TemperError('TEMPER_LEDGER_UNAVAILABLE', message, { retry: 'backoff' });
 }
 
 export function unavailable(error: unknown): TemperError {
-  if (isOwn(error)) return error;
-  const message = `the spend counters cannot be reached (${messageOf(error, 200)}); nothing is spent until they can`;
+  if (isLedgerError(error)) return error;
+  const message = `the spend counters are not reachable (${messageOf(error, 200)}); calls that cost are rejected until they are`;
   return new TemperError('TEMPER_LEDGER_UNAVAILABLE', message, { retry: 'backoff', cause: error });
 }
 
-/** Not the bus, but what was read from it. */
-function isOwn(error: unknown): error is TemperError {
+/** A typed error of the ledger itself, not a connection error. */
+function isLedgerError(error: unknown): error is TemperError {
   return isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE') || isTemperError(error, 'TEMPER_STATE_CORRUPT');
 }

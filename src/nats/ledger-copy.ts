@@ -10,48 +10,48 @@ import { jsonOf, storedMessages } from './stored.ts';
 const STREAM = bucketStream(BUCKETS.ledger);
 const PREFIX = bucketSubject(BUCKETS.ledger, '');
 
-/** The counters of all accounts as they were at the last look, for who wants to know and decides nothing by them. */
+/** A read-only replica of all account records as of the last `refresh`. For reports only: no quota decision may use it. */
 export class LedgerCopy {
-  readonly #documents = new Map<string, LedgerDocument>();
-  #next = 1;
-  #made = '';
+  readonly #records = new Map<string, LedgerDocument>();
+  #nextSequence = 1;
+  #createdAt = '';
 
-  /** Reads what changed since the last time. `time`: milliseconds since the epoch; accounts of months before it are forgotten. */
+  /** Reads the changes since the last call. `time`: milliseconds since the epoch; accounts last charged in an earlier month are removed. Throws TEMPER_BUS_*. */
   async refresh(connection: BusConnection, time: number): Promise<void> {
-    const { made, last } = await stateOf(connection);
-    // A store that was lost and made anew counts from one again.
-    if (made !== this.#made || last < this.#next - 1) {
-      this.#documents.clear();
-      this.#next = 1;
-      this.#made = made;
+    const { made, last } = await streamState(connection);
+    // A store that was lost and created again counts from one.
+    if (made !== this.#createdAt || last < this.#nextSequence - 1) {
+      this.#records.clear();
+      this.#nextSequence = 1;
+      this.#createdAt = made;
     }
-    if (last < this.#next) return;
-    for await (const { subject, seq, data } of storedMessages(connection, STREAM, `${PREFIX}>`, this.#next)) {
+    if (last < this.#nextSequence) return;
+    for await (const { subject, seq, data } of storedMessages(connection, STREAM, `${PREFIX}>`, this.#nextSequence)) {
       const document = documentFrom(jsonOf(data));
       const key = subject.slice(PREFIX.length);
-      if (document === undefined) this.#documents.delete(key);
-      else this.#documents.set(key, document);
-      this.#next = Math.max(this.#next, seq + 1);
+      if (document === undefined) this.#records.delete(key);
+      else this.#records.set(key, document);
+      this.#nextSequence = Math.max(this.#nextSequence, seq + 1);
     }
-    this.#next = Math.max(this.#next, last + 1);
-    this.#forgetBefore(windowStart('month', time));
+    this.#nextSequence = Math.max(this.#nextSequence, last + 1);
+    this.#removeBefore(windowStart('month', time));
   }
 
-  /** What was settled, and what is settled or held, in the windows that hold `time`; nothing for who never spent. */
+  /** Committed spend, and committed plus held spend, in the windows that contain `time`; undefined for an account without a record. */
   of(account: string, time: number): { spent: Account; charged: Account } | undefined {
-    const document = this.#documents.get(accountKey(account));
+    const document = this.#records.get(accountKey(account));
     if (document === undefined) return undefined;
     return { spent: rolled(document, time).spent, charged: chargedAt(document, time) };
   }
 
-  #forgetBefore(month: number): void {
-    for (const [key, { spent }] of this.#documents) {
-      if (spent.month.start < month) this.#documents.delete(key);
+  #removeBefore(month: number): void {
+    for (const [key, { spent }] of this.#records) {
+      if (spent.month.start < month) this.#records.delete(key);
     }
   }
 }
 
-async function stateOf(connection: BusConnection): Promise<{ made: string; last: number }> {
+async function streamState(connection: BusConnection): Promise<{ made: string; last: number }> {
   try {
     const { created, state } = await connection.ask(() => connection.manager.streams.info(STREAM));
     return { made: created, last: state.last_seq };

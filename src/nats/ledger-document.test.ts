@@ -30,14 +30,14 @@ function wanting(tokens: number, tokensPerHour: number, seq = 1, time = NOON): L
   };
 }
 
-function leased(document: LedgerDocument, change: LedgerChange) {
+function allocate(document: LedgerDocument, change: LedgerChange) {
   const outcome = applyChange(document, change);
   assert.ok(!('denial' in outcome) && outcome.block !== undefined);
   return { document: outcome.next, block: outcome.block };
 }
 
-describe('the shared counters of an account', () => {
-  it('lease at least what is needed, at most a share, and never more than there is room for', () => {
+describe('account record', () => {
+  it('applyChange allocates at least the need, at most a share of the limit, and never more than remains', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 1_000_000 }),
@@ -48,7 +48,7 @@ describe('the shared counters of an account', () => {
           needs.forEach((need, index) => {
             const outcome = applyChange(document, wanting(need, limit, index + 1));
             if ('denial' in outcome) {
-              assert.ok(sum + need > limit, 'denied although there was room');
+              assert.ok(sum + need > limit, 'denied although enough remained');
               assert.deepEqual([outcome.denial.used, outcome.denial.limit], [sum, limit]);
               return;
             }
@@ -64,8 +64,8 @@ describe('the shared counters of an account', () => {
     );
   });
 
-  it('hold nothing any more when all that was leased is settled or given back', () => {
-    const { document, block } = leased(empty(), wanting(1_000, 640_000));
+  it('applyChange leaves nothing held when an allocation is completely committed or released', () => {
+    const { document, block } = allocate(empty(), wanting(1_000, 640_000));
     const spent = countsOf({ inputTokens: 300, outputTokens: 40 });
     const settled = [{ epoch: 'epoch-1', time: block.time, released: held(block.tokens), spent }];
     const outcome = applyChange(document, { writer: 'one', seq: 2, time: NOON, settled });
@@ -78,8 +78,8 @@ describe('the shared counters of an account', () => {
     assert.equal(outcome.next.spent.month.counts.outputTokens, 40);
   });
 
-  it('charge a block of an hour that is over to the day alone', () => {
-    const { document, block } = leased(empty(), wanting(1_000, 64_000));
+  it('applyChange charges an allocation of a past hour to the day only', () => {
+    const { document, block } = allocate(empty(), wanting(1_000, 64_000));
     const settled = [
       { epoch: 'epoch-1', time: block.time, released: held(block.tokens), spent: countsOf({ inputTokens: 7 }) },
     ];
@@ -95,15 +95,15 @@ describe('the shared counters of an account', () => {
     );
   });
 
-  it('charge the hour that another clock has begun, however late the own one is', () => {
-    const ahead = leased(empty(), wanting(10, 1_000, 1, NOON + HOUR)).document;
-    const behind = leased(ahead, { ...wanting(10, 1_000, 1, NOON + HOUR - 1), writer: 'two' });
+  it('applyChange charges the hour that another gateway has started, also when the own clock is behind', () => {
+    const ahead = allocate(empty(), wanting(10, 1_000, 1, NOON + HOUR)).document;
+    const behind = allocate(ahead, { ...wanting(10, 1_000, 1, NOON + HOUR - 1), writer: 'two' });
     assert.equal(behind.block.time, NOON + HOUR);
     assert.equal(behind.document.held.hour.start, NOON + HOUR);
   });
 
-  it('take nothing back for a block they never leased', () => {
-    const { document } = leased(empty(), wanting(1_000, 640_000));
+  it('applyChange releases nothing for an allocation of another epoch', () => {
+    const { document } = allocate(empty(), wanting(1_000, 640_000));
     const settled = [{ epoch: 'epoch-0', time: NOON, released: held(1_000), spent: countsOf({ inputTokens: 5 }) }];
     const outcome = applyChange(document, { writer: 'two', seq: 1, time: NOON, settled });
     assert.ok(!('denial' in outcome));
@@ -111,8 +111,8 @@ describe('the shared counters of an account', () => {
     assert.equal(outcome.next.spent.hour.counts.inputTokens, 5);
   });
 
-  it('know a change that was made, with its block, after they were stored', () => {
-    const { document, block } = leased(empty(), wanting(1_000, 640_000, 7));
+  it('findAppliedChange finds a stored change and its allocation', () => {
+    const { document, block } = allocate(empty(), wanting(1_000, 640_000, 7));
     const stored = documentFrom(JSON.parse(JSON.stringify(document)));
     assert.deepEqual(stored, document);
     assert.deepEqual(appliedChange(stored ?? empty(), { writer: 'one', seq: 7 })?.block, block);
@@ -120,7 +120,7 @@ describe('the shared counters of an account', () => {
     assert.equal(appliedChange(document, { writer: 'two', seq: 1 }), undefined);
   });
 
-  it('begin with what is written elsewhere, of windows that are not over', () => {
+  it('a new record starts with the given spend of windows that have not ended', () => {
     const spent = countsOf({ inputTokens: 900 });
     const day = Date.UTC(2031, 4, 5);
     const opening = [
@@ -131,7 +131,7 @@ describe('the shared counters of an account', () => {
     assert.deepEqual([hour.counts.inputTokens, today.counts.inputTokens], [0, 900]);
   });
 
-  it('are no counters when a part is missing', () => {
+  it('parseAccountRecord rejects a record with a missing part', () => {
     const whole = JSON.parse(JSON.stringify(empty()));
     assert.notEqual(documentFrom(whole), undefined);
     for (const key of ['epoch', 'spent', 'held', 'writers']) {

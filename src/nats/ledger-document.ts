@@ -14,43 +14,43 @@ import type { Denial } from '../ledger/port.ts';
 import { WINDOWS, windowStart } from '../ledger/windows.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 
-/** What blocks are made of. Input and output tokens have one limit, so they are leased together. */
+/** Amounts that are allocated to a gateway. Input and output tokens share one limit, so they are allocated together. */
 export interface Held {
   tokens: number;
   costMicros: number;
   networkBytes: number;
 }
 
-/** The counters of one account, shared by all gateways. What is charged is `spent` and `held` together. */
+/** The counters of one account, shared by all gateways. The charge is `spent` plus `held`. */
 export interface LedgerDocument {
-  /** Unlike that of any other document there was under this key. */
+  /** Unique per record: a record that was lost and created again under this key has another epoch. */
   epoch: string;
-  /** Settled, to the token. */
+  /** Committed spend, exact. */
   spent: Account;
-  /** Leased to gateways: in flight, set aside for what comes next, or lost with a gateway that crashed. */
+  /** Allocated to gateways: reserved by calls in flight, not used yet, or lost with a gateway that crashed. */
   held: Account;
-  /** The last change of each gateway, so that one whose answer was lost is not made twice. */
+  /** The last change of each gateway, so that a change whose response was lost is not applied twice. */
   writers: Record<string, LastChange>;
 }
 
 interface LastChange {
   seq: number;
   time: number;
-  /** What it leased. */
+  /** The allocation it received. */
   block?: Block;
 }
 
-/** One change by one gateway, decided before it is written. */
+/** One change by one gateway, complete before it is written. */
 export interface LedgerChange {
   writer: string;
-  /** Grows with each change of this writer. */
+  /** Increases with each change of this writer. */
   seq: number;
   /** Milliseconds since the epoch, by the writer's clock. */
   time: number;
-  /** What comes back, or is spent, out of blocks leased at `time` under `epoch`. */
+  /** Spend to commit and amounts to release, per allocation. */
   settled: readonly SettledPart[];
-  /** A block wanted now. */
-  wanted?: WantedBlock;
+  /** A request for a new allocation. */
+  wanted?: AllocationRequest;
 }
 
 export interface SettledPart {
@@ -60,25 +60,25 @@ export interface SettledPart {
   spent: Counts;
 }
 
-interface WantedBlock {
-  /** At least this much. */
+interface AllocationRequest {
+  /** Minimum amounts. */
   need: Held;
   limits: QuotaLimits;
   prefix: string;
 }
 
 export interface Block extends Held {
-  /** A moment of the hour it was charged to. */
+  /** Milliseconds since the epoch, within the hour that it is charged to. */
   time: number;
 }
 
-const WRITERS_KEPT_MILLISECONDS = 3_600_000;
-/** Of each limit at most this share lies in one block, and of the room that is left at most that. */
-const SHARE_OF_LIMIT = 64;
-const SHARE_OF_ROOM = 8;
-/** Blocks of what has no limit, and the largest of what has one: a crash leaves no more than this charged for each gateway. */
-const LARGEST_BLOCK: Held = { tokens: 200_000, costMicros: 1_000_000, networkBytes: 64 * 1_024 * 1_024 };
-const UNLIMITED_BLOCK: Held = { tokens: 20_000, costMicros: 50_000, networkBytes: 1_024 * 1_024 };
+const WRITER_RETENTION_MS = 3_600_000;
+/** One allocation is at most 1/64 of the limit and 1/8 of the remaining amount, unless the request needs more. */
+const LIMIT_DIVISOR = 64;
+const REMAINING_DIVISOR = 8;
+/** Largest allocation under a limit, and size of an allocation without one. Bounds what stays charged after a gateway crash. */
+const MAX_ALLOCATION: Held = { tokens: 200_000, costMicros: 1_000_000, networkBytes: 64 * 1_024 * 1_024 };
+const UNLIMITED_ALLOCATION: Held = { tokens: 20_000, costMicros: 50_000, networkBytes: 1_024 * 1_024 };
 
 export const NOTHING_HELD: Held = { tokens: 0, costMicros: 0, networkBytes: 0 };
 
@@ -91,11 +91,11 @@ export function eachHeld(value: (key: keyof Held) => number): Held {
   return { tokens: value('tokens'), costMicros: value('costMicros'), networkBytes: value('networkBytes') };
 }
 
-function countsOfHeld({ tokens, costMicros, networkBytes }: Held): Counts {
+function countsOfAmounts({ tokens, costMicros, networkBytes }: Held): Counts {
   return countsOf({ inputTokens: tokens, costMicros, networkBytes });
 }
 
-/** What an account had spent when that was last written down elsewhere. */
+/** Spend of an account in one window as last copied elsewhere, such as into a status. A new record starts with it. */
 export interface OpeningWindow {
   window: 'hour' | 'day' | 'month';
   /** Milliseconds since the epoch. */
@@ -103,7 +103,7 @@ export interface OpeningWindow {
   spent: Counts;
 }
 
-/** Counters nobody has: new, or lost with the store. They begin with what is written elsewhere, of windows that are not over. */
+/** A new record, for an account without one (new, or lost with the store). Starts with the given spend of the windows that have not ended. */
 export function newDocument(epoch: string, opening: readonly OpeningWindow[], time: number): LedgerDocument {
   const spent = openAccount();
   rollAccount(spent, time);
@@ -115,7 +115,7 @@ export function newDocument(epoch: string, opening: readonly OpeningWindow[], ti
   return { epoch, spent, held, writers: {} };
 }
 
-/** Nothing when the value is no document. */
+/** Undefined for a value that is not a valid record. */
 export function documentFrom(value: Json | undefined): LedgerDocument | undefined {
   if (!isJsonObject(value) || typeof value['epoch'] !== 'string' || !isJsonObject(value['writers'])) return undefined;
   const spent = accountFrom(value['spent']);
@@ -123,14 +123,14 @@ export function documentFrom(value: Json | undefined): LedgerDocument | undefine
   if (spent === undefined || held === undefined) return undefined;
   const writers: LedgerDocument['writers'] = {};
   for (const [writer, last] of Object.entries(value['writers'])) {
-    const found = lastChangeFrom(last);
+    const found = parseLastChange(last);
     if (found === undefined) return undefined;
     writers[writer] = found;
   }
   return { epoch: value['epoch'], spent, held, writers };
 }
 
-function lastChangeFrom(value: Json): LastChange | undefined {
+function parseLastChange(value: Json): LastChange | undefined {
   if (!isJsonObject(value) || typeof value['seq'] !== 'number' || typeof value['time'] !== 'number') return undefined;
   const last: LastChange = { seq: value['seq'], time: value['time'] };
   const { block } = value;
@@ -139,7 +139,7 @@ function lastChangeFrom(value: Json): LastChange | undefined {
   return { ...last, block: { ...eachHeld(amount), time: amount('time') } };
 }
 
-/** What the last change of this writer was, when it was this one: its answer may have been lost. */
+/** The writer's last change if the record already contains this `seq`: the response to an earlier write was lost. */
 export function appliedChange(
   document: LedgerDocument,
   { writer, seq }: Pick<LedgerChange, 'writer' | 'seq'>,
@@ -148,7 +148,7 @@ export function appliedChange(
   return last !== undefined && last.seq >= seq ? last : undefined;
 }
 
-/** Everything charged in the windows that hold `time`: what is spent and what is held. */
+/** Total charges in the windows that contain `time`: `spent` plus `held`. */
 export function chargedAt(document: LedgerDocument, time: number): Account {
   const { spent, held } = rolled(document, time);
   const charged = structuredClone(spent);
@@ -159,7 +159,7 @@ export function chargedAt(document: LedgerDocument, time: number): Account {
   return charged;
 }
 
-/** The document with the windows that hold `time`, or with later ones when another gateway's clock has begun them. */
+/** The record with the windows that contain `time`, or with later windows if another gateway's clock is ahead and has started them. */
 export function rolled(document: LedgerDocument, time: number): LedgerDocument {
   const next = structuredClone(document);
   rollAccount(next.spent, effectiveTime(document, time));
@@ -167,12 +167,12 @@ export function rolled(document: LedgerDocument, time: number): LedgerDocument {
   return next;
 }
 
-/** A clock that is behind charges the hour that others have begun: the last one is over for all. */
+/** A gateway whose clock is behind charges the hour that others have started: for all gateways the previous hour has ended. */
 function effectiveTime({ spent, held }: LedgerDocument, time: number): number {
   return Math.max(time, spent.hour.start, held.hour.start);
 }
 
-/** Pure: the document after a change, and the block leased. A denial leaves what was settled to the next change. */
+/** Pure: the record after a change, and the new allocation. After a denial the commits of the change must be part of the next change. */
 export function applyChange(
   document: LedgerDocument,
   change: LedgerChange,
@@ -180,39 +180,39 @@ export function applyChange(
   const next = rolled(document, change.time);
   for (const part of change.settled) {
     chargeAccount(next.spent, part.time, part.spent, 1);
-    // Counters that were lost and begun again know nothing of blocks leased before.
-    if (part.epoch === next.epoch) chargeAccount(next.held, part.time, countsOfHeld(part.released), -1);
+    // A record that was lost and created again does not contain earlier allocations.
+    if (part.epoch === next.epoch) chargeAccount(next.held, part.time, countsOfAmounts(part.released), -1);
   }
   const { seq } = change;
   next.writers = { ...recentWriters(next, change.time), [change.writer]: { seq, time: change.time } };
   if (change.wanted === undefined) return { next };
   const time = effectiveTime(next, change.time);
-  const leased = blockFor(next, change.wanted, time);
-  if ('granted' in leased) return { denial: leased };
-  chargeAccount(next.held, time, countsOfHeld(leased), 1);
-  const block = { ...leased, time };
+  const allocated = allocate(next, change.wanted, time);
+  if ('granted' in allocated) return { denial: allocated };
+  chargeAccount(next.held, time, countsOfAmounts(allocated), 1);
+  const block = { ...allocated, time };
   next.writers[change.writer] = { seq, time: change.time, block };
   return { next, block };
 }
 
 function recentWriters({ writers }: LedgerDocument, time: number): LedgerDocument['writers'] {
-  return Object.fromEntries(Object.entries(writers).filter(([, last]) => last.time > time - WRITERS_KEPT_MILLISECONDS));
+  return Object.fromEntries(Object.entries(writers).filter(([, last]) => last.time > time - WRITER_RETENTION_MS));
 }
 
-function blockFor(document: LedgerDocument, { need, limits, prefix }: WantedBlock, time: number): Held | Denial {
+function allocate(document: LedgerDocument, { need, limits, prefix }: AllocationRequest, time: number): Held | Denial {
   const charged = chargedAt(document, time);
-  const denial = deniedBy(charged, limits, prefix, countsOfHeld(need), time);
+  const denial = deniedBy(charged, limits, prefix, countsOfAmounts(need), time);
   if (denial !== undefined) return denial;
   const { room, limit } = roomIn(charged, limits);
   return eachHeld((key) => {
     if (need[key] <= 0) return 0;
-    const planned = Number.isFinite(limit[key]) ? limit[key] / SHARE_OF_LIMIT : UNLIMITED_BLOCK[key];
-    const most = Math.min(planned, LARGEST_BLOCK[key], room[key] / SHARE_OF_ROOM);
-    return Math.max(need[key], Math.floor(most));
+    const planned = Number.isFinite(limit[key]) ? limit[key] / LIMIT_DIVISOR : UNLIMITED_ALLOCATION[key];
+    const maximum = Math.min(planned, MAX_ALLOCATION[key], room[key] / REMAINING_DIVISOR);
+    return Math.max(need[key], Math.floor(maximum));
   });
 }
 
-/** The hour a block or reservation belongs to. */
+/** Start of the hour that contains `time`. */
 export function hourOf(time: number): number {
   return windowStart('hour', time);
 }

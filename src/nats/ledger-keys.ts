@@ -1,6 +1,6 @@
 const PLAIN = /^[A-Za-z0-9-]$/;
 
-/** Key of the document that keeps an account: `agent/<uid>`, `policy/<namespace>/<name>` with each part encoded and dots between. */
+/** Key of an account's record: the parts of `agent/<uid>` or `policy/<uid>`, each encoded, joined with dots. */
 export function accountKey(account: string): string {
   return account
     .split('/')

@@ -3,18 +3,18 @@ import type { AccountHolder } from '../ledger/ledger.ts';
 import type { Denial } from '../ledger/port.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** Calls of the current minute, which each gateway counts for itself: its share of the limit is its own to give. */
+/** Per-minute call limit. Each gateway counts locally and enforces its share of the limit, without shared state. */
 export class MinuteCalls {
   readonly #clock: Clock;
-  readonly #shares: () => number;
+  readonly #gatewayCount: () => number;
   readonly #accounts = new Map<string, Account>();
 
   constructor(clock: Clock, shares: () => number) {
     this.#clock = clock;
-    this.#shares = shares;
+    this.#gatewayCount = shares;
   }
 
-  /** Counted at once and never given back: a call that failed was a call. */
+  /** Counts calls immediately, also calls that fail later. Returns a denial when this gateway's share of a limit is exceeded. */
   take(holders: readonly AccountHolder[], toolCalls: number): Denial | undefined {
     if (toolCalls === 0) return undefined;
     const time = this.#clock.now().getTime();
@@ -23,7 +23,7 @@ export class MinuteCalls {
       const { toolCallsPerMinute: limit } = quotas;
       const account = accounts[index];
       if (limit === undefined || account === undefined) continue;
-      const share = Math.ceil(limit / Math.max(1, this.#shares()));
+      const share = Math.ceil(limit / Math.max(1, this.#gatewayCount()));
       const denial = deniedBy(account, { toolCallsPerMinute: share }, prefix, countsOf({ toolCalls }), time);
       if (denial !== undefined) return { ...denial, limit };
     }
@@ -36,8 +36,8 @@ export class MinuteCalls {
   }
 
   forgetPast(): void {
-    const before = this.#clock.now().getTime() - 60_000;
-    for (const [name, { minute }] of this.#accounts) if (minute.start < before) this.#accounts.delete(name);
+    const oldest = this.#clock.now().getTime() - 60_000;
+    for (const [name, { minute }] of this.#accounts) if (minute.start < oldest) this.#accounts.delete(name);
   }
 
   #account(name: string): Account {

@@ -1,12 +1,14 @@
 import { type Counts, countsOf } from '../ledger/account.ts';
 import { type Block, eachHeld, type Held, heldOf, hourOf, NOTHING_HELD, type SettledPart } from './ledger-document.ts';
 
-/** What one gateway has leased of one account for one hour, and what it did with it. Holds no more than arithmetic. */
+/**
+ * The allocation of one account to one gateway for one hour: `available = allocated - reserved - spent`. Arithmetic only, no I/O.
+ */
 export class Purse {
   readonly time: number;
   readonly hour: number;
   #epoch: string;
-  #held: Held = NOTHING_HELD;
+  #allocated: Held = NOTHING_HELD;
   #reserved: Held = NOTHING_HELD;
   #spent: Counts = countsOf({});
 
@@ -16,13 +18,13 @@ export class Purse {
     this.#epoch = epoch;
   }
 
-  /** Leased, and neither reserved nor spent. Below zero when an answer cost more than was reserved for it. */
+  /** Allocated, and neither reserved nor spent. Negative when a call cost more than it had reserved. */
   available(): Held {
     const spent = heldOf(this.#spent);
-    return eachHeld((key) => this.#held[key] - this.#reserved[key] - spent[key]);
+    return eachHeld((key) => this.#allocated[key] - this.#reserved[key] - spent[key]);
   }
 
-  /** True when the amount was there and is reserved now. */
+  /** Reserves the amount if it is available; false otherwise. */
   reserve(amount: Held): boolean {
     const available = this.available();
     const short = (key: keyof Held): boolean => amount[key] > 0 && amount[key] > available[key];
@@ -37,10 +39,10 @@ export class Purse {
   }
 
   add(block: Held): void {
-    this.#held = eachHeld((key) => this.#held[key] + block[key]);
+    this.#allocated = eachHeld((key) => this.#allocated[key] + block[key]);
   }
 
-  /** Settled and not told to the shared counters. */
+  /** Committed here and not yet written to the shared record. */
   get pending(): Counts {
     return this.#spent;
   }
@@ -55,33 +57,33 @@ export class Purse {
 
   get isEmpty(): boolean {
     const empty = (held: Held): boolean => Object.values(held).every((amount) => amount === 0);
-    return !this.hasPending && empty(this.#held) && empty(this.#reserved);
+    return !this.hasPending && empty(this.#allocated) && empty(this.#reserved);
   }
 
-  /** Takes out what the next change tells the shared counters: all that is settled, and what lies unused when nobody needs it. */
+  /** Removes and returns the part for the next write: all committed spend and, with `unused`, the available amounts. */
   takeOut(unused: boolean): SettledPart {
     const spent = this.#spent;
     const used = heldOf(spent);
     const available = this.available();
     const released = eachHeld((key) =>
-      Math.min(this.#held[key], used[key] + (unused ? Math.max(0, available[key]) : 0)),
+      Math.min(this.#allocated[key], used[key] + (unused ? Math.max(0, available[key]) : 0)),
     );
-    this.#held = eachHeld((key) => this.#held[key] - released[key]);
+    this.#allocated = eachHeld((key) => this.#allocated[key] - released[key]);
     this.#spent = countsOf({});
     return { epoch: this.#epoch, time: this.time, released, spent };
   }
 
-  /** The change was not made. */
+  /** Reverts `drain` when the write failed. */
   putBack({ released, spent }: SettledPart): void {
     this.add(released);
     this.#spent = sum(this.#spent, spent);
   }
 
-  /** Counters that were begun anew know of no block of ours: nothing is held, and what is in flight is leased again. */
+  /** A record with another epoch is new and does not contain this allocation: drops it, so that reservations in flight are allocated again. */
   belongTo(epoch: string): void {
     if (epoch === this.#epoch) return;
     this.#epoch = epoch;
-    this.#held = NOTHING_HELD;
+    this.#allocated = NOTHING_HELD;
   }
 }
 

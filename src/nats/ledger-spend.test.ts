@@ -18,8 +18,8 @@ function storeWith(documents: Record<string, object>): LedgerStore {
   };
 }
 
-describe('what a policy spent', () => {
-  it('is read as it is written into a status, and becomes counters again from there', async () => {
+describe('spend of a policy', () => {
+  it('spendSummary returns the status format, from which a new record can start', async () => {
     const document = newDocument('epoch-1', [], NOON);
     document.spent.month.counts = countsOf({ inputTokens: 5, outputTokens: 7, costMicros: 1_230_000, toolCalls: 2 });
     const store = storeWith({ [accountKey(policyAccount('uid-1'))]: document });
@@ -38,17 +38,17 @@ describe('what a policy spent', () => {
     assert.deepEqual(again.spent.month, document.spent.month);
   });
 
-  it('is not known where no counters are, so that what is written stands', async () => {
+  it('spendSummary returns undefined for an account without a record', async () => {
     assert.equal(await spendSummary(storeWith({}), clock, policyAccount('uid-1')), undefined);
   });
 
-  it('counts as nothing where it cannot be read', () => {
+  it('initialSpendFrom ignores windows and costs that it cannot parse', () => {
     const window = { window: 'day', inputTokens: 1, outputTokens: 1, toolCalls: 0, networkBytes: 0 } as const;
     assert.deepEqual(openingOf([{ ...window, start: 'yesterday', cost: '1' }]), []);
     assert.equal(openingOf([{ ...window, start: '2031-05-05T00:00:00Z', cost: 'dear' }])[0]?.spent.costMicros, 0);
   });
 
-  it('stands under keys that no name can leave', () => {
+  it('accountKey encodes characters that would change the key of another account', () => {
     assert.equal(accountKey('policy/0b1-c'), 'policy.0b1-c');
     assert.equal(accountKey('agent/a.b>*'), 'agent.a=2e=b=3e==2a=');
   });

@@ -6,14 +6,14 @@ import { documentFrom, type OpeningWindow, rolled } from './ledger-document.ts';
 import { accountKey } from './ledger-keys.ts';
 import type { LedgerStore } from './ledger-store.ts';
 
-/** One window of what was spent, as it stands in the status of a TrustPolicy. */
+/** Spend in one window, in the format of a TrustPolicy's status. */
 export interface SpendWindow {
   window: 'hour' | 'day' | 'month';
   /** RFC 3339. */
   start: string;
   inputTokens: number;
   outputTokens: number;
-  /** Dollars, as text. */
+  /** US dollars, as decimal text. */
   cost: string;
   toolCalls: number;
   networkBytes: number;
@@ -28,8 +28,8 @@ export function policyAccount(policyUid: string): string {
 }
 
 /**
- * What was settled on an account, read straight from the bucket; nothing when it has no counters there: then what is written elsewhere
- * stands, since counters that were lost begin with it.
+ * Committed spend of an account, read directly from the bucket. Undefined when the account has no record: the caller then keeps the
+ * spend in the status, from which a new record starts. Throws TEMPER_BUS_*.
  */
 export async function spendSummary(
   store: LedgerStore,
@@ -47,7 +47,7 @@ export async function spendSummary(
   });
 }
 
-/** What missing counters begin with, from the status of a policy. A window that cannot be read counts as none. */
+/** The spend that a new record starts with, from the status of a policy. Ignores windows that cannot be parsed. */
 export function openingOf(spend: readonly SpendWindow[] = []): OpeningWindow[] {
   return spend.flatMap(({ window, start, cost, ...amounts }) => {
     const time = Date.parse(start);
@@ -65,7 +65,7 @@ function microsOf(cost: string): number {
   }
 }
 
-/** Millionths as decimal text, without trailing zeros. */
+/** Micro-units as decimal text, without trailing zeros. */
 function decimalOf(micros: number): string {
   const whole = Math.floor(micros / 1_000_000);
   const rest = String(micros % 1_000_000)

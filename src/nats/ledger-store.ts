@@ -5,19 +5,19 @@ import { publish } from './publish.ts';
 import { jsonOf, lastMessage } from './stored.ts';
 
 interface StoredDocument {
-  /** Undefined for what is no JSON. */
+  /** Undefined when the stored bytes are not JSON. */
   value: Json | undefined;
   revision: number;
 }
 
-/** Documents that are written only over the revision one has read. What cannot be reached throws. */
+/** JSON documents with optimistic concurrency. Methods throw TEMPER_BUS_* when the server is not reachable. */
 export interface LedgerStore {
   get(key: string): Promise<StoredDocument | undefined>;
-  /** The new revision; undefined when somebody else wrote first. `revision` 0: only when there is none. */
+  /** Returns the new revision; undefined when another writer changed the document. `revision` 0: only if the key does not exist. */
   write(key: string, value: Json, revision: number): Promise<number | undefined>;
 }
 
-/** The documents of a bucket, read from the server that decides about writes. */
+/** The documents of a bucket, read from the stream leader. */
 export function documentsIn(connection: BusConnection, bucket: BucketName): LedgerStore {
   return {
     async get(key) {

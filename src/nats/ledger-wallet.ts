@@ -18,35 +18,55 @@ export interface WalletQuotas {
   opening: Opening;
 }
 
-interface Prepared {
+interface PreparedChange {
   change: LedgerChange;
-  parts: readonly { purse: Purse; part: SettledPart }[];
-  lost: boolean;
+  parts: readonly { allocation: Purse; part: SettledPart }[];
+  uncertain: boolean;
 }
 
-/** Blocks that came too small because a later hour had begun meanwhile are leased again; more often than that is a defect. */
-const MOST_LEASES = 4;
+/** An allocation can be too small if the next hour starts during the request; it is then requested again. More rounds indicate a bug. */
+const MAX_ALLOCATION_ROUNDS = 4;
 
-/** One account as one gateway holds it: blocks leased from the shared counters, given out here without asking anybody. */
+/**
+ * Allocations of one account to this gateway. Reservations are served from the current hour's allocation without a write; the shared
+ * record is only written to get a new allocation, to commit spend and to release unused amounts. All writes of one account run one
+ * after the other in `#serialize`.
+ *
+ *     tryReserve ──amount available──▶ reserved
+ *     reserve ─────amount available──▶ reserved
+ *        └──not available──▶ write {drained parts, request}
+ *     flush ───────────────▶ write {drained parts}
+ *
+ *     write ──written────▶ allocation added; `reserve` takes the amount from it
+ *           ├─denied─────▶ parts restored; denial returned
+ *           ├─failed─────▶ parts restored; error thrown
+ *           └─uncertain──▶ the change is kept in `#uncertain`; error thrown
+ *                            └──before the next write──▶ write of the same change, same seq, without the request
+ */
 export class Wallet {
   readonly #deps: CommitDeps;
   readonly #key: string;
   readonly #writer: string;
-  #purses: Purse[] = [];
-  #known: Current | undefined;
+  /** By hour, the current one last. */
+  #allocations: Purse[] = [];
+  /** The record as of the last write; undefined: it must be read before the next write. */
+  #cached: Current | undefined;
   readonly #nextSeq: () => number;
-  #working = 0;
-  #leasing = 0;
-  /** A change whose answer was lost. It comes before any other. */
-  #lost: Prepared | undefined;
+  /** Work in `#serialize` that has not finished. */
+  #queued = 0;
+  /** `reserve` calls that have not finished. */
+  #waiting = 0;
+  /** A change whose response was lost. It is written again before any other. */
+  #uncertain: PreparedChange | undefined;
   #tail: Promise<unknown> = Promise.resolve();
-  #opening: Opening = () => [];
-  #lastTaken = 0;
+  #initialSpend: Opening = () => [];
+  #lastReservedAt = 0;
+  /** Time of the oldest commit that is not written; undefined: none. */
   #dirtySince: number | undefined;
-  /** Of all changes so far: how many, and how often another writer was first. */
+  /** Number of written changes and of write conflicts. */
   readonly counters = { changes: 0, conflicts: 0, mostConflicts: 0 };
 
-  /** `nextSeq` numbers the changes of this writer; wallets come and go, numbers never do again. */
+  /** `nextSeq` numbers the changes of this writer. Shared by all allocators of a process, so that a new allocator never reuses a number. */
   constructor(deps: CommitDeps, key: string, writer: { id: string; nextSeq: () => number }) {
     this.#deps = deps;
     this.#key = key;
@@ -54,172 +74,182 @@ export class Wallet {
     this.#nextSeq = writer.nextSeq;
   }
 
-  /** Reserves out of a block at hand; nothing when there is none that suffices. */
+  /** Reserves from the current allocation without waiting; undefined when it does not suffice. */
   takeNow(amount: Held): Purse | undefined {
-    this.#lastTaken = this.#deps.clock.monotonic();
-    // Who waits for a block comes first, or it would be gone by the time it is there.
-    const purse = this.#leasing === 0 ? this.#currentPurse() : undefined;
-    return purse?.reserve(amount) === true ? purse : undefined;
+    this.#lastReservedAt = this.#deps.clock.monotonic();
+    // Waiting `reserve` calls go first; otherwise later calls could use up the allocation that was requested for them.
+    const allocation = this.#waiting === 0 ? this.#current() : undefined;
+    return allocation?.reserve(amount) === true ? allocation : undefined;
   }
 
-  /** Reserves, out of a block at hand or a new one. Throws TEMPER_LEDGER_UNAVAILABLE. */
+  /** Reserves from the current allocation or from a new one. Throws TEMPER_LEDGER_UNAVAILABLE. */
   async take(amount: Held, quotas: WalletQuotas): Promise<Purse | Denial> {
-    this.#lastTaken = this.#deps.clock.monotonic();
-    this.#opening = quotas.opening;
-    this.#leasing += 1;
+    this.#lastReservedAt = this.#deps.clock.monotonic();
+    this.#initialSpend = quotas.opening;
+    this.#waiting += 1;
     try {
-      return await this.#inOrder(() => this.#lease(amount, quotas));
+      return await this.#serialize(() => this.#allocate(amount, quotas));
     } finally {
-      this.#leasing -= 1;
+      this.#waiting -= 1;
     }
   }
 
-  settle(purse: Purse, amount: Held, used: Counts): void {
-    purse.settle(amount, used);
+  settle(allocation: Purse, amount: Held, used: Counts): void {
+    allocation.settle(amount, used);
     this.#dirtySince ??= this.#deps.clock.monotonic();
   }
 
-  /** Counts a call, which no block is leased for. Counters that are missing begin with what was spent before, whatever comes first. */
+  /** Records spend without a reservation, such as tool calls. `initialSpend` is used if the account has no record yet. */
   count(used: Counts, opening: Opening): void {
-    this.#opening = opening;
+    this.#initialSpend = opening;
     const time = this.#deps.clock.now().getTime();
-    const purse = this.#currentPurse() ?? this.#open({ ...NOTHING_HELD, time }, this.#known?.document.epoch ?? '');
-    this.settle(purse, NOTHING_HELD, used);
+    const allocation =
+      this.#current() ?? this.#addAllocation({ ...NOTHING_HELD, time }, this.#cached?.document.epoch ?? '');
+    this.settle(allocation, NOTHING_HELD, used);
   }
 
-  /** The shared counters beside what was settled here and is not in them: read while none of it is on its way. */
+  /** Reads the shared record together with the commits that are not written yet. No write is in flight during the read, so none is counted twice. */
   beside<T>(read: () => Promise<T>): Promise<{ shared: T; pending: Counts[] }> {
-    return this.#inOrder(async () => {
+    return this.#serialize(async () => {
       const shared = await read();
-      return { shared, pending: this.#purses.map((purse) => purse.pending) };
+      return { shared, pending: this.#allocations.map((allocation) => allocation.pending) };
     });
   }
 
   get isEmpty(): boolean {
-    return this.#purses.length === 0 && this.#lost === undefined && this.#working === 0;
+    return this.#allocations.length === 0 && this.#uncertain === undefined && this.#queued === 0;
   }
 
-  /** Is there something to tell: settled a while ago, unused for long, or of an hour that is over? */
+  /** True if there is something to write: spend committed long enough ago, or an allocation unused for long or of a past hour. Milliseconds. */
   isDue(settledFor: number, unusedFor: number): boolean {
     const now = this.#deps.clock.monotonic();
-    if (this.#lost !== undefined) return true;
+    if (this.#uncertain !== undefined) return true;
     if (this.#dirtySince !== undefined && now - this.#dirtySince >= settledFor) return true;
-    const idle = now - this.#lastTaken >= unusedFor;
-    return this.#purses.some((purse) => purse.isEmpty || (purse.hasUnused && (idle || this.#isOver(purse))));
+    const idle = now - this.#lastReservedAt >= unusedFor;
+    return this.#allocations.some(
+      (allocation) => allocation.isEmpty || (allocation.hasUnused && (idle || this.#isPast(allocation))),
+    );
   }
 
-  /** Tells the shared counters what was settled, and gives back what lies unused, of the current hour only when asked to. Throws TEMPER_LEDGER_UNAVAILABLE. */
+  /**
+   * Writes committed spend and releases unused amounts; of the current hour only if nothing was reserved for `unusedFor` milliseconds.
+   * Throws TEMPER_LEDGER_UNAVAILABLE.
+   */
   flush(unusedFor: number): Promise<void> {
-    return this.#inOrder(async () => {
-      await this.#resolveLost();
-      const idle = this.#deps.clock.monotonic() - this.#lastTaken >= unusedFor;
+    return this.#serialize(async () => {
+      await this.#resolveUncertain();
+      const idle = this.#deps.clock.monotonic() - this.#lastReservedAt >= unusedFor;
       this.#dirtySince = undefined;
       const prepared = this.#prepare(idle);
-      if (prepared.parts.length > 0) await this.#commit(prepared);
-      this.#purses = this.#purses.filter((purse) => !purse.isEmpty);
+      if (prepared.parts.length > 0) await this.#write(prepared);
+      this.#allocations = this.#allocations.filter((allocation) => !allocation.isEmpty);
     });
   }
 
-  async #lease(amount: Held, { limits, prefix }: WalletQuotas): Promise<Purse | Denial> {
-    await this.#resolveLost();
-    for (let round = 0; round < MOST_LEASES; round += 1) {
-      const purse = this.#currentPurse();
-      if (purse?.reserve(amount) === true) return purse;
-      const available = purse?.available() ?? NOTHING_HELD;
+  async #allocate(amount: Held, { limits, prefix }: WalletQuotas): Promise<Purse | Denial> {
+    await this.#resolveUncertain();
+    for (let round = 0; round < MAX_ALLOCATION_ROUNDS; round += 1) {
+      const allocation = this.#current();
+      if (allocation?.reserve(amount) === true) return allocation;
+      const available = allocation?.available() ?? NOTHING_HELD;
       const need = eachHeld((key) => (amount[key] > 0 ? Math.max(0, amount[key] - available[key]) : 0));
       const prepared = this.#prepare(false);
       prepared.change.wanted = { need, limits, prefix };
-      const committed = await this.#commit(prepared);
-      if (committed.kind === 'denied') return committed.denial;
+      const result = await this.#write(prepared);
+      if (result.kind === 'denied') return result.denial;
     }
-    throw new RangeError(`the blocks leased for ${this.#key} never sufficed`);
+    throw new RangeError(`the allocations for ${this.#key} were too small ${MAX_ALLOCATION_ROUNDS} times`);
   }
 
-  /** Takes what is settled out of all purses; of hours that are over, and of this one when idle, what is unused too. */
-  #prepare(idle: boolean): Prepared {
-    const parts = this.#purses
-      .filter((purse) => purse.hasPending || (purse.hasUnused && (idle || this.#isOver(purse))))
-      .map((purse) => ({ purse, part: purse.takeOut(idle || this.#isOver(purse)) }));
+  /** Takes committed spend out of all allocations; of past hours, and of the current hour when idle, the unused amounts too. */
+  #prepare(idle: boolean): PreparedChange {
+    const parts = this.#allocations
+      .filter((allocation) => allocation.hasPending || (allocation.hasUnused && (idle || this.#isPast(allocation))))
+      .map((allocation) => ({ allocation, part: allocation.takeOut(idle || this.#isPast(allocation)) }));
     const time = this.#deps.clock.now().getTime();
     const settled = parts.map(({ part }) => part);
-    return { change: { writer: this.#writer, seq: this.#nextSeq(), time, settled }, parts, lost: false };
+    return { change: { writer: this.#writer, seq: this.#nextSeq(), time, settled }, parts, uncertain: false };
   }
 
-  async #commit(prepared: Prepared): Promise<Extract<Committed, { kind: 'made' | 'denied' }>> {
-    const committed = await commitChange(this.#deps, this.#key, prepared.change, {
-      known: this.#known,
-      lostBefore: prepared.lost,
-      opening: this.#opening,
+  async #write(prepared: PreparedChange): Promise<Extract<Committed, { kind: 'written' | 'denied' }>> {
+    const result = await commitChange(this.#deps, this.#key, prepared.change, {
+      known: this.#cached,
+      lostBefore: prepared.uncertain,
+      opening: this.#initialSpend,
     });
-    switch (committed.kind) {
-      case 'made':
-        this.#made(committed.current, committed.block);
+    switch (result.kind) {
+      case 'written':
+        this.#applyWritten(result.current, result.block);
         this.counters.changes += 1;
-        this.counters.conflicts += committed.conflicts;
-        this.counters.mostConflicts = Math.max(this.counters.mostConflicts, committed.conflicts);
-        return committed;
+        this.counters.conflicts += result.conflicts;
+        this.counters.mostConflicts = Math.max(this.counters.mostConflicts, result.conflicts);
+        return result;
       case 'denied':
-        this.#known = committed.current;
-        this.#putBack(prepared);
-        return committed;
+        this.#cached = result.current;
+        this.#restore(prepared);
+        return result;
       case 'failed':
-        this.#known = undefined;
-        this.#putBack(prepared);
-        throw committed.error;
-      case 'lost':
-        this.#known = undefined;
-        this.#lost = { ...prepared, lost: true };
-        throw committed.error;
+        this.#cached = undefined;
+        this.#restore(prepared);
+        throw result.error;
+      case 'uncertain':
+        this.#cached = undefined;
+        this.#uncertain = { ...prepared, uncertain: true };
+        throw result.error;
       default:
-        return committed satisfies never;
+        return result satisfies never;
     }
   }
 
-  /** What was reserved meanwhile has found its block or is gone; the wish for it is not repeated, the block is if it was leased. */
-  async #resolveLost(): Promise<void> {
-    const lost = this.#lost;
-    if (lost === undefined) return;
-    this.#lost = undefined;
-    delete lost.change.wanted;
-    await this.#commit(lost);
+  /**
+   * Repeats the uncertain change without its allocation request: the calls that waited for it have ended. If the first write was
+   * stored, its allocation is in the record and is added.
+   */
+  async #resolveUncertain(): Promise<void> {
+    const uncertain = this.#uncertain;
+    if (uncertain === undefined) return;
+    this.#uncertain = undefined;
+    delete uncertain.change.wanted;
+    await this.#write(uncertain);
   }
 
-  #made(current: Current, block: Block | undefined): void {
-    this.#known = current;
-    for (const purse of this.#purses) purse.belongTo(current.document.epoch);
+  #applyWritten(current: Current, block: Block | undefined): void {
+    this.#cached = current;
+    for (const allocation of this.#allocations) allocation.belongTo(current.document.epoch);
     if (block === undefined) return;
     const hour = hourOf(block.time);
-    const purse = this.#purses.find((known) => known.hour === hour) ?? this.#open(block, current.document.epoch);
-    purse.add(block);
+    const allocation =
+      this.#allocations.find((known) => known.hour === hour) ?? this.#addAllocation(block, current.document.epoch);
+    allocation.add(block);
   }
 
-  #open(block: Block, epoch: string): Purse {
-    const purse = new Purse(block, epoch);
-    this.#purses.push(purse);
-    return purse;
+  #addAllocation(block: Block, epoch: string): Purse {
+    const allocation = new Purse(block, epoch);
+    this.#allocations.push(allocation);
+    return allocation;
   }
 
-  #putBack({ parts }: Prepared): void {
-    for (const { purse, part } of parts) purse.putBack(part);
+  #restore({ parts }: PreparedChange): void {
+    for (const { allocation, part } of parts) allocation.putBack(part);
     if (parts.length > 0) this.#dirtySince ??= this.#deps.clock.monotonic();
   }
 
-  /** Of the hour that is, or of the one that began early by another gateway's clock. */
-  #currentPurse(): Purse | undefined {
-    const last = this.#purses.at(-1);
-    return last === undefined || this.#isOver(last) ? undefined : last;
+  /** The allocation of the current hour, or of the next hour if another gateway's clock has started it early. */
+  #current(): Purse | undefined {
+    const last = this.#allocations.at(-1);
+    return last === undefined || this.#isPast(last) ? undefined : last;
   }
 
-  #isOver(purse: Purse): boolean {
-    return purse.hour < hourOf(this.#deps.clock.now().getTime());
+  #isPast(allocation: Purse): boolean {
+    return allocation.hour < hourOf(this.#deps.clock.now().getTime());
   }
 
-  #inOrder<T>(work: () => Promise<T>): Promise<T> {
-    this.#working += 1;
-    const mine = this.#tail.then(work, work).finally(() => {
-      this.#working -= 1;
+  #serialize<T>(work: () => Promise<T>): Promise<T> {
+    this.#queued += 1;
+    const result = this.#tail.then(work, work).finally(() => {
+      this.#queued -= 1;
     });
-    this.#tail = mine.catch(() => undefined);
-    return mine;
+    this.#tail = result.catch(() => undefined);
+    return result;
   }
 }

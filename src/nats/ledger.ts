@@ -17,269 +17,289 @@ export interface SharedLedgerDeps {
   store: LedgerStore;
   clock: Clock;
   ids: Ids;
-  /** From 0 up to 1. */
+  /** Random number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
-  /** Between how many gateways the calls of a minute are divided; 1 when absent. */
+  /** Number of gateways that share the per-minute call limits. Default 1. */
   shares?: () => number;
-  /** Told of what could not be written in the background; it is tried again. */
+  /** Called when a background write failed; the write is retried. */
   failed: (error: unknown) => void;
 }
 
-/** Who is charged, and what was spent before its counters were begun: asked when they are missing. */
+/** An account to charge, and the spend to start from when its record does not exist. */
 export interface SharedHolder extends AccountHolder {
   opening?: Opening;
 }
 
-/** What one account was charged in the windows that are now. */
+/** Charges of one account in the current windows. */
 export interface AccountReport {
   account: string;
-  /** Settled, and held beside it: in flight, or leased to a gateway for what comes next. */
+  /** `spent`: committed. `held`: reserved by calls in flight, or allocated to a gateway and not used yet. */
   windows: Record<'hour' | 'day' | 'month', { start: number; spent: Counts; held: Held }>;
 }
 
-/** Counters in a bucket that many gateways share. One for each process. */
+/** Compare-and-swap statistics. */
+interface LedgerContention {
+  /** Changes written. */
+  changes: number;
+  conflicts: number;
+  /** Highest number of conflicts of one change. */
+  mostConflicts: number;
+}
+
+/** Spend counters in a bucket that all gateways share. One instance per process. */
 export interface SharedLedger extends AsyncDisposable {
-  /** The ledger of one caller: every reservation must find room in each of these accounts and is charged to all. `usage()` is the first one's. */
+  /** The ledger of one caller. Every reservation must fit into the quotas of all these accounts and is charged to all. `usage()` reads the first. */
   ledger(holders: readonly [SharedHolder, ...SharedHolder[]]): Ledger;
   report(account: string, opening?: Opening): Promise<AccountReport>;
-  /** Over all accounts of this process. */
-  contention(): { changes: number; conflicts: number; mostConflicts: number };
-  /** Gives back what lies unused. What is in flight stays charged in full. */
+  /** Compare-and-swap statistics over all accounts of this process. */
+  contention(): LedgerContention;
+  /** Commits pending spend and releases unused allocations. Reservations in flight stay charged in full. */
   close(): Promise<void>;
 }
 
-const NO_OPENING: Opening = () => [];
-const FLUSH_EVERY = 1_000;
-/** What was settled is told to the others this much later, what lies unused is given back after that much. */
-const SETTLED_MILLISECONDS = 2_000;
-const UNUSED_MILLISECONDS = 10_000;
-const FLUSHED_AT_ONCE = 32;
+const NO_INITIAL_SPEND: Opening = () => [];
+const FLUSH_INTERVAL_MS = 1_000;
+/** Committed spend is written to the shared record after this delay, and an unused allocation is released after that time. */
+const COMMIT_DELAY_MS = 2_000;
+const UNUSED_RETENTION_MS = 10_000;
+const MAX_CONCURRENT_FLUSHES = 32;
 
 export function openSharedLedger(deps: SharedLedgerDeps): SharedLedger {
-  return new Shared(deps);
+  return new BucketLedger(deps);
 }
 
-interface Part {
-  wallet: Wallet;
-  purse: Purse;
+interface ReservedPart {
+  allocator: Wallet;
+  allocation: Purse;
 }
 
-interface Open {
+interface OpenReservation {
   key: string;
   held: Held;
-  parts: readonly Part[];
+  parts: readonly ReservedPart[];
   holders: readonly SharedHolder[];
 }
 
-class Shared implements SharedLedger {
+class BucketLedger implements SharedLedger {
   readonly #deps: SharedLedgerDeps;
-  readonly #commit: CommitDeps;
+  readonly #writeDeps: CommitDeps;
   readonly #writer: { id: string; nextSeq: () => number };
-  #changes = 0;
-  readonly #wallets = new Map<string, Wallet>();
-  readonly #minutes: MinuteCalls;
-  readonly #open = new Map<string, Open>();
+  #lastSeq = 0;
+  readonly #allocators = new Map<string, Wallet>();
+  readonly #minuteLimiter: MinuteCalls;
+  readonly #reservations = new Map<string, OpenReservation>();
   /** Reservations in flight by their idempotency key. */
-  readonly #granted = new Map<string, Promise<Reservation | Denial>>();
+  readonly #inFlightByKey = new Map<string, Promise<Reservation | Denial>>();
   readonly #closing = new AbortController();
   readonly #flushing: Promise<void>;
-  readonly #past = { changes: 0, conflicts: 0, mostConflicts: 0 };
-  #serial = 0;
+  readonly #closedContention: LedgerContention = { changes: 0, conflicts: 0, mostConflicts: 0 };
+  #lastId = 0;
 
   constructor(deps: SharedLedgerDeps) {
     const { store, clock, random, ids } = deps;
     this.#deps = deps;
-    this.#minutes = new MinuteCalls(clock, deps.shares ?? (() => 1));
-    this.#commit = { store, clock, random, ids };
-    this.#writer = { id: ids.next('ledger'), nextSeq: () => (this.#changes += 1) };
+    this.#minuteLimiter = new MinuteCalls(clock, deps.shares ?? (() => 1));
+    this.#writeDeps = { store, clock, random, ids };
+    this.#writer = { id: ids.next('ledger'), nextSeq: () => (this.#lastSeq += 1) };
     this.#flushing = this.#flushRegularly();
   }
 
   ledger(holders: readonly [SharedHolder, ...SharedHolder[]]): Ledger {
     return {
       reserve: (maximum, op) => this.#reserveOnce(holders, countsOf(maximum), op),
-      settle: async (id, used) => this.#settle(id, countsOf(used)),
+      settle: async (id, used) => this.#commit(id, countsOf(used)),
       usage: () => this.#usage(holders[0]),
     };
   }
 
-  async report(account: string, opening: Opening = NO_OPENING): Promise<AccountReport> {
+  async report(account: string, opening: Opening = NO_INITIAL_SPEND): Promise<AccountReport> {
     const time = this.#deps.clock.now().getTime();
     const read = () => this.#read(account, opening);
-    const { shared, pending: own } = (await this.#wallets.get(account)?.beside(read)) ?? {
+    const { shared, pending } = (await this.#allocators.get(account)?.beside(read)) ?? {
       shared: await read(),
       pending: [],
     };
-    const { spent, held } = rolled(shared.document, time);
+    const { spent, held: allocated } = rolled(shared.document, time);
     const window = (kind: 'hour' | 'day' | 'month') => {
-      const settled = own.reduce(add, spent[kind].counts);
-      const pending = heldOf(own.reduce(add, countsOf({})));
-      const all = heldOf(held[kind].counts);
-      const less = (key: keyof Held): number => Math.max(0, all[key] - pending[key]);
+      const committed = pending.reduce(add, spent[kind].counts);
+      const pendingAmounts = heldOf(pending.reduce(add, countsOf({})));
+      const all = heldOf(allocated[kind].counts);
+      const less = (key: keyof Held): number => Math.max(0, all[key] - pendingAmounts[key]);
       return {
         start: spent[kind].start,
-        spent: settled,
+        spent: committed,
         held: { tokens: less('tokens'), costMicros: less('costMicros'), networkBytes: less('networkBytes') },
       };
     };
     return { account, windows: { hour: window('hour'), day: window('day'), month: window('month') } };
   }
 
-  contention(): { changes: number; conflicts: number; mostConflicts: number } {
-    const sum = { ...this.#past };
-    for (const { counters } of this.#wallets.values()) addCounters(sum, counters);
+  contention(): LedgerContention {
+    const sum = { ...this.#closedContention };
+    for (const { counters } of this.#allocators.values()) addContention(sum, counters);
     return sum;
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#flushing;
-    await this.#flush([...this.#wallets.values()], 0);
+    await this.#flush([...this.#allocators.values()], 0);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  /** The same key twice, while the first is in flight, is one reservation. */
+  /** Idempotent: a repeated key returns the existing reservation until that is committed or denied. */
   #reserveOnce(
     holders: readonly [SharedHolder, ...SharedHolder[]],
     counts: Counts,
     op: Op,
   ): Promise<Reservation | Denial> {
     const key = `${holders[0].name} ${op.key}`;
-    const before = this.#granted.get(key);
-    if (before !== undefined) return before;
-    const made = this.#reserve(holders, counts, key, op);
-    this.#granted.set(key, made);
-    const forget = (): void => {
-      this.#granted.delete(key);
+    const existing = this.#inFlightByKey.get(key);
+    if (existing !== undefined) return existing;
+    const reservation = this.#reserve(holders, counts, key, op);
+    this.#inFlightByKey.set(key, reservation);
+    const remove = (): void => {
+      this.#inFlightByKey.delete(key);
     };
-    made.then((answer) => (answer.granted ? undefined : forget()), forget);
-    return made;
+    reservation.then((answer) => (answer.granted ? undefined : remove()), remove);
+    return reservation;
   }
 
   async #reserve(holders: readonly SharedHolder[], counts: Counts, key: string, op: Op): Promise<Reservation | Denial> {
-    if (this.#closing.signal.aborted) throw unavailable(new Error('this gateway is about to end'));
-    const denial = this.#minutes.take(holders, counts.toolCalls);
+    if (this.#closing.signal.aborted) throw unavailable(new Error('this gateway is shutting down'));
+    const denial = this.#minuteLimiter.take(holders, counts.toolCalls);
     if (denial !== undefined) return denial;
     const held = heldOf(counts);
-    const parts: Part[] = [];
+    const parts: ReservedPart[] = [];
     try {
-      for (const { name, quotas, prefix, opening = NO_OPENING } of isSpend(held) ? holders : []) {
-        const wallet = this.#wallet(name);
-        const taking = () => wallet.take(held, { limits: quotas, prefix, opening });
-        const purse = wallet.takeNow(held) ?? (await this.#waited(wallet, taking(), held, op));
-        if ('granted' in purse) {
-          release(parts, held);
-          return purse;
+      for (const { name, quotas, prefix, opening = NO_INITIAL_SPEND } of isPositive(held) ? holders : []) {
+        const allocator = this.#allocator(name);
+        const reserving = () => allocator.take(held, { limits: quotas, prefix, opening });
+        const allocation = allocator.takeNow(held) ?? (await this.#withDeadline(allocator, reserving(), held, op));
+        if ('granted' in allocation) {
+          releaseAll(parts, held);
+          return allocation;
         }
-        parts.push({ wallet, purse });
+        parts.push({ allocator, allocation });
       }
     } catch (error) {
-      release(parts, held);
+      releaseAll(parts, held);
       throw error;
     }
-    this.#serial += 1;
-    const id = `r-${this.#serial}`;
-    this.#open.set(id, { key, held, parts, holders });
+    this.#lastId += 1;
+    const id = `r-${this.#lastId}`;
+    this.#reservations.set(id, { key, held, parts, holders });
     return { granted: true, id };
   }
 
-  /** Who is not waited for gives back what it gets. */
-  async #waited(wallet: Wallet, taking: Promise<Purse | Denial>, held: Held, op: Op): Promise<Purse | Denial> {
-    const late = new AbortController();
+  /**
+   * Waits for a reservation until the caller's deadline or cancellation. The reservation cannot be cancelled: it continues in the
+   * allocator's queue. If it succeeds after the deadline, its amount is released at once, because no caller will commit it.
+   *
+   *     reserving ──in time──▶ returned, committed by the caller
+   *         └──deadline──▶ TEMPER_LEDGER_UNAVAILABLE to the caller ──granted later──▶ released with zero spend
+   */
+  async #withDeadline(
+    allocator: Wallet,
+    reserving: Promise<Purse | Denial>,
+    held: Held,
+    op: Op,
+  ): Promise<Purse | Denial> {
+    const done = new AbortController();
     const { clock } = this.#deps;
-    const over = clock.sleep(remainingMilliseconds(op, clock), AbortSignal.any([late.signal, op.signal])).then(
-      () => tooLate(),
-      () => tooLate(),
+    const timeout = clock.sleep(remainingMilliseconds(op, clock), AbortSignal.any([done.signal, op.signal])).then(
+      () => timeoutError(),
+      () => timeoutError(),
     );
     try {
-      const first = await Promise.race([taking, over]);
+      const first = await Promise.race([reserving, timeout]);
       if (!(first instanceof TemperError)) return first;
-      const giveBack = (purse: Purse | Denial): void => {
-        if (!('granted' in purse)) wallet.settle(purse, held, countsOf({}));
+      const giveBack = (result: Purse | Denial): void => {
+        if (!('granted' in result)) allocator.settle(result, held, countsOf({}));
       };
-      taking.then(giveBack, () => undefined);
+      reserving.then(giveBack, () => undefined);
       throw first;
     } finally {
-      late.abort();
+      done.abort();
     }
   }
 
-  #settle(id: string, used: Counts): void {
-    const open = this.#open.get(id);
-    if (open === undefined) return;
-    this.#open.delete(id);
-    this.#granted.delete(open.key);
-    for (const { wallet, purse } of open.parts) wallet.settle(purse, open.held, used);
-    if (open.parts.length > 0 || Object.values(used).every((amount) => amount === 0)) return;
-    for (const { name, opening = NO_OPENING } of open.holders) this.#wallet(name).count(used, opening);
+  #commit(id: string, used: Counts): void {
+    const reservation = this.#reservations.get(id);
+    if (reservation === undefined) return;
+    this.#reservations.delete(id);
+    this.#inFlightByKey.delete(reservation.key);
+    for (const { allocator, allocation } of reservation.parts) allocator.settle(allocation, reservation.held, used);
+    if (reservation.parts.length > 0 || Object.values(used).every((amount) => amount === 0)) return;
+    for (const { name, opening = NO_INITIAL_SPEND } of reservation.holders) this.#allocator(name).count(used, opening);
   }
 
-  async #usage({ name, opening = NO_OPENING }: SharedHolder) {
+  async #usage({ name, opening = NO_INITIAL_SPEND }: SharedHolder) {
     const time = this.#deps.clock.now().getTime();
     const { document } = await this.#read(name, opening);
     const { hour, day, month } = chargedAt(document, time);
-    return { hour: hour.counts, day: day.counts, month: month.counts, minuteToolCalls: this.#minutes.of(name) };
+    return { hour: hour.counts, day: day.counts, month: month.counts, minuteToolCalls: this.#minuteLimiter.of(name) };
   }
 
   async #read(account: string, opening: Opening) {
     try {
-      return await readDocument(this.#commit, accountKey(account), opening);
+      return await readDocument(this.#writeDeps, accountKey(account), opening);
     } catch (error) {
       throw unavailable(error);
     }
   }
 
-  #wallet(account: string): Wallet {
-    const known = this.#wallets.get(account);
-    if (known !== undefined) return known;
-    const wallet = new Wallet(this.#commit, accountKey(account), this.#writer);
-    this.#wallets.set(account, wallet);
-    return wallet;
+  #allocator(account: string): Wallet {
+    const existing = this.#allocators.get(account);
+    if (existing !== undefined) return existing;
+    const allocator = new Wallet(this.#writeDeps, accountKey(account), this.#writer);
+    this.#allocators.set(account, allocator);
+    return allocator;
   }
 
   async #flushRegularly(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await this.#deps.clock.sleep(FLUSH_EVERY, signal).catch(() => undefined);
+      await this.#deps.clock.sleep(FLUSH_INTERVAL_MS, signal).catch(() => undefined);
       if (signal.aborted) return;
-      const due = [...this.#wallets.values()].filter((wallet) =>
-        wallet.isDue(SETTLED_MILLISECONDS, UNUSED_MILLISECONDS),
+      const due = [...this.#allocators.values()].filter((allocator) =>
+        allocator.isDue(COMMIT_DELAY_MS, UNUSED_RETENTION_MS),
       );
-      await this.#flush(due, UNUSED_MILLISECONDS);
-      this.#forgetIdle();
+      await this.#flush(due, UNUSED_RETENTION_MS);
+      this.#removeIdle();
     }
   }
 
-  async #flush(wallets: readonly Wallet[], unusedFor: number): Promise<void> {
-    for (let index = 0; index < wallets.length; index += FLUSHED_AT_ONCE) {
-      const some = wallets.slice(index, index + FLUSHED_AT_ONCE);
-      await Promise.all(some.map((wallet) => wallet.flush(unusedFor).catch(this.#deps.failed)));
+  async #flush(allocators: readonly Wallet[], unusedFor: number): Promise<void> {
+    for (let index = 0; index < allocators.length; index += MAX_CONCURRENT_FLUSHES) {
+      const some = allocators.slice(index, index + MAX_CONCURRENT_FLUSHES);
+      await Promise.all(some.map((allocator) => allocator.flush(unusedFor).catch(this.#deps.failed)));
     }
   }
 
-  #forgetIdle(): void {
-    this.#minutes.forgetPast();
-    for (const [name, wallet] of this.#wallets) {
-      if (!wallet.isEmpty) continue;
-      addCounters(this.#past, wallet.counters);
-      this.#wallets.delete(name);
+  #removeIdle(): void {
+    this.#minuteLimiter.forgetPast();
+    for (const [name, allocator] of this.#allocators) {
+      if (!allocator.isEmpty) continue;
+      addContention(this.#closedContention, allocator.counters);
+      this.#allocators.delete(name);
     }
   }
 }
 
-function release(parts: readonly Part[], held: Held): void {
-  for (const { wallet, purse } of parts) wallet.settle(purse, held, countsOf({}));
+function releaseAll(parts: readonly ReservedPart[], held: Held): void {
+  for (const { allocator, allocation } of parts) allocator.settle(allocation, held, countsOf({}));
 }
 
-function isSpend({ tokens, costMicros, networkBytes }: Held): boolean {
+function isPositive({ tokens, costMicros, networkBytes }: Held): boolean {
   return tokens + costMicros + networkBytes > 0;
 }
 
-function tooLate(): TemperError {
-  const message = 'the spend counters did not answer in time; nothing was reserved';
+function timeoutError(): TemperError {
+  const message = 'the spend counters did not respond in time; nothing was reserved';
   return new TemperError('TEMPER_LEDGER_UNAVAILABLE', message, { retry: 'backoff' });
 }
 
@@ -289,10 +309,7 @@ function add(left: Counts, right: Counts): Counts {
   return countsOf(sum);
 }
 
-function addCounters(
-  sum: { changes: number; conflicts: number; mostConflicts: number },
-  more: { changes: number; conflicts: number; mostConflicts: number },
-): void {
+function addContention(sum: LedgerContention, more: LedgerContention): void {
   sum.changes += more.changes;
   sum.conflicts += more.conflicts;
   sum.mostConflicts = Math.max(sum.mostConflicts, more.mostConflicts);

@@ -1,4 +1,4 @@
-/** Runs works, at most so many at a time, in the order they came. */
+/** Returns a function that runs asynchronous work, at most `limit` at a time, in call order. */
 export function atMost(limit: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -8,7 +8,7 @@ export function atMost(limit: number): <T>(work: () => Promise<T>) => Promise<T>
     try {
       return await work();
     } finally {
-      // The place is handed on, so that nobody slips in between.
+      // Passes the slot to the next waiter directly; a decrement here would let a new caller take it first.
       const next = waiting.shift();
       if (next === undefined) running -= 1;
       else next();

@@ -9,12 +9,12 @@ import { countsOf, jsonOf, lastMessage, storedMessages } from './stored.ts';
 
 const STREAM = bucketStream(BUCKETS.memory);
 
-/** The memory of one agent, with the limits and the search of every memory. Of two writers of one key the last one stands. */
+/** The memory of one agent in a bucket, with the limits and search of `recordMemory`. With concurrent writers of one key the last write wins. */
 export function createMemory(connection: BusConnection, agentUid: string): Memory {
   return recordMemory(memoryRecords(connection), token(agentUid));
 }
 
-/** Collections are agents, names digests of keys. */
+/** A collection is an agent's UID, a record's name the digest of its key. */
 function memoryRecords(connection: BusConnection): MemoryRecords {
   const subject = (collection: string, name: string): string => bucketSubject(BUCKETS.memory, `${collection}.${name}`);
   return {

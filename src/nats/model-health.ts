@@ -5,23 +5,23 @@ import { BUCKETS, bucketStream, bucketSubject, token } from './names.ts';
 import { publish } from './publish.ts';
 import { jsonOf, storedMessages } from './stored.ts';
 
-/** How a provider of models does, as the gateways' calls show it. */
+/** Health of a model provider, observed in the gateways' calls. */
 export interface ProviderHealth {
   provider: string;
   state: 'Available' | 'Unauthorized' | 'Unavailable';
-  /** Of the failure. */
+  /** Error code of the failure. */
   code?: ErrorCode;
-  /** Printable; no key and nothing a tenant wrote. */
+  /** Printable; contains no key and no tenant text. */
   message?: string;
-  /** RFC 3339: since when it is so. */
+  /** RFC 3339: start of this state. */
   since: string;
-  /** The last model that answered in the place of one of this provider. */
+  /** The last fallback model that answered instead of a model of this provider. */
   fallback?: string;
-  /** Other names of its models that manifests may use, such as `default/judge`. */
+  /** Aliases of its models that manifests may use, such as `default/judge`. */
   names?: readonly string[];
 }
 
-/** One entry a provider, the last word of any gateway; conditions are made from it. */
+/** One entry per provider; the last write of any gateway wins. The operator sets conditions from it. Methods throw TEMPER_BUS_*. */
 export interface ModelHealthStore {
   put(health: ProviderHealth): Promise<void>;
   list(): Promise<ProviderHealth[]>;
@@ -38,7 +38,7 @@ export function modelHealthStore(connection: BusConnection): ModelHealthStore {
     async list() {
       const found: ProviderHealth[] = [];
       for await (const { data } of storedMessages(connection, bucketStream(BUCKETS.health), subject('*'))) {
-        const health = healthFrom(jsonOf(data));
+        const health = parseHealth(jsonOf(data));
         if (health !== undefined) found.push(health);
       }
       return found;
@@ -46,7 +46,7 @@ export function modelHealthStore(connection: BusConnection): ModelHealthStore {
   };
 }
 
-function healthFrom(value: Json | undefined): ProviderHealth | undefined {
+function parseHealth(value: Json | undefined): ProviderHealth | undefined {
   if (!isJsonObject(value)) return undefined;
   const { provider, state, code, message, since, fallback, names } = value;
   if (typeof provider !== 'string' || typeof since !== 'string') return undefined;

@@ -17,15 +17,15 @@ export const BUCKETS = {
   sessionTools: 'temper-session-tools',
   memory: 'temper-memory',
   ledger: 'temper-ledger',
-  /** How providers of models do. */
+  /** Health of model providers. */
   health: 'temper-health',
-  /** Ids of messages that were acknowledged, so that none is worked on again. */
+  /** Ids of acknowledged messages, so that none is processed twice. */
   settled: 'temper-settled',
 } as const;
 
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
-/** Durable consumers that all replicas of a role share. An inbox has one a agent, named by its uid. */
+/** Durable consumers that all replicas of a role share. The inbox stream has one durable consumer per agent, named by the agent's UID. */
 export const CONSUMERS = { deadLetters: 'dead-letters', wakes: 'wakes', promotions: 'promotions' } as const;
 
 /** The stream behind a bucket. */
@@ -48,16 +48,16 @@ export const subjects = {
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** A uid or a namespace as one token of a subject or key. Anything else is refused: a `.` or `*` would change whose it is. */
+/** A UID or namespace as one token of a subject or key. Rejects everything else: a `.` or `*` would address data of another agent. */
 export function token(text: string): string {
   if (TOKEN.test(text)) return text;
   throw new TemperError(
     'TEMPER_INTERNAL',
-    `"${printable(text, 80)}" is no uid or namespace of 1 to 64 letters, digits, "-" or "_", so it can be no part of a subject`,
+    `"${printable(text, 80)}" is not a UID or namespace of 1 to 64 letters, digits, "-" or "_", so it cannot be a token of a subject`,
   );
 }
 
-/** Session ids may hold dots, which part subjects; they never hold `=`. */
+/** Session ids may contain dots, which separate the tokens of a subject; they never contain `=`. */
 export function sessionToken(session: string): string {
   assertSessionId(session);
   return session.replaceAll('.', '=');

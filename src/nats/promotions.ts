@@ -8,15 +8,15 @@ import { workOff } from './work.ts';
 
 export interface PromotionMessage {
   agentUid: string;
-  /** As it was published; whoever takes it checks its form. */
+  /** As it was published; the consumer must validate it. */
   request: Json;
 }
 
-/** Requests for promotion, kept until the operator has taken them. */
+/** Promotion requests, stored until the operator acknowledges them. */
 export interface Promotions {
-  /** The same key twice within 30 minutes is one request; whoever takes them must be idempotent beyond that. TEMPER_BUS_FULL when full. */
+  /** Deduplicated per key for 30 minutes; consumers must be idempotent beyond that. Throws TEMPER_BUS_FULL when the stream is full. */
   publish(agentUid: string, key: string, request: Json): Promise<void>;
-  /** Calls `take` for each until the signal is aborted. One whose `take` throws comes again; `onFailure` is told. */
+  /** Calls `take` for each request until the signal is aborted. When `take` throws, `onFailure` is called and the request is redelivered. */
   consume(
     take: (message: PromotionMessage) => Promise<void>,
     signal: AbortSignal,
@@ -34,7 +34,7 @@ export function createPromotions(connection: BusConnection): Promotions {
       await workOff(connection, queue, async ({ subject, data }) => {
         const request = jsonOf(data);
         const agentUid = subject.slice('temper.promotions.'.length);
-        // What is no JSON will be none next time either.
+        // Invalid JSON is acknowledged: a redelivery would fail in the same way.
         if (request !== undefined) await take({ agentUid, request });
       });
     },

@@ -7,35 +7,35 @@ import { spanContextOf, TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { BusConnection } from './connection.ts';
 import { busFailure, isConflict } from './failures.ts';
 
-/** Bytes of a payload given by a caller. The server takes 256 KiB with headers and what we wrap around. */
-const MAXIMUM_PAYLOAD = 200 * 1_024;
-/** Bytes of a payload that wraps one of those. */
+/** Maximum size of a caller's payload. The server accepts 256 KiB including headers and the envelope around the payload. */
+const MAX_PAYLOAD_BYTES = 200 * 1_024;
+/** Maximum size of a payload that contains another message, such as a dead letter. */
 export const MAXIMUM_WRAPPED = 240 * 1_024;
-const TIMEOUT = 5_000;
+const TIMEOUT_MS = 5_000;
 
 export interface PublishOptions {
-  /** The same id within the stream's window is stored once. */
+  /** `Nats-Msg-Id`: within the stream's duplicate window the server stores one message per id. */
   id?: string;
-  /** Only if this is the last sequence of the subject; 0 for none yet. */
+  /** Stores the message only if this is the last sequence of the subject; 0: only if the subject has no message. */
   after?: number;
-  /** Bytes. */
+  /** Maximum size of the payload in bytes. */
   maximum?: number;
-  /** W3C Trace Context of what publishes; goes into a header. What is none is left out. */
+  /** W3C Trace Context of the publisher, sent as a header. An invalid one is left out. */
   traceparent?: string | undefined;
 }
 
-/** An id made of any text, so that nothing a sender chose becomes a header. */
+/** A `Nats-Msg-Id` from any text. Hashed, so that no text of a sender becomes a header value. */
 export function onceId(key: string): string {
   return `once:${sha256(key).slice('sha256:'.length)}`;
 }
 
-/** Nothing when `after` no longer held. */
+/** Undefined when `expectedLastSequence` is not the last sequence of the subject. */
 export type Published = Pick<PubAck, 'seq' | 'duplicate'> | undefined;
 
 /**
- * Stores a message and resolves when the server has it. Headers are made here and nowhere else. While the connection is down it
- * waits a little rather than leave the message in a buffer that outlives the caller's interest.
- * TEMPER_BUS_FULL, TEMPER_BUS_TOO_LARGE, TEMPER_BUS_UNAVAILABLE; after the last the message may have been stored all the same.
+ * Publishes a message and resolves when the server has stored it. Only this function sets headers. While disconnected it waits up to
+ * 5 s: in the client's own buffer the message could be sent after the caller has stopped waiting.
+ * Throws TEMPER_BUS_FULL, TEMPER_BUS_TOO_LARGE or TEMPER_BUS_UNAVAILABLE; after the last the server may have stored the message.
  */
 export async function publish(
   connection: BusConnection,
@@ -43,20 +43,20 @@ export async function publish(
   value: Json | Uint8Array,
   options: PublishOptions = {},
 ): Promise<Published> {
-  const { id, after, maximum = MAXIMUM_PAYLOAD, traceparent } = options;
+  const { id, after, maximum = MAX_PAYLOAD_BYTES, traceparent } = options;
   const payload = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value));
   if (payload.byteLength > maximum) {
     throw new TemperError(
       'TEMPER_BUS_TOO_LARGE',
-      `${subject}: ${payload.byteLength} bytes are more than the ${maximum} that a message may have; send less at once`,
+      `${subject}: ${payload.byteLength} bytes exceed the maximum of ${maximum} bytes per message; send less at once`,
     );
   }
   try {
     const expect = after === undefined ? {} : { expect: { lastSubjectSequence: after } };
     const msgID = id === undefined ? {} : { msgID: id };
-    const traced = tracedHeaders(traceparent);
+    const trace = traceHeaders(traceparent);
     return await connection.ask(() =>
-      connection.jetstream.publish(subject, payload, { timeout: TIMEOUT, ...msgID, ...expect, ...traced }),
+      connection.jetstream.publish(subject, payload, { timeout: TIMEOUT_MS, ...msgID, ...expect, ...trace }),
     );
   } catch (error) {
     if (after !== undefined && isConflict(error)) return undefined;
@@ -64,9 +64,9 @@ export async function publish(
   }
 }
 
-function tracedHeaders(traceparent: string | undefined) {
+function traceHeaders(traceparent: string | undefined) {
   if (traceparent === undefined || spanContextOf(traceparent) === undefined) return {};
-  const made = headers();
-  made.set(TRACEPARENT, traceparent);
-  return { headers: made };
+  const result = headers();
+  result.set(TRACEPARENT, traceparent);
+  return { headers: result };
 }

@@ -2,20 +2,20 @@ import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node'
 import { TRACEPARENT } from '../telemetry/traceparent.ts';
 import type { BusConnection } from './connection.ts';
 
-/** One message that a consumer gave out. */
+/** One message delivered by a consumer. */
 export interface Pulled {
   subject: string;
   data: Uint8Array;
-  /** The header, as it came. */
+  /** The header, not validated. */
   traceparent?: string;
   streamSequence: number;
   consumerSequence: number;
-  /** 1 for the first. */
+  /** Delivery count, 1 for the first. */
   deliveries: number;
 }
 
 export interface PullOptions {
-  /** Makes the consumer; called when the server knows none. */
+  /** Creates the consumer; called when the server reports that it does not exist. */
   ensure: () => Promise<void>;
   /** Milliseconds to wait for a message. */
   left: number;
@@ -23,16 +23,17 @@ export interface PullOptions {
 }
 
 const NO_RESPONDERS = 503;
-const TIMED_OUT = 408;
-/** How long the server keeps one request. A connection that was lost is noticed at once; this is for what nobody notices. */
-const LONGEST_REQUEST = 30_000;
-const GRACE = 2_000;
-const PAUSE = 250;
-const NANOS = 1_000_000;
+const REQUEST_TIMEOUT = 408;
+/** Expiry of one pull request. A lost connection is detected at once; the expiry covers losses that the client cannot detect. */
+const MAX_REQUEST_MS = 30_000;
+const GRACE_MS = 2_000;
+const RETRY_MS = 250;
+const NANOS_PER_MS = 1_000_000;
 
 /**
- * Waits for one message of a durable consumer; nothing when the time is over or the signal aborted. Each wait has a subject of its
- * own, given up when it ends: the server then gives its message to another who waits. What it had sent already is given back.
+ * Pulls one message from a durable consumer; undefined after the timeout or when the signal is aborted. Each call has its own reply
+ * subject and unsubscribes at the end, so that the server delivers the next message to another waiting client. A message that
+ * arrives after the end is returned to the server with a nak. Throws what `ensureConsumer` throws.
  */
 export async function pullOne(
   connection: BusConnection,
@@ -41,111 +42,116 @@ export async function pullOne(
   options: PullOptions,
 ): Promise<Pulled | undefined> {
   const { clock } = connection;
-  const until = clock.monotonic() + options.left;
+  const deadline = clock.monotonic() + options.left;
   const ended = AbortSignal.any([options.signal, connection.closed]);
-  const wait = new Wait(connection);
-  const interrupt = (): void => wait.interrupt();
-  const forget = connection.onChange(interrupt);
+  const inbox = new ReplyInbox(connection);
+  const interrupt = (): void => inbox.interrupt();
+  const unsubscribe = connection.onChange(interrupt);
   ended.addEventListener('abort', interrupt, { once: true });
   let attempts = 0;
   try {
     for (;;) {
-      const left = until - clock.monotonic();
-      if (left <= 0 || ended.aborted) return undefined;
-      const answer = await asked(connection, wait, `${stream}.${consumer}`, left);
-      if (answer !== undefined && isDelivery(answer)) return pulledFrom(answer);
-      const status = statusOf(answer);
-      if (status === TIMED_OUT) continue;
+      const leftMs = deadline - clock.monotonic();
+      if (leftMs <= 0 || ended.aborted) return undefined;
+      const response = await requestMessage(connection, inbox, `${stream}.${consumer}`, leftMs);
+      if (response !== undefined && isDelivery(response)) return pulledMessage(response);
+      const status = statusOf(response);
+      if (status === REQUEST_TIMEOUT) continue;
       if (status === NO_RESPONDERS) {
         await options.ensure();
         attempts += 1;
         if (attempts === 1) continue;
       }
-      await clock.sleep(PAUSE, ended).catch(() => undefined);
+      await clock.sleep(RETRY_MS, ended).catch(() => undefined);
     }
   } finally {
-    forget();
+    unsubscribe();
     ended.removeEventListener('abort', interrupt);
-    wait.end();
+    inbox.end();
   }
 }
 
-async function asked(connection: BusConnection, wait: Wait, consumer: string, left: number): Promise<Msg | undefined> {
+async function requestMessage(
+  connection: BusConnection,
+  inbox: ReplyInbox,
+  consumer: string,
+  leftMs: number,
+): Promise<Msg | undefined> {
   if (!connection.state().connected) return undefined;
-  const expires = Math.ceil(Math.min(left, LONGEST_REQUEST));
-  wait.request(`$JS.API.CONSUMER.MSG.NEXT.${consumer}`, expires);
-  return wait.answer(expires + GRACE);
+  const expiresMs = Math.ceil(Math.min(leftMs, MAX_REQUEST_MS));
+  inbox.request(`$JS.API.CONSUMER.MSG.NEXT.${consumer}`, expiresMs);
+  return inbox.response(expiresMs + GRACE_MS);
 }
 
-/** 0 for none. */
+/** 0 for a message without a status. */
 function statusOf(message: Msg | undefined): number {
   return message?.headers?.code ?? 0;
 }
 
-/** A private subject and whoever waits at it. */
-class Wait {
+/** A private reply subject and the messages received on it. */
+class ReplyInbox {
   readonly #nats: NatsConnection;
   readonly #subject: string;
   readonly #subscription: Subscription;
-  readonly #arrived: Msg[] = [];
-  #wake: (() => void) | undefined;
-  #over = false;
+  readonly #received: Msg[] = [];
+  #resume: (() => void) | undefined;
+  #ended = false;
 
   constructor(connection: BusConnection) {
     this.#nats = connection.nats;
     this.#subject = connection.newInbox();
     this.#subscription = this.#nats.subscribe(this.#subject, {
       callback: (error, message) => {
-        if (error === null) this.#take(message);
+        if (error === null) this.#onMessage(message);
         else this.interrupt();
       },
     });
   }
 
-  request(subject: string, expires: number): void {
-    const request = JSON.stringify({ batch: 1, expires: expires * NANOS });
+  request(subject: string, expiresMs: number): void {
+    const request = JSON.stringify({ batch: 1, expires: expiresMs * NANOS_PER_MS });
     this.#nats.publish(subject, request, { reply: this.#subject });
   }
 
-  /** Nothing when it took too long or was interrupted. */
-  async answer(milliseconds: number): Promise<Msg | undefined> {
-    if (this.#arrived.length === 0) {
+  /** The next message; undefined after the timeout or an interrupt. */
+  async response(timeoutMs: number): Promise<Msg | undefined> {
+    if (this.#received.length === 0) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, milliseconds);
-        this.#wake = () => {
+        const timer = setTimeout(resolve, timeoutMs);
+        this.#resume = () => {
           clearTimeout(timer);
           resolve();
         };
       });
-      this.#wake = undefined;
+      this.#resume = undefined;
     }
-    return this.#arrived.shift();
+    return this.#received.shift();
   }
 
   interrupt(): void {
-    this.#wake?.();
+    this.#resume?.();
   }
 
-  /** Deliveries that nobody waits for any more go back at once. */
+  /** Naks deliveries that the caller no longer waits for, so that the server redelivers them at once. */
   end(): void {
-    this.#over = true;
-    for (const message of this.#arrived) this.#giveBack(message);
+    this.#ended = true;
+    for (const message of this.#received) this.#nak(message);
     if (this.#nats.isClosed() || this.#nats.isDraining()) return;
-    // Draining takes in what the server sent before it knew.
+    // Draining receives messages that the server sent before it processed the unsubscribe.
     this.#subscription.drain().catch(() => this.#subscription.unsubscribe());
   }
 
-  #take(message: Msg): void {
-    if (this.#over) {
-      this.#giveBack(message);
+  #onMessage(message: Msg): void {
+    if (this.#ended) {
+      this.#nak(message);
       return;
     }
-    this.#arrived.push(message);
-    this.#wake?.();
+    this.#received.push(message);
+    this.#resume?.();
   }
 
-  #giveBack(message: Msg): void {
-    const subject = isDelivery(message) ? ackSubjectOf(message) : undefined;
+  #nak(message: Msg): void {
+    const subject = isDelivery(message) ? ackSubject(message) : undefined;
     if (subject !== undefined && !this.#nats.isClosed()) this.#nats.publish(subject, '-NAK');
   }
 }
@@ -154,7 +160,7 @@ function isDelivery(message: Msg): boolean {
   return ackTokens(message) !== undefined;
 }
 
-function pulledFrom(message: Msg): Pulled {
+function pulledMessage(message: Msg): Pulled {
   const [, , deliveries, streamSequence, consumerSequence] = ackTokens(message) ?? [];
   const traceparent = message.headers?.get(TRACEPARENT);
   return {
@@ -167,15 +173,15 @@ function pulledFrom(message: Msg): Pulled {
   };
 }
 
-/** Made anew from its parts: only subjects below `$JS.ACK` are ever answered to. */
-function ackSubjectOf(message: Msg): string | undefined {
+/** Rebuilt from validated tokens: the client never publishes an ack to a subject outside `$JS.ACK`. */
+function ackSubject(message: Msg): string | undefined {
   const tokens = ackTokens(message);
   return tokens === undefined ? undefined : ['$JS.ACK', ...tokens].join('.');
 }
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Stream, consumer, deliveries, place in the stream, place in the consumer, time, pending: the server's two forms hold them at two places. */
+/** Stream, consumer, deliveries, stream sequence, consumer sequence, time, pending. The server's two forms have them at different positions. */
 function ackTokens({ reply = '' }: Msg): string[] | undefined {
   const tokens = reply.split('.');
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK') return undefined;

@@ -4,39 +4,39 @@ import { printable } from '../lib/escape.ts';
 import { isJsonObject, parseUntrustedJson } from '../lib/json.ts';
 import { busFailure } from './failures.ts';
 
-/** A short connection of one user. */
+/** Server and credentials of a short-lived connection. */
 export interface Visit {
   /** `tls://host:port`. */
   url: string;
   /** The nkey seed of the user. */
   seed: string;
-  /** PEM of the authorities to trust. */
+  /** PEM of the CAs to trust. */
   authorities: string;
 }
 
-const TIMEOUT = 5_000;
-/** Of the one user of the system account. */
+const TIMEOUT_MS = 5_000;
+/** Name of the one user of the system account. */
 export const SYSTEM_USER = 'system';
 
 /**
- * Has the server read its configuration, certificate and users again; connections that stay allowed stay. Throws TEMPER_BUS_UNAVAILABLE
- * with the server's words when it refuses, and what connecting throws.
+ * Makes the server reload its configuration, certificate and users; connections that are still allowed stay open. Throws
+ * TEMPER_BUS_UNAVAILABLE with the server's error when the reload fails, and TEMPER_BUS_* connection errors. Idempotent.
  */
 export async function reloadServer(visit: Visit, serverId: string): Promise<void> {
-  const answer = await visited(visit, SYSTEM_USER, (nats) =>
-    nats.request(`$SYS.REQ.SERVER.${serverId}.RELOAD`, '', { timeout: TIMEOUT }),
+  const response = await withConnection(visit, SYSTEM_USER, (nats) =>
+    nats.request(`$SYS.REQ.SERVER.${serverId}.RELOAD`, '', { timeout: TIMEOUT_MS }),
   );
-  const said = parseUntrustedJson(answer.string());
-  const error = isJsonObject(said) ? said['error'] : undefined;
+  const body = parseUntrustedJson(response.string());
+  const error = isJsonObject(body) ? body['error'] : undefined;
   if (error === undefined || error === null) return;
-  const words = printable(JSON.stringify(error), 400);
-  throw new TemperError('TEMPER_BUS_UNAVAILABLE', `the server refused to read its configuration again: ${words}`);
+  const reason = printable(JSON.stringify(error), 400);
+  throw new TemperError('TEMPER_BUS_UNAVAILABLE', `the server rejected the configuration reload: ${reason}`);
 }
 
-/** Does the server let this user in? Throws for any other failure than its refusal. */
+/** True if the server authenticates this user, false if it rejects the credentials. Throws TEMPER_BUS_* for every other failure. */
 export async function isLetIn(visit: Visit, user: string): Promise<boolean> {
   try {
-    await visited(visit, user, () => Promise.resolve());
+    await withConnection(visit, user, () => Promise.resolve());
     return true;
   } catch (error) {
     if (error instanceof TemperError && error.code === 'TEMPER_BUS_UNAUTHORIZED') return false;
@@ -44,7 +44,7 @@ export async function isLetIn(visit: Visit, user: string): Promise<boolean> {
   }
 }
 
-async function visited<T>(
+async function withConnection<T>(
   { url, seed, authorities }: Visit,
   user: string,
   work: (nats: NatsConnection) => Promise<T>,
@@ -58,11 +58,11 @@ async function visited<T>(
       authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)),
       tls: { ca: authorities },
       reconnect: false,
-      timeout: TIMEOUT,
+      timeout: TIMEOUT_MS,
     });
     return await work(nats);
   } catch (error) {
-    throw busFailure(error, `visiting the bus as "${user}"`);
+    throw busFailure(error, `connecting to NATS as "${user}"`);
   } finally {
     await nats?.close();
   }

@@ -16,8 +16,8 @@ const OPTIONS: ServerConfigOptions = {
   serverName: 'temper-nats-0',
 };
 
-describe('the configuration of the server', () => {
-  it('has no anonymous user and opens no other door', () => {
+describe('NATS server configuration', () => {
+  it('the configuration has no anonymous user and no further listeners', () => {
     const text = serverConfig(OPTIONS);
     for (const word of ['no_auth_user', 'websocket', 'mqtt', 'leafnodes', 'password', 'gateway {', 'cluster']) {
       assert.ok(!text.includes(word), word);
@@ -25,7 +25,7 @@ describe('the configuration of the server', () => {
     assert.match(text, /^http: "127\.0\.0\.1:8222"$/m);
     assert.match(text, /^ {2}sync_interval: always$/m);
   });
-  it('lets nobody but the operator make streams, and nobody delete one or speak for the server', () => {
+  it('only the operator may create streams, and no user may delete one or publish to server subjects', () => {
     const [, operator = '', gateway = ''] = serverConfig(OPTIONS).split(/^ {6}# /m);
     assert.match(operator, /STREAM\.CREATE\.temper-inbox/);
     assert.doesNotMatch(
@@ -36,7 +36,7 @@ describe('the configuration of the server', () => {
       assert.doesNotMatch(user, /STREAM\.DELETE|RESTORE|SNAPSHOT|\$SYS|\$JS\.EVENT|"\$JS\.API\.>"|"_INBOX\.>"|"[>*]"/);
     }
   });
-  it('gives a further user what it is given, and nothing at all where that is nothing', () => {
+  it('a further user gets exactly the given permissions, and an empty list allows nothing', () => {
     const users = [
       ...OPTIONS.users,
       { name: 'crm', publicKey: KEY, permissions: { publish: [], subscribe: ['crm.>'] } },
@@ -45,7 +45,7 @@ describe('the configuration of the server', () => {
     assert.match(crm, /publish: \{ allow: \["_NOTHING"\] \}/);
     assert.match(crm, /subscribe: \{ allow: \["_INBOX_crm\.>", "crm\.>"\] \}/);
   });
-  it('refuses text that would be more than a value', () => {
+  it('serverConfig rejects values that could inject configuration', () => {
     const user = (changes: object) => ({
       users: [{ name: 'crm', publicKey: KEY, permissions: { publish: [], subscribe: [] }, ...changes }],
     });

@@ -6,35 +6,35 @@ import { SYSTEM_USER } from './reload.ts';
 export interface BusPermissions {
   /** Subjects, wildcards allowed. */
   publish: readonly string[];
-  /** Its private inbox is always among them. */
+  /** The user's private inbox is always added. */
   subscribe: readonly string[];
 }
 
 export interface BusUser {
-  /** Its private inbox is `_INBOX_<name>.>`. */
+  /** The user's private inbox is `_INBOX_<name>.>`. */
   name: string;
   /** Public nkey, `U…`. */
   publicKey: string;
-  /** Not for `operator` and `gateway`, whose rights are fixed; required for any other. */
+  /** Not allowed for `operator` and `gateway`, whose permissions are fixed; required for every other user. */
   permissions?: BusPermissions;
 }
 
 export interface ServerConfigOptions {
   users: readonly BusUser[];
-  /** Public nkey of the user that may have the server read its configuration again. */
+  /** Public nkey of the user that may request a configuration reload. */
   systemKey?: string;
-  /** Absolute paths as the server sees them. */
+  /** Absolute paths in the server's file system. */
   certificateFile: string;
   keyFile: string;
   storeFolder: string;
-  /** Bytes all streams may take together. */
+  /** Maximum size of all streams together. */
   storeBytes: number;
   serverName: string;
   /** Default 4222. */
   port?: number;
   /** Default 0.0.0.0. */
   host?: string;
-  /** On loopback. Default 8222. */
+  /** Listens on loopback only. Default 8222. */
   monitoringPort?: number;
 }
 
@@ -43,11 +43,11 @@ const PUBLIC_KEY = /^U[A-Z2-7]{55}$/;
 const PATH = /^\/[A-Za-z0-9._/-]{0,400}$/;
 const HOST = /^[0-9a-fA-F.:]{2,45}$/;
 const SUBJECT = /^[A-Za-z0-9_$*>=.-]{1,200}$/;
-const FIXED = { operator: operatorPermissions, gateway: gatewayPermissions } as const;
+const FIXED_PERMISSIONS = { operator: operatorPermissions, gateway: gatewayPermissions } as const;
 
 /**
- * The text of a `nats-server.conf`: users by nkey with what each may do, TLS, storage that is synced before a message is
- * acknowledged; no anonymous user, no websocket, MQTT or leaf nodes. Throws TEMPER_USAGE for a name, key or path that is none.
+ * The text of a `nats-server.conf`: users by nkey with their permissions, TLS, storage synced before a message is acknowledged;
+ * no anonymous user, no websocket, MQTT or leaf nodes. Throws TEMPER_USAGE for an invalid name, key or path.
  */
 export function serverConfig(options: ServerConfigOptions): string {
   const { port = 4_222, host = '0.0.0.0', monitoringPort = 8_222 } = options;
@@ -84,20 +84,22 @@ jetstream {
 
 system_account: SYSTEM
 accounts {
-  SYSTEM {${systemText(options.systemKey)}}
+  SYSTEM {${systemAccount(options.systemKey)}}
   TEMPER {
     jetstream: enabled
     users: [
-${options.users.map(userText).join('\n')}
+${options.users.map(userEntry).join('\n')}
     ]
   }
 }
 `;
 }
 
-function userText(user: BusUser): string {
+function userEntry(user: BusUser): string {
   const name = checked('the name of a user', user.name, NAME);
-  const fixed = Object.hasOwn(FIXED, name) ? FIXED[name as keyof typeof FIXED] : undefined;
+  const fixed = Object.hasOwn(FIXED_PERMISSIONS, name)
+    ? FIXED_PERMISSIONS[name as keyof typeof FIXED_PERMISSIONS]
+    : undefined;
   if ((fixed === undefined) === (user.permissions === undefined)) {
     throw new TemperError(
       'TEMPER_USAGE',
@@ -106,45 +108,45 @@ function userText(user: BusUser): string {
         : `the permissions of "${name}" are fixed; leave them out`,
     );
   }
-  return entryOf(name, user.publicKey, fixed ?? user.permissions ?? { publish: [], subscribe: [] });
+  return formatUser(name, user.publicKey, fixed ?? user.permissions ?? { publish: [], subscribe: [] });
 }
 
-function systemText(key: string | undefined): string {
+function systemAccount(key: string | undefined): string {
   if (key === undefined) return '';
   return `
     users: [
-${entryOf(SYSTEM_USER, key, systemPermissions)}
+${formatUser(SYSTEM_USER, key, systemPermissions)}
     ]
   `;
 }
 
-function entryOf(name: string, publicKey: string, { publish, subscribe }: BusPermissions): string {
+function formatUser(name: string, publicKey: string, { publish, subscribe }: BusPermissions): string {
   return `      # ${name}
       {
         nkey: ${quoted(`the key of "${name}"`, publicKey, PUBLIC_KEY)}
         permissions: {
-          publish: { allow: ${list(publish)} }
-          subscribe: { allow: ${list([`_INBOX_${name}.>`, ...subscribe])} }
+          publish: { allow: ${subjectList(publish)} }
+          subscribe: { allow: ${subjectList([`_INBOX_${name}.>`, ...subscribe])} }
         }
       }`;
 }
 
-function list(subjects: readonly string[]): string {
+function subjectList(subjects: readonly string[]): string {
   // An empty list would allow everything.
   if (subjects.length === 0) return '["_NOTHING"]';
   return `[${subjects.map((subject) => quoted('a subject', subject, SUBJECT)).join(', ')}]`;
 }
 
-/** Only characters that need no escape in the server's format pass. */
-function quoted(what: string, text: string, form: RegExp): string {
-  return `"${checked(what, text, form)}"`;
+/** Accepts only characters that need no escape in the server's format. */
+function quoted(what: string, text: string, pattern: RegExp): string {
+  return `"${checked(what, text, pattern)}"`;
 }
 
 function checked(what: string, text: string, form: RegExp): string {
   if (form.test(text)) return text;
   throw new TemperError(
     'TEMPER_USAGE',
-    `${what}, "${printable(text, 100)}", cannot stand in the bus's configuration; it must match ${form.source}`,
+    `${what}, "${printable(text, 100)}", is not valid in the NATS configuration; it must match ${form.source}`,
   );
 }
 

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../lib/errors.ts';
 import { assertServerVersion } from './server-version.ts';
 
-describe('the version of the server', () => {
-  it('is taken from the floor of its line on', () => {
+describe('NATS server version', () => {
+  it('assertServerVersion accepts versions from the minimum of their release line', () => {
     for (const version of [
       '2.14.5',
       '2.15.0',
@@ -19,7 +19,7 @@ describe('the version of the server', () => {
       assertServerVersion(version);
     }
   });
-  it('is refused below it, on lines that had no fix, and when it is none', () => {
+  it('assertServerVersion rejects versions below the minimum, lines without a fix, and invalid versions', () => {
     const refused = [
       '2.14.4',
       '2.13.9',

@@ -1,20 +1,20 @@
 import { isJsonObject, type Json } from '../lib/json.ts';
 
-/** What a session is right now: the one value that moves. */
+/** The current state of a session: the only value of a session that is overwritten. */
 export interface SessionHead {
   /** RFC 3339. */
   openedAt: string;
   usedAt: string;
   items: number;
-  /** How many items stood before the last append. */
+  /** Number of items before the last append. */
   before: number;
-  /** Name of the last append, and of the one before it; empty for none. */
+  /** Names of the last append and of the previous one; empty when there is none. */
   entry: string;
   previous: string;
   tainted: boolean;
 }
 
-/** Nothing when the value is no head. */
+/** Undefined for a value that is not a valid head. */
 export function headFrom(value: Json | undefined): SessionHead | undefined {
   if (!isJsonObject(value)) return undefined;
   const { openedAt, usedAt, items, before, entry, previous, tainted } = value;

@@ -5,44 +5,45 @@ import type { ModelMessage } from '../models/port.ts';
 import type { SessionHead } from './session-head.ts';
 import { jsonOf } from './stored.ts';
 
-/** One append, as it is stored: its bytes in parts, under a name made of them. */
+/** One append as it is stored: its bytes in parts, under a name derived from their hash. */
 export interface SessionEntry {
   name: string;
   parts: Uint8Array[];
 }
 
-/** Bytes of a part. */
-const PART = 180 * 1_024;
+/** Size of one part. */
+const PART_BYTES = 180 * 1_024;
 const NAME_LENGTH = 32;
 
-/** The same append after the same one has the same name. */
+/** Equal appends after the same previous append have the same name. */
 export function sessionEntry(entry: HistoryEntry, previous: string): SessionEntry {
   const bytes = Buffer.from(JSON.stringify({ entry: historyLine(entry), previous }));
   const parts: Uint8Array[] = [];
-  for (let start = 0; start < bytes.byteLength; start += PART) parts.push(bytes.subarray(start, start + PART));
+  for (let start = 0; start < bytes.byteLength; start += PART_BYTES)
+    parts.push(bytes.subarray(start, start + PART_BYTES));
   return { name: sha256(bytes).slice('sha256:'.length, 'sha256:'.length + NAME_LENGTH), parts };
 }
 
-/** Parts of all appends, by the append's name. Appends that never became part of the session may be among them. */
+/** Parts of all appends, by append name. May contain appends that never became part of the session. */
 export type StoredParts = Map<string, Map<number, Uint8Array>>;
 
-/** The items that the head stands for, oldest first; nothing when an append is missing, incomplete or out of place. */
+/** The items that the head refers to, oldest first; undefined when an append is missing, incomplete or at the wrong position. */
 export function historyFrom(head: SessionHead, stored: StoredParts): ModelMessage[] | undefined {
   const appends: ModelMessage[][] = [];
   let next = head.items;
   for (let name = head.entry; name !== ''; ) {
-    const found = readEntry(stored.get(name));
+    const found = parseEntry(stored.get(name));
     if (found === undefined || found.entry.after + found.entry.items.length !== next) return undefined;
     appends.push(found.entry.items);
     next = found.entry.after;
-    // An append that names itself would go round for ever.
+    // Prevents an endless loop if an append names itself as its predecessor.
     stored.delete(name);
     name = found.previous;
   }
   return next === 0 ? appends.reverse().flat() : undefined;
 }
 
-function readEntry(parts: Map<number, Uint8Array> | undefined): { entry: HistoryEntry; previous: string } | undefined {
+function parseEntry(parts: Map<number, Uint8Array> | undefined): { entry: HistoryEntry; previous: string } | undefined {
   if (parts === undefined) return undefined;
   const inOrder = [...parts].sort(([a], [b]) => a - b).map(([, bytes]) => bytes);
   const json = jsonOf(Buffer.concat(inOrder));

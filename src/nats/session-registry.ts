@@ -7,60 +7,63 @@ import { documentsIn, type LedgerStore } from './ledger-store.ts';
 import { BUCKETS, sessionToken, token } from './names.ts';
 import { createSessionTools, type SessionTools } from './session-tools.ts';
 
-/** The forged tools of sessions, as many gateways register them: of two that come at once under one name, one wins. */
+/** The forged tools of sessions. Several gateways register concurrently: of two tools with the same name one wins. */
 export interface SessionRegistry {
   /** Active tools of a session, oldest first. */
   tools(agentUid: string, session: string): Promise<RegisteredTool[]>;
-  /** Those of all its sessions. */
+  /** Active tools of all sessions of the agent. */
   allTools(agentUid: string): Promise<RegisteredTool[]>;
-  /** The digests of `tools`, for less. */
+  /** The digests of `tools`, with one read instead of two. */
   digests(agentUid: string, session: string): Promise<Digest[]>;
-  /** `check` is asked with the tools there are, each time another gateway was there first; what it throws is thrown. */
+  /**
+   * Calls `check` with the active tools, and again after each conflict with another gateway; what `check` throws is thrown. Throws
+   * TEMPER_FORGE_LIMIT_REACHED after 32 conflicts.
+   */
   register(agentUid: string, tool: RegisteredTool, check: (actives: readonly RegisteredTool[]) => void): Promise<void>;
   close(agentUid: string, session: string): Promise<void>;
 }
 
-const MOST_ATTEMPTS = 32;
+const MAX_ATTEMPTS = 32;
 
 /**
- * A tool is written first, under its digest, where nobody sees it; it is one of the session's when the session's list names it, and
- * the list is only written over the revision that was read.
+ * A tool is first written under its digest, where it is not active yet. It becomes active when the session's list contains its digest;
+ * the list is only written over the revision that was read (compare and swap).
  */
 function createSessionRegistry(
   stored: Pick<SessionTools, 'put' | 'list' | 'removeSession'>,
   lists: LedgerStore,
 ): SessionRegistry {
-  const named = async (agentUid: string, session: string) => {
+  const readTools = async (agentUid: string, session: string) => {
     const [list, all] = await Promise.all([lists.get(listKey(agentUid, session)), stored.list(agentUid, session)]);
-    const digests = digestsIn(list?.value);
+    const digests = parseDigests(list?.value);
     const tools = all.filter((tool) => digests.includes(tool.digest));
     return { tools, revision: list?.revision ?? 0 };
   };
-  const listed = async (agentUid: string, session: string): Promise<Digest[]> =>
-    digestsIn((await lists.get(listKey(agentUid, session)))?.value);
+  const readDigests = async (agentUid: string, session: string): Promise<Digest[]> =>
+    parseDigests((await lists.get(listKey(agentUid, session)))?.value);
   return {
-    digests: listed,
+    digests: readDigests,
     async allTools(agentUid) {
       const all = await stored.list(agentUid);
       const found: RegisteredTool[] = [];
       for (const session of new Set(all.map(({ owner }) => owner.session))) {
-        const digests = await listed(agentUid, session);
+        const digests = await readDigests(agentUid, session);
         found.push(...all.filter((tool) => tool.owner.session === session && digests.includes(tool.digest)));
       }
       return found;
     },
-    tools: async (agentUid, session) => (await named(agentUid, session)).tools,
+    tools: async (agentUid, session) => (await readTools(agentUid, session)).tools,
     async register(agentUid, tool, check) {
       const { session } = tool.owner;
-      check((await named(agentUid, session)).tools);
+      check((await readTools(agentUid, session)).tools);
       await stored.put(agentUid, tool);
-      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-        const { tools, revision } = await named(agentUid, session);
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+        const { tools, revision } = await readTools(agentUid, session);
         check(tools);
         const digests = [...tools.map(({ digest }) => digest), tool.digest];
         if ((await lists.write(listKey(agentUid, session), { digests }, revision)) !== undefined) return;
       }
-      const message = `the tools of session "${session}" were changed ${MOST_ATTEMPTS} times meanwhile; forge again`;
+      const message = `the tools of session "${session}" were changed ${MAX_ATTEMPTS} times by other gateways; forge again`;
       throw new TemperError('TEMPER_FORGE_LIMIT_REACHED', message, { retry: 'backoff' });
     },
     close: (agentUid, session) => stored.removeSession(agentUid, session),
@@ -71,12 +74,12 @@ export function openSessionRegistry(connection: BusConnection): SessionRegistry 
   return createSessionRegistry(createSessionTools(connection), documentsIn(connection, BUCKETS.sessionTools));
 }
 
-/** Beside the tools, which have their digests there; removed with them. */
+/** In the same bucket as the tools, whose keys end with a digest; removed with them. */
 function listKey(agentUid: string, session: string): string {
   return `${token(agentUid)}.${sessionToken(session)}.list`;
 }
 
-function digestsIn(value: Json | undefined): Digest[] {
+function parseDigests(value: Json | undefined): Digest[] {
   const digests = isJsonObject(value) ? value['digests'] : undefined;
   return Array.isArray(digests) ? (digests as Digest[]) : [];
 }

@@ -18,9 +18,9 @@ export interface StoredSession {
 }
 
 export interface BusSessionStore extends SessionStore {
-  /** Newest use first. */
+  /** Most recently used first. */
   list(): Promise<StoredSession[]>;
-  /** Ids of the sessions not used for so long; whoever sweeps closes them with all that hangs on them. */
+  /** Ids of the sessions that were not used for this long. The caller closes them with all their data. */
   idle(milliseconds: number): Promise<string[]>;
 }
 
@@ -34,15 +34,16 @@ const NO_SESSION: SessionHead = {
   previous: '',
   tainted: false,
 };
-const MOST_PARTS = 64;
-const READS = 5;
-const REREAD_AFTER = 100;
+const MAX_PARTS = 64;
+const MAX_READS = 5;
+const REREAD_MS = 100;
 
 /**
- * The sessions of one agent. An append is written under keys of its own first and becomes part of the session when the head,
- * `<agent>.<session>.head`, is moved to it; the head only moves from the revision it was read at, so of two writers one wins.
- * Each append names the one before it. What was written and never became part of the session goes when the session is closed.
- * The same append again, after an answer that was lost, is one. At most 11 MiB at once: TEMPER_BUS_TOO_LARGE.
+ * The sessions of one agent. An append is first written under its own keys and becomes part of the session when the head,
+ * `<agent>.<session>.head`, is updated to refer to it. The head is only written over the revision that was read (compare and swap),
+ * so of two concurrent writers one wins. Each append contains the name of the previous one. Closing the session also deletes appends
+ * that never became part of it. Repeating an append after a lost response has no further effect. At most 11 MiB per append:
+ * TEMPER_BUS_TOO_LARGE.
  */
 export function createSessionStore(connection: BusConnection, agentUid: string): BusSessionStore {
   return new BucketSessionStore(connection, token(agentUid));
@@ -63,9 +64,9 @@ class BucketSessionStore implements BusSessionStore {
       if (found === undefined) return { seq: 0, items: [], tainted: false };
       const items = historyFrom(found.head, await this.#readParts(session));
       if (items !== undefined) return { seq: items.length, items, tainted: found.head.tainted };
-      if (read === READS) throw corrupt(session, 'parts of its history are missing');
-      // It was closed or added to in between, or another replica of the bus answers a moment late.
-      await this.#connection.clock.sleep(REREAD_AFTER, this.#connection.closed);
+      if (read === MAX_READS) throw corrupt(session, 'parts of its history are missing');
+      // Another writer closed the session or appended to it during the read, or the read came from a NATS replica that lags behind.
+      await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
     }
   }
 
@@ -75,7 +76,7 @@ class BucketSessionStore implements BusSessionStore {
     const entry = (previous: string): SessionEntry => sessionEntry({ after: afterSeq, items, tainted }, previous);
     if (head.before === afterSeq && entry(head.previous).name === head.entry) return head.items;
     if (head.items !== afterSeq) {
-      throw corrupt(session, `it holds ${head.items} items, not ${afterSeq}: a second writer was there`);
+      throw corrupt(session, `it has ${head.items} items, not ${afterSeq}: another writer appended`);
     }
     const next = entry(head.entry);
     await this.#write(session, next);
@@ -90,12 +91,12 @@ class BucketSessionStore implements BusSessionStore {
       tainted: head.tainted || tainted,
     };
     const stored = await publish(this.#connection, this.#key(session, 'head'), { ...moved }, { after: revision });
-    if (stored === undefined) throw corrupt(session, 'a second writer was quicker');
+    if (stored === undefined) throw corrupt(session, 'another writer appended first');
     return moved.items;
   }
 
   async close(session: string): Promise<void> {
-    // The head first: a session without one is none, whatever else is left of it.
+    // The head first: a session without a head does not exist, even if parts of its history remain.
     await purge(this.#connection, STREAM, this.#key(session, 'head'));
     await purge(this.#connection, STREAM, this.#key(session, '>'));
   }
@@ -142,10 +143,10 @@ class BucketSessionStore implements BusSessionStore {
   }
 
   async #write(session: string, { name, parts }: SessionEntry): Promise<void> {
-    if (parts.length > MOST_PARTS) {
+    if (parts.length > MAX_PARTS) {
       throw new TemperError(
         'TEMPER_BUS_TOO_LARGE',
-        `session "${session}": the items of one append are ${parts.length} parts, more than ${MOST_PARTS}; append less at once`,
+        `session "${session}": the items of one append take ${parts.length} parts, more than the maximum of ${MAX_PARTS}; append less at once`,
       );
     }
     for (const [part, bytes] of parts.entries()) {

@@ -7,12 +7,12 @@ import { BUCKETS, bucketStream, bucketSubject, sessionToken, token } from './nam
 import { publish } from './publish.ts';
 import { jsonOf, lastMessage, purge, storedMessages } from './stored.ts';
 
-/** Tools at tier Session: kept for 7 days after they were put, each under the digest of its artifact. */
+/** Tools at tier Session, each under the digest of its artifact, stored for 7 days. Methods throw TEMPER_BUS_*. */
 export interface SessionTools {
-  /** False when the session holds this digest already; the first stays. TEMPER_BUS_TOO_LARGE beyond 200 KiB. */
+  /** False when the session already has this digest; the stored tool is kept. Throws TEMPER_BUS_TOO_LARGE above 200 KiB. */
   put(agentUid: string, tool: RegisteredTool): Promise<boolean>;
   get(agentUid: string, session: string, digest: Digest): Promise<RegisteredTool | undefined>;
-  /** Of one session, or of all sessions of the agent; oldest first. */
+  /** Tools of one session, or of all sessions of the agent; oldest first. */
   list(agentUid: string, session?: string): Promise<RegisteredTool[]>;
   remove(agentUid: string, session: string, digest: Digest): Promise<void>;
   removeSession(agentUid: string, session: string): Promise<void>;
@@ -21,10 +21,10 @@ export interface SessionTools {
 const STREAM = bucketStream(BUCKETS.sessionTools);
 
 export function createSessionTools(connection: BusConnection): SessionTools {
-  const place = (agentUid: string, session: string, rest: string): string =>
+  const keyOfSession = (agentUid: string, session: string, rest: string): string =>
     bucketSubject(BUCKETS.sessionTools, `${token(agentUid)}.${session}.${rest}`);
   const keyOf = (agentUid: string, session: string, digest: Digest): string =>
-    place(agentUid, sessionToken(session), token(digest.slice('sha256:'.length)));
+    keyOfSession(agentUid, sessionToken(session), token(digest.slice('sha256:'.length)));
   return {
     async put(agentUid, tool) {
       const key = keyOf(agentUid, tool.owner.session, tool.digest);
@@ -32,32 +32,32 @@ export function createSessionTools(connection: BusConnection): SessionTools {
     },
     async get(agentUid, session, digest) {
       const found = await lastMessage(connection, STREAM, keyOf(agentUid, session, digest));
-      return found === undefined ? undefined : toolFrom(jsonOf(found.data), found.subject);
+      return found === undefined ? undefined : parseTool(jsonOf(found.data), found.subject);
     },
     async list(agentUid, session) {
       const tools: RegisteredTool[] = [];
-      const filter = place(agentUid, session === undefined ? '*' : sessionToken(session), '*');
+      const filter = keyOfSession(agentUid, session === undefined ? '*' : sessionToken(session), '*');
       for await (const { data, subject } of storedMessages(connection, STREAM, filter)) {
-        const tool = toolFrom(jsonOf(data), subject);
+        const tool = parseTool(jsonOf(data), subject);
         if (tool !== undefined) tools.push(tool);
       }
       return tools;
     },
     remove: (agentUid, session, digest) => purge(connection, STREAM, keyOf(agentUid, session, digest)),
-    removeSession: (agentUid, session) => purge(connection, STREAM, place(agentUid, sessionToken(session), '>')),
+    removeSession: (agentUid, session) => purge(connection, STREAM, keyOfSession(agentUid, sessionToken(session), '>')),
   };
 }
 
-/** Nothing for what is no tool, or another one than its key says: a tool is its digest, wherever it comes from. */
-function toolFrom(value: Json | undefined, subject: string): RegisteredTool | undefined {
-  if (!isJsonObject(value) || !hasFormOfTool(value)) return undefined;
+/** Undefined for a value that is not a tool, or whose digest or session differs from its key. */
+function parseTool(value: Json | undefined, subject: string): RegisteredTool | undefined {
+  if (!isJsonObject(value) || !hasToolMembers(value)) return undefined;
   const tool = value as unknown as RegisteredTool;
   const [session = '', digest = ''] = subject.split('.').slice(-2);
   if (sessionToken(tool.owner.session) !== session) return undefined;
   return tool.digest === `sha256:${digest}` && artifactDigest(tool.artifact) === tool.digest ? tool : undefined;
 }
 
-function hasFormOfTool({ artifact, owner, contributors, verdicts, object, acceptedAt, tier }: JsonObject): boolean {
+function hasToolMembers({ artifact, owner, contributors, verdicts, object, acceptedAt, tier }: JsonObject): boolean {
   if (!isJsonObject(artifact) || !isJsonObject(owner) || tier !== 'Session') return false;
   const texts = [object, acceptedAt, owner.session, owner.agent, owner.namespace];
   return texts.every((text) => typeof text === 'string') && [contributors, verdicts].every(Array.isArray);

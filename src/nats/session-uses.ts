@@ -8,9 +8,9 @@ import type { BusConnection } from './connection.ts';
 import { documentsIn } from './ledger-store.ts';
 import { BUCKETS, sessionToken, token } from './names.ts';
 
-/** What is remembered of the uses of tools at tier Session; goes with the session. Inputs are known by their digest alone. */
+/** Use statistics of tools at tier Session, deleted with the session. Inputs are stored as digests only. */
 export interface SessionUses {
-  /** Uses of one tool in one session. Those under a key that was counted already are not counted again. */
+  /** Adds uses of one tool in one session. Idempotent for the last 32 keys. Throws TEMPER_STATE_CORRUPT after 16 write conflicts. */
   count(agentUid: string, tool: SessionTool, key: string, uses: readonly ToolUse[]): Promise<void>;
   statistics(agentUid: string, tool: SessionTool): Promise<ToolStatistics>;
 }
@@ -21,36 +21,40 @@ interface SessionTool {
   namespace: string;
 }
 
-interface Counted {
+interface CountedUses {
   record: UseRecord;
-  /** Keys counted last, oldest first. */
+  /** The last counted keys, oldest first. */
   keys: string[];
 }
 
-/** A pod repeats what it got no answer to before it says anything else. */
-const REMEMBERED_KEYS = 32;
-const MOST_ATTEMPTS = 16;
+/** A few suffice: a pod repeats a request without a response before it sends the next one. */
+const MAX_KEYS = 32;
+const MAX_ATTEMPTS = 16;
 
 export function createSessionUses(connection: BusConnection): SessionUses {
   const documents = documentsIn(connection, BUCKETS.sessionTools);
   const read = async (agentUid: string, tool: SessionTool) => {
     const found = await documents.get(keyOf(agentUid, tool));
-    return { counted: countedFrom(found?.value, tool), revision: found?.revision ?? 0 };
+    return { counted: parseCounted(found?.value, tool), revision: found?.revision ?? 0 };
   };
   return {
     async count(agentUid, tool, key, uses) {
-      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
         const { counted, revision } = await read(agentUid, tool);
         if (counted.keys.includes(key)) return;
         let { record } = counted;
-        // No input is kept, so none may be said to be.
+        // Inputs are not stored here, so the record must not claim that one is.
         for (const use of uses) ({ record } = countUse(record, { ...measuredUse(use), keepable: false }));
-        const next = { record, keys: [...counted.keys, key].slice(-REMEMBERED_KEYS) };
+        const next = { record, keys: [...counted.keys, key].slice(-MAX_KEYS) };
         if ((await documents.write(keyOf(agentUid, tool), next as unknown as Json, revision)) !== undefined) return;
       }
-      throw new TemperError('TEMPER_STATE_CORRUPT', `the uses of ${tool.digest} were counted by others meanwhile`, {
-        retry: 'backoff',
-      });
+      throw new TemperError(
+        'TEMPER_STATE_CORRUPT',
+        `the uses of ${tool.digest} were changed ${MAX_ATTEMPTS} times by other gateways; try again`,
+        {
+          retry: 'backoff',
+        },
+      );
     },
     async statistics(agentUid, tool) {
       return statisticsOf((await read(agentUid, tool)).counted.record);
@@ -58,12 +62,12 @@ export function createSessionUses(connection: BusConnection): SessionUses {
   };
 }
 
-/** One token more than a tool has, so that who lists tools does not read it. */
+/** One token longer than the key of a tool, so that the filter that lists tools does not match it. */
 function keyOf(agentUid: string, { session, digest }: SessionTool): string {
   return `${token(agentUid)}.${sessionToken(session)}.${token(digest.slice('sha256:'.length))}.uses`;
 }
 
-function countedFrom(value: Json | undefined, { digest, namespace }: SessionTool): Counted {
+function parseCounted(value: Json | undefined, { digest, namespace }: SessionTool): CountedUses {
   const record = isJsonObject(value) ? value['record'] : undefined;
   const keys = isJsonObject(value) ? value['keys'] : undefined;
   if (!isJsonObject(record) || !Array.isArray(keys)) return { record: emptyUseRecord(digest, namespace), keys: [] };

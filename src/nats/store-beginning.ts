@@ -2,33 +2,33 @@ import type { BusConnection } from './connection.ts';
 import { busFailure } from './failures.ts';
 import { STREAMS } from './names.ts';
 
-/** What one store of the bus calls its own: lost with its disk, it is made anew, empty. */
+/** Identity of one JetStream store. A store lost with its disk is created again, empty, as a new generation. */
 export interface StoreFacts {
   /** RFC 3339. */
   made: string;
-  /** The place before the first that a line of an event can have; places in stores before this one are lower. */
+  /** The sequence before the first event of this store. Sequences of earlier stores are lower. */
   beginning: number;
 }
 
 /**
- * The number of the first line in a store made now. Lines are counted from a number that no store made earlier has come to, at less than a
- * million lines a second: a place in what was lost is before all there is.
+ * The first event sequence of a store created now: microseconds since the epoch. At less than a million events per second no earlier
+ * store has reached it, so every sequence of a lost store is lower than all sequences of the new one.
  */
 export function firstPlace(now: Date): number {
   return now.getTime() * 1_000;
 }
 
-/** Throws TEMPER_BUS_UNAVAILABLE while there are no streams as well. */
+/** Throws TEMPER_BUS_UNAVAILABLE, also while the streams do not exist. */
 export async function storeFacts(connection: BusConnection): Promise<StoreFacts> {
   try {
     const { created, config } = await connection.ask(() => connection.manager.streams.info(STREAMS.events));
     return { made: created, beginning: Math.max(0, (config.first_seq ?? 0) - 1) };
   } catch (error) {
-    throw busFailure(error, 'asking for the store of the bus');
+    throw busFailure(error, 'reading the store generation');
   }
 }
 
-/** The same, asked once for each time the connection was made: no store is lost while its server runs. */
+/** Caches the generation's first sequence per connection: a store cannot be lost while its server runs. */
 export class StoreBeginning {
   readonly #connection: BusConnection;
   #known: { since: number; beginning: number } | undefined;

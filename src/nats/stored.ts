@@ -3,10 +3,10 @@ import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import type { BusConnection } from './connection.ts';
 import { busFailure, isMessageMissing, isStreamMissing } from './failures.ts';
 
-/** One page stays well below what the server lets wait for a slow client. */
-const PAGE = { batch: 256, max_bytes: 512 * 1_024 };
+/** One page stays well below the server's `max_pending` for a slow client. */
+const PAGE_LIMITS = { batch: 256, max_bytes: 512 * 1_024 };
 
-/** Messages of a subject (wildcards allowed) from a sequence on, oldest first, read in pages. */
+/** Messages of a subject (wildcards allowed) from a sequence on, oldest first, read in pages. Throws TEMPER_BUS_*. */
 export async function* storedMessages(
   connection: BusConnection,
   stream: string,
@@ -15,7 +15,7 @@ export async function* storedMessages(
 ): AsyncGenerator<StoredMsg> {
   let seq = Math.max(1, from);
   for (;;) {
-    const page = await pageOf(connection, stream, subject, seq);
+    const page = await readPage(connection, stream, subject, seq);
     yield* page;
     const last = page.at(-1);
     if (last === undefined || last.pending === 0) return;
@@ -23,12 +23,12 @@ export async function* storedMessages(
   }
 }
 
-async function pageOf(connection: BusConnection, stream: string, subject: string, seq: number): Promise<StoredMsg[]> {
+async function readPage(connection: BusConnection, stream: string, subject: string, seq: number): Promise<StoredMsg[]> {
   return connection.bulk(async () => {
     try {
       return await connection.ask(async () => {
         const page: StoredMsg[] = [];
-        const query = { seq, next_by_subj: subject, ...PAGE };
+        const query = { seq, next_by_subj: subject, ...PAGE_LIMITS };
         for await (const message of await connection.manager.direct.getBatch(stream, query)) page.push(message);
         return page;
       });
@@ -39,13 +39,13 @@ async function pageOf(connection: BusConnection, stream: string, subject: string
   });
 }
 
-/** The last message of a subject, from the server that decides about writes; never a stale one. */
+/** The last message of a subject, read from the stream leader, so never stale; undefined when there is none. */
 export async function lastMessage(
   connection: BusConnection,
   stream: string,
   subject: string,
 ): Promise<StoredMsg | undefined> {
-  return one(connection, stream, { last_by_subj: subject });
+  return getMessage(connection, stream, { last_by_subj: subject });
 }
 
 export async function messageAt(
@@ -53,22 +53,26 @@ export async function messageAt(
   stream: string,
   seq: number,
 ): Promise<StoredMsg | undefined> {
-  return one(connection, stream, { seq });
+  return getMessage(connection, stream, { seq });
 }
 
-/** The first of a subject (wildcards allowed) from a sequence on. */
+/** The first message of a subject (wildcards allowed) from a sequence on. */
 export async function firstMessage(
   connection: BusConnection,
   stream: string,
   subject: string,
   from = 1,
 ): Promise<StoredMsg | undefined> {
-  return one(connection, stream, { seq: Math.max(1, from), next_by_subj: subject });
+  return getMessage(connection, stream, { seq: Math.max(1, from), next_by_subj: subject });
 }
 
-type Query = { seq: number } | { last_by_subj: string } | { seq: number; next_by_subj: string };
+type MessageQuery = { seq: number } | { last_by_subj: string } | { seq: number; next_by_subj: string };
 
-async function one(connection: BusConnection, stream: string, query: Query): Promise<StoredMsg | undefined> {
+async function getMessage(
+  connection: BusConnection,
+  stream: string,
+  query: MessageQuery,
+): Promise<StoredMsg | undefined> {
   try {
     return (await connection.ask(() => connection.manager.streams.getMessage(stream, query))) ?? undefined;
   } catch (error) {
@@ -77,16 +81,16 @@ async function one(connection: BusConnection, stream: string, query: Query): Pro
   }
 }
 
-/** Removes every message of a subject, markers and all. */
+/** Deletes every message of a subject, delete markers included. Idempotent. */
 export async function purge(connection: BusConnection, stream: string, subject: string): Promise<void> {
   try {
     await connection.ask(() => connection.manager.streams.purge(stream, { filter: subject }));
   } catch (error) {
-    throw busFailure(error, `clearing ${subject}`);
+    throw busFailure(error, `purging ${subject}`);
   }
 }
 
-/** How many messages each subject that fits holds. */
+/** Number of messages per subject that matches the filter. */
 export async function countsOf(
   connection: BusConnection,
   stream: string,
@@ -101,7 +105,7 @@ export async function countsOf(
   }
 }
 
-/** The JSON of a message; nothing when it is none. */
+/** The JSON of a message; undefined when the bytes are not valid UTF-8 JSON. */
 export function jsonOf(data: Uint8Array): Json | undefined {
   try {
     return parseUntrustedJson(new TextDecoder('utf-8', { fatal: true }).decode(data));

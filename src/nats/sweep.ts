@@ -3,8 +3,8 @@ import { createInbox } from './inbox.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, token } from './names.ts';
 import { countsOf, purge } from './stored.ts';
 
-/** Where an agent's uid is the first token after the prefix. The audit and the ledger outlive the agent. */
-const KEPT_BY_AGENT: readonly { stream: string; prefix: string }[] = [
+/** Streams in which the agent's UID is the first token after the prefix. Audit and ledger are not listed: they outlive the agent. */
+const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.inbox, prefix: 'temper.inbox.' },
   { stream: STREAMS.wakes, prefix: 'temper.wakes.' },
   { stream: STREAMS.promotions, prefix: 'temper.promotions.' },
@@ -16,21 +16,21 @@ const KEPT_BY_AGENT: readonly { stream: string; prefix: string }[] = [
   })),
 ];
 
-/** Removes everything of an agent that is gone, in every stream and bucket but audit and ledger. */
+/** Deletes all data of a deleted agent, in every stream and bucket except audit and ledger. Idempotent. Throws TEMPER_BUS_*. */
 export async function sweepAgent(connection: BusConnection, agentUid: string): Promise<void> {
   const uid = token(agentUid);
-  // The consumer first, so that nothing is delivered while its messages go.
+  // The consumer first, so that nothing is delivered while the messages are purged.
   await createInbox(connection).remove(uid);
-  for (const { stream, prefix } of KEPT_BY_AGENT) {
+  for (const { stream, prefix } of AGENT_SUBJECTS) {
     await purge(connection, stream, `${prefix}${uid}`);
     await purge(connection, stream, `${prefix}${uid}.>`);
   }
 }
 
-/** Uids of all agents that anything is kept for. What of these no Agent has any more is swept. */
+/** UIDs of all agents that have stored data. The caller deletes the data of those whose Agent no longer exists. */
 export async function agentsWithLeftovers(connection: BusConnection): Promise<string[]> {
   const found = new Set(await createInbox(connection).agents());
-  for (const { stream, prefix } of KEPT_BY_AGENT) {
+  for (const { stream, prefix } of AGENT_SUBJECTS) {
     for (const subject of Object.keys(await countsOf(connection, stream, `${prefix}>`))) {
       const [uid = ''] = subject.slice(prefix.length).split('.');
       if (uid !== '') found.add(uid);

@@ -16,14 +16,14 @@ import { firstPlace } from './store-beginning.ts';
 export interface TopologyOptions {
   /** 1, or 3 on three servers. */
   replicas?: number;
-  /** Bytes of the server's store, which the streams share: what the server was given. Default `DEFAULT_STORE_BYTES`. */
+  /** Size of the server's store (`max_file_store`), which the streams share. Default `DEFAULT_STORE_BYTES`. */
   storeBytes?: number;
 }
 
 export interface TopologyReport {
   created: string[];
   updated: string[];
-  /** What differs and cannot be changed in place, in words. */
+  /** Human-readable differences that cannot be changed in place. */
   drift: string[];
 }
 
@@ -46,76 +46,80 @@ export type DesiredStream = Pick<
   | 'allow_rollup_hdrs'
 >;
 
-interface Declared {
+interface StreamDeclaration {
   name: string;
   subjects: string[];
   /** Percent of the store. */
-  share: number;
+  storePercent: number;
   days: number;
   retention?: RetentionPolicy;
   discard?: DiscardPolicy;
-  perSubject?: number;
+  maxPerSubject?: number;
 }
 
-const MESSAGE_BYTES = 256 * 1_024;
-const DUPLICATES_MINUTES = 30;
-const NANOS = { minute: 60_000_000_000, day: 86_400_000_000_000 };
-/** What all streams take together unless an installation says otherwise; the server must be given as much. */
+const MAX_MESSAGE_BYTES = 256 * 1_024;
+const DUPLICATE_WINDOW_MINUTES = 30;
+const NANOS_PER = { minute: 60_000_000_000, day: 86_400_000_000_000 };
+/** Size of all streams together, unless the installation sets another; the server's `max_file_store` must be at least this. */
 export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
-const ADVISORY = '$JS.EVENT.ADVISORY.CONSUMER';
+const ADVISORY_SUBJECT = '$JS.EVENT.ADVISORY.CONSUMER';
 
-/** Every stream. What must not be lost in silence refuses when it is full; what is told as it happens lets the oldest go. */
-const DECLARED_STREAMS: readonly Declared[] = [
-  { ...queue(STREAMS.inbox, 'temper.inbox.*', 7), share: 20, perSubject: 1_000 },
-  { ...queue(STREAMS.promotions, 'temper.promotions.*', 7), share: 4, perSubject: 100 },
-  // The one before the last is no news: a wake asks for a pod, whatever wanted it.
-  { ...queue(STREAMS.wakes, 'temper.wakes.*', 7), share: 1, perSubject: 1, discard: DiscardPolicy.Old },
-  { name: STREAMS.events, subjects: ['temper.events.*.*'], share: 20, days: 1, perSubject: 10_000 },
-  { name: STREAMS.audit, subjects: ['temper.audit.*'], share: 15, days: 90 },
-  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], share: 5, days: 30, perSubject: 1 },
+/** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
+const DECLARED_STREAMS: readonly StreamDeclaration[] = [
+  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 20, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
+  // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
+  { ...workQueue(STREAMS.wakes, 'temper.wakes.*', 7), storePercent: 1, maxPerSubject: 1, discard: DiscardPolicy.Old },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 20, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.audit, subjects: ['temper.audit.*'], storePercent: 15, days: 90 },
+  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 5, days: 30, maxPerSubject: 1 },
   {
-    ...queue(STREAMS.advisories, `${ADVISORY}.MAX_DELIVERIES.${STREAMS.inbox}.*`, 7),
-    subjects: [`${ADVISORY}.MAX_DELIVERIES.${STREAMS.inbox}.*`, `${ADVISORY}.MSG_TERMINATED.${STREAMS.inbox}.*`],
-    share: 1,
+    ...workQueue(STREAMS.advisories, `${ADVISORY_SUBJECT}.MAX_DELIVERIES.${STREAMS.inbox}.*`, 7),
+    subjects: [
+      `${ADVISORY_SUBJECT}.MAX_DELIVERIES.${STREAMS.inbox}.*`,
+      `${ADVISORY_SUBJECT}.MSG_TERMINATED.${STREAMS.inbox}.*`,
+    ],
+    storePercent: 1,
     discard: DiscardPolicy.Old,
   },
 ];
 
-const DECLARED_BUCKETS: readonly { name: BucketName; share: number; days: number; discard?: DiscardPolicy }[] = [
-  { name: BUCKETS.sessions, share: 16, days: 180 },
-  { name: BUCKETS.sessionTools, share: 8, days: 7 },
-  // No age: it is what an agent keeps.
-  { name: BUCKETS.memory, share: 5, days: 0 },
-  { name: BUCKETS.ledger, share: 2, days: 62 },
-  { name: BUCKETS.health, share: 1, days: 0 },
-  // Longer than a duplicate can be stored and a message be delivered again. Full, it must not keep a message from ending.
-  { name: BUCKETS.settled, share: 2, days: 1, discard: DiscardPolicy.Old },
+const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
+  { name: BUCKETS.sessions, storePercent: 16, days: 180 },
+  { name: BUCKETS.sessionTools, storePercent: 8, days: 7 },
+  // No maximum age: an agent's memory is kept until the agent is deleted.
+  { name: BUCKETS.memory, storePercent: 5, days: 0 },
+  { name: BUCKETS.ledger, storePercent: 2, days: 62 },
+  { name: BUCKETS.health, storePercent: 1, days: 0 },
+  // Kept longer than a duplicate can be stored and a message be redelivered. Discards the oldest, because a full bucket must
+  // not prevent an ack.
+  { name: BUCKETS.settled, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
 ];
 
-/** The whole declaration, as the server takes it. */
+/** The configuration of all streams and buckets, in the server's format. */
 export function desiredStreams(options: TopologyOptions = {}): DesiredStream[] {
   const streams = DECLARED_STREAMS.map((declared) => streamConfig(declared, options));
-  const buckets = DECLARED_BUCKETS.map(({ name, share, days, discard = DiscardPolicy.New }) => ({
+  const buckets = DECLARED_BUCKETS.map(({ name, storePercent: share, days, discard = DiscardPolicy.New }) => ({
     ...streamConfig(
       {
         name: bucketStream(name),
         subjects: [bucketSubject(name, '>')],
-        share,
+        storePercent: share,
         days,
         discard,
-        perSubject: 1,
+        maxPerSubject: 1,
       },
       options,
     ),
-    // One value a key, and never refused for being one more: a new value takes the place of the old.
+    // One value per key. With DiscardNew per subject the server would reject an update; instead the new value replaces the old.
     discard_new_per_subject: false,
-    // How other key-value clients say that a key is gone.
+    // Other key-value clients delete a key with a rollup header.
     allow_rollup_hdrs: true,
   }));
   return [...streams, ...buckets];
 }
 
-/** Creates or updates every stream and bucket. Nothing is ever deleted. */
+/** Creates or updates every stream and bucket. Never deletes one. Throws TEMPER_BUS_* when a stream cannot be read or created. */
 export async function reconcileTopology(
   connection: BusConnection,
   options: TopologyOptions = {},
@@ -137,35 +141,35 @@ async function reconcileStream(
   desired: DesiredStream,
   report: TopologyReport,
 ): Promise<void> {
-  const found = await infoOf(manager, desired.name);
-  if (found === undefined) {
-    // Events alone are counted on: whoever follows them comes back with a place of the store that was lost.
-    const counted = desired.name === STREAMS.events ? { first_seq: firstPlace(clock.now()) } : {};
-    await manager.streams.add({ ...desired, ...counted });
+  const existing = await streamInfo(manager, desired.name);
+  if (existing === undefined) {
+    // Only for events: their followers resume with a sequence, which may belong to a store that was lost.
+    const sequence = desired.name === STREAMS.events ? { first_seq: firstPlace(clock.now()) } : {};
+    await manager.streams.add({ ...desired, ...sequence });
     report.created.push(desired.name);
     return;
   }
-  const different = differences(found.config, desired);
-  const fixed = different.filter((field) => field === 'retention' || field === 'storage');
-  for (const field of fixed) {
+  const changed = changedFields(existing.config, desired);
+  const immutable = changed.filter((field) => field === 'retention' || field === 'storage');
+  for (const field of immutable) {
     report.drift.push(
-      `stream ${desired.name}: ${field} is "${found.config[field]}", not "${desired[field]}", and cannot be changed; delete the stream to have it made anew`,
+      `stream ${desired.name}: ${field} is "${existing.config[field]}", not "${desired[field]}", and cannot be changed; delete the stream so that it is created again`,
     );
   }
-  if (different.length === fixed.length) return;
-  const { retention, storage } = found.config;
+  if (changed.length === immutable.length) return;
+  const { retention, storage } = existing.config;
   try {
     await manager.streams.update(desired.name, { ...desired, retention, storage } as Partial<StreamConfig>);
     report.updated.push(desired.name);
   } catch (error) {
     if (!(error instanceof JetStreamApiError)) throw error;
     report.drift.push(
-      `stream ${desired.name}: ${different.join(', ')} differ and the server refuses the change: ${printable(messageOf(error), 200)}`,
+      `stream ${desired.name}: ${changed.join(', ')} differ and the server rejects the change: ${printable(messageOf(error), 200)}`,
     );
   }
 }
 
-async function infoOf(manager: BusConnection['manager'], stream: string): Promise<StreamInfo | undefined> {
+async function streamInfo(manager: BusConnection['manager'], stream: string): Promise<StreamInfo | undefined> {
   try {
     return await manager.streams.info(stream);
   } catch (error) {
@@ -175,16 +179,23 @@ async function infoOf(manager: BusConnection['manager'], stream: string): Promis
 }
 
 /** Names of the fields that differ. */
-function differences(found: StreamConfig, desired: DesiredStream): (keyof DesiredStream)[] {
+function changedFields(existing: StreamConfig, desired: DesiredStream): (keyof DesiredStream)[] {
   const fields = Object.keys(desired) as (keyof DesiredStream)[];
-  return fields.filter((field) => JSON.stringify(found[field] ?? false) !== JSON.stringify(desired[field]));
+  return fields.filter((field) => JSON.stringify(existing[field] ?? false) !== JSON.stringify(desired[field]));
 }
 
 function streamConfig(
-  declared: Declared,
+  declared: StreamDeclaration,
   { replicas = 1, storeBytes = DEFAULT_STORE_BYTES }: TopologyOptions,
 ): DesiredStream {
-  const { name, subjects, share, days, perSubject = -1, discard = DiscardPolicy.Old } = declared;
+  const {
+    name,
+    subjects,
+    storePercent: share,
+    days,
+    maxPerSubject: perSubject = -1,
+    discard = DiscardPolicy.Old,
+  } = declared;
   return {
     name,
     subjects,
@@ -193,18 +204,18 @@ function streamConfig(
     discard,
     discard_new_per_subject: discard === DiscardPolicy.New,
     max_bytes: Math.floor((storeBytes * share) / 100),
-    max_age: days * NANOS.day,
+    max_age: days * NANOS_PER.day,
     max_msgs: -1,
-    max_msg_size: MESSAGE_BYTES,
+    max_msg_size: MAX_MESSAGE_BYTES,
     max_msgs_per_subject: perSubject,
-    duplicate_window: DUPLICATES_MINUTES * NANOS.minute,
+    duplicate_window: DUPLICATE_WINDOW_MINUTES * NANOS_PER.minute,
     num_replicas: replicas,
     allow_direct: true,
     allow_rollup_hdrs: false,
   };
 }
 
-/** Messages that one of several takes, each kept until it is acknowledged. */
-function queue(name: string, subject: string, days: number) {
+/** A stream with work-queue retention: each message is stored until one of several consumers acknowledges it. */
+function workQueue(name: string, subject: string, days: number) {
   return { name, subjects: [subject], days, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New };
 }

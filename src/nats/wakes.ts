@@ -4,9 +4,9 @@ import { publish } from './publish.ts';
 import { workOff } from './work.ts';
 
 export interface Wakes {
-  /** Asks for a pod. Several for one agent that nobody has taken yet are one. */
+  /** Requests a pod for an agent. Pending requests of one agent are merged into one. Throws TEMPER_BUS_*. */
   publish(agentUid: string): Promise<void>;
-  /** Calls `wake` for each until the signal is aborted. One whose `wake` throws comes again; `onFailure` is told. */
+  /** Calls `wake` for each request until the signal is aborted. When `wake` throws, `onFailure` is called and the request is redelivered. */
   consume(
     wake: (agentUid: string) => Promise<void>,
     signal: AbortSignal,
@@ -14,7 +14,7 @@ export interface Wakes {
   ): Promise<void>;
 }
 
-/** What an agent without a pod is woken by: gateways publish, the operator consumes. */
+/** Wakeup requests for agents without a pod: gateways publish them, the operator consumes them. */
 export function createWakes(connection: BusConnection): Wakes {
   return {
     async publish(agentUid) {

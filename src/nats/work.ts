@@ -6,21 +6,22 @@ import { type Pulled, pullOne } from './pull.ts';
 
 export interface WorkQueue {
   stream: string;
-  /** A durable consumer all replicas share. */
+  /** A durable consumer that all replicas share. */
   consumer: string;
   signal: AbortSignal;
-  /** Told of a message whose handling failed; it comes again. */
+  /** Called when the handler of a message failed; the message is redelivered. */
   onFailure?: (error: unknown) => void;
 }
 
-const LEASE = 60_000;
-const WAIT = 30_000;
-const PAUSE = { shortest: 500, longest: 30_000 };
-const NANOS = 1_000_000;
+const ACK_WAIT_MS = 60_000;
+const PULL_TIMEOUT_MS = 30_000;
+const RETRY = { minMs: 500, maxMs: 30_000 };
+const NANOS_PER_MS = 1_000_000;
 
 /**
- * Gives each message of a stream to `handle`, one at a time, and acknowledges it when that resolves, until the signal is aborted.
- * Never gives up on a message: whoever must, does so in `handle`. A bus that is away is waited for.
+ * Calls `handle` for each message of a stream, one at a time, and acknowledges the message when `handle` resolves, until the signal is
+ * aborted. A failed message is redelivered without a limit: `handle` must resolve for a message it cannot process. Waits while NATS is
+ * unavailable. Never throws.
  */
 export async function workOff(
   connection: BusConnection,
@@ -29,27 +30,27 @@ export async function workOff(
 ): Promise<void> {
   const { stream, consumer, signal, onFailure } = queue;
   const ensure = (): Promise<void> => ensureConsumer(connection, stream, consumer);
-  const over = AbortSignal.any([signal, connection.closed]);
-  while (!over.aborted) {
+  const ended = AbortSignal.any([signal, connection.closed]);
+  while (!ended.aborted) {
     try {
-      const message = await pullOne(connection, stream, consumer, { ensure, left: WAIT, signal });
+      const message = await pullOne(connection, stream, consumer, { ensure, left: PULL_TIMEOUT_MS, signal });
       if (message === undefined) continue;
-      const failure = await failureOf(() => handle(message));
-      const place = { ...message, stream, consumer };
-      if (failure === undefined) await settle(connection, place, '+ACK');
+      const failure = await errorFrom(() => handle(message));
+      const delivery = { ...message, stream, consumer };
+      if (failure === undefined) await settle(connection, delivery, '+ACK');
       else {
         onFailure?.(failure.error);
-        const wait = Math.min(PAUSE.shortest * 2 ** (message.deliveries - 1), PAUSE.longest);
-        await settle(connection, place, `-NAK ${JSON.stringify({ delay: wait * NANOS })}`);
+        const delayMs = Math.min(RETRY.minMs * 2 ** (message.deliveries - 1), RETRY.maxMs);
+        await settle(connection, delivery, `-NAK ${JSON.stringify({ delay: delayMs * NANOS_PER_MS })}`);
       }
     } catch (error) {
       onFailure?.(error);
-      await connection.clock.sleep(PAUSE.shortest, over).catch(() => undefined);
+      await connection.clock.sleep(RETRY.minMs, ended).catch(() => undefined);
     }
   }
 }
 
-async function failureOf(work: () => Promise<void>): Promise<{ error: unknown } | undefined> {
+async function errorFrom(work: () => Promise<void>): Promise<{ error: unknown } | undefined> {
   try {
     await work();
     return undefined;
@@ -64,12 +65,12 @@ async function ensureConsumer(connection: BusConnection, stream: string, consume
       durable_name: consumer,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
-      ack_wait: LEASE * NANOS,
+      ack_wait: ACK_WAIT_MS * NANOS_PER_MS,
       max_deliver: -1,
       max_ack_pending: 64,
     };
     await connection.ask(() => connection.manager.consumers.add(stream, config));
   } catch (error) {
-    throw busFailure(error, `opening ${stream}`);
+    throw busFailure(error, `creating a consumer of ${stream}`);
   }
 }

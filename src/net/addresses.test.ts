@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { assert as check, ipV4, property } from 'fast-check';
 import { isInnerName, isPublicAddress } from './addresses.ts';
 
-/** One or more addresses of each range that must not be reached. */
+/** One or more addresses of each range that must not be reachable. */
 const INNER = [
   '0.0.0.0',
   '0.255.255.255',
@@ -63,13 +63,13 @@ const PUBLIC = [
 
 describe('isPublicAddress', () => {
   for (const address of INNER) {
-    it(`refuses ${address}`, () => assert.equal(isPublicAddress(address), false));
+    it(`isPublicAddress rejects ${address}`, () => assert.equal(isPublicAddress(address), false));
   }
   for (const address of PUBLIC) {
-    it(`accepts ${address}`, () => assert.equal(isPublicAddress(address), true));
+    it(`isPublicAddress accepts ${address}`, () => assert.equal(isPublicAddress(address), true));
   }
 
-  it('refuses every other way to write an address', () => {
+  it('isPublicAddress rejects every other notation of an address', () => {
     const forms = ['2130706433', '0x7f000001', '0177.0.0.1', '127.1', '0x8.8.8.8', '08.8.8.8', '8.8.8.8.', ' 8.8.8.8'];
     for (const form of [
       ...forms,
@@ -84,7 +84,7 @@ describe('isPublicAddress', () => {
     }
   });
 
-  it('judges an IPv4 address inside an IPv6 one as itself', () => {
+  it('isPublicAddress checks an IPv4-mapped IPv6 address as the IPv4 address', () => {
     check(
       property(ipV4(), (address) => {
         assert.equal(isPublicAddress(`::ffff:${address}`), isPublicAddress(address));
@@ -93,15 +93,15 @@ describe('isPublicAddress', () => {
   });
 });
 
-describe('isInnerName', () => {
-  it('knows names of the machine, the cluster and metadata services', () => {
+describe('internal host names', () => {
+  it('names of the machine, the cluster and metadata services are internal', () => {
     const inner = ['localhost', 'a.localhost', 'printer.local', 'kubernetes', 'kubernetes.default.svc', 'db.prod.svc'];
     for (const name of [...inner, 'db.prod.svc.cluster.local', 'metadata', 'metadata.google.internal', 'router.lan']) {
       assert.equal(isInnerName(name), true, name);
     }
   });
 
-  it('lets public names pass, also those that look alike', () => {
+  it('public names are not internal, also when they resemble internal ones', () => {
     for (const name of ['example.com', 'localhost.example.com', 'local.example', 'svcx.example.com', 'internal.io']) {
       assert.equal(isInnerName(name), false, name);
     }

@@ -1,12 +1,12 @@
-/** Which addresses and names of the network a stranger's code may reach: public ones, written plainly. */
+/** Which addresses and host names untrusted code may reach: only public ones, in their plain notation. */
 import ipaddr from 'ipaddr.js';
 
-/** The only block of IPv6 from which global addresses are given out. */
+/** The only IPv6 block from which global unicast addresses are assigned. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Is this IP address, in its plain form, one of the public internet? Private, loopback, link-local, shared, documentation,
- * benchmarking, multicast, reserved and translating ranges are not; an IPv4 address inside an IPv6 one is judged as itself.
+ * Whether this IP address, in its plain notation, is on the public internet. Private, loopback, link-local, shared, documentation,
+ * benchmarking, multicast, reserved and translation ranges are not. An IPv4-mapped IPv6 address is checked as the IPv4 address.
  */
 export function isPublicAddress(text: string): boolean {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text).range() === 'unicast';
@@ -16,8 +16,8 @@ export function isPublicAddress(text: string): boolean {
   return address.range() === 'unicast' && address.match(GLOBAL_V6);
 }
 
-/** Names that mean a machine or a cluster itself, whatever they resolve to. */
-const INNER_SUFFIXES = [
+/** Suffixes of names that are local to a machine, network or cluster, independent of the addresses they resolve to. */
+const INTERNAL_SUFFIXES = [
   'localhost',
   'local',
   'localdomain',
@@ -30,12 +30,12 @@ const INNER_SUFFIXES = [
   'onion',
 ];
 
-/** Names of metadata services that have the form of a public name. */
-const INNER_NAMES: ReadonlySet<string> = new Set(['instance-data.ec2.amazonaws.com', 'metadata.azure.com']);
+/** Host names of cloud metadata services that look like public names. */
+const METADATA_HOSTNAMES: ReadonlySet<string> = new Set(['instance-data.ec2.amazonaws.com', 'metadata.azure.com']);
 
-/** Is this the name of something inside: one label, a suffix of private use, a metadata service? Lower case, no final dot. */
+/** Whether the host name is internal: a single label, a private-use suffix or a metadata service. Expects lower case without a final dot. */
 export function isInnerName(host: string): boolean {
-  if (!host.includes('.') || INNER_NAMES.has(host)) return true;
+  if (!host.includes('.') || METADATA_HOSTNAMES.has(host)) return true;
   if (host.split('.').includes('svc')) return true;
-  return INNER_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
+  return INTERNAL_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
 }

@@ -1,4 +1,4 @@
-/** Connections to addresses that were vetted, and to no other. */
+/** Opens connections only to validated addresses. */
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -7,9 +7,9 @@ import { isPublicAddress } from './addresses.ts';
 import type { Target } from './targets.ts';
 
 export interface Network {
-  /** All addresses of a name. */
+  /** All addresses of a host name. */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** A connected TCP socket to exactly this address. */
+  /** A connected TCP socket to this address. */
   connect(address: string, port: number, signal: AbortSignal): Promise<Socket>;
 }
 
@@ -37,7 +37,7 @@ export const systemNetwork: Network = {
 };
 
 /**
- * The addresses to connect to, in order. One address inside is enough to refuse them all: the next answer could put it
+ * The addresses to connect to, in order. A single internal address rejects the whole name: the next DNS response could list that address
  * first. Throws TEMPER_FETCH_DENIED or TEMPER_FETCH_FAILED.
  */
 export async function vetAddresses(target: Target, network: Network, signal: AbortSignal): Promise<readonly string[]> {
@@ -59,7 +59,7 @@ export async function vetAddresses(target: Target, network: Network, signal: Abo
 
 const MAX_ADDRESSES = 4;
 
-/** A socket to the first address that answers; for https with the target's name as SNI and in the certificate. */
+/** A socket to the first address that accepts the connection. For https, SNI and the certificate check use the target's host name. */
 export async function dial(
   target: Target,
   addresses: readonly string[],
@@ -89,7 +89,7 @@ function secure(
   return new Promise((resolve, reject) => {
     const tls = connectTls({
       socket,
-      // An address is no server name; its certificate is checked against the address all the same.
+      // SNI allows no IP address; the certificate is still checked against the address.
       ...(target.literal ? { host: target.host } : { servername: target.host }),
       ALPNProtocols: ['http/1.1'],
       minVersion: 'TLSv1.2',

@@ -23,11 +23,11 @@ let handler: Handler = (_request, response) => response.end('unset');
 let secure: Server;
 let plain: Server;
 let certificate = '';
-/** What the fetch connected to, in its own words. */
+/** The targets to which the fetch connected, as text. */
 let dialled: string[] = [];
 let names: Record<string, readonly string[]> = {};
 
-/** Names resolve as the test says, to public addresses; the connection ends at the loopback server. */
+/** Names resolve to the public addresses that the test sets; the connection ends at the loopback server. */
 const network: Network = {
   resolve: (host) => Promise.resolve(names[host] ?? []),
   connect(address, port) {
@@ -75,23 +75,23 @@ describe('the fetch of a tool', () => {
     for (const server of [secure, plain]) await new Promise((done) => server.close(done));
   });
 
-  it('connects to the vetted address, with the name in SNI, Host and certificate', async () => {
+  it('the fetch connects to the validated address, with the name in SNI, Host and certificate', async () => {
     dialled = [];
     let seen: unknown[] = [];
     handler = (request, response) => {
       seen = [request.headers.host, (request.socket as unknown as { servername: string }).servername, request.url];
       response.setHeader('content-type', 'text/plain').setHeader('set-cookie', 'secret=1').end('hello');
     };
-    const answer = await get('https://api.example.com/a?b=c');
+    const response = await get('https://api.example.com/a?b=c');
     assert.deepEqual(dialled, [`${PUBLIC}:443`]);
     assert.deepEqual(seen, ['api.example.com', 'api.example.com', '/a?b=c']);
-    assert.equal(answer.body, 'hello');
-    assert.equal(answer.headers['content-type'], 'text/plain');
-    assert.equal(answer.headers['set-cookie'], undefined);
-    assert.equal(answer.redirected, false);
+    assert.equal(response.body, 'hello');
+    assert.equal(response.headers['content-type'], 'text/plain');
+    assert.equal(response.headers['set-cookie'], undefined);
+    assert.equal(response.redirected, false);
   });
 
-  it('refuses a name when one of its addresses is not public, and connects to none', async () => {
+  it('a name with one address that is not public is rejected without a connection', async () => {
     dialled = [];
     names['mixed.example.com'] = [PUBLIC, '10.0.0.7'];
     names['mapped.example.com'] = ['::ffff:169.254.169.254'];
@@ -100,7 +100,7 @@ describe('the fetch of a tool', () => {
     assert.deepEqual(dialled, []);
   });
 
-  it('does not resolve a name that is not allowed', async () => {
+  it('a name that is not allowed is not resolved', async () => {
     const asked: string[] = [];
     const spying: Network = { ...network, resolve: (host) => (asked.push(host), Promise.resolve([PUBLIC])) };
     const safeFetch = createSafeFetch({ clock: systemClock, network: spying });
@@ -108,7 +108,7 @@ describe('the fetch of a tool', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('resolves once, so that a name that changes its mind gains nothing', async () => {
+  it('the fetch resolves each name only once, so that DNS rebinding has no effect', async () => {
     let times = 0;
     const rebinding: Network = {
       ...network,
@@ -126,12 +126,12 @@ describe('the fetch of a tool', () => {
     assert.equal(times, 1);
   });
 
-  it('refuses a server whose certificate is for another name', async () => {
+  it('a server whose certificate is for another name is rejected', async () => {
     names['wrong.example.com'] = [PUBLIC];
     await failsWith('TEMPER_FETCH_FAILED', get('https://wrong.example.com/'), /ERR_TLS_CERT_ALTNAME_INVALID/);
   });
 
-  it('follows redirects, each vetted again, and drops credentials for another origin', async () => {
+  it('the fetch follows redirects, validates each target, and drops credentials for another origin', async () => {
     const seen: (string | undefined)[] = [];
     handler = (request, response) => {
       seen.push(request.headers.authorization);
@@ -139,9 +139,9 @@ describe('the fetch of a tool', () => {
         response.writeHead(302, { location: 'https://other.example.com/there' }).end();
       } else response.end('there');
     };
-    const answer = await get({ url: 'https://api.example.com/', headers: { Authorization: 'Bearer x' } });
+    const response = await get({ url: 'https://api.example.com/', headers: { Authorization: 'Bearer x' } });
     assert.deepEqual(seen, ['Bearer x', undefined]);
-    assert.deepEqual([answer.body, answer.redirected, answer.url], ['there', true, 'https://other.example.com/there']);
+    assert.deepEqual([response.body, response.redirected, response.url], ['there', true, 'https://other.example.com/there']);
   });
 
   for (const location of [
@@ -156,7 +156,7 @@ describe('the fetch of a tool', () => {
     'file:///etc/passwd',
     '//127.0.0.1/',
   ]) {
-    it(`does not follow a redirect to ${location}`, async () => {
+    it(`the fetch does not follow a redirect to ${location}`, async () => {
       handler = (_request, response) => response.writeHead(302, { location }).end();
       dialled = [];
       await failsWith('TEMPER_FETCH_DENIED', get('https://api.example.com/'));
@@ -164,12 +164,12 @@ describe('the fetch of a tool', () => {
     });
   }
 
-  it('stops after five redirects', async () => {
+  it('the fetch stops after five redirects', async () => {
     handler = (_request, response) => response.writeHead(307, { location: '/again' }).end();
     await failsWith('TEMPER_FETCH_FAILED', get('https://api.example.com/'), /5 redirects/);
   });
 
-  it('turns a POST into a GET on 303 and repeats it on 307', async () => {
+  it('a POST becomes a GET after 303 and stays a POST after 307', async () => {
     const seen: string[] = [];
     handler = (request, response) => {
       seen.push(`${request.method} ${request.url}`);
@@ -182,7 +182,7 @@ describe('the fetch of a tool', () => {
     assert.deepEqual(seen, ['POST /see', 'GET /end', 'POST /same', 'POST /end']);
   });
 
-  it('stops reading a body that is too large, also when it was small on the way', async () => {
+  it('a body that is too large is rejected, also when only its decompressed size is', async () => {
     handler = (_request, response) => response.end(Buffer.alloc(1_048_577, 97));
     await failsWith('TEMPER_FETCH_FAILED', get('https://api.example.com/'), /larger than 1048576/);
     handler = (_request, response) =>
@@ -190,12 +190,12 @@ describe('the fetch of a tool', () => {
     await failsWith('TEMPER_FETCH_FAILED', get('https://api.example.com/'), /larger than 1048576/);
   });
 
-  it('reads a compressed body', async () => {
+  it('the fetch reads a compressed body', async () => {
     handler = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('packed'));
     assert.equal((await get('https://api.example.com/')).body, 'packed');
   });
 
-  it('reports a broken, a lying and a silent server as failures', async () => {
+  it('a broken connection, an invalid response and a missing response are reported as failures', async () => {
     handler = (request) => request.socket.destroy();
     await failsWith('TEMPER_FETCH_FAILED', get('https://api.example.com/'));
     handler = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('not gzip');
@@ -209,7 +209,7 @@ describe('the fetch of a tool', () => {
     await failsWith('TEMPER_FETCH_FAILED', get('https://api.example.com/'));
   });
 
-  it('stops a server that drips at the deadline of the caller', async () => {
+  it('a slow response is cut off at the deadline of the caller', async () => {
     let drip: NodeJS.Timeout | undefined;
     handler = (_request, response) => {
       response.writeHead(200);
@@ -220,7 +220,7 @@ describe('the fetch of a tool', () => {
     clearInterval(drip);
   });
 
-  it('sends only headers of its list, and no line breaks', async () => {
+  it('the fetch sends only allowlisted headers, without line breaks', async () => {
     for (const headers of [
       { Host: 'evil.test' },
       { 'Transfer-Encoding': 'chunked' },
@@ -232,18 +232,18 @@ describe('the fetch of a tool', () => {
     await failsWith('TEMPER_FETCH_DENIED', get({ url: 'https://api.example.com/', method: 'GET /\r\nX' }));
   });
 
-  it('speaks http only where the caller allows it', async () => {
+  it('plain http is used only where the caller allows it', async () => {
     handler = (_request, response) => response.end('plain');
     await failsWith('TEMPER_FETCH_DENIED', get('http://api.example.com/'), /only https/);
     assert.equal((await get('http://api.example.com/', { ...LISTED, allowHttp: true })).body, 'plain');
   });
 
-  it('reaches a public literal with its address in the certificate', async () => {
+  it('a public IP address is reachable when the certificate contains the address', async () => {
     handler = (_request, response) => response.end('literal');
     assert.equal((await get(`https://${PUBLIC}/`)).body, 'literal');
   });
 
-  it('has no way to a private address but a dialer that lies', async () => {
+  it('a private address is rejected as a literal, as localhost and as the result of a DNS lookup', async () => {
     names['inside.example.com'] = ['127.0.0.1'];
     const { port } = secure.address() as AddressInfo;
     const rules: TargetRules = { allowHttp: true, ports: [port], refuseHost: () => undefined };

@@ -1,4 +1,4 @@
-/** One HTTP request for a stranger's code: every hop vetted, every address pinned, every size and time bounded. */
+/** An HTTP request on behalf of untrusted code: every redirect target is validated, every address pinned, every size and time limited. */
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Agent, request as send } from 'undici';
@@ -18,38 +18,39 @@ export interface FetchRequest {
   body?: string;
 }
 
-interface FetchAnswer {
+interface FetchResponse {
   status: number;
-  /** Lower-case names; only those on the list. */
+  /** Lower-case names; only allowlisted headers. */
   headers: Record<string, string>;
-  /** Text; bytes that are no UTF-8 are replaced. */
+  /** Text; invalid UTF-8 is replaced. */
   body: string;
-  /** Where the answer came from, after redirects. */
+  /** The URL of the response, after redirects. */
   url: string;
   redirected: boolean;
 }
 
-/** Throws TEMPER_FETCH_DENIED for what is not allowed, TEMPER_FETCH_FAILED for what did not work. */
-export type SafeFetch = (request: FetchRequest, rules: TargetRules, op: Op) => Promise<FetchAnswer>;
+/** Throws TEMPER_FETCH_DENIED for a request that is not allowed, TEMPER_FETCH_FAILED for a request that failed. */
+export type SafeFetch = (request: FetchRequest, rules: TargetRules, op: Op) => Promise<FetchResponse>;
 
 export interface SafeFetchOptions {
   clock: Clock;
-  /** How names are resolved and connections made. Whatever it says, only public addresses are connected to. */
+  /** Resolves names and opens connections. Addresses that it resolves are still validated: only public ones are connected to. */
   network?: Network;
   /** Certificates to trust instead of the system's, PEM. */
   certificateAuthorities?: readonly string[];
-  /** Told of every request that is made, redirects included. */
+  /** Called for every request that is sent, redirects included. */
   onRequest?: (hop: { method: string; host: string; port: number }) => void;
 }
 
-const CONNECT_TIMEOUT = 5_000;
-const HEADERS_TIMEOUT = 10_000;
-const TOTAL_TIMEOUT = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const HEADERS_TIMEOUT_MS = 10_000;
+const TOTAL_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTS = 5;
 const MAX_BYTES = 1_048_576;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
-interface Hop {
+/** The request of one hop: the first request, or one redirect. */
+interface HopRequest {
   method: string;
   headers: Record<string, string>;
   body: string | undefined;
@@ -57,12 +58,12 @@ interface Hop {
 
 export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
   return (request, rules, op) =>
-    withTimeout(op, options.clock, TOTAL_TIMEOUT, async (bounded) => {
+    withTimeout(op, options.clock, TOTAL_TIMEOUT_MS, async (bounded) => {
       try {
         return await follow(request, rules, bounded, options);
       } catch (error) {
         if (isTemperError(error)) throw error;
-        const reason = bounded.signal.aborted ? 'no complete answer in time' : reasonOf(error);
+        const reason = bounded.signal.aborted ? 'no complete response in time' : reasonOf(error);
         throw new TemperError('TEMPER_FETCH_FAILED', `the request failed: ${reason}`, {
           cause: error,
           retry: 'backoff',
@@ -76,23 +77,23 @@ async function follow(
   rules: TargetRules,
   op: Op,
   options: SafeFetchOptions,
-): Promise<FetchAnswer> {
+): Promise<FetchResponse> {
   let hop = firstHop(request);
   let target = vetTarget(request.url, rules);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
-    const answer = await once(target, hop, op, options);
-    if (typeof answer.location !== 'string') return { ...answer.answer, redirected: redirects > 0 };
-    const next = vetTarget(absolute(answer.location, target), rules);
+    const { response, location } = await requestHop(target, hop, op, options);
+    if (typeof location !== 'string') return { ...response, redirected: redirects > 0 };
+    const next = vetTarget(absolute(location, target), rules);
     if (target.secure && !next.secure) {
       throw new TemperError('TEMPER_FETCH_DENIED', `${target.host} redirects from https to http`);
     }
-    hop = nextHop(hop, answer.answer.status, next.url.origin !== target.url.origin);
+    hop = nextHop(hop, response.status, next.url.origin !== target.url.origin);
     target = next;
   }
   throw new TemperError('TEMPER_FETCH_FAILED', `more than ${MAX_REDIRECTS} redirects`);
 }
 
-function firstHop(request: FetchRequest): Hop {
+function firstHop(request: FetchRequest): HopRequest {
   const method = (request.method ?? 'GET').toUpperCase();
   if (!METHODS.has(method)) {
     throw new TemperError('TEMPER_FETCH_DENIED', `the method is not one of ${[...METHODS].join(', ')}`);
@@ -104,8 +105,8 @@ function firstHop(request: FetchRequest): Hop {
   return { method, headers: headersToSend(request.headers ?? {}), body };
 }
 
-/** 303, and 301 and 302 after a POST, become a GET; a change of origin drops what was meant for the first. */
-function nextHop(hop: Hop, status: number, otherOrigin: boolean): Hop {
+/** After a 303, and after a 301 or 302 of a POST, the next request is a GET. A redirect to another origin drops the credentials. */
+function nextHop(hop: HopRequest, status: number, otherOrigin: boolean): HopRequest {
   const headers = otherOrigin ? withoutCredentials(hop.headers) : hop.headers;
   const becomesGet = status === 303 ? hop.method !== 'HEAD' : status < 303 && hop.method === 'POST';
   return becomesGet ? { method: 'GET', headers, body: undefined } : { ...hop, headers };
@@ -115,56 +116,56 @@ function absolute(location: string, target: Target): string {
   return URL.canParse(location) ? location : (URL.parse(location, target.url)?.href ?? location);
 }
 
-interface HopAnswer {
-  answer: FetchAnswer;
-  /** Where a redirect leads. */
+interface HopResponse {
+  response: FetchResponse;
+  /** The target of a redirect. */
   location?: string;
 }
 
-async function once(target: Target, hop: Hop, op: Op, options: SafeFetchOptions): Promise<HopAnswer> {
+async function requestHop(target: Target, hop: HopRequest, op: Op, options: SafeFetchOptions): Promise<HopResponse> {
   const network = options.network ?? systemNetwork;
   const addresses = await vetAddresses(target, network, op.signal);
   options.onRequest?.({ method: hop.method, host: target.host, port: target.port });
-  const connecting = AbortSignal.any([op.signal, AbortSignal.timeout(CONNECT_TIMEOUT)]);
+  const connecting = AbortSignal.any([op.signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
   const socket = await dial(target, addresses, network, connecting, options.certificateAuthorities);
   const agent = new Agent({
-    // The one connection that was vetted; whatever asks for another gets none. An answer in the same tick is not heard.
+    // Only the validated connection is ever used. undici ignores a callback in the same tick, hence the microtask.
     connect: (_ignored, callback) => {
       queueMicrotask(() => {
-        if (socket.destroyed) callback(new Error('the connection is gone'), null);
+        if (socket.destroyed) callback(new Error('the connection is closed'), null);
         else callback(null, socket);
       });
     },
-    headersTimeout: HEADERS_TIMEOUT,
-    bodyTimeout: HEADERS_TIMEOUT,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    bodyTimeout: HEADERS_TIMEOUT_MS,
     pipelining: 1,
   });
   try {
-    const response = await send(target.url, {
+    const received = await send(target.url, {
       dispatcher: agent,
       method: hop.method as 'GET',
       headers: hop.headers,
       body: hop.body ?? null,
       signal: op.signal,
     });
-    const { location } = response.headers;
-    const redirects = [301, 302, 303, 307, 308].includes(response.statusCode) && typeof location === 'string';
-    const body = redirects ? '' : await readBody(response.body, response.headers['content-encoding'], op.signal);
-    const answer: FetchAnswer = {
-      status: response.statusCode,
-      headers: headersToReturn(response.headers),
+    const { location } = received.headers;
+    const redirects = [301, 302, 303, 307, 308].includes(received.statusCode) && typeof location === 'string';
+    const body = redirects ? '' : await readBody(received.body, received.headers['content-encoding'], op.signal);
+    const response: FetchResponse = {
+      status: received.statusCode,
+      headers: headersToReturn(received.headers),
       body,
       url: target.url.href,
       redirected: false,
     };
-    return redirects ? { answer, location } : { answer };
+    return redirects ? { response, location } : { response };
   } finally {
     await agent.destroy();
     socket.destroy();
   }
 }
 
-/** The text of the body, decompressed. The limit is on what comes out, so that a small bomb is as large as it is. */
+/** The decompressed text of the body. The limit applies to the decompressed size, against decompression bombs. */
 async function readBody(body: Readable, encoding: string | string[] | undefined, signal: AbortSignal): Promise<string> {
   const source = decoded(body, encoding);
   const chunks: Buffer[] = [];
@@ -174,7 +175,7 @@ async function readBody(body: Readable, encoding: string | string[] | undefined,
     size += chunk.length;
     if (size > MAX_BYTES) {
       body.destroy();
-      throw new TemperError('TEMPER_FETCH_FAILED', `the answer is larger than ${MAX_BYTES} bytes`);
+      throw new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${MAX_BYTES} bytes`);
     }
     chunks.push(chunk);
   }
@@ -199,13 +200,16 @@ function decoderFor(encoding: string) {
     case 'br':
       return createBrotliDecompress();
     default:
-      throw new TemperError('TEMPER_FETCH_FAILED', 'the answer is compressed in a way that was not asked for');
+      throw new TemperError(
+        'TEMPER_FETCH_FAILED',
+        'the response has a content-encoding that the request did not accept',
+      );
   }
 }
 
-/** A few words of ours; what the network wrote stays in the cause. */
+/** A fixed text or an error code; text from the network stays in the cause. */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') return 'no connection in time';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return /^[A-Z][A-Z0-9_]{2,40}$/.test(code) ? code : 'the connection broke or the answer is not HTTP';
+  return /^[A-Z][A-Z0-9_]{2,40}$/.test(code) ? code : 'the connection broke or the response is not HTTP';
 }

@@ -1,4 +1,4 @@
-/** Which headers pass in either direction. Anything else could steer a proxy, a cache or the connection itself. */
+/** The allowlists of request and response headers. Any other header could control a proxy, a cache or the connection itself. */
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 
@@ -14,7 +14,7 @@ const SENT: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Meant for one host; not sent on to another. */
+/** Credentials for one origin; dropped on a redirect to another. */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key']);
 
 const RETURNED: ReadonlySet<string> = new Set([
@@ -32,7 +32,7 @@ const RETURNED: ReadonlySet<string> = new Set([
 
 const MAX_VALUE = 8_192;
 
-/** The request's headers in lower case. Throws TEMPER_FETCH_DENIED for one that may not be sent or holds a line break. */
+/** The request headers with lower-case names. Throws TEMPER_FETCH_DENIED for a header that is not allowed or contains a line break. */
 export function headersToSend(headers: Readonly<Record<string, string>>): Record<string, string> {
   const sent: Record<string, string> = { 'user-agent': 'temper' };
   for (const [name, value] of Object.entries(headers)) {
@@ -44,7 +44,7 @@ export function headersToSend(headers: Readonly<Record<string, string>>): Record
       );
     }
     if (value.length > MAX_VALUE || !/^[\t\x20-\x7e]*$/.test(value)) {
-      throw new TemperError('TEMPER_FETCH_DENIED', `the header ${key} is too long or holds a character it may not`);
+      throw new TemperError('TEMPER_FETCH_DENIED', `the header ${key} is too long or contains a forbidden character`);
     }
     sent[key] = value;
   }

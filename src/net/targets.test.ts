@@ -8,9 +8,9 @@ const RULES: TargetRules = {
 };
 const ANY_HOST: TargetRules = { allowHttp: true, refuseHost: () => undefined };
 
-/** None of these may be reached, however friendly the list of hosts. */
+/** URLs that must be rejected, even with an allowlist of all hosts. */
 const NEVER = [
-  // Literal addresses inside.
+  // Internal IP addresses.
   'http://127.0.0.1/',
   'https://127.0.0.1/',
   'https://10.0.0.1/',
@@ -31,7 +31,7 @@ const NEVER = [
   'https://[::127.0.0.1]/',
   'https://224.0.0.1/',
   'https://255.255.255.255/',
-  // The same, written to be misread.
+  // Internal IP addresses in misleading notations.
   'https://2130706433/',
   'https://0x7f000001/',
   'https://0x7f.1/',
@@ -46,7 +46,7 @@ const NEVER = [
   'https://134744072/',
   'https://8.8.2056/',
   'https://010.8.8.8/',
-  // Names inside.
+  // Internal host names.
   'https://localhost/',
   'https://LOCALHOST/',
   'https://a.localhost/',
@@ -58,7 +58,7 @@ const NEVER = [
   'https://localhost./',
   'https://api.example.com./',
   'https://intranet/',
-  // Userinfo, fragments, backslashes: two readers, two hosts.
+  // Userinfo, fragments and backslashes, from which two parsers read different hosts.
   'https://user@api.example.com/',
   'https://user:x@169.254.169.254/',
   'https://api.example.com@evil.test/',
@@ -69,7 +69,7 @@ const NEVER = [
   'https://evil%2etest/',
   'https://[example.com]/',
   'https://[evil.test]:443/',
-  // Characters that are folded, dropped or end a line.
+  // Characters that parsers fold or drop, and line breaks.
   'https://api。example。com/',
   'https://ⓔxample.com/',
   'https://аpi.example.com/',
@@ -103,7 +103,7 @@ const NEVER = [
   `https://api.example.com/${'a'.repeat(9_000)}`,
 ];
 
-/** Public, and not the host that is listed. */
+/** Public URLs whose host is not on the allowlist. */
 const NOT_LISTED = [
   'https://evil.test/',
   'https://evil-api.example.com/',
@@ -128,30 +128,32 @@ function codeOf(url: string, rules: TargetRules): string {
   }
 }
 
-describe('vetTarget', () => {
-  it('has at least sixty addresses to refuse', () => assert.ok(NEVER.length + NOT_LISTED.length >= 60));
+describe('target validation', () => {
+  it('the test covers at least sixty rejected URLs', () => assert.ok(NEVER.length + NOT_LISTED.length >= 60));
 
   for (const url of NEVER) {
-    it(`refuses ${JSON.stringify(url.slice(0, 80))}`, () => assert.equal(codeOf(url, ANY_HOST), 'TEMPER_FETCH_DENIED'));
+    it(`target validation rejects ${JSON.stringify(url.slice(0, 80))}`, () =>
+      assert.equal(codeOf(url, ANY_HOST), 'TEMPER_FETCH_DENIED'));
   }
   for (const url of NOT_LISTED) {
-    it(`refuses ${url}, which is not listed`, () => assert.equal(codeOf(url, RULES), 'TEMPER_FETCH_DENIED'));
+    it(`target validation rejects ${url}, which is not on the allowlist`, () =>
+      assert.equal(codeOf(url, RULES), 'TEMPER_FETCH_DENIED'));
   }
 
-  it('allows a listed host in any case, with its path and query', () => {
+  it('target validation accepts an allowlisted host in upper or lower case, with path and query', () => {
     const target = vetTarget('https://API.Example.com/v1/x?y=%20z', RULES);
     assert.deepEqual([target.host, target.port, target.secure], ['api.example.com', 443, true]);
     assert.equal(codeOf('https://deep.er.allowed.test/', RULES), 'allowed');
   });
 
-  it('allows http and other ports only when they are asked for', () => {
+  it('target validation accepts http and other ports only when the rules allow them', () => {
     assert.equal(codeOf('http://api.example.com/', RULES), 'TEMPER_FETCH_DENIED');
     assert.equal(codeOf('http://api.example.com/', { ...RULES, allowHttp: true }), 'allowed');
     assert.equal(codeOf('https://api.example.com:8443/', RULES), 'TEMPER_FETCH_DENIED');
     assert.equal(codeOf('https://api.example.com:8443/', { ...RULES, ports: [8443] }), 'allowed');
   });
 
-  it('allows a public address as a literal when it is listed', () => {
+  it('target validation accepts a public IP address that is on the allowlist', () => {
     assert.equal(vetTarget('https://93.184.215.14/', ANY_HOST).literal, true);
     assert.equal(vetTarget('https://[2606:4700::1111]/', ANY_HOST).host, '2606:4700::1111');
   });

@@ -1,14 +1,14 @@
-/** From the text of a URL to what may be connected to, or the reason why not. Nothing is resolved here. */
+/** Validates the text of a URL and returns the connection target. Resolves no names. */
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { isInnerName, isPublicAddress } from './addresses.ts';
 
 export interface TargetRules {
-  /** http beside https. */
+  /** Allow http in addition to https. */
   allowHttp?: boolean;
-  /** Ports beside the scheme's own. */
+  /** Ports allowed in addition to the default port of the scheme. */
   ports?: readonly number[];
-  /** Why the caller may not reach this host, in lower case; undefined when it may. Asked before anything is resolved, for each hop. */
+  /** The reason why the caller may not reach this host (in lower case); undefined when it may. Called for each hop, before DNS resolution. */
   refuseHost(host: string, port: number): string | undefined;
 }
 
@@ -18,13 +18,13 @@ export interface Target {
   host: string;
   port: number;
   secure: boolean;
-  /** The host is an IP address, not a name. */
+  /** True when the host is an IP address, not a name. */
   literal: boolean;
 }
 
-const MAX_URL = 8_192;
+const MAX_URL_LENGTH = 8_192;
 
-/** Throws TEMPER_FETCH_DENIED with the rule that the URL breaks. */
+/** Throws TEMPER_FETCH_DENIED with the rule that the URL violates. */
 export function vetTarget(text: string, rules: TargetRules): Target {
   const url = parse(text);
   const secure = url.protocol === 'https:';
@@ -34,20 +34,20 @@ export function vetTarget(text: string, rules: TargetRules): Target {
   requirePlainAuthority(text, url);
   const literal = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(url.hostname);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const ownPort = secure ? 443 : 80;
-  const port = url.port === '' ? ownPort : Number(url.port);
-  if (port !== ownPort && !(rules.ports ?? []).includes(port)) throw denied(text, `port ${port} is not allowed`);
+  const defaultPort = secure ? 443 : 80;
+  const port = url.port === '' ? defaultPort : Number(url.port);
+  if (port !== defaultPort && !(rules.ports ?? []).includes(port)) throw denied(text, `port ${port} is not allowed`);
   if (literal ? !isPublicAddress(host) : isInnerName(host)) throw denied(text, `${host} is not on the public internet`);
-  const refusal = rules.refuseHost(host, port);
-  if (refusal !== undefined) throw denied(text, refusal);
+  const reason = rules.refuseHost(host, port);
+  if (reason !== undefined) throw denied(text, reason);
   return { url, host, port, secure, literal };
 }
 
 function parse(text: string): URL {
-  if (text.length > MAX_URL) throw denied(text, `it is longer than ${MAX_URL} characters`);
-  // Parsers drop or turn these, so that two readers of one text can see two hosts.
+  if (text.length > MAX_URL_LENGTH) throw denied(text, `it is longer than ${MAX_URL_LENGTH} characters`);
+  // URL parsers drop or convert any other character, so that two parsers can read different hosts from one text.
   if (!/^[\x21-\x5b\x5d-\x7e]+$/.test(text))
-    throw denied(text, 'it holds a space, a backslash or a character outside ASCII');
+    throw denied(text, 'it contains a space, a backslash or a character outside ASCII');
   try {
     return new URL(text);
   } catch {
@@ -55,14 +55,14 @@ function parse(text: string): URL {
   }
 }
 
-/** The authority must read the same to everybody: scheme, two slashes, the host as the parser understands it, at most a port. */
+/** Every parser must read the same authority: scheme, two slashes, the host exactly as parsed, and at most a port. */
 function requirePlainAuthority(text: string, url: URL): void {
   const authority = /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1];
-  if (authority === undefined) throw denied(text, 'it must begin with a scheme and two slashes');
-  if (authority.includes('@')) throw denied(text, 'user names and passwords are not allowed in it');
+  if (authority === undefined) throw denied(text, 'it must start with a scheme and two slashes');
+  if (authority.includes('@')) throw denied(text, 'it must not contain a user name or password');
   const host = /^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(authority)?.[1];
   if (host === undefined || host.toLowerCase() !== url.hostname || host.endsWith('.')) {
-    throw denied(text, 'its host is not written in its plain form');
+    throw denied(text, 'its host is not in its plain form');
   }
 }
 

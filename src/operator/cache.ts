@@ -1,6 +1,6 @@
 import type { KubeObject, Store } from '../kube/store.ts';
 
-/** The objects of one kind over all namespaces looked after, whether by one watch or by one each. */
+/** The objects of one kind in all watched namespaces: one store for all namespaces, or one store per namespace. */
 export class Cache<T extends KubeObject> {
   readonly #stores: readonly Store<T>[];
 
@@ -29,7 +29,7 @@ export class Cache<T extends KubeObject> {
   }
 }
 
-/** Namespace and name of a key of the work queue. */
+/** Splits a work queue key into namespace and name. */
 export function partsOf(key: string): { namespace: string; name: string } {
   const slash = key.indexOf('/');
   return { namespace: key.slice(0, Math.max(slash, 0)), name: key.slice(slash + 1) };

@@ -1,7 +1,7 @@
 import { CONDITIONS } from '../api/v1alpha1/reasons.ts';
 import type { Condition } from '../api/v1alpha1/common.ts';
 
-/** What a condition shall say; when it began to say so is found out by comparing with what it said. */
+/** The desired content of a condition. `lastTransitionTime` follows from the comparison with the existing condition. */
 export interface Finding<Type extends string = string> {
   readonly type: Type;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -9,16 +9,16 @@ export interface Finding<Type extends string = string> {
   readonly message: string;
 }
 
-/** A change worth an Event. */
+/** A condition change that is recorded as an Event. */
 export interface Transition {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
 }
 
-const LONGEST_MESSAGE = 4_096;
+const MAX_MESSAGE_LENGTH = 4_096;
 
-/** The conditions after the findings; those of other types stay as they are. Times move only with the status. */
+/** Applies the findings to the conditions. Conditions of other types do not change. The transition time changes only with the status. */
 export function withFindings(
   before: readonly Condition[] | undefined,
   findings: readonly Finding[],
@@ -29,19 +29,19 @@ export function withFindings(
   for (const { type, status, reason, message } of findings) {
     const earlier = known.get(type);
     const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : timestamp(now);
-    known.set(type, { type, status, observedGeneration, lastTransitionTime, reason, message: capped(message) });
+    known.set(type, { type, status, observedGeneration, lastTransitionTime, reason, message: truncated(message) });
   }
   return [...known.values()];
 }
 
-/** Conditions without those of a type: a fact that no longer holds either way. */
+/** Removes the condition of a type, when the operator no longer has a statement about it. */
 export function without(conditions: readonly Condition[] | undefined, type: string): Condition[] {
   return (conditions ?? []).filter((condition) => condition.type !== type);
 }
 
 /**
- * One Event a transition: a reason that changed. A condition that appears is told only when it is the one people wait for, or says
- * that something is wrong.
+ * One Event per transition, that is, per changed reason. A new condition is reported only when it is of the type `awaited`, or when it
+ * reports a problem.
  */
 export function transitions(
   before: readonly Condition[] | undefined,
@@ -51,25 +51,25 @@ export function transitions(
   const known = new Map((before ?? []).map((condition) => [condition.type, condition]));
   return after.flatMap((condition): Transition[] => {
     const earlier = known.get(condition.type);
-    const isNews = earlier === undefined ? isWorthTelling(condition, awaited) : earlier.reason !== condition.reason;
-    if (!isNews) return [];
+    const isChanged = earlier === undefined ? shouldReport(condition, awaited) : earlier.reason !== condition.reason;
+    if (!isChanged) return [];
     const { reason, message } = condition;
-    return [{ type: isBad(condition) ? 'Warning' : 'Normal', reason, message: message === '' ? reason : message }];
+    return [{ type: isWarning(condition) ? 'Warning' : 'Normal', reason, message: message === '' ? reason : message }];
   });
 }
 
-function isWorthTelling({ type, status }: Condition, awaited: string): boolean {
+function shouldReport({ type, status }: Condition, awaited: string): boolean {
   return type === awaited || (status === 'False' && type !== 'Fenced');
 }
 
-/** On purpose, or on the way. */
-const NOT_BAD = new Set(['Starting', 'Suspended']);
+/** Reasons with status False that are not a problem: intended, or temporary during the start. */
+const EXPECTED_REASONS = new Set(['Starting', 'Suspended']);
 
-function isBad({ status, reason }: Condition): boolean {
-  return status === 'False' && !NOT_BAD.has(reason);
+function isWarning({ status, reason }: Condition): boolean {
+  return status === 'False' && !EXPECTED_REASONS.has(reason);
 }
 
-/** Equal in everything that people or programs read; a transition time alone is no difference. */
+/** Compares everything except the transition time. */
 export function sameConditions(one: readonly Condition[] | undefined, other: readonly Condition[]): boolean {
   const before = one ?? [];
   if (before.length !== other.length) return false;
@@ -90,16 +90,16 @@ export function reasonOf(conditions: readonly Condition[] | undefined, type: str
   return conditions?.find((condition) => condition.type === type)?.reason;
 }
 
-/** Is the reason documented for the condition of the kind? */
+/** Is the reason documented for this condition type of the kind? */
 export function isKnownReason(kind: keyof typeof CONDITIONS, type: string, reason: string): boolean {
   return CONDITIONS[kind].some((entry) => entry.type === type && Object.hasOwn(entry.reasons, reason));
 }
 
-function capped(message: string): string {
-  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE - 1)}…` : message;
+function truncated(message: string): string {
+  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : message;
 }
 
-/** RFC 3339 with whole seconds, as conditions are written. */
+/** RFC 3339 with whole seconds, the format of metav1.Time. */
 function timestamp(date: Date): string {
   return `${date.toISOString().slice(0, 19)}Z`;
 }

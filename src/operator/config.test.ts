@@ -11,26 +11,26 @@ sandboxClasses:
 gateway: {service: temper-gateway, podLabels: {app: gateway}}
 `;
 
-describe('the configuration of the operator', () => {
-  it('is read', () => {
+describe('parseOperatorConfig', () => {
+  it('parses a valid configuration', () => {
     assert.equal(parseOperatorConfig(GOOD).sandboxClasses[0]?.workspace, '1Gi');
   });
 
   for (const [what, text, message] of [
     ['a field is missing', GOOD.replace('namespace: temper-system', ''), /namespace/],
     ['a field is unknown', `${GOOD}\ncolour: red`, /colour|additional/],
-    ['an amount is none', GOOD.replace('384Mi', 'lots'), /sandboxClasses\.0\.resources\.memory/],
-    ['it is no YAML', 'a: [', /YAML/],
+    ['a quantity is invalid', GOOD.replace('384Mi', 'lots'), /sandboxClasses\.0\.resources\.memory/],
+    ['it is not YAML', 'a: [', /YAML/],
     [
-      'two classes have one name',
+      'two classes have the same name',
       GOOD.replace(
         'gateway:',
         '  - {name: standard, image: x, resources: {cpu: 1m, memory: 1Mi, ephemeralStorage: 1Mi}, workspace: 1Mi}\ngateway:',
       ),
-      /one name/,
+      /same name/,
     ],
   ] as const) {
-    it(`is refused when ${what}`, () => {
+    it(`throws when ${what}`, () => {
       assert.throws(
         () => parseOperatorConfig(text),
         (error) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID') && message.test(error.message),

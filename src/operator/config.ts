@@ -16,7 +16,7 @@ const Cpu = Type.String({ pattern: '^[0-9]{1,6}(m|\\.[0-9]{1,3})?$' });
 const Resources = Type.Object(
   {
     cpu: Cpu,
-    /** What may be used while nobody else wants it; `cpu` when absent. */
+    /** CPU limit, for bursts above the request `cpu`. Defaults to `cpu`. */
     cpuLimit: Type.Optional(Cpu),
     memory: Type.String({ pattern: '^[0-9]{1,12}(k|Ki|M|Mi|G|Gi|T|Ti)?$' }),
     ephemeralStorage: Type.String({ pattern: '^[0-9]{1,12}(k|Ki|M|Mi|G|Gi|T|Ti)?$' }),
@@ -30,10 +30,10 @@ const SandboxClass = Type.Object(
     image: Image,
     runtimeClassName: Type.Optional(Name),
     nodeSelector: Type.Optional(Labels),
-    /** Of the sandbox container; an agent may ask for others. */
+    /** Resources of the sandbox container. An Agent may override them. */
     resources: Resources,
     workspace: Type.String({ pattern: '^[0-9]{1,12}(k|Ki|M|Mi|G|Gi|T|Ti)?$' }),
-    /** Warm pods to keep, by namespace. */
+    /** Number of warm pods per namespace. */
     pool: Type.Optional(
       Type.Array(Type.Object({ namespace: Name, size: Type.Integer({ minimum: 0, maximum: 1000 }) }, closed), {
         maxItems: 200,
@@ -47,21 +47,21 @@ export type Resources = Static<typeof Resources>;
 
 const Config = Type.Object(
   {
-    /** Namespace of the release. */
+    /** Release namespace. */
     namespace: Name,
-    /** The namespaces to look after; absent: all. */
+    /** Namespaces to watch. Absent: all. */
     namespaces: Type.Optional(Type.Array(Name, { minItems: 1, maxItems: 200, uniqueItems: true })),
     agent: Type.Object({ image: Image, resources: Resources }, closed),
     imagePullPolicy: Type.Optional(Type.Enum(['Always', 'IfNotPresent', 'Never'])),
     imagePullSecrets: Type.Optional(Type.Array(Name, { maxItems: 10 })),
-    /** The first one is for agents that name none. */
+    /** The first class is the default. */
     sandboxClasses: Type.Array(SandboxClass, { minItems: 1, maxItems: 20 }),
     gateway: Type.Object(
       {
         service: Name,
         /** Labels of the gateway's pods, for the NetworkPolicy. */
         podLabels: Labels,
-        /** Names its certificate shall hold beside those of its Service. */
+        /** Additional DNS names for its certificate, besides those of its Service. */
         extraNames: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 20 })),
       },
       closed,
@@ -70,19 +70,19 @@ const Config = Type.Object(
       Type.Object(
         {
           url: Type.String({ pattern: '^(tls|nats)://', maxLength: 512 }),
-          /** Service of the server this release runs; absent when it is somebody else's, which needs no certificate of ours. */
+          /** Service of the NATS server of this release. Absent for an external NATS server, which gets no certificate from this operator. */
           service: Type.Optional(Name),
           server: Type.Optional(
             Type.Object(
               {
-                /** Bytes all streams may take together; 6 GiB when absent. */
+                /** Maximum bytes of all streams together. Defaults to 6 GiB. */
                 storeBytes: Type.Optional(Type.Integer({ minimum: 1 })),
                 extraNames: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 20 })),
               },
               closed,
             ),
           ),
-          /** File with the seed of the user `operator`, and one with the authority to trust. */
+          /** Files with the nkey seed of the NATS user `operator`, and with the CA to trust. */
           seedFile: Type.String({ maxLength: 512 }),
           caFile: Type.Optional(Type.String({ maxLength: 512 })),
           replicas: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
@@ -90,11 +90,11 @@ const Config = Type.Object(
         closed,
       ),
     ),
-    /** The guard policies that must be in force. Absent: they are not part of this installation, and no namespace counts as fenced. */
+    /** The admission policies that must be in force. Absent: they are not part of this installation, and no namespace is protected. */
     guard: Type.Optional(
       Type.Object(
         {
-          /** By name, the digest of the spec each must have; `installed` for what another release installs: whatever that one made of it. */
+          /** By policy name: the required digest of the spec, or `installed` for a policy of another release, whose digest is not known. */
           policies: Type.Record(Type.String(), Type.String({ pattern: '^(sha256:[0-9a-f]{64}|installed)$' })),
         },
         closed,
@@ -104,7 +104,7 @@ const Config = Type.Object(
       Type.Object({ host: Type.Optional(Type.String()), port: Type.Integer({ minimum: 0, maximum: 65_535 }) }, closed),
     ),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
-    /** Reconciles of agents at once. */
+    /** Number of concurrent Agent reconciles. */
     concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
     leaderElection: Type.Optional(Type.Boolean()),
   },
@@ -112,7 +112,7 @@ const Config = Type.Object(
 );
 export type OperatorConfig = Static<typeof Config>;
 
-/** `parseOperatorConfig` of a file. */
+/** Reads and parses a configuration file; see `parseOperatorConfig`. */
 export async function readOperatorConfig(file: string): Promise<OperatorConfig> {
   let text: string;
   try {
@@ -123,13 +123,13 @@ export async function readOperatorConfig(file: string): Promise<OperatorConfig> 
   return parseOperatorConfig(text);
 }
 
-/** Reads and checks the configuration. Throws TEMPER_CONFIGURATION_INVALID that names the field, the rule and the value's place. */
+/** Parses and validates the configuration. Throws TEMPER_CONFIGURATION_INVALID with the field and the rule. */
 export function parseOperatorConfig(text: string): OperatorConfig {
   let value: unknown;
   try {
     value = parse(text, { maxAliasCount: 0 });
   } catch (error) {
-    throw invalid(`it is not YAML: ${printable(messageOf(error), 300)}`);
+    throw invalid(`not valid YAML: ${printable(messageOf(error), 300)}`);
   }
   if (!Check(Config, value)) {
     const [first] = Errors(Config, value);
@@ -137,11 +137,11 @@ export function parseOperatorConfig(text: string): OperatorConfig {
       first === undefined || first.instancePath === ''
         ? 'the document'
         : first.instancePath.slice(1).replaceAll('/', '.');
-    throw invalid(`${printable(field, 200)} ${first?.message ?? 'has another form'}`);
+    throw invalid(`${printable(field, 200)} ${first?.message ?? 'is invalid'}`);
   }
   checkQuantities(value);
   const names = value.sandboxClasses.map(({ name }) => name);
-  if (new Set(names).size < names.length) throw invalid('two entries of sandboxClasses have one name; rename one');
+  if (new Set(names).size < names.length) throw invalid('two entries of sandboxClasses have the same name; rename one');
   return value;
 }
 

@@ -16,36 +16,36 @@ export interface Observed {
   readonly agents: Cache<StoredAgent>;
   readonly pods: Cache<Pod>;
   readonly pool: Pool;
-  readonly guard: Guard;
-  readonly authority: Authority;
+  readonly policyMonitor: Guard;
+  readonly pki: Authority;
 }
 
-/** What is counted when somebody looks: nothing is kept for it, so it is never behind the caches. */
+/** Registers gauges that are computed from the caches at each scrape. */
 export function observeOperator(metrics: OperatorMetrics, observed: Observed): void {
-  const { config, agents, pods, pool, guard, authority } = observed;
+  const { config, agents, pods, pool, policyMonitor, pki } = observed;
   metrics.watchAll('temper_agents', () => tally(agents.list().map(readinessOf)));
-  metrics.watchAll('temper_pods', () => tally(pods.list().map(standingOf)));
+  metrics.watchAll('temper_pods', () => tally(pods.list().map(podStateOf)));
   metrics.watchAll('temper_warm_pods', () =>
-    config.sandboxClasses.flatMap(({ name, pool: places = [] }) => {
-      const wanted = places.reduce((sum, { size }) => sum + size, 0);
-      const there = places.reduce((sum, { namespace }) => sum + pool.unclaimed(namespace, name).length, 0);
+    config.sandboxClasses.flatMap(({ name, pool: pools = [] }) => {
+      const desired = pools.reduce((sum, { size }) => sum + size, 0);
+      const existing = pools.reduce((sum, { namespace }) => sum + pool.unclaimed(namespace, name).length, 0);
       const labels = (kind: string) => ({ sandbox_class: name, kind });
       return [
-        { labels: labels('wanted'), value: wanted },
-        { labels: labels('there'), value: there },
+        { labels: labels('wanted'), value: desired },
+        { labels: labels('there'), value: existing },
       ];
     }),
   );
-  metrics.watchAll('temper_guard_namespaces', () => tally(guard.known().map((state) => ({ state }))));
+  metrics.watchAll('temper_guard_namespaces', () => tally(policyMonitor.known().map((state) => ({ state }))));
   metrics.watchAll('temper_certificate_expiration_timestamp_seconds', () =>
-    [...authority.expirations()].map(([certificate, end]) => ({
+    [...pki.expirations()].map(([certificate, end]) => ({
       labels: { certificate },
       value: Math.floor(end.getTime() / 1_000),
     })),
   );
 }
 
-/** The client, its writes counted. */
+/** Wraps the client and counts its writes. */
 export function countedClient(client: KubeClient, metrics: OperatorMetrics): KubeClient {
   const counted = async <T>({ plural }: ResourceType, verb: string, isDry: boolean, write: Promise<T>): Promise<T> => {
     let outcome = 'failed';
@@ -95,7 +95,7 @@ export async function* countedWakes(
 function readinessOf({ status }: StoredAgent): { ready: string; reason: string } {
   const found = status?.conditions?.find(({ type }) => type === 'Ready');
   if (found === undefined) return { ready: 'Unknown', reason: 'NotLookedAt' };
-  // Where nothing guards the status somebody else may have written it.
+  // Another writer may have set an unknown reason, because status writes are not protected in every installation.
   return { ready: found.status, reason: READY_REASONS.has(found.reason) ? found.reason : 'Other' };
 }
 
@@ -103,12 +103,12 @@ const READY_REASONS: ReadonlySet<string> = new Set(
   CONDITIONS.Agent.flatMap(({ type, reasons }) => (type === 'Ready' ? Object.keys(reasons) : [])),
 );
 
-function standingOf(pod: Pod): { kind: string; state: string } {
+function podStateOf(pod: Pod): { kind: string; state: string } {
   const kind = pod.metadata.labels?.[LABELS.agentUid] === undefined ? 'warm' : 'agent';
   return { kind, state: podState(pod).kind };
 }
 
-/** How often each combination of labels is among them. */
+/** Counts how often each combination of labels occurs. */
 function tally(all: readonly Readonly<Record<string, string>>[]): Reading[] {
   const counts = new Map<string, { labels: Readonly<Record<string, string>>; value: number }>();
   for (const labels of all) {

@@ -19,29 +19,29 @@ export interface InformerDeps {
   readonly random: () => number;
 }
 
-/** One kind: what is known, and who is told of changes. */
-interface Watched<T extends KubeObject> {
+/** The informer of one kind: its cache, its reflectors and its change listeners. */
+interface Informer<T extends KubeObject> {
   readonly cache: Cache<T>;
   readonly reflectors: readonly Reflector<T>[];
   readonly subscribe: (listener: ChangeListener<T>) => void;
 }
 
 export interface Informers {
-  readonly agents: Watched<StoredAgent>;
-  readonly policies: Watched<StoredPolicy>;
-  readonly pods: Watched<Pod>;
-  /** Objects of fixed name in namespaces with agents. */
-  readonly children: readonly (Watched<PlainObject> & { readonly type: ResourceType })[];
-  readonly guardPolicies: Watched<PlainObject>;
-  readonly guardBindings: Watched<PlainObject>;
-  /** By name, for the manager. */
+  readonly agents: Informer<StoredAgent>;
+  readonly policies: Informer<StoredPolicy>;
+  readonly pods: Informer<Pod>;
+  /** Objects with a fixed name in namespaces with agents. */
+  readonly children: readonly (Informer<PlainObject> & { readonly type: ResourceType })[];
+  readonly guardPolicies: Informer<PlainObject>;
+  readonly guardBindings: Informer<PlainObject>;
+  /** All reflectors by name, for the manager. */
   readonly all: Readonly<Record<string, Reflector<KubeObject>>>;
 }
 
 export function createInformers(deps: InformerDeps, config: OperatorConfig): Informers {
   const all: Record<string, Reflector<KubeObject>> = {};
   const namespaces = config.namespaces ?? [undefined];
-  const watch = <T extends KubeObject>(type: ResourceType, options: WatchOptions<T> = {}) => {
+  const watch = <T extends KubeObject>(type: ResourceType, options: InformerOptions<T> = {}) => {
     const scopes = type.namespaced ? namespaces : [undefined];
     const reflectors = (options.off === true ? [] : scopes).map((namespace) => {
       const { labelSelector, fieldSelector, transform } = options;
@@ -65,14 +65,14 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
       subscribe: (listener: ChangeListener<T>) => reflectors.forEach((reflector) => reflector.subscribe(listener)),
     };
   };
-  // By name: the operator may read no other object of these kinds.
+  // By name: RBAC allows the operator to read no other object of these kinds.
   const child = (type: ResourceType, name: string) =>
     watch<PlainObject>(type, { fieldSelector: `metadata.name=${name}`, transform: withoutStatus });
   const guards = { labelSelector: GUARD_LABEL, off: config.guard === undefined };
   return {
     agents: watch<StoredAgent>(TYPES.agents),
     policies: watch<StoredPolicy>(TYPES.trustPolicies),
-    pods: watch<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true`, transform: essentialsOfPod }),
+    pods: watch<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true`, transform: prunePod }),
     children: [
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway),
@@ -87,16 +87,16 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
   };
 }
 
-interface WatchOptions<T> {
+interface InformerOptions<T> {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly transform?: (object: T) => T;
-  /** Not part of this installation: nothing is watched, nothing is known. */
+  /** The kind is not part of this installation: it is not watched, and its cache stays empty. */
   readonly off?: boolean;
 }
 
-/** What a reconcile reads of a pod; the rest of thousands of pods would fill the memory. */
-function essentialsOfPod({ metadata, spec, status }: Pod): Pod {
+/** Keeps only the fields that a reconcile reads, because thousands of full pods would use too much memory. */
+function prunePod({ metadata, spec, status }: Pod): Pod {
   const { conditions = [], containerStatuses, phase, reason, message } = status ?? {};
   return {
     metadata,
@@ -106,20 +106,14 @@ function essentialsOfPod({ metadata, spec, status }: Pod): Pod {
       ...(reason === undefined ? {} : { reason }),
       ...(message === undefined ? {} : { message }),
       conditions: conditions.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
-      ...(containerStatuses === undefined ? {} : { containerStatuses: containerStatuses.map(essentialsOfContainer) }),
+      ...(containerStatuses === undefined ? {} : { containerStatuses: containerStatuses.map(pruneContainer) }),
     },
   };
 }
 
 type Containers = NonNullable<NonNullable<Pod['status']>['containerStatuses']>;
 
-function essentialsOfContainer({
-  name,
-  ready,
-  restartCount,
-  state,
-  lastState,
-}: Containers[number]): Containers[number] {
+function pruneContainer({ name, ready, restartCount, state, lastState }: Containers[number]): Containers[number] {
   return {
     name,
     ...(ready === undefined ? {} : { ready }),
@@ -129,7 +123,7 @@ function essentialsOfContainer({
   };
 }
 
-/** A quota's status changes with every pod, and nobody here reads it. */
+/** The status of a ResourceQuota changes with every pod, and the operator does not read it. */
 function withoutStatus(object: PlainObject): PlainObject {
   const { status: _dropped, ...rest } = object;
   return rest;

@@ -4,7 +4,7 @@ import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { ResourceType } from '../kube/client.ts';
 import type { KubeObject } from '../kube/store.ts';
 
-/** An Agent or TrustPolicy as the API server gives it: what is optional in a manifest is there. */
+/** An Agent or TrustPolicy as the API server returns it, with the metadata that is optional in a manifest. */
 type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
   readonly metadata: KubeObject['metadata'] & {
     readonly namespace: string;
@@ -56,7 +56,7 @@ export interface Pod extends KubeObject {
   };
 }
 
-/** An object whose fields are compared with what it should be, and nothing else. */
+/** An object that the operator only compares with its desired state. */
 export type PlainObject = KubeObject & Readonly<Record<string, unknown>>;
 
 const core = (plural: string, kind: string, namespaced = true): ResourceType => ({
@@ -103,8 +103,8 @@ export const TYPES = {
   admissionBindings: admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
 } as const satisfies Record<string, ResourceType>;
 
-/** Who we say we are when we apply. */
+/** Field manager of all writes. */
 export const FIELD_MANAGER = 'temper-operator';
 
-/** On every object the operator applies. */
+/** Label of every object that the operator applies. */
 export const MANAGED_LABEL = { 'app.kubernetes.io/managed-by': 'temper-operator' } as const;

@@ -43,22 +43,22 @@ export interface OperatorDeps {
   readonly random: () => number;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** What is counted of agents, pods and writes. */
+  /** Metrics of agents, pods and API writes. */
   readonly counts?: OperatorMetrics;
-  /** Unlike that of any other process, for the Lease and for events. */
+  /** Unique per process. Holder identity of the Lease and reporting instance of Events. */
   readonly identity: string;
   readonly bus?: Bus;
   readonly facts?: Facts;
   readonly spend?: SpendReader;
-  /** Times of the election, for tests. */
+  /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDuration: number; renewDeadline: number; retryPeriod: number };
 }
 
 const COMPONENT = 'temper-operator';
 const CONCURRENCY = 8;
-const NOT_YET = 1_000;
+const RETRY_MS = 1_000;
 
-/** Everything of an operator, made and not started. */
+/** Creates the operator without starting it. */
 export function createOperator(config: OperatorConfig, deps: OperatorDeps): Manager {
   const election = config.leaderElection === false ? undefined : createElection(config, deps);
   const client = createKubeClient(
@@ -67,35 +67,40 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
   );
   const events = createEventRecorder({ ...deps, client, component: COMPONENT, instance: deps.identity });
   const { counts } = deps;
-  const house = createHouse(config, deps, counts === undefined ? client : countedClient(client, counts), events);
-  if (counts !== undefined) observeOperator(counts, house);
-  const { informers, queues } = house;
+  const components = createComponents(
+    config,
+    deps,
+    counts === undefined ? client : countedClient(client, counts),
+    events,
+  );
+  if (counts !== undefined) observeOperator(counts, components);
+  const { informers, queues } = components;
   startPools(config, queues);
-  const again = () => {
-    for (const namespace of populated(config, informers)) lookAgain(informers, queues, namespace);
+  const requeueAll = () => {
+    for (const namespace of activeNamespaces(config, informers)) requeueNamespace(informers, queues, namespace);
   };
   for (const { subscribe } of [informers.guardPolicies, informers.guardBindings]) {
-    subscribe((_change, origin) => (origin === 'change' ? again() : undefined));
+    subscribe((_change, origin) => (origin === 'change' ? requeueAll() : undefined));
   }
   return new Manager({
     clock: deps.clock,
     log: deps.log,
     informers: informers.all,
-    controllers: controllers(house, deps),
+    controllers: controllers(components, deps),
     tasks: tasks({
       ...deps,
-      authority: house.authority,
-      serverReload: createServerReload(config, deps),
-      guard: house.guard,
+      pki: components.pki,
+      natsReload: createServerReload(config, deps),
+      policyMonitor: components.policyMonitor,
       bus: deps.bus,
-      facts: house.facts,
-      storeLosses: new StoreLosses({ ...deps, ...house, namespace: config.namespace }),
-      agents: house.agents,
-      policies: house.policies,
-      pods: house.pods,
+      facts: components.facts,
+      dataLoss: new StoreLosses({ ...deps, ...components, namespace: config.namespace }),
+      agents: components.agents,
+      policies: components.policies,
+      pods: components.pods,
       agentQueue: queues.agents,
-      namespaces: () => populated(config, informers),
-      again: (namespace) => lookAgain(informers, queues, namespace),
+      namespaces: () => activeNamespaces(config, informers),
+      again: (namespace) => requeueNamespace(informers, queues, namespace),
     }),
     ...(election === undefined ? {} : { election }),
     resources: [events],
@@ -111,14 +116,14 @@ function createElection({ namespace }: OperatorConfig, deps: OperatorDeps): Lead
   return new LeaderElection({ ...deps, ...deps.election, client, namespace, name: COMPONENT });
 }
 
-/** What the reconcilers share. */
-function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeClient, events: EventRecorder) {
+/** The components that the reconcilers, event routes, leader tasks and metrics share. */
+function createComponents(config: OperatorConfig, deps: OperatorDeps, client: KubeClient, events: EventRecorder) {
   const informers = createInformers(deps, config);
   const agents = informers.agents.cache;
   const pods = informers.pods.cache;
   addIndexes(agents, pods);
-  const examination = new Examination();
-  const authority = new Authority({ client, clock: deps.clock, config });
+  const validation = new Examination();
+  const pki = new Authority({ client, clock: deps.clock, config });
   return {
     client,
     clock: deps.clock,
@@ -130,19 +135,19 @@ function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeCli
     policies: informers.policies.cache,
     queues: createQueues(deps),
     pool: new Pool(pods),
-    authority,
-    guard: createGuard(config, client, informers),
+    pki,
+    policyMonitor: createGuard(config, client, informers),
     namespaces: new Namespaces({
       client,
       known: (type, namespace, name) => {
         const ofType = informers.children.filter((child) => child.type === type);
         return ofType.map(({ cache }) => cache.get(namespace, name)).find((found) => found !== undefined);
       },
-      options: (namespace) => prerequisiteOptions(config, authority, informers, examination, namespace),
+      options: (namespace) => prerequisiteOptions(config, pki, informers, validation, namespace),
     }),
     templates: new PodTemplates(config),
-    examination,
-    failures: new Failures(),
+    validation,
+    crashBackoff: new Failures(),
     facts: deps.facts ?? NO_FACTS,
     bus: deps.bus,
     spend: deps.spend,
@@ -150,12 +155,12 @@ function createHouse(config: OperatorConfig, deps: OperatorDeps, client: KubeCli
   };
 }
 
-type House = ReturnType<typeof createHouse>;
+type Components = ReturnType<typeof createComponents>;
 
-function controllers(house: House, deps: OperatorDeps): Controller[] {
-  const { config, informers, queues, namespaces, pool } = house;
-  const agents = new AgentReconciler(house);
-  const policies = new PolicyReconciler(house);
+function controllers(components: Components, deps: OperatorDeps): Controller[] {
+  const { config, informers, queues, namespaces, pool } = components;
+  const agents = new AgentReconciler(components);
+  const policies = new PolicyReconciler(components);
   route({
     informers,
     queues,
@@ -169,27 +174,28 @@ function controllers(house: House, deps: OperatorDeps): Controller[] {
     const newId = () => deps.ids.next('reconcile');
     return new Controller({ ...deps, name, queue: queues[name], concurrency: workers, newId, reconcile });
   };
-  const unserved = { ...house, namespace: config.namespace };
-  const told = (reconcile: ControllerOptions['reconcile']) => toldWhenUnserved(unserved, reconcile);
+  const foreignPolicyDeps = { ...components, namespace: config.namespace };
+  const warnOnForeignPolicy = (reconcile: ControllerOptions['reconcile']) =>
+    toldWhenUnserved(foreignPolicyDeps, reconcile);
   return [
     controller(
       'agents',
       config.concurrency ?? CONCURRENCY,
-      told((key, context) => agents.reconcile(key, context)),
+      warnOnForeignPolicy((key, context) => agents.reconcile(key, context)),
     ),
     controller(
       'policies',
       1,
-      told((key, context) => policies.reconcile(key, context)),
+      warnOnForeignPolicy((key, context) => policies.reconcile(key, context)),
     ),
-    controller('pools', 2, (key, context) => reconcilePool(house, key, context)),
+    controller('pools', 2, (key, context) => reconcilePool(components, key, context)),
     controller(
       'namespaces',
       1,
-      told(async (namespace, { signal }) => {
-        if (!populated(config, informers).includes(namespace)) return { kind: 'done' };
+      warnOnForeignPolicy(async (namespace, { signal }) => {
+        if (!activeNamespaces(config, informers).includes(namespace)) return { kind: 'done' };
         const isPrepared = await namespaces.prepare(namespace, signal);
-        return isPrepared ? { kind: 'done' } : { kind: 'again', after: NOT_YET };
+        return isPrepared ? { kind: 'done' } : { kind: 'again', after: RETRY_MS };
       }),
     ),
   ];
@@ -212,22 +218,29 @@ function createGuard({ guard }: OperatorConfig, client: KubeClient, informers: I
 
 function prerequisiteOptions(
   config: OperatorConfig,
-  { doors }: Authority,
+  { gatewayEndpoint }: Authority,
   informers: Informers,
-  examination: Examination,
+  validation: Examination,
   namespace: string,
 ): PrerequisiteOptions | undefined {
-  if (doors === undefined) return undefined;
+  if (gatewayEndpoint === undefined) return undefined;
   const own = informers.policies.cache.list().filter(({ metadata }) => metadata.namespace === namespace);
-  // No pod runs under a policy that breaks a rule, and its quotas may not be readable.
-  const policies = own.filter((policy) => examination.specProblem(policy) === undefined);
+  // No pod runs under an invalid policy, and its quotas may not be readable.
+  const policies = own.filter((policy) => validation.specError(policy) === undefined);
   const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + sizeOf(sandboxClass, namespace), 0);
   const { podLabels } = config.gateway;
-  return { namespace, releaseNamespace: config.namespace, gatewayLabels: podLabels, doors, policies, warmPods };
+  return {
+    namespace,
+    releaseNamespace: config.namespace,
+    gatewayLabels: podLabels,
+    gatewayEndpoint,
+    policies,
+    warmPods,
+  };
 }
 
-/** Namespaces with agents or with a pool. */
-function populated({ sandboxClasses }: OperatorConfig, { agents }: Informers): string[] {
+/** Namespaces with agents or with a warm pool. */
+function activeNamespaces({ sandboxClasses }: OperatorConfig, { agents }: Informers): string[] {
   const pools = sandboxClasses.flatMap(({ pool = [] }) => pool.map(({ namespace }) => namespace));
   return [...new Set([...agents.cache.list().map(({ metadata }) => metadata.namespace), ...pools])];
 }
@@ -238,7 +251,7 @@ function startPools({ sandboxClasses }: OperatorConfig, { pools }: Queues): void
   }
 }
 
-function lookAgain({ agents }: Informers, queues: Queues, namespace: string): void {
+function requeueNamespace({ agents }: Informers, queues: Queues, namespace: string): void {
   queues.namespaces.add(namespace);
   for (const { metadata } of agents.cache.list()) {
     if (metadata.namespace === namespace) queues.agents.add(`${namespace}/${metadata.name}`, PRIORITY.resync);

@@ -2,19 +2,22 @@ import { digestOf } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import type { KubeObject } from '../kube/store.ts';
 
-/** The statuses this process wrote last, so that one somebody else wrote is noticed: nobody may, and what it says does not hold. */
+/**
+ * The statuses that this process wrote last, to detect a status from another writer. The operator is the only authorized writer, so
+ * such a status is wrong and has to be overwritten.
+ */
 export class OwnStatuses {
-  /** By uid. The one before is kept too: news of it may come after the next one was sent. */
+  /** By UID. Includes the previous status, whose watch event may arrive after the next status was sent. */
   readonly #known = new Map<string, { readonly last: string; readonly before: string | undefined }>();
 
-  /** Before it is written, so that the news of it cannot come first; and of what was read and found right. */
+  /** Call before writing a status, so that its watch event cannot arrive first, and for a status that was read and needs no write. */
   expect(uid: string, status: object | undefined): void {
     const last = digestOfStatus(status);
     const known = this.#known.get(uid);
     if (known?.last !== last) this.#known.set(uid, { last, before: known?.last });
   }
 
-  /** False for what this process never looked at. */
+  /** False for an object that this process has not reconciled yet. */
   isForeign({ metadata, status }: KubeObject & { readonly status?: object }): boolean {
     const known = this.#known.get(metadata.uid ?? '');
     if (known === undefined) return false;

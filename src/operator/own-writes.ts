@@ -1,13 +1,13 @@
 import type { KubeObject } from '../kube/store.ts';
 
 /**
- * What was written and not heard of yet. A write names the version it replaced, so the cache is behind as long as it holds that very
- * version, and right about any other.
+ * Own writes that the informer cache does not contain yet. A write is stored with the resourceVersion that the cache had at that time:
+ * the cache is out of date as long as it has exactly that version, and up to date with any other version.
  */
 export class OwnWrites<T extends KubeObject> {
   readonly #written = new Map<string, { readonly replaced: string; readonly object: T }>();
 
-  /** The newer of what the cache holds and what was written over exactly that. */
+  /** The written object while the cache still has the version it replaced, otherwise the cached object. */
   latest(key: string, cached: T): T {
     const own = this.#written.get(key);
     if (own === undefined) return cached;
@@ -16,7 +16,7 @@ export class OwnWrites<T extends KubeObject> {
     return cached;
   }
 
-  /** The cache still holds `replaced` or something before it. */
+  /** Records a write. `cachedVersion` is the resourceVersion that the cache had when the object was read. */
   wrote(key: string, cachedVersion: string, object: T): void {
     this.#written.set(key, { replaced: cachedVersion, object });
   }

@@ -2,75 +2,85 @@ import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { Finding } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube-types.ts';
 
-/** One delivery, as the bus knows it. */
+/** A message in flight, identified by its JetStream sequences. */
 export interface HeldMessage {
   readonly streamSequence: number;
   readonly consumerSequence: number;
 }
 
-/** What the operator wants of the bus. Without a bus it works all the same: nothing is idle, nothing is swept. */
+/**
+ * Activity and messages of agents, as NATS stores them. Without NATS the operator works too: no agent is scaled to zero, and no data
+ * is deleted. Except where noted, methods throw TEMPER_BUS_UNAVAILABLE while NATS is unreachable.
+ */
 export interface Bus {
-  /** Messages that wait for an agent. Throws when the bus cannot be asked. */
+  /** Number of messages that wait for the agent or are in flight. */
   pending(agentUid: string, signal: AbortSignal): Promise<number>;
-  /** When the agent last did anything; the beginning of time when that is a day ago or longer. Throws when the bus cannot be asked. */
+  /** Time of the last event of the agent. The Unix epoch when the agent has no event, because events expire after a day. */
   lastActivity(agentUid: string, signal: AbortSignal): Promise<Date>;
   /**
-   * Agents without a pod that have a message; those that were told while nobody listened come first. A bus that is away is waited for.
+   * UIDs of agents that received a message while they had no pod, starting with those that arrived while no operator was consuming.
+   * Waits while NATS is unreachable. A UID is acknowledged when the consumer requests the next one; otherwise it is redelivered.
    * Ends with the signal.
    */
   wakes(signal: AbortSignal): AsyncIterable<string>;
-  /** Uids of agents of which the bus keeps anything. */
+  /** UIDs of agents with stored data. */
   residents(signal: AbortSignal): Promise<readonly string[]>;
-  /** Removes whatever the bus keeps of an agent that is gone. */
+  /** Deletes all stored data of a deleted agent. Idempotent. */
   sweep(agentUid: string, signal: AbortSignal): Promise<void>;
-  /** What is in flight with the agent's pod. Throws when the bus cannot be asked. */
+  /** The message that is in flight with the agent's pod. */
   held(agentUid: string, signal: AbortSignal): Promise<HeldMessage | undefined>;
-  /** Has it delivered again at once. False when it was delivered again, or ended, since: what a later pod holds stays with it. */
+  /**
+   * Redelivers the message at once. Returns false, without effect, when the message was redelivered or completed since: a message in
+   * flight with a later pod stays with that pod.
+   */
   release(agentUid: string, held: HeldMessage, signal: AbortSignal): Promise<boolean>;
-  /** Since when it is away, once that lasts longer than so many milliseconds, and undefined when it is back after. Ends with the signal. */
+  /**
+   * Emits the start of an outage once it lasts longer than `patience` milliseconds, and undefined when it ends. Does not throw. Ends
+   * with the signal.
+   */
   outages(patience: number, signal: AbortSignal): AsyncIterable<Date | undefined>;
-  /** Since when it cannot be reached; undefined while it can. */
+  /** Since when NATS is unreachable; undefined while it is reachable. Does not throw. */
   unavailableSince(): Date | undefined;
 }
 
-/** What is known of a working agent from elsewhere. Everything may be unknown. */
+/** State of an agent from NATS. Each member is undefined while it is unknown. */
 export interface AgentFacts {
-  /** The state of its models, where it is not simply well. */
+  /** Undefined also while the models are available and the status has no ModelAvailable condition yet. */
   model?: Finding<'ModelAvailable'>;
   budget?: Finding<'BudgetAvailable'>;
-  /** Use of quotas in one line. */
+  /** Quota usage in one line. */
   summary?: string;
   queue?: number;
-  /** Tools at tier Agent. */
+  /** Number of active tools at tier Agent. */
   tools?: number;
 }
 
-/** The store of the bus, which is made anew, empty, when it was lost. */
+/** The JetStream store. A store that was lost is created again, empty. */
 export interface BusStore {
-  /** RFC 3339; another one is another store. */
+  /** Creation time, RFC 3339. A different value means a different store. */
   readonly made: string;
-  /** By agent's uid: messages that waited or were worked on in the store before this one, as far as this process saw them. */
+  /** By agent UID: messages that waited or were in flight in the previous store, as last observed by this process. */
   readonly lost: Readonly<Record<string, number>>;
 }
 
 export interface Facts {
-  /** Answers from memory; never waits. */
+  /** Reads from memory, without I/O. */
   of(agent: StoredAgent, policy: StoredPolicy | undefined): AgentFacts;
-  /** Undefined until it was seen. */
+  /** Undefined until the first read. */
   store(): BusStore | undefined;
-  /** Each time more was learned. Ends with the signal. */
+  /** Emits after each refresh. Does not throw. Ends with the signal. */
   learned(signal: AbortSignal): AsyncIterable<void>;
 }
 
-/** Spend as the ledger knows it, folded into the status of the policy, from which an empty ledger is seeded. */
+/** Spend from the ledger. The operator writes it to the policy status, and an empty ledger is restored from there. */
 export interface SpendReader {
-  /** Undefined when nothing is known. Throws when the ledger does not answer. */
+  /** Spend of the current windows. Undefined while NATS is unreachable. Throws when the ledger cannot be read. */
   ofPolicy(policyUid: string, signal: AbortSignal): Promise<Spend[] | undefined>;
 }
 
 export const NO_FACTS: Facts = {
   of: () => ({}),
   store: () => undefined,
-  // oxlint-disable-next-line require-yield -- nothing is ever learned
+  // oxlint-disable-next-line require-yield -- never emits
   async *learned() {},
 };

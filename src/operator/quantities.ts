@@ -1,4 +1,4 @@
-/** Quantities in the form the API server keeps them in, so that what was written compares equal with what is read. */
+/** Quantities in the canonical form of the API server, so that a written value compares equal with the stored value. */
 
 const BINARY = ['', 'Ki', 'Mi', 'Gi', 'Ti'];
 const DECIMAL = ['', 'k', 'M', 'G'];

@@ -23,19 +23,19 @@ export interface RouteDeps {
   readonly informers: Informers;
   readonly queues: Queues;
   readonly pool: Pool;
-  /** An agent is gone for good. */
+  /** Called when an agent is deleted. */
   readonly agentGone: (agent: StoredAgent) => void;
   readonly policyGone: (policy: StoredPolicy) => void;
-  /** Did somebody else write the status? */
+  /** Did another writer write this status? */
   readonly isForeignStatus: (object: StoredAgent | StoredPolicy) => boolean;
-  /** A child of ours is gone. */
+  /** Called when an object that the operator maintains in a namespace is deleted. */
   readonly childGone: (plural: string, object: PlainObject) => void;
 }
 
-/** How long the number of agents in a policy's status may lag: many are made at once. */
-const COUNT_LAG = 10_000;
+/** Delay of the agent count in a policy status, because many agents may be created at once. */
+const COUNT_DELAY_MS = 10_000;
 
-/** Which change is work for whom. */
+/** Subscribes to all informers and adds the affected keys to the queues. */
 export function route(deps: RouteDeps): void {
   const { informers } = deps;
   informers.agents.subscribe((change, origin) => onAgent(deps, change, priorityOf(origin)));
@@ -56,7 +56,7 @@ function policyKey({ metadata, spec }: StoredAgent): string {
   return `${metadata.namespace}/${spec.trustPolicyRef.name}`;
 }
 
-/** Writes of the status do not wake their writer. */
+/** A pure status change must not requeue its own object. */
 function isOnlyStatus(change: Change<KubeObject>): boolean {
   return change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation;
 }
@@ -69,9 +69,9 @@ function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priorit
   const before = change.type === 'updated' ? policyKey(change.before) : undefined;
   if (change.type === 'updated' && before === policyKey(object)) return;
   for (const key of new Set([policyKey(object), before ?? policyKey(object)])) {
-    queues.policies.addAfter(key, COUNT_LAG, priority);
+    queues.policies.addAfter(key, COUNT_DELAY_MS, priority);
     if (change.type === 'added') continue;
-    // One place is free.
+    // An agent left the policy, so another agent may now fit its quota.
     for (const other of informers.agents.cache.byIndex(INDEX.policy, key)) {
       if (reasonOf(other.status?.conditions, 'Ready') === 'AgentQuotaExceeded') queues.agents.add(keyOf(other));
     }
@@ -90,7 +90,7 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
   queues.policies.add(key, priority);
   const agents = informers.agents.cache.byIndex(INDEX.policy, key);
   for (const agent of agents) queues.agents.add(keyOf(agent), priority);
-  // Its quotas are part of the namespace's.
+  // The quotas of the policy are part of the ResourceQuota of the namespace.
   if (informers.agents.cache.list().length > 0) queues.namespaces.add(change.object.metadata.namespace, priority);
 }
 

@@ -15,8 +15,8 @@ import type { OperatorConfig } from './config.ts';
 import { createOperator } from './operator.ts';
 
 /**
- * Serves the role until the signal aborts. Rejects with `TEMPER_LEASE_LOST` when another process may lead: this one has to end with a
- * failure then, at once.
+ * Runs the operator until the signal aborts. Rejects with `TEMPER_LEADERSHIP_LOST` when another process may have become leader: the
+ * caller must then exit with a failure at once.
  */
 export async function runOperator(config: OperatorConfig, log: Logger, signal: AbortSignal): Promise<void> {
   const clock = systemClock;
@@ -25,11 +25,11 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
   const counts = registerMetrics(registry, OPERATOR_METRICS);
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
-  // Not waited for, and no part of being ready: the bus starts with what this operator makes.
-  await using parts = config.nats === undefined ? undefined : openBus(config.nats, { clock, log, metrics: counts });
+  // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
+  await using nats = config.nats === undefined ? undefined : openBus(config.nats, { clock, log, metrics: counts });
   const identity = `${hostname()}_${randomUUID()}`;
   const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, counts, identity };
-  const manager = createOperator(config, parts === undefined ? deps : { ...deps, ...parts });
+  const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
   const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
   const waitingFor = () => manager.waitingFor();
   await using _health = await startHealthServer({ host, port, clock, registry, waitingFor });

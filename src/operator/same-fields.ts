@@ -1,6 +1,6 @@
 /**
- * Does the object hold everything that is wanted, whatever else it holds? Maps may hold more, which is how the API server adds its
- * defaults; `exact` maps and lists may not.
+ * Does `actual` contain all fields of `wanted` with the same values? Maps may have additional members, because the API server adds
+ * defaults; maps whose key is in `exact`, and lists, may not.
  */
 export function holds(actual: unknown, wanted: unknown, exact: readonly string[] = []): boolean {
   if (Array.isArray(wanted)) {
@@ -15,7 +15,7 @@ export function holds(actual: unknown, wanted: unknown, exact: readonly string[]
   });
 }
 
-/** The merge patch that turns `actual` into `wanted`: members that `exact` maps have beyond it are taken out. */
+/** The JSON merge patch from `actual` to `wanted`. Removes additional members of maps whose key is in `exact`. */
 export function mergePatch(actual: unknown, wanted: object, exact: readonly string[], isExact = false): object {
   const patch: Record<string, unknown> = {};
   if (isExact) for (const key of keysOf(actual)) patch[key] = null;

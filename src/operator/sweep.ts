@@ -3,26 +3,27 @@ import type { StoredAgent } from './kube-types.ts';
 import type { Bus } from './ports.ts';
 
 /**
- * Removes what the bus keeps of agents that are gone. Who is missing once may have been made a moment ago, so two rounds must miss him.
+ * Deletes the NATS data of deleted agents. The cache may lag behind a new agent, so data is deleted only when the UID is absent from the
+ * cache in two consecutive rounds.
  */
 export class Sweep {
-  readonly #bus: Pick<Bus, 'residents' | 'sweep'>;
+  readonly #bus: Bus;
   readonly #agents: Cache<StoredAgent>;
   #missing = new Set<string>();
 
-  constructor(bus: Pick<Bus, 'residents' | 'sweep'>, agents: Cache<StoredAgent>) {
+  constructor(bus: Bus, agents: Cache<StoredAgent>) {
     this.#bus = bus;
     this.#agents = agents;
   }
 
-  /** How many agents were swept. */
+  /** Returns the number of agents whose data was deleted. */
   async round(signal: AbortSignal): Promise<number> {
-    const residents = await this.#bus.residents(signal);
-    const alive = new Set(this.#agents.list().map(({ metadata }) => metadata.uid));
-    const missing = residents.filter((uid) => !alive.has(uid));
-    const gone = missing.filter((uid) => this.#missing.has(uid));
-    this.#missing = new Set(missing.filter((uid) => !gone.includes(uid)));
-    for (const uid of gone) await this.#bus.sweep(uid, signal);
-    return gone.length;
+    const withData = await this.#bus.residents(signal);
+    const existing = new Set(this.#agents.list().map(({ metadata }) => metadata.uid));
+    const missing = withData.filter((uid) => !existing.has(uid));
+    const deleted = missing.filter((uid) => this.#missing.has(uid));
+    this.#missing = new Set(missing.filter((uid) => !deleted.includes(uid)));
+    for (const uid of deleted) await this.#bus.sweep(uid, signal);
+    return deleted.length;
   }
 }

@@ -23,109 +23,116 @@ export interface TaskDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly counts?: OperatorMetrics;
-  readonly authority: Authority;
-  /** Undefined where the bus is somebody else's. */
-  readonly serverReload: ServerReload | undefined;
-  readonly guard: Guard;
+  readonly pki: Authority;
+  /** Undefined with an external NATS server. */
+  readonly natsReload: ServerReload | undefined;
+  readonly policyMonitor: Guard;
   readonly bus: Bus | undefined;
   readonly facts: Facts;
-  readonly storeLosses: StoreLosses;
+  readonly dataLoss: StoreLosses;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
   readonly agentQueue: WorkQueue;
-  /** Namespaces with agents or with a pool. */
+  /** Namespaces with agents or with a warm pool. */
   namespaces(): string[];
-  /** All work of a namespace again. */
+  /** Requeues the namespace and all its agents. */
   again(namespace: string): void;
 }
 
-const SECOND = 1_000;
-const MINUTE = 60_000;
-/** Services get addresses and Secrets are removed without anybody telling us. */
-const AUTHORITY_EVERY = MINUTE;
-const GUARD_EVERY = MINUTE;
-const GUARD_SOON = 2 * SECOND;
-const SWEEP_EVERY = 10 * MINUTE;
-const LOOK_AGAIN = 10 * SECOND;
-const LATE_EVERY = 15 * SECOND;
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+/** The operator does not watch Services and Secrets of the release, so it polls them. */
+const PKI_INTERVAL_MS = MINUTE_MS;
+const POLICY_INTERVAL_MS = MINUTE_MS;
+const POLICY_RETRY_MS = 2 * SECOND_MS;
+const GC_INTERVAL_MS = 10 * MINUTE_MS;
+const RETRY_MS = 10 * SECOND_MS;
+const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
 
-/** What the leader does beside reconciling. Each goes on whatever fails; the next round tries again. */
+/** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function tasks(deps: TaskDeps): LeaderTask[] {
-  const { authority, serverReload, bus } = deps;
-  const news = new News(deps.clock);
-  const looked = { at: Number.NEGATIVE_INFINITY };
-  const rounds: LeaderTask[] = [
-    round(deps, 'authority', async (signal) => {
-      if (await authority.reconcile(signal)) for (const namespace of deps.namespaces()) deps.again(namespace);
-      return authority.doors === undefined ? SECOND : AUTHORITY_EVERY;
+  const { pki, natsReload, bus } = deps;
+  const throttle = new News(deps.clock);
+  const lastRefresh = { at: Number.NEGATIVE_INFINITY };
+  const periodicTasks: LeaderTask[] = [
+    periodic(deps, 'pki', async (signal) => {
+      if (await pki.reconcile(signal)) for (const namespace of deps.namespaces()) deps.again(namespace);
+      return pki.gatewayEndpoint === undefined ? SECOND_MS : PKI_INTERVAL_MS;
     }),
-    round(deps, 'guard', (signal) => lookAtGuards(deps, looked, signal)),
-    round(deps, 'facts', (signal) => lookAtNews(deps, news, signal)),
-    round(deps, 'late', async () => {
-      for (const agent of waitingFor(deps)) deps.agentQueue.add(agent, PRIORITY.resync);
-      return LATE_EVERY;
+    periodic(deps, 'admission-policies', (signal) => refreshAdmissionPolicies(deps, lastRefresh, signal)),
+    periodic(deps, 'agent-stats', (signal) => requeueOnNewStats(deps, throttle, signal)),
+    periodic(deps, 'late-pods', async () => {
+      for (const agent of agentsWithLatePods(deps)) deps.agentQueue.add(agent, PRIORITY.resync);
+      return LATE_POD_INTERVAL_MS;
     }),
   ];
-  if (serverReload !== undefined) {
-    rounds.push(round(deps, 'server', (signal) => serverReload.round(authority.server, signal)));
+  if (natsReload !== undefined) {
+    periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.server, signal)));
   }
-  if (bus === undefined) return rounds;
+  if (bus === undefined) return periodicTasks;
   const sweep = new Sweep(bus, deps.agents);
-  rounds.push(stream(deps, 'wakes', (signal) => countedWakes(bus.wakes(signal), deps.counts)));
-  rounds.push(
-    round(deps, 'outages', async (signal) => {
-      // What every status says of the bus changed, and who slept through it may have messages.
+  periodicTasks.push(requeueFromStream(deps, 'wakeups', (signal) => countedWakes(bus.wakes(signal), deps.counts)));
+  periodicTasks.push(
+    periodic(deps, 'outages', async (signal) => {
+      // The outage affects every agent status, and agents without a pod may have received messages meanwhile.
       for await (const _ of bus.outages(BUS_PATIENCE, signal)) {
         for (const namespace of deps.namespaces()) deps.again(namespace);
       }
-      return signal.aborted ? 0 : MINUTE;
+      return signal.aborted ? 0 : MINUTE_MS;
     }),
   );
-  rounds.push(
-    round(deps, 'sweep', async (signal) => {
-      if (bus.unavailableSince() !== undefined) return LOOK_AGAIN;
-      const swept = await sweep.round(signal);
-      if (swept > 0) deps.log.info({ agents: swept }, 'removed what the bus kept of agents that are gone');
-      return SWEEP_EVERY;
+  periodicTasks.push(
+    periodic(deps, 'gc', async (signal) => {
+      if (bus.unavailableSince() !== undefined) return RETRY_MS;
+      const deletedAgents = await sweep.round(signal);
+      if (deletedAgents > 0) deps.log.info({ agents: deletedAgents }, 'deleted the NATS data of deleted agents');
+      return GC_INTERVAL_MS;
     }),
   );
-  return rounds;
+  return periodicTasks;
 }
 
-/** All namespaces each minute; those without guards every other second, since an agent waits there for the moment they are in force. */
-async function lookAtGuards(deps: TaskDeps, looked: { at: number }, signal: AbortSignal): Promise<number> {
+/**
+ * Checks all namespaces every minute, and every two seconds the namespaces where the admission policies are not in force, because
+ * agents there wait for them.
+ */
+async function refreshAdmissionPolicies(
+  deps: TaskDeps,
+  lastRefresh: { at: number },
+  signal: AbortSignal,
+): Promise<number> {
   const now = deps.clock.monotonic();
-  const isTime = now - looked.at >= GUARD_EVERY;
+  const isDue = now - lastRefresh.at >= POLICY_INTERVAL_MS;
   for (const namespace of deps.namespaces()) {
-    if (!isTime && !deps.guard.isMissing(namespace)) continue;
-    if (await deps.guard.refresh(namespace, signal)) deps.again(namespace);
+    if (!isDue && !deps.policyMonitor.isMissing(namespace)) continue;
+    if (await deps.policyMonitor.refresh(namespace, signal)) deps.again(namespace);
   }
-  if (isTime) looked.at = now;
-  return GUARD_SOON;
+  if (isDue) lastRefresh.at = now;
+  return POLICY_RETRY_MS;
 }
 
-/** Whose status says something else than what was learned is looked at. */
-async function lookAtNews(
-  { facts, storeLosses, agents, policies, agentQueue }: TaskDeps,
-  news: News,
+/** Requeues agents whose status differs from the latest data from NATS. */
+async function requeueOnNewStats(
+  { facts, dataLoss, agents, policies, agentQueue }: TaskDeps,
+  throttle: News,
   signal: AbortSignal,
 ): Promise<number> {
   for await (const _ of facts.learned(signal)) {
     const store = facts.store();
-    // Statuses still say what waited there.
-    if (store !== undefined) await storeLosses.look(store, signal);
+    // First: the agent statuses still contain the queue lengths of the lost store.
+    if (store !== undefined) await dataLoss.look(store, signal);
     for (const agent of agents.list()) {
       const { namespace, name } = agent.metadata;
       const policy = policies.get(namespace, agent.spec.trustPolicyRef.name);
-      if (news.isNews(agent, facts.of(agent, policy))) agentQueue.add(`${namespace}/${name}`, PRIORITY.resync);
+      if (throttle.isNews(agent, facts.of(agent, policy))) agentQueue.add(`${namespace}/${name}`, PRIORITY.resync);
     }
   }
-  return signal.aborted ? 0 : MINUTE;
+  return signal.aborted ? 0 : MINUTE_MS;
 }
 
-/** Agents whose pods should run by now. That time passes is no change anybody tells us. */
-function waitingFor({ pods, clock }: TaskDeps): string[] {
+/** Agents whose pods should be running by now. The start timeout produces no watch event, so it is polled. */
+function agentsWithLatePods({ pods, clock }: TaskDeps): string[] {
   const late = pods.list().filter((pod) => isLate(pod, clock.now()));
   return late.flatMap(({ metadata }) => {
     const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
@@ -133,16 +140,16 @@ function waitingFor({ pods, clock }: TaskDeps): string[] {
   });
 }
 
-/** Calls again after as many milliseconds as the last call said; ten seconds after one that failed. */
-function round({ clock, log }: TaskDeps, name: string, once: (signal: AbortSignal) => Promise<number>): LeaderTask {
+/** Calls `once` repeatedly. Waits the returned number of milliseconds, or RETRY_MS after a failure. */
+function periodic({ clock, log }: TaskDeps, name: string, once: (signal: AbortSignal) => Promise<number>): LeaderTask {
   const run = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      let pause = LOOK_AGAIN;
+      let pause = RETRY_MS;
       try {
         pause = await once(signal);
       } catch (error) {
         if (signal.aborted) return;
-        log.warn({ task: name, error: messageOf(error) }, 'a task failed; it is tried again');
+        log.warn({ task: name, error: messageOf(error) }, 'leader task failed; retrying');
       }
       await clock.sleep(pause, signal).catch(() => {});
     }
@@ -150,13 +157,17 @@ function round({ clock, log }: TaskDeps, name: string, once: (signal: AbortSigna
   return { name, run };
 }
 
-/** Each uid that comes is an agent to look at. */
-function stream(deps: TaskDeps, name: string, open: (signal: AbortSignal) => AsyncIterable<string>): LeaderTask {
-  return round(deps, name, async (signal) => {
+/** Requeues the agent of each emitted UID. */
+function requeueFromStream(
+  deps: TaskDeps,
+  name: string,
+  open: (signal: AbortSignal) => AsyncIterable<string>,
+): LeaderTask {
+  return periodic(deps, name, async (signal) => {
     for await (const uid of open(signal)) {
       const agent = deps.agents.byIndex(INDEX.uid, uid)[0];
       if (agent !== undefined) deps.agentQueue.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
     }
-    return signal.aborted ? 0 : MINUTE;
+    return signal.aborted ? 0 : MINUTE_MS;
   });
 }

@@ -5,7 +5,7 @@ import { CONDITIONS } from '../api/v1alpha1/reasons.ts';
 
 const PAGE = readFileSync(new URL('../../docs/troubleshooting.md', import.meta.url), 'utf8');
 
-/** `condition reason` of every row beneath the heading of the kind. */
+/** `condition reason` of every row below the heading of the kind. */
 function rowsOf(kind: string): string[] {
   const section = PAGE.split(/^## /m).find((part) => part.startsWith(`${kind}\n`)) ?? '';
   return [...section.matchAll(/^\| (\w+) \| `(\w+)` \| \S.+ \| \S.* \|$/gm)].map(
@@ -13,9 +13,9 @@ function rowsOf(kind: string): string[] {
   );
 }
 
-describe('the page about what is wrong', () => {
+describe('docs/troubleshooting.md', () => {
   for (const kind of ['Agent', 'TrustPolicy'] as const) {
-    it(`has a row for every reason of ${kind}, and no other`, () => {
+    it(`has exactly one row per reason of ${kind}`, () => {
       const known = CONDITIONS[kind].flatMap(({ type, reasons }) =>
         Object.keys(reasons).map((reason) => `${type} ${reason}`),
       );

@@ -9,7 +9,7 @@ import { PodBench, quickstartAssignment } from './pod.testing.ts';
 const APRIL =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
 
-async function isThere(file: string): Promise<boolean> {
+async function exists(file: string): Promise<boolean> {
   return access(file).then(
     () => true,
     () => false,
@@ -17,14 +17,14 @@ async function isThere(file: string): Promise<boolean> {
 }
 
 describe('a pod', { timeout: 240_000 }, () => {
-  it('waits until it is bound, then forges, is judged, uses the tool in the same turn and answers', async () => {
+  it('a warm pod waits until it is bound, then forges a tool, uses it in the same turn and answers', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
     const agent = bench.agent();
     const sandbox = bench.sandbox();
     await sandbox.said('connected to the agent');
     await agent.said('"ready":true');
-    assert.ok(await isThere(bench.at('run/agent/ready')), 'a warm pod is ready to be taken');
+    assert.ok(await exists(bench.at('run/agent/ready')), 'a warm pod is ready');
     const end = gateway.inbox.add(aMessage({ text: APRIL }));
     assert.equal(gateway.inbox.deliveries, 0);
     await gateway.assign(await quickstartAssignment());
@@ -39,16 +39,16 @@ describe('a pod', { timeout: 240_000 }, () => {
     const gates = gateway.events.flatMap((event) =>
       event.type === 'forge-gate' && event.tool === 'csv_rows' ? [event.result.gate] : [],
     );
-    assert.deepEqual(gates.slice(-4), ['measured', 'policy', 'judge', 'register'], 'told in the order they came');
+    assert.deepEqual(gates.slice(-4), ['measured', 'policy', 'judge', 'register'], 'gate events arrive in order');
     assert.ok(gateway.uses.some(({ evidence, succeeded }) => evidence === 'claimed' && succeeded));
     assert.ok(gateway.audit.every(({ evidence }) => evidence === 'claimed'));
     assert.ok(gateway.audit.some(({ action }) => action === 'tool.called'));
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
     assert.equal(await sandbox.end('SIGTERM'), 0, sandbox.log);
-    assert.equal(await isThere(bench.at('run/agent/ready')), false);
+    assert.equal(await exists(bench.at('run/agent/ready')), false);
   });
 
-  it('finds a tool of the cluster through the gateway, runs it in its sandbox, and takes none with other content', async () => {
+  it('a pod finds a shared tool through the gateway, runs it in its sandbox, and rejects a tool with a wrong digest', async () => {
     const calls = [
       { name: 'discover_capabilities', arguments: { query: 'double a number' } },
       { name: 'double_it', arguments: { value: 21 } },
@@ -61,7 +61,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     gateway.standing.push({ ...aSharedTool('changed'), digest });
     const line = { id: 'emergent-tool:double_it', name: 'double_it', kind: 'emergent-tool', description: 'Doubles.' };
     gateway.found = () => {
-      // It came into service while the message was worked on.
+      // The tool becomes active while the message is being processed.
       gateway.standing.push(aSharedTool('double_it'));
       return { capabilities: [{ ...line, relevance: 0.87, available: true }], more: 0 };
     };
@@ -80,10 +80,10 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.match(results, /0\.87/);
     assert.match(results, /result[^0-9]+42/);
     assert.match(results, /TEMPER_TOOL_NOT_FOUND/);
-    await agent.said('it does not have the digest it is listed with');
+    await agent.said('its digest differs from the listed digest');
   });
 
-  it('killed in the middle of a message, is replaced by one that goes on and answers once', async () => {
+  it('when a pod is killed during a message, the next pod resumes the message and answers once', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
     gateway.inbox.leaseMilliseconds = 2_000;
@@ -108,10 +108,10 @@ describe('a pod', { timeout: 240_000 }, () => {
     const { items } = await gateway.sessions.load('s-1');
     assert.equal(items.filter((item) => item.role === 'user').length, 1);
     const asked = items.flatMap((item) => (item.role === 'assistant' ? item.toolCalls.map(({ id }) => id) : []));
-    assert.deepEqual(asked, [...new Set(asked)], 'the model was asked for nothing twice');
+    assert.deepEqual(asked, [...new Set(asked)], 'no tool call is repeated');
   });
 
-  it('told to stop, gives the message back at once, and nothing is lost', async () => {
+  it('a pod that is asked to stop returns its message at once, and the next pod answers it', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
     bench.sandbox();
@@ -132,7 +132,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.equal(gateway.inbox.deliveries, 2);
   });
 
-  it('extends its lease while it works, and drops the work when the message is another’s', async () => {
+  it('a pod extends its delivery token while it works, and aborts when the token is lost', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
     gateway.inbox.leaseMilliseconds = 2_000;
@@ -146,14 +146,14 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.equal(gateway.inbox.deliveries, 1);
     gateway.inbox.lose();
     held = false;
-    await agent.said('went to another pod');
+    await agent.said('redelivered to another pod');
 
     const answer = await end;
     assert.equal(answer.action, 'ack');
     assert.equal(gateway.inbox.deliveries, 2);
   });
 
-  it('takes a new assignment from the next message on, and none while it is suspended', async () => {
+  it('a pod applies a new assignment from the next message on, and receives no message while suspended', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
     bench.sandbox();
@@ -168,15 +168,15 @@ describe('a pod', { timeout: 240_000 }, () => {
     await gateway.assign({ ...assignment, version: '2', policy: closed });
     const answer = await end;
     assert.ok(answer.action === 'ack' && answer.ending === 'refusal', JSON.stringify(answer));
-    assert.match(answer.reply, /^\[TEMPER_POLICY_DENIED: /, 'a failure that would be the same again is told');
+    assert.match(answer.reply, /^\[TEMPER_POLICY_DENIED: /, 'a failure that a retry would repeat becomes the reply');
     await gateway.assign({ ...assignment, version: '3' });
     await agent.said('"version":"3"');
     const after = await gateway.inbox.add(aMessage({ text: APRIL, session: 's-2' }));
     assert.ok(after.action === 'ack' && after.ending === 'complete', JSON.stringify(after));
-    assert.equal(agent.child.exitCode, null, 'all in one process');
+    assert.equal(agent.child.exitCode, null, 'the process did not restart');
   });
 
-  it('goes on under a new token, and sends a message that is none to the dead letters', async () => {
+  it('a pod uses a renewed token, and rejects an invalid message', async () => {
     await using bench = await PodBench.open();
     const { gateway } = bench;
     bench.sandbox();
@@ -192,7 +192,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.equal(gateway.requests.at(-1)?.token, 'token-2');
   });
 
-  it('does not start where somebody else was first', async () => {
+  it('neither role starts when another user owns the socket folder', async () => {
     await using bench = await PodBench.open();
     await writeFile(bench.at('run/agent'), '');
     const agent = bench.agent();

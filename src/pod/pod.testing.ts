@@ -1,4 +1,4 @@
-/** A pod for tests: the two roles as real processes over a temporary folder, against a gateway of its own. */
+/** A pod for tests: both roles as real processes with a temporary folder and their own gateway double. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -19,12 +19,12 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const QUICKSTART = join(ROOT, 'manifests/quickstart');
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 
-/** One role as a process. Its log is kept. */
+/** One role as a process, with its log. */
 export class RoleProcess {
   readonly child: ChildProcess;
   readonly exited: Promise<number | null>;
   log = '';
-  readonly #waiting = new Set<() => void>();
+  readonly #waiters = new Set<() => void>();
 
   constructor(role: string, options: readonly string[]) {
     this.child = spawn(
@@ -38,26 +38,26 @@ export class RoleProcess {
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on('data', (chunk: Buffer) => {
         this.log += chunk.toString();
-        for (const look of this.#waiting) look();
+        for (const check of this.#waiters) check();
       });
     }
     this.exited = new Promise((resolve) => this.child.once('exit', (code) => resolve(code)));
   }
 
-  /** Resolves when the log holds the text so many times; rejects when the process ends first. */
+  /** Resolves when the log contains the text `times` times; rejects when the process ends first. */
   async said(text: string, times = 1): Promise<void> {
     const found = Promise.withResolvers<void>();
-    const look = (): void => {
+    const check = (): void => {
       if (this.log.split(text).length > times) found.resolve();
     };
-    this.#waiting.add(look);
-    look();
+    this.#waiters.add(check);
+    check();
     const ended = this.exited.then((code) => {
-      throw new Error(`the process ended with ${code} before it said "${text}":\n${this.log}`);
+      throw new Error(`the process ended with ${code} before it logged "${text}":\n${this.log}`);
     });
     await Promise.race([found.promise, ended]);
     ended.catch(() => undefined);
-    this.#waiting.delete(look);
+    this.#waiters.delete(check);
   }
 
   async end(signal: NodeJS.Signals): Promise<number | null> {
@@ -66,7 +66,7 @@ export class RoleProcess {
   }
 }
 
-/** What the processes of a test share. Disposing ends them all. */
+/** The folder, gateway and processes of one test. Disposing ends all of them. */
 export class PodBench implements AsyncDisposable {
   readonly folder: string;
   readonly identity: Identity;
@@ -123,7 +123,7 @@ export class PodBench implements AsyncDisposable {
   }
 }
 
-/** The quick start's agent, as a gateway tells a pod of it. */
+/** The quick start's agent as an assignment of the gateway. */
 export async function quickstartAssignment(changes: Partial<Assignment> = {}): Promise<Assignment> {
   const files = ['agent.yaml', 'policy.yaml'].map((file) => join(QUICKSTART, file));
   const { objects } = await loadManifests(files, { patterns: PATTERN_RULES });

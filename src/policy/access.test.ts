@@ -11,11 +11,11 @@ function outcome(request: PolicyRequest, change: SnapshotChange = {}): string {
   return `${effect} ${rule}`;
 }
 
-describe('a connection', () => {
+describe('decisions about connections', () => {
   const to = (host: string, port = 443): PolicyRequest => ({ kind: 'Network', host, port });
   const open = { agent: { grants: { network: ['**'] } }, policy: { egress: { allow: ['*.example.com'] } } };
 
-  it('needs the grant, the policy and the level', () => {
+  it('a connection needs the grant, the policy and the level', () => {
     assert.equal(outcome(to('api.example.com'), open), 'Allow grant.network');
     assert.equal(outcome(to('API.example.com.'), open), 'Allow grant.network');
     assert.equal(outcome(to('api.example.com', 22), open), 'Deny grant.network');
@@ -26,7 +26,7 @@ describe('a connection', () => {
     assert.equal(outcome(to('api.example.com'), { ...open, level: 'restricted' }), 'Allow grant.network');
   });
 
-  it('is never granted to an address by a wildcard', () => {
+  it('a wildcard never grants an IP address', () => {
     const all = { agent: { grants: { network: ['**:*'] } }, policy: { egress: { allow: ['**:*'] } } };
     for (const host of ['127.0.0.1', '2130706433', '::1', '[::1]', '169.254.169.254']) {
       assert.equal(outcome(to(host), all), 'Deny grant.network', host);
@@ -36,7 +36,7 @@ describe('a connection', () => {
     assert.equal(outcome(to('example.org:22', 443), all), 'Deny grant.network');
   });
 
-  it('is no wider at a custom level than at its base', () => {
+  it('a custom level allows no more connections than its base', () => {
     const constraints = {
       files: 'Full',
       network: 'Open',
@@ -58,13 +58,13 @@ describe('a connection', () => {
     assert.equal(outcome(to('example.org'), { agent, policy, level: 'clerk' }), 'Deny constraint.network');
   });
 
-  it('needs a named domain where the level has an allowlist', () => {
+  it('a level with an allowlist requires a named domain', () => {
     const all = { agent: { grants: { network: ['*'] } }, policy: { egress: { allow: ['*'] } } };
     assert.equal(outcome(to('example.org'), all), 'Allow grant.network');
     assert.equal(outcome(to('example.org'), { ...all, level: 'restricted' }), 'Deny constraint.network');
   });
 
-  it('is narrowed while untrusted content is in the session', () => {
+  it('fewer connections are allowed in a tainted session', () => {
     const tainted = (rule?: { deny?: ('network' | 'forge')[]; network?: string[] }) =>
       outcome(to('api.example.com'), {
         ...open,
@@ -78,10 +78,10 @@ describe('a connection', () => {
   });
 });
 
-describe('a file', () => {
+describe('decisions about files', () => {
   const at = (path: string, access: 'read' | 'write' = 'read'): PolicyRequest => ({ kind: 'File', path, access });
 
-  it('lies below the workspace, the project or anywhere, as the level says', () => {
+  it('the level allows files in the workspace, the project or anywhere', () => {
     const project = { project: '/project' };
     assert.equal(outcome(at('data/a.csv')), 'Allow constraint.files');
     assert.equal(outcome(at('/workspace/a', 'write')), 'Allow constraint.files');
@@ -95,20 +95,20 @@ describe('a file', () => {
     );
   });
 
-  it('is never reached by a path that is not plain', () => {
+  it('a path that is not in plain form is denied', () => {
     for (const path of ['../x', 'a/../../x', 'a\\..\\x', 'a/%2e%2e/x', 'a\0', '']) {
       assert.equal(outcome(at(path)), 'Deny path.form', JSON.stringify(path));
     }
   });
 
-  it('cannot be decided without an absolute workspace', () => {
+  it('a relative workspace makes the policy invalid', () => {
     const decider = createDecider({ ...aSnapshot(), workspace: 'relative' });
     assert.equal(decider.decide(at('a')).rule, 'policy.invalid');
   });
 });
 
-describe('memory, messages, models and promotions', () => {
-  it('are granted by key, reading apart from writing', () => {
+describe('decisions about memory, messages, models and promotions', () => {
+  it('memory keys are granted separately for reading and writing', () => {
     const agent = { grants: { memory: { read: ['self.*', 'team.facts'] } } };
     const key = (key: string, access: 'read' | 'write'): PolicyRequest => ({ kind: 'Memory', key, access });
     assert.equal(outcome(key('self.a.b', 'read'), { agent }), 'Allow grant.memory');
@@ -116,7 +116,7 @@ describe('memory, messages, models and promotions', () => {
     assert.equal(outcome(key('team.secrets', 'read'), { agent }), 'Deny grant.memory');
   });
 
-  it('are sent only to agents that are granted, and not while tainted where the policy says so', () => {
+  it('messages need a grant, and the policy may deny them in a tainted session', () => {
     const agent = { grants: { messages: ['reviewer', 'team-*'] } };
     const to = (agent: string): PolicyRequest => ({ kind: 'Message', agent });
     assert.equal(outcome(to('reviewer'), { agent }), 'Allow grant.messages');
@@ -128,7 +128,7 @@ describe('memory, messages, models and promotions', () => {
     );
   });
 
-  it('are the models the agent names and the policy allows', () => {
+  it('a model must be named by the agent and allowed by the policy', () => {
     const use = (model: string): PolicyRequest => ({ kind: 'Model', model });
     assert.equal(outcome(use('openai/gpt-4o-mini')), 'Allow grant.model');
     assert.equal(outcome(use('openai/gpt-4o')), 'Deny grant.model');
@@ -145,7 +145,7 @@ describe('memory, messages, models and promotions', () => {
     );
   });
 
-  it('reach tier Shared by a person always, and tier Agent where the policy says so', () => {
+  it('a promotion to tier Shared always needs an approver, to tier Agent only if the policy requires it', () => {
     const to = (tier: 'Agent' | 'Shared'): PolicyRequest => ({ kind: 'Promote', tool: 't', tier });
     assert.equal(outcome(to('Agent')), 'Allow promotion.human');
     assert.equal(outcome(to('Shared'), { policy: { autonomy: 'Full' } }), 'Escalate promotion.human');
@@ -157,7 +157,7 @@ describe('memory, messages, models and promotions', () => {
   });
 });
 
-describe('forging', () => {
+describe('decisions about forging', () => {
   const forge = (
     mode: ForgeMode = 'Compose',
     apis: ToolApi[] = [],
@@ -173,13 +173,13 @@ describe('forging', () => {
   const enabled = { forge: { enabled: true, modes: ['Compose' as const, 'Sandbox' as const] } };
   const apis = (...list: ToolApi[]) => ({ forge: { ...enabled.forge, apis: list } });
 
-  it('is off by default, and Compose alone where no mode is named', () => {
+  it('forging is off by default, and limited to Compose without modes', () => {
     assert.equal(outcome(forge()), 'Deny forge.enabled');
     assert.equal(outcome(forge(), { agent: { forge: { enabled: true } } }), 'Allow forge.enabled');
     assert.equal(outcome(forge('Sandbox'), { agent: { forge: { enabled: true } } }), 'Deny forge.modes');
   });
 
-  it('goes by level: Compose, then pure JavaScript, then host functions', () => {
+  it('higher levels add pure JavaScript, then host functions, to Compose', () => {
     assert.equal(outcome(forge('Compose'), { agent: enabled, level: 'sandboxed' }), 'Allow forge.enabled');
     assert.equal(outcome(forge('Sandbox'), { agent: enabled, level: 'sandboxed' }), 'Deny level.forge');
     assert.equal(outcome(forge('Sandbox'), { agent: enabled, level: 'restricted' }), 'Allow forge.enabled');
@@ -190,7 +190,7 @@ describe('forging', () => {
     }
   });
 
-  it('asks for no more than the agent wishes and the policy has', () => {
+  it('a host function must be allowed by both the agent and the policy', () => {
     assert.equal(
       outcome(forge('Sandbox', ['crypto']), { agent: enabled, policy: { forge: { apis: ['crypto'] } } }),
       'Deny forge.apis',
@@ -203,7 +203,7 @@ describe('forging', () => {
     );
   });
 
-  it('names only domains within every list', () => {
+  it('every list must cover the domains of a forged tool', () => {
     const policy = {
       forge: { apis: ['fetch' as const], domains: ['*.example.com'] },
       egress: { allow: ['**.example.com'] },
@@ -217,7 +217,7 @@ describe('forging', () => {
     assert.equal(outcome(forge('Sandbox', [], ['api.example.com']), { agent, policy }), 'Deny policy.forge.domains');
   });
 
-  it('names only paths within the file scope', () => {
+  it('the file scope must cover the paths of a forged tool', () => {
     const change = { agent: apis('fs.readFile'), policy: { forge: { apis: ['fs.readFile' as const] } } };
     const ask = (...paths: string[]) => outcome(forge('Sandbox', ['fs.readFile'], [], paths), change);
     assert.equal(ask('data/*.csv', '/workspace/**'), 'Allow forge.enabled');
@@ -226,7 +226,7 @@ describe('forging', () => {
     assert.equal(outcome(forge('Sandbox', [], [], ['data']), change), 'Deny constraint.files');
   });
 
-  it('ends where untrusted content begins, and with the kill switch', () => {
+  it('forging is denied in a tainted session and while suspended', () => {
     assert.equal(outcome(forge(), { agent: enabled, tainted: true }), 'Deny tainted.forge');
     assert.equal(
       outcome(forge(), { agent: enabled, tainted: true, policy: { tainted: { deny: [] } } }),
@@ -236,7 +236,7 @@ describe('forging', () => {
     assert.equal(createDecider(aSnapshot({ agent: enabled, policy: { suspend: true } })).ceilings.allowed, false);
   });
 
-  it('has ceilings that are the intersection of agent, policy and level, with defaults', () => {
+  it('the forge limits are the intersection of agent, policy and level, with defaults', () => {
     const defaults = createDecider(aSnapshot({ agent: enabled, level: 'restricted' })).ceilings;
     assert.deepEqual(defaults, {
       allowed: true,
@@ -270,7 +270,7 @@ describe('forging', () => {
     assert.equal(ceilings.minTestCases, 2);
   });
 
-  it('makes forge_tool and what it forges callable without a grant by name', () => {
+  it('the right to forge allows forge_tool and forged tools without a grant by name', () => {
     const change = { agent: { ...enabled, grants: { tools: [] } } };
     const forgeTool: PolicyRequest = {
       kind: 'Tool',

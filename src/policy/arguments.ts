@@ -6,8 +6,8 @@ import { deny, notApplicable, passed } from './rules.ts';
 import type { Rule, Violation } from './rules.ts';
 
 /**
- * `spec.arguments`: where a pin's tool matches, the argument must be there and every value of it be allowed. Several pins on
- * one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
+ * `spec.arguments`: where a pin's tool pattern matches, the argument is required and every value of it must be allowed. Several
+ * pins on one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
  */
 export function argumentRule({ argumentRules }: Prepared): Rule<ToolQuestion> {
   return {
@@ -30,12 +30,10 @@ export function argumentRule({ argumentRules }: Prepared): Rule<ToolQuestion> {
   };
 }
 
-function checkPin(pin: ArgumentRule, tool: string, given: Json): Violation | undefined {
-  const value = member(given, pin.argument);
+function checkPin(pin: ArgumentRule, tool: string, input: Json): Violation | undefined {
+  const value = member(input, pin.argument);
   if (value === undefined) {
-    return deny(
-      `Argument "${pin.argument}" of tool "${tool}" is pinned and must be given: one of ${pin.allow.describe()}.`,
-    );
+    return deny(`Argument "${pin.argument}" of tool "${tool}" is pinned and required: one of ${pin.allow.describe()}.`);
   }
   const values = Array.isArray(value) ? value : [value];
   if (values.every((item) => isAllowed(pin, item))) return undefined;

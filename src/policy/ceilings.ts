@@ -5,14 +5,14 @@ import type { Prepared } from './prepare.ts';
 import { FORGE_DEFAULTS } from './tables.ts';
 import type { ForgeCeilings } from './types.ts';
 
-/** What neither the agent's own wish, nor the policy, nor the level may exceed: their intersection. */
+/** The intersection of what the agent requests, the policy allows and the level allows. */
 export function forgeCeilings(prepared: Prepared): ForgeCeilings {
   const { spec: agent } = prepared.snapshot.agent;
   const policy = prepared.snapshot.policy.spec.forge ?? {};
-  const wished = agent.forge?.modes ?? ['Compose'];
-  const modes = prepared.level.forgeModes.filter((mode) => wished.includes(mode));
-  const permitted = policy.apis ?? [];
-  const apis = (agent.forge?.apis ?? []).filter((api) => permitted.includes(api) && isOpenAt(prepared, api));
+  const requested = agent.forge?.modes ?? ['Compose'];
+  const modes = prepared.level.forgeModes.filter((mode) => requested.includes(mode));
+  const allowedApis = policy.apis ?? [];
+  const apis = (agent.forge?.apis ?? []).filter((api) => allowedApis.includes(api) && isAllowedAtLevel(prepared, api));
   return {
     allowed: mayForge(prepared) && modes.length > 0,
     modes,
@@ -22,7 +22,7 @@ export function forgeCeilings(prepared: Prepared): ForgeCeilings {
   };
 }
 
-function isOpenAt({ level }: Prepared, api: ToolApi): boolean {
+function isAllowedAtLevel({ level }: Prepared, api: ToolApi): boolean {
   return level.forgeApis && (api !== 'fetch' || level.constraints.network !== 'None');
 }
 
@@ -41,7 +41,7 @@ function limitsOf({
   };
 }
 
-/** Where no rule could be read. */
+/** The limits when the policy is invalid: forging is not allowed. */
 export const NO_CEILINGS: ForgeCeilings = {
   allowed: false,
   modes: [],

@@ -18,22 +18,22 @@ function outcome(request: PolicyRequest, change: SnapshotChange = {}): string {
 const web = aTool({ name: 'web_fetch', category: 'web', action: 'comms:external' });
 const terminal = aTool({ name: 'shell', category: 'terminal', action: 'code:write' });
 
-describe('a decision about a tool', () => {
-  it('allows what is granted, open at the level and free of a person', () => {
+describe('decisions about tools', () => {
+  it('a granted tool whose category is allowed and whose action needs no approver is allowed', () => {
     assert.deepEqual(decide(aTool()), {
       effect: 'Allow',
       rule: 'grant.tools',
-      reason: 'Tool "file_read" is allowed by grant.tools, and no rule is against it.',
+      reason: 'Tool "file_read" is allowed by grant.tools; no other rule denies it.',
       risk: 'low',
     });
   });
 
-  it('grants nothing by an empty or absent list', () => {
+  it('an empty or absent list grants nothing', () => {
     assert.equal(outcome(aTool(), { agent: { grants: { tools: [] } } }), 'Deny grant.tools');
     assert.equal(outcome(aTool(), { agent: { grants: {} } }), 'Deny grant.tools');
   });
 
-  it('says what would be allowed', () => {
+  it('a denial states what would be allowed', () => {
     const { reason } = decide(aTool(), { agent: { grants: { tools: ['csv_*', 'file_list'] } } });
     assert.equal(
       reason,
@@ -41,7 +41,7 @@ describe('a decision about a tool', () => {
     );
   });
 
-  it('never lets anyone do the three forbidden things, whatever the policy says', () => {
+  it('the three forbidden actions are denied under every policy', () => {
     for (const action of ['deploy:production', 'db:admin', 'org:fire']) {
       const policy = {
         autonomy: 'Full' as const,
@@ -54,28 +54,32 @@ describe('a decision about a tool', () => {
     }
   });
 
-  it('puts the kill switches before everything', () => {
+  it('the suspend fields are checked before all other rules', () => {
     assert.equal(outcome(aTool(), { policy: { suspend: true } }), 'Deny suspend.policy');
     assert.equal(outcome(aTool(), { agent: { suspend: true } }), 'Deny suspend.agent');
   });
 
-  it('lets every agent look for tools, without grant, level or person, until a person forbids it by name or action', () => {
+  it('tool discovery needs no grant, level or approver, but can be denied by name or action', () => {
     const look = aTool({ name: 'discover_capabilities', category: 'other', action: 'code:read' });
     const bare = { agent: { grants: { tools: [] } }, policy: { autonomy: 'Locked' as const } };
     assert.equal(outcome(look, bare), 'Allow grant.tools');
-    assert.equal(outcome({ ...look, forged: true }, bare), 'Deny grant.tools', 'a forged tool of its name is none');
+    assert.equal(
+      outcome({ ...look, forged: true }, bare),
+      'Deny grant.tools',
+      'a forged tool of the same name is not the discovery tool',
+    );
     assert.equal(outcome(look, { agent: { denyTools: ['discover_*'] } }), 'Deny deny.name');
     assert.equal(outcome(look, { policy: { tools: { deny: ['discover_*'] } } }), 'Deny deny.tools');
     assert.equal(outcome(look, { policy: { rules: { deny: ['code:read'] } } }), 'Deny rules.deny');
     assert.equal(outcome(look, { agent: { suspend: true } }), 'Deny suspend.agent');
   });
 
-  it('reads rules.deny as actions and as whole categories', () => {
+  it('rules.deny accepts actions and whole categories', () => {
     assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code'] } } }), 'Deny rules.deny');
     assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code:write'] } } }), 'Allow grant.tools');
   });
 
-  it('lets a denied name win over an allowed one, and an allowed one over the category', () => {
+  it('a denied name overrides an allowed name, and an allowed name overrides the category', () => {
     const design = aTool({ name: 'draw', category: 'design', action: 'docs:write' });
     assert.equal(outcome(design), 'Deny level.category');
     assert.equal(outcome(design, { policy: { tools: { allow: ['draw'] } } }), 'Allow grant.tools');
@@ -89,7 +93,7 @@ describe('a decision about a tool', () => {
     assert.equal(outcome(design, { policy: { tools: { allow: ['draw'], deny: ['dr*'] } } }), 'Deny deny.tools');
   });
 
-  it('takes the lower of the earned level and the ceiling, standard where none is set', () => {
+  it('the effective level is the lower of the earned level and the ceiling, whose default is standard', () => {
     const deploy = aTool({ name: 'd', category: 'mcp', action: 'code:read' });
     assert.equal(outcome(deploy, { level: 'elevated' }), 'Deny level.category');
     assert.equal(
@@ -100,7 +104,7 @@ describe('a decision about a tool', () => {
     assert.equal(outcome(web, { level: 'sandboxed', policy: { autonomy: 'Full' } }), 'Deny level.category');
   });
 
-  it('keeps a custom level within its base, and its left-out dimensions at the tightest', () => {
+  it('a custom level stays within its base, and omitted dimensions are the tightest', () => {
     const levels: NonNullable<TrustPolicySpec['levels']> = [
       {
         name: 'clerk',
@@ -119,7 +123,7 @@ describe('a decision about a tool', () => {
     assert.equal(outcome(terminal, capped), 'Deny level.category');
   });
 
-  it('denies everything under a level, a pattern or an action nobody can read', () => {
+  it('an invalid level, pattern or action denies everything', () => {
     assert.equal(outcome(aTool(), { level: 'senior' }), 'Deny policy.invalid');
     assert.equal(outcome(aTool(), { policy: { rules: { requireApproval: ['vcs:psuh'] } } }), 'Deny policy.invalid');
     assert.equal(outcome(aTool(), { policy: { egress: { allow: ['api.*.com'] } } }), 'Deny policy.invalid');
@@ -128,7 +132,7 @@ describe('a decision about a tool', () => {
     assert.match(decider.decide(aTool()).reason, /access level "senior" does not exist/);
   });
 
-  it('denies when a rule crashes', () => {
+  it('a rule that throws denies the request', () => {
     const hostile = {
       ...aTool(),
       get arguments(): never {
@@ -140,7 +144,7 @@ describe('a decision about a tool', () => {
     assert.equal(decide(unknown).effect, 'Deny');
   });
 
-  it('keeps what a terminal would obey out of its reasons', () => {
+  it('reasons contain no control characters', () => {
     const { reason } = decide(aTool({ name: 'a\u001b[31m\u202e', category: 'design' }));
     assert.match(reason, /^Tool "a\\u\{1b\}\[31m\\u\{202e\}" is of category design/);
   });
@@ -150,7 +154,7 @@ describe('constraints of a level', () => {
   const full = { autonomy: 'Full' as const };
   const shell = { grants: { tools: ['*'], shell: ['git status', 'npm *'] } };
 
-  it('have no network at the lowest level, even for a tool allowed by name', () => {
+  it('the lowest level allows no network, even to a tool allowed by name', () => {
     const policy = { ...full, tools: { allow: ['web_fetch'] } };
     assert.equal(outcome(web, { level: 'sandboxed', policy }), 'Deny constraint.network');
     assert.equal(
@@ -159,7 +163,7 @@ describe('constraints of a level', () => {
     );
   });
 
-  it('hold the address of a web call against the same lists as a connection', () => {
+  it('the address of a web call is checked against the same lists as a connection', () => {
     const policy = { ...full, egress: { allow: ['**.example.com', 'example.org:80'] } };
     const agent = { grants: { tools: ['*'], network: ['api.example.com', 'example.org:80'] } };
     const call = (url: string) => outcome({ ...web, arguments: { url } }, { policy, agent });
@@ -174,7 +178,7 @@ describe('constraints of a level', () => {
     assert.equal(call('api.example.com'), 'Deny constraint.network');
   });
 
-  it('run only commands that are granted whole, without what a shell would read', () => {
+  it('a terminal runs only granted command lines without shell metacharacters', () => {
     const call = (args: Record<string, unknown>, level = 'standard') =>
       outcome(
         { ...terminal, arguments: args as never },
@@ -195,7 +199,7 @@ describe('constraints of a level', () => {
     assert.equal(call({ command: 'npm', args: [1] }), 'Deny grant.shell');
   });
 
-  it('keep git local or from pushing, by what is asked and not by the name of the tool', () => {
+  it('git constraints depend on the arguments and not on the tool name', () => {
     const git = (action: string, args?: Record<string, string>) =>
       aTool({ name: 'x', category: 'version_control', action, ...(args === undefined ? {} : { arguments: args }) });
     assert.equal(outcome(git('vcs:push'), { level: 'restricted' }), 'Deny constraint.git');
@@ -211,7 +215,7 @@ describe('constraints of a level', () => {
     assert.equal(outcome(git('vcs:commit', { message: 'why' }), { level: 'sandboxed' }), 'Allow grant.tools');
   });
 
-  it('turn what the level leaves to a person into an escalation, which a later denial still beats', () => {
+  it('actions that need approval at a level escalate, and a later denial overrides the escalation', () => {
     const mutate = aTool({ name: 'sql', category: 'database', action: 'db:mutate' });
     const policy = { ...full, tools: { allow: ['sql'] } };
     assert.equal(outcome(mutate, { level: 'restricted', policy }), 'Escalate constraint.approval');
@@ -228,7 +232,7 @@ describe('pinned arguments', () => {
       agent: { grants: { tools: ['*'] }, arguments: pins },
     });
 
-  it('must be given and match', () => {
+  it('a pinned argument is required and must match', () => {
     assert.equal(call({ ref: 'my-report' }), 'Allow grant.tools');
     assert.equal(call({ ref: 'team/a/b' }), 'Allow grant.tools');
     assert.equal(call({ ref: ['my-a', 'my-b'] }), 'Allow grant.tools');
@@ -245,12 +249,12 @@ describe('pinned arguments', () => {
     }
   });
 
-  it('are never widened by a slash or a climb', () => {
+  it('a slash or `..` never matches a pin', () => {
     for (const ref of ['my-/x', 'my-a/../../etc', 'team/../yours', 'my-%2e%2e', 'my-\\x'])
       assert.equal(call({ ref }), 'Deny arguments', ref);
   });
 
-  it('must all hold', () => {
+  it('several pins on one argument must all hold', () => {
     const both = [...pins, { tool: '*', argument: 'ref', allow: ['*-report'] }];
     const agent = { grants: { tools: ['*'] }, arguments: both };
     assert.equal(
@@ -264,15 +268,15 @@ describe('pinned arguments', () => {
 describe('autonomy', () => {
   const act = (action: string) => aTool({ name: 't', category: 'code_execution', action });
 
-  it('is Semi by default and leaves deployments, spending and the outside to a person', () => {
+  it('autonomy is Semi by default and escalates deployments, spending and external communication', () => {
     assert.equal(outcome(act('code:write')), 'Allow grant.tools');
-    for (const action of ['deploy:staging', 'budget:spend', 'org:hire', 'arch:decide', 'db:mutate', 'nobody:knows']) {
+    for (const action of ['deploy:staging', 'budget:spend', 'org:hire', 'arch:decide', 'db:mutate', 'unknown:action']) {
       assert.equal(outcome(act(action)), 'Escalate autonomy', action);
     }
-    assert.equal(decide(act('nobody:knows')).risk, 'high');
+    assert.equal(decide(act('unknown:action')).risk, 'high');
   });
 
-  it('is the tighter of the policy and the agent, and Semi at most for the lowest level', () => {
+  it('autonomy is the tighter of policy and agent, and at most Semi at the lowest level', () => {
     const full = { autonomy: 'Full' as const };
     assert.equal(outcome(act('deploy:staging'), { policy: full }), 'Allow grant.tools');
     assert.equal(outcome(act('deploy:staging'), { agent: { grants: { tools: ['*'] }, ...full } }), 'Escalate autonomy');
@@ -284,14 +288,14 @@ describe('autonomy', () => {
     assert.equal(outcome(act('deploy:staging'), { policy: full, level: 'sandboxed' }), 'Escalate autonomy');
   });
 
-  it('is spared by rules.allow for small things only', () => {
+  it('rules.allow exempts only low and medium risks from approval', () => {
     const allow = { rules: { allow: ['docs:write', 'comms:external'] }, autonomy: 'Supervised' as const };
     assert.equal(outcome(act('docs:write'), { policy: allow }), 'Allow grant.tools');
     assert.equal(outcome(act('deploy:staging'), { policy: { rules: { allow: ['deploy'] } } }), 'Escalate autonomy');
     assert.equal(outcome(act('docs:write'), { policy: { ...allow, autonomy: 'Locked' } }), 'Escalate autonomy');
   });
 
-  it('is not asked where a rule asks first', () => {
+  it('rules.requireApproval is reported before autonomy', () => {
     const policy = { autonomy: 'Full' as const, rules: { requireApproval: ['vcs:push'] } };
     assert.equal(outcome(act('vcs:push'), { policy }), 'Escalate rules.requireApproval');
   });

@@ -13,7 +13,7 @@ import { toolRules } from './rules-tool.ts';
 import { riskOf } from './tables.ts';
 import type { Decider, Decision, ForgeCeilings, PolicyRequest, PolicySnapshot, Risk, RuleTrace } from './types.ts';
 
-/** The rule an allowed request owes its permission to; all the others found nothing against it. */
+/** The rule that an `Allow` decision names: it grants the request; every other rule only did not object. */
 const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Tool: 'grant.tools',
   Forge: 'forge.enabled',
@@ -25,30 +25,30 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Promote: 'promotion.human',
 };
 
-/** The rules of one kind of request, in order, and what they want to know of it, read once. */
-interface Chain {
-  ask: (request: PolicyRequest) => PolicyRequest;
+/** The rules for one kind of request, in order, and the function that prepares their input once per decision. */
+interface RuleChain {
+  toInput: (request: PolicyRequest) => PolicyRequest;
   rules: readonly Rule<PolicyRequest>[];
 }
 
-type Chains = Readonly<Record<PolicyRequest['kind'], Chain>>;
+type RuleChains = Readonly<Record<PolicyRequest['kind'], RuleChain>>;
 
 /**
- * Compiles a snapshot once; decisions are then pure, do no I/O and never throw. A snapshot with a rule that cannot be read
- * gives a decider that denies everything with rule `policy.invalid`, and a rule that crashes denies with `internal`.
+ * Compiles a snapshot once; decisions are then pure, do no I/O and never throw. For a snapshot with an invalid rule, the decider
+ * denies every request with rule `policy.invalid`. A rule that throws denies the request with rule `internal`.
  */
 export function createDecider(snapshot: PolicySnapshot): Decider {
   try {
     const prepared = prepare(snapshot);
-    const ceilings = forgeCeilings(prepared);
-    const chains = chainsOf(prepared, ceilings);
+    const limits = forgeCeilings(prepared);
+    const chains = chainsOf(prepared, limits);
     return {
       decide: (request) => run(chains, request),
       explain: (request) => {
-        const trail: RuleTrace[] = [];
-        return { ...run(chains, request, trail), trail };
+        const steps: RuleTrace[] = [];
+        return { ...run(chains, request, steps), trail: steps };
       },
-      ceilings,
+      ceilings: limits,
       level: prepared.level.name,
     };
   } catch (error) {
@@ -56,67 +56,67 @@ export function createDecider(snapshot: PolicySnapshot): Decider {
   }
 }
 
-function chainsOf(prepared: Prepared, ceilings: ForgeCeilings): Chains {
+function chainsOf(prepared: Prepared, limits: ForgeCeilings): RuleChains {
   const common = suspendRules(prepared);
-  // A chain is only ever given requests of its own kind: it is looked up by kind, which the types cannot follow.
-  const chain = <Q extends PolicyRequest>(rules: readonly Rule<Q>[], ask: (request: never) => Q) =>
-    ({ ask, rules: [...common, ...rules] }) as unknown as Chain;
+  // Chains are looked up by kind, so a chain only receives requests of its kind. The type system cannot express this.
+  const chain = <Q extends PolicyRequest>(rules: readonly Rule<Q>[], toInput: (request: never) => Q) =>
+    ({ toInput, rules: [...common, ...rules] }) as unknown as RuleChain;
   return {
-    Tool: chain(toolRules(prepared, ceilings), toolQuestion),
+    Tool: chain(toolRules(prepared, limits), toolQuestion),
     Network: chain(networkRules(prepared), networkQuestion),
-    Forge: chain(forgeRules(prepared), asIs),
-    File: chain(fileRules(prepared), asIs),
-    Memory: chain(memoryRules(prepared), asIs),
-    Message: chain(messageRules(prepared), asIs),
-    Model: chain(modelRules(prepared), asIs),
-    Promote: chain(promoteRules(prepared), asIs),
+    Forge: chain(forgeRules(prepared), identity),
+    File: chain(fileRules(prepared), identity),
+    Memory: chain(memoryRules(prepared), identity),
+    Message: chain(messageRules(prepared), identity),
+    Model: chain(modelRules(prepared), identity),
+    Promote: chain(promoteRules(prepared), identity),
   };
 }
 
-function asIs<R>(request: R): R {
+function identity<R>(request: R): R {
   return request;
 }
 
-/** A denial ends the way at once; the first escalation is kept, since a later rule may still deny. */
-function run(chains: Chains, request: PolicyRequest, trail?: RuleTrace[]): Decision {
-  let waiting: Decision | undefined;
+/** The first denial ends the chain. The first escalation is remembered, because a later rule may still deny. */
+function run(chains: RuleChains, request: PolicyRequest, trace?: RuleTrace[]): Decision {
+  let escalation: Decision | undefined;
   let current = 'internal';
   try {
-    const { ask, rules } = chains[request.kind];
-    const question = ask(request);
-    const risk = riskOfRequest(question);
+    const { toInput, rules } = chains[request.kind];
+    const input = toInput(request);
+    const risk = riskOfRequest(input);
     for (const rule of rules) {
       current = rule.id;
-      const violation = rule.check(question);
+      const violation = rule.check(input);
       if (violation === undefined) {
-        if (trail !== undefined) trail.push(noteOf(rule, question));
+        if (trace !== undefined) trace.push(traceOf(rule, input));
         continue;
       }
       const decision: Decision = {
         effect: violation.effect,
         rule: violation.rule ?? rule.id,
-        reason: shown(violation.reason),
+        reason: printableReason(violation.reason),
         risk,
       };
-      trail?.push({
+      trace?.push({
         rule: decision.rule,
         verdict: decision.effect === 'Deny' ? 'denied' : 'escalated',
         detail: decision.reason,
       });
       if (decision.effect === 'Deny') return decision;
-      waiting ??= decision;
+      escalation ??= decision;
     }
-    return waiting ?? { effect: 'Allow', rule: GRANTING_RULE[question.kind], reason: allowReason(question), risk };
+    return escalation ?? { effect: 'Allow', rule: GRANTING_RULE[input.kind], reason: allowReason(input), risk };
   } catch (error) {
-    const reason = `Rule ${current} failed (${shown(messageOf(error, 128))}), and a rule that fails denies.`;
-    trail?.push({ rule: 'internal', verdict: 'denied', detail: reason });
+    const reason = `Rule ${current} failed (${printableReason(messageOf(error, 128))}); a rule that fails denies the request.`;
+    trace?.push({ rule: 'internal', verdict: 'denied', detail: reason });
     return { effect: 'Deny', rule: 'internal', reason, risk: 'high' };
   }
 }
 
-function noteOf(rule: Rule<PolicyRequest>, request: PolicyRequest): RuleTrace {
+function traceOf(rule: Rule<PolicyRequest>, request: PolicyRequest): RuleTrace {
   const { verdict, detail } = rule.note(request);
-  return { rule: rule.id, verdict, detail: shown(detail) };
+  return { rule: rule.id, verdict, detail: printableReason(detail) };
 }
 
 function riskOfRequest(request: PolicyRequest): Risk {
@@ -140,10 +140,10 @@ function riskOfRequest(request: PolicyRequest): Risk {
   }
 }
 
-/** Told in one breath with what was asked, since it goes into the audit. */
+/** Includes the subject, because this sentence is stored in the audit log. */
 function allowReason(request: PolicyRequest): string {
   const rule = GRANTING_RULE[request.kind];
-  return `${shown(subjectOf(request))} is allowed by ${rule}, and no rule is against it.`;
+  return `${printableReason(subjectOf(request))} is allowed by ${rule}; no other rule denies it.`;
 }
 
 function subjectOf(request: PolicyRequest): string {
@@ -169,19 +169,19 @@ function subjectOf(request: PolicyRequest): string {
   }
 }
 
-const LONGEST_REASON = 1_000;
+const MAX_REASON = 1_000;
 
-/** Names come from models and strangers: nothing a terminal would obey gets out. */
-function shown(text: string): string {
+/** Escapes control characters: reasons quote names from models and other untrusted sources, and are printed to terminals. */
+function printableReason(text: string): string {
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
-    if (code < 0x20 || (code > 0x7e && isUnprintable(code))) return printable(text, LONGEST_REASON);
+    if (code < 0x20 || (code > 0x7e && isUnprintable(code))) return printable(text, MAX_REASON);
   }
-  return text.length > LONGEST_REASON ? printable(text, LONGEST_REASON) : text;
+  return text.length > MAX_REASON ? printable(text, MAX_REASON) : text;
 }
 
 function denyingDecider({ agent, policy, level }: PolicySnapshot, problem: string): Decider {
-  const reason = shown(
+  const reason = printableReason(
     `Nothing is allowed to agent "${agent.name}" under TrustPolicy "${policy.name}" until a rule is corrected: ${problem}`,
   );
   const decision: Decision = { effect: 'Deny', rule: 'policy.invalid', reason, risk: 'high' };

@@ -2,7 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { PolicyRequest, PolicySnapshot } from './types.ts';
 
-/** The smallest agent, changed as a test needs it. */
+/** A minimal agent with the changes of a test. */
 export function anAgentSpec(change: Partial<AgentSpec> = {}): AgentSpec {
   return {
     trustPolicyRef: { name: 'standard' },
@@ -20,7 +20,7 @@ export interface SnapshotChange {
   project?: string;
 }
 
-/** An agent granted every tool, at level standard, under a policy that says nothing. */
+/** An agent with a grant for every tool, at level standard, under an empty policy. */
 export function aSnapshot({ agent, policy, level, tainted, project }: SnapshotChange = {}): PolicySnapshot {
   return {
     agent: { name: 'analyst', namespace: 'team-a', spec: anAgentSpec({ grants: { tools: ['*'] }, ...agent }) },
@@ -34,7 +34,7 @@ export function aSnapshot({ agent, policy, level, tainted, project }: SnapshotCh
 
 type ToolRequest = Extract<PolicyRequest, { kind: 'Tool' }>;
 
-/** A file tool that reads, listed and not called. */
+/** A listing of a file tool that reads. */
 export function aTool(change: Partial<ToolRequest> = {}): ToolRequest {
   return { kind: 'Tool', name: 'file_read', category: 'file_system', action: 'code:read', forged: false, ...change };
 }

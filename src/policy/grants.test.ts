@@ -5,12 +5,13 @@ import { grantsWithinPolicy } from './grants.ts';
 import { withinParent } from './inheritance.ts';
 
 describe('grants within a policy', () => {
-  it('say in words what exceeds what', () => {
+  it('the messages state which grant exceeds which list', () => {
     const agent = anAgentSpec({ grants: { network: ['*', 'api.example.com'] } });
     assert.deepEqual(grantsWithinPolicy(agent, {})[0], {
       field: 'spec.grants.network[0]',
       pattern: '*',
-      message: 'grants.network "*" exceeds policy "standard" (egress.allow is empty); narrow it or raise the policy',
+      message:
+        'grants.network "*" exceeds policy "standard" (egress.allow is empty); narrow the grant or extend the policy',
     });
     assert.deepEqual(
       grantsWithinPolicy(agent, { egress: { allow: ['**.example.com'] } }).map(({ pattern }) => pattern),
@@ -19,7 +20,7 @@ describe('grants within a policy', () => {
     assert.deepEqual(grantsWithinPolicy(agent, { egress: { allow: ['**'] } }), []);
   });
 
-  it('are compared by language, not by text', () => {
+  it('grants are compared as languages, not as text', () => {
     const agent = anAgentSpec({
       grants: { network: ['*.example.com'] },
       model: { primary: 'openai/gpt-4o', fallbacks: ['a/b'] },
@@ -29,7 +30,7 @@ describe('grants within a policy', () => {
     assert.equal(grantsWithinPolicy(agent, { ...policy, egress: { allow: ['api.example.com'] } }).length, 1);
   });
 
-  it('report what is denied, unknown to the ceiling, or looser', () => {
+  it('grants that are denied, not covered, or looser are reported', () => {
     const agent = anAgentSpec({
       grants: { tools: ['shell_exec', 'file_*'] },
       forge: { enabled: true, apis: ['fetch'] },
@@ -50,14 +51,14 @@ describe('grants within a policy', () => {
     );
   });
 
-  it('report a pattern nobody can read, of the agent and of the policy', () => {
+  it('invalid patterns of the agent and the policy are reported', () => {
     const agent = anAgentSpec({ grants: { tools: [' '] }, arguments: [{ tool: 'x', argument: 'a', allow: ['../x'] }] });
     const problems = grantsWithinPolicy(agent, { egress: { allow: ['a.*.com'] } });
     assert.deepEqual(
       problems.map(({ message }) => message),
       [
         'spec.grants.tools " " is not a pattern: character 1: it is empty; see the pattern reference',
-        'spec.arguments[0].allow "../x" is not a pattern: character 1: it holds a ".." segment; see the pattern reference',
+        'spec.arguments[0].allow "../x" is not a pattern: character 1: it contains a ".." segment; see the pattern reference',
         'spec.egress.allow of policy "standard" "a.*.com" is not a pattern: character 3: a wildcard may only be the whole first label, as in "*.example.com"; see the pattern reference',
       ],
     );
@@ -71,7 +72,7 @@ describe('a child within its parent', () => {
     arguments: [{ tool: 'file_*', argument: 'path', allow: ['data/**'] }],
   };
 
-  it('has what its parent has, or less', () => {
+  it('a child with the permissions of its parent, or fewer, is accepted', () => {
     const child = {
       grants: { tools: ['file_read'], network: ['*.example.com'], memory: { read: ['team.facts.*'] } },
       denyTools: ['file_*'],
@@ -81,7 +82,7 @@ describe('a child within its parent', () => {
     assert.deepEqual(withinParent(parent, parent), []);
   });
 
-  it('gets no grant its parent lacks, drops no denial and loosens no pin', () => {
+  it('an extra grant, a missing denial and a looser pin are reported', () => {
     const child = {
       grants: { tools: ['*'], network: ['example.org'], memory: { write: ['self.*'] }, shell: ['ls'] },
       arguments: [{ tool: 'file_read', argument: 'path', allow: ['data/**'] }],
@@ -101,7 +102,7 @@ describe('a child within its parent', () => {
     assert.equal(withinParent(wider, parent).length, 1);
   });
 
-  it('may be granted nothing', () => {
+  it('a child without grants is accepted', () => {
     const child = { denyTools: parent.denyTools, arguments: parent.arguments };
     assert.deepEqual(withinParent(child, parent), []);
   });

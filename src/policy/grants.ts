@@ -5,9 +5,9 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { PATTERN_RULES } from './pattern-rules.ts';
 
-/** A grant, or a pattern, that cannot stand as it is written. */
+/** A grant that exceeds the policy, or an invalid pattern. */
 export interface GrantProblem {
-  /** Path of the place: `spec.grants.network[0]`. */
+  /** Path of the field: `spec.grants.network[0]`. */
   field: string;
   pattern: string;
   /** What is wrong, and what to do. */
@@ -15,13 +15,17 @@ export interface GrantProblem {
 }
 
 /**
- * What an agent asks for beyond its policy, by language: `*.example.com` is within `**.example.com`. Patterns that cannot be
- * read are reported first, of the agent and of the policy. Empty: nothing is wrong. Never throws.
+ * The grants of an agent that its policy does not cover. Patterns are compared as languages: `*.example.com` is within
+ * `**.example.com`. Invalid patterns of the agent and the policy are reported first, alone. Returns an empty list when there is no
+ * problem. Never throws.
  */
 export function grantsWithinPolicy(agent: AgentSpec, policy: TrustPolicySpec): GrantProblem[] {
   const policyName = agent.trustPolicyRef.name;
-  const unreadable = [...flaws(agentFields(agent), ''), ...flaws(policyFields(policy), ` of policy "${policyName}"`)];
-  if (unreadable.length > 0) return unreadable;
+  const invalid = [
+    ...invalidPatterns(agentFields(agent), ''),
+    ...invalidPatterns(policyFields(policy), ` of policy "${policyName}"`),
+  ];
+  if (invalid.length > 0) return invalid;
   const findings = GRANT_CHECKS.flatMap((check) => check({ agent, policy, policyName, patterns: PATTERN_RULES }));
   return findings.map(({ path, message, fix }) => ({
     field: dottedPath(path),
@@ -30,7 +34,7 @@ export function grantsWithinPolicy(agent: AgentSpec, policy: TrustPolicySpec): G
   }));
 }
 
-/** The text a finding points at: the path begins at the object, `spec` first. */
+/** The string that a finding points at. The path starts at the object, with `spec`. */
 function textAt(agent: AgentSpec, path: readonly (string | number)[]): string {
   let value: unknown = agent;
   for (const key of path.slice(1)) {
@@ -41,7 +45,7 @@ function textAt(agent: AgentSpec, path: readonly (string | number)[]): string {
 
 type Field = readonly [field: string, patterns: readonly string[] | undefined, kind: PatternKind];
 
-/** Every list of grants with the kind of its patterns, in the order of the manifest. */
+/** Every list of grants with the kind of its patterns, in manifest order. */
 export function grantFields(grants: AgentSpec['grants'] = {}): Field[] {
   return [
     ['spec.grants.tools', grants.tools, 'tool'],
@@ -74,7 +78,7 @@ function policyFields(policy: TrustPolicySpec): Field[] {
   ];
 }
 
-function flaws(fields: readonly Field[], owner: string): GrantProblem[] {
+function invalidPatterns(fields: readonly Field[], owner: string): GrantProblem[] {
   return fields.flatMap(([field, patterns, kind]) =>
     (patterns ?? []).flatMap((pattern) => {
       const why = PATTERN_RULES.flaw(pattern, kind);

@@ -1,11 +1,11 @@
 import { domainToASCII } from 'node:url';
 
-/** The port that is meant when none is written: tools speak https. */
+/** The port of a host without a port: tools use HTTPS. */
 export const DEFAULT_PORT = '443';
 
-const LONGEST_HOST = 253;
+const MAX_HOST = 253;
 
-/** A host as names compare: lower case, punycode, no trailing dot. `address` for an IP literal, IPv6 in brackets. */
+/** A host in normal form: lower case, punycode, no trailing dot. `address` is true for an IP literal; IPv6 is in brackets. */
 interface Host {
   address: boolean;
   labels: readonly string[];
@@ -13,11 +13,11 @@ interface Host {
 
 export interface HostAndPort {
   host: string;
-  /** As written; undefined when there is none. */
+  /** As written; undefined when the text has no port. */
   port: string | undefined;
 }
 
-/** Splits `name`, `name:port`, `[v6]`, `[v6]:port`. Undefined when there is more than one way to read the text. */
+/** Splits `name`, `name:port`, `[v6]`, `[v6]:port`. Undefined when the text is ambiguous. */
 export function splitPort(text: string): HostAndPort | undefined {
   if (text.startsWith('[')) {
     const end = text.indexOf(']');
@@ -38,10 +38,10 @@ export function parsePort(text: string): string | undefined {
   return Number(text) <= 65_535 ? text : undefined;
 }
 
-/** Reads one host without wildcards. Every way to write an IPv4 address becomes the dotted one. */
+/** Parses a host without wildcards. Every notation of an IPv4 address becomes dotted decimal. */
 export function parseHost(text: string): Host | undefined {
   const bare = text.endsWith('.') ? text.slice(0, -1) : text;
-  if (bare === '' || bare.length > LONGEST_HOST || !isHostText(bare)) return undefined;
+  if (bare === '' || bare.length > MAX_HOST || !isHostText(bare)) return undefined;
   const ascii = isPlainName(bare) ? bare : domainToASCII(bare);
   if (ascii === '') return undefined;
   if (ascii.startsWith('[')) return { address: true, labels: [ascii] };
@@ -50,7 +50,7 @@ export function parseHost(text: string): Host | undefined {
   return isDecimal(labels.at(-1) ?? '') ? { address: true, labels: [ascii] } : { address: false, labels };
 }
 
-/** Characters that end a host or hide one in a URL are never part of it. */
+/** False for text with characters that end a host in a URL or could hide one. */
 function isHostText(text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
@@ -59,7 +59,7 @@ function isHostText(text: string): boolean {
   return true;
 }
 
-/** Lower-case letters, digits, hyphens and dots, and no label that could be read as a number: already in its final form. */
+/** True for lower-case letters, digits, hyphens and dots without a label that could be a number: the text is already in normal form. */
 function isPlainName(text: string): boolean {
   let labelStart = true;
   let lastStartsWithDigit = false;

@@ -6,7 +6,7 @@ import type { Pattern } from './patterns.ts';
 import { parseSubject } from './subjects.ts';
 import type { Subject, SubjectKind } from './subjects.ts';
 
-/** Small and seeded, so that a failure can be seen again. */
+/** A small seeded generator, so that failures are reproducible. */
 function random(seed: number): (limit: number) => number {
   let state = seed >>> 0;
   return (limit) => {
@@ -48,7 +48,7 @@ function randomHost(next: (limit: number) => number): string {
   return `${head}${labels.join('.')}${['', '', ':443', ':80', ':*'][next(5)] ?? ''}`;
 }
 
-/** One text the pattern stands for, made from the pattern and not from the matcher. */
+/** A text that the pattern matches, generated from the pattern without the matcher. */
 function sample(next: (limit: number) => number, pattern: Pattern): string {
   const words = pattern.segments.flatMap((segment) => {
     if (segment === '**') return Array.from({ length: next(3) }, () => letters(next, 1 + next(2)));
@@ -69,7 +69,7 @@ function letters(next: (limit: number) => number, length: number): string {
 }
 
 describe('inclusion of patterns', () => {
-  it('claims nothing that a sample refutes, over 100,000 random pairs', () => {
+  it('includes is never true when a sample refutes it, over 100,000 random pairs', () => {
     const next = random(20_261_121);
     let claimed = 0;
     for (let round = 0; round < 100_000; round += 1) {
@@ -86,10 +86,10 @@ describe('inclusion of patterns', () => {
         assert.ok(covered || !claim, `${kind}: "${inner.text}" within ${texts(outer)} is refuted by "${text}"`);
       }
     }
-    assert.ok(claimed > 5_000, `only ${claimed} claims were put to the test`);
+    assert.ok(claimed > 5_000, `only ${claimed} inclusions were tested`);
   });
 
-  it('agrees with every word up to nine characters, both ways, over 100,000 pairs of a pool', () => {
+  it('includes agrees with an enumeration of all words up to nine characters, over 100,000 pairs', () => {
     const next = random(7);
     const pool = [...new Set(Array.from({ length: 4_000 }, () => smallPattern(next)))].slice(0, 320);
     assert.equal(pool.length, 320);
@@ -109,7 +109,7 @@ describe('inclusion of patterns', () => {
     assert.ok(claimed > 3_000);
   });
 
-  it('is reflexive, transitive, and has a top', () => {
+  it('inclusion is reflexive and transitive, and `**` includes everything', () => {
     const next = random(99);
     for (const kind of KINDS) {
       const top = compilePattern(kind === 'host' ? '**:*' : '**', kind);
@@ -130,7 +130,7 @@ describe('inclusion of patterns', () => {
     }
   });
 
-  it('sees what several patterns cover together', () => {
+  it('several patterns together can cover one pattern', () => {
     const within = (outer: string[], inner: string) =>
       includes(
         outer.map((text) => compilePattern(text, 'path')),
@@ -142,7 +142,7 @@ describe('inclusion of patterns', () => {
     assert.equal(within(['data', 'data/*/**'], 'data/**'), true);
   });
 
-  it('keeps names and addresses apart', () => {
+  it('host names and IP addresses do not cover each other', () => {
     const host = (text: string) => compilePattern(text, 'host');
     assert.equal(includes([host('**:*')], host('192.0.2.1')), false);
     assert.equal(includes([host('192.0.2.1')], host('192.0.2.1:443')), true);
@@ -150,7 +150,7 @@ describe('inclusion of patterns', () => {
     assert.equal(includes([host('*')], host('api.example.com:22')), false);
   });
 
-  it('answers no where the automaton grows past its bound, even when the answer were yes', () => {
+  it('includes returns false when the search exceeds its limit, even when the pattern is covered', () => {
     const path = (text: string) => compilePattern(text, 'path');
     const pieces = ['ab', 'bc', 'ca', 'aa', 'bb', 'cc', 'abc', 'bca', 'cab', 'aab', 'bba', 'cca'];
     const heavy = pieces.map((piece) => path(`data/*${piece}*${pieces.join('*')}*e`));
@@ -165,7 +165,7 @@ describe('inclusion of patterns', () => {
   });
 });
 
-/** Over `a`, `.` and stars, short enough that nine characters show every difference. */
+/** Patterns over `a`, `.` and stars, short enough that nine characters show every difference. */
 function smallPattern(next: (limit: number) => number): string {
   const length = 1 + next(3);
   return Array.from({ length }, () => ['a', '*', '**', 'a*', '*a', 'aa', '*a*'][next(7)] ?? 'a').join('.');
@@ -180,7 +180,7 @@ function languageOf(pattern: Pattern, subjects: readonly Subject[]): number[] {
   return bits;
 }
 
-/** Position of the first subject that is in one language and not in the other. */
+/** Index of the first subject that is in one language and not in the other. */
 function firstMissing(inner: readonly number[], outer: readonly number[]): number | undefined {
   for (let at = 0; at < inner.length; at += 1) {
     const missing = (inner[at] ?? 0) & ~(outer[at] ?? 0);

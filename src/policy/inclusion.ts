@@ -2,38 +2,43 @@ import type { Pattern, Segment } from './patterns.ts';
 import { ROOT } from './subjects.ts';
 
 /**
- * Decides whether everything `inner` stands for is covered by one or several of `outer`, by language and not by text:
- * inner runs as an automaton against the subset automaton of all outers, over the characters they name and one more that
- * stands for every other. Above the bound on states the answer is no.
+ * Decides whether the patterns `outer` together match everything that `inner` matches (language inclusion, not text comparison).
+ * The automaton of `inner` runs against the subset automaton of all outers. The alphabet is the characters that the patterns name,
+ * and OTHER for every other character. When the search exceeds its limits, the result is false.
+ *
+ * Example: tools `csv_*` and `*_rows` as outers, `csv_a*` as inner. The machine of `csv_a*` is `c s v _ a STAR END`, that of `csv_*`
+ * is `c s v _ STAR END`. After `csv_a` inner is in states {10, 12} (before STAR, and past it before END) and `csv_*` in {8, 10}; both
+ * keep these states for every further character, and both accept after END. No reachable word is accepted by inner and rejected by all
+ * outers, so the result is true. For inner `*` the word `x END` is such a counterexample, so the result is false.
  */
 export function includes(outer: readonly Pattern[], inner: Pattern): boolean {
-  const rivals = outer.filter((pattern) => pattern.kind === inner.kind && pattern.address === inner.address);
-  if (rivals.some((pattern) => isEqual(pattern, inner))) return true;
-  const own = compile(inner);
-  const machines = rivals.map(compile);
-  const budget = { steps: MOST_STEPS };
+  const outers = outer.filter((pattern) => pattern.kind === inner.kind && pattern.address === inner.address);
+  if (outers.some((pattern) => isEqual(pattern, inner))) return true;
+  const innerMachine = compile(inner);
+  const outerMachines = outers.map(compile);
+  const budget = { steps: MAX_STEPS };
   const rooted = inner.kind === 'path';
-  // One at a time first: what one pattern covers stays covered, however many others stand beside it.
-  if (machines.some((machine) => search(own, [machine], rooted, budget))) return true;
-  return machines.length !== 1 && search(own, machines, rooted, budget);
+  // First each outer alone: this is cheaper, and further outers cannot exhaust the budget for it.
+  if (outerMachines.some((machine) => search(innerMachine, [machine], rooted, budget))) return true;
+  return outerMachines.length !== 1 && search(innerMachine, outerMachines, rooted, budget);
 }
 
-/** Configurations kept, and states stepped, before giving up. The second bounds the time whatever the number of outers. */
-const MOST_CONFIGURATIONS = 20_000;
-const MOST_STEPS = 3_000_000;
+/** Limits of the search: stored configurations, and stepped states. The second bounds the time for any number of outers. */
+const MAX_CONFIGURATIONS = 20_000;
+const MAX_STEPS = 3_000_000;
 
-/** End of a segment, the root of absolute paths, and any character no pattern names. */
+/** Symbols: the end of a segment, the root of absolute paths, and any character that no pattern names. */
 const END = -1;
 const ROOT_SYMBOL = -2;
 const OTHER = -3;
 
-/** Tokens that are no symbols: a star inside a segment, and `**`. */
+/** Tokens that are not symbols: a star inside a segment, and `**`. */
 const STAR = -4;
 const GLOB = -5;
 
 type Machine = readonly number[];
 
-/** A word is its segments, each closed by END. State 2·p stands before token p; 2·p+1 stands inside a segment that `**` swallows. */
+/** A word is a sequence of segments, each followed by END. State 2·p is before token p; state 2·p+1 is inside a segment matched by the `**` at p. */
 function compile(pattern: Pattern): Machine {
   return pattern.segments.flatMap((segment) => tokensOf(segment, pattern.kind === 'path'));
 }
@@ -44,7 +49,7 @@ function tokensOf(segment: Segment, rooted: boolean): number[] {
   const tokens: number[] = [];
   segment.forEach((piece, index) => {
     if (index > 0) tokens.push(STAR);
-    for (let at = 0; at < piece.length; at += 1) tokens.push(piece.charCodeAt(at));
+    for (let i = 0; i < piece.length; i += 1) tokens.push(piece.charCodeAt(i));
   });
   return [...tokens, END];
 }
@@ -54,14 +59,14 @@ function alphabetOf(machines: readonly Machine[], rooted: boolean): readonly num
   return [...characters, OTHER, END, ...(rooted ? [ROOT_SYMBOL] : [])];
 }
 
-/** All states reachable without a symbol, sorted, once each. */
-function closed(machine: Machine, states: readonly number[]): number[] {
-  const found = new Set(states);
-  for (const state of found) {
+/** The epsilon closure: all states reachable without a symbol, sorted and unique. */
+function epsilonClosure(machine: Machine, states: readonly number[]): number[] {
+  const reached = new Set(states);
+  for (const state of reached) {
     const token = machine[state >> 1];
-    if (state % 2 === 0 && (token === STAR || token === GLOB)) found.add(state + 2);
+    if (state % 2 === 0 && (token === STAR || token === GLOB)) reached.add(state + 2);
   }
-  return [...found].sort((a, b) => a - b);
+  return [...reached].sort((a, b) => a - b);
 }
 
 function step(machine: Machine, states: readonly number[], symbol: number): number[] {
@@ -77,80 +82,89 @@ function step(machine: Machine, states: readonly number[], symbol: number): numb
       next.push(state + 2);
     }
   }
-  return next.length === 0 ? next : closed(machine, next);
+  return next.length === 0 ? next : epsilonClosure(machine, next);
 }
 
 function accepts(machine: Machine, states: readonly number[]): boolean {
   return states.includes(machine.length * 2);
 }
 
-/** Where the word stands, since no subject has an empty segment, and the root comes first and alone. */
-type Place = 'start' | 'boundary' | 'inside' | 'after-root';
+/** Position in the word. It excludes empty segments, and a root that is not the first symbol. */
+type WordPosition = 'start' | 'boundary' | 'inside' | 'after-root';
 
-function placeAfter(place: Place, symbol: number): Place | undefined {
-  if (symbol === ROOT_SYMBOL) return place === 'start' ? 'after-root' : undefined;
-  if (symbol === END) return place === 'inside' || place === 'after-root' ? 'boundary' : undefined;
-  return place === 'after-root' ? undefined : 'inside';
+function positionAfter(position: WordPosition, symbol: number): WordPosition | undefined {
+  if (symbol === ROOT_SYMBOL) return position === 'start' ? 'after-root' : undefined;
+  if (symbol === END) return position === 'inside' || position === 'after-root' ? 'boundary' : undefined;
+  return position === 'after-root' ? undefined : 'inside';
 }
 
 interface Configuration {
-  own: readonly number[];
-  rivals: readonly (readonly number[])[];
-  place: Place;
+  inner: readonly number[];
+  outers: readonly (readonly number[])[];
+  position: WordPosition;
 }
 
-/** Looks for one word of inner that no outer takes. Paths are rooted, and know the empty word: it is `.`. */
-function search(own: Machine, rivals: readonly Machine[], rooted: boolean, budget: { steps: number }): boolean {
-  const alphabet = alphabetOf([own, ...rivals], rooted);
+/** Searches for a counterexample: a word that inner accepts and all outers reject. Paths may contain the root and include the empty word, which is `.`. */
+function search(inner: Machine, outers: readonly Machine[], rooted: boolean, budget: { steps: number }): boolean {
+  const alphabet = alphabetOf([inner, ...outers], rooted);
   const start: Configuration = {
-    own: closed(own, [0]),
-    rivals: rivals.map((machine) => closed(machine, [0])),
-    place: 'start',
+    inner: epsilonClosure(inner, [0]),
+    outers: outers.map((machine) => epsilonClosure(machine, [0])),
+    position: 'start',
   };
   const seen = new Set([keyOf(start)]);
-  const open = [start];
-  for (let current = open.pop(); current !== undefined; current = open.pop()) {
-    if (refutes(own, rivals, current, rooted)) return false;
+  const stack = [start];
+  for (let current = stack.pop(); current !== undefined; current = stack.pop()) {
+    if (isCounterexample(inner, outers, current, rooted)) return false;
     budget.steps -= alphabet.length * sizeOf(current);
     if (budget.steps < 0) return false;
     for (const symbol of alphabet) {
-      const next = advance(own, rivals, current, symbol);
+      const next = advance(inner, outers, current, symbol);
       if (next === undefined) continue;
       const key = keyOf(next);
       if (seen.has(key)) continue;
-      if (seen.size >= MOST_CONFIGURATIONS) return false;
+      if (seen.size >= MAX_CONFIGURATIONS) return false;
       seen.add(key);
-      open.push(next);
+      stack.push(next);
     }
   }
   return true;
 }
 
-function refutes(own: Machine, rivals: readonly Machine[], at: Configuration, emptyAllowed: boolean): boolean {
-  const whole = at.place === 'boundary' || (at.place === 'start' && emptyAllowed);
-  if (!whole || !accepts(own, at.own)) return false;
-  return !rivals.some((machine, index) => accepts(machine, at.rivals[index] ?? []));
+function isCounterexample(
+  inner: Machine,
+  outers: readonly Machine[],
+  cursor: Configuration,
+  emptyAllowed: boolean,
+): boolean {
+  const isComplete = cursor.position === 'boundary' || (cursor.position === 'start' && emptyAllowed);
+  if (!isComplete || !accepts(inner, cursor.inner)) return false;
+  return !outers.some((machine, index) => accepts(machine, cursor.outers[index] ?? []));
 }
 
 function advance(
-  own: Machine,
-  rivals: readonly Machine[],
+  inner: Machine,
+  outers: readonly Machine[],
   from: Configuration,
   symbol: number,
 ): Configuration | undefined {
-  const place = placeAfter(from.place, symbol);
-  if (place === undefined) return undefined;
-  const next = step(own, from.own, symbol);
+  const position = positionAfter(from.position, symbol);
+  if (position === undefined) return undefined;
+  const next = step(inner, from.inner, symbol);
   if (next.length === 0) return undefined;
-  return { own: next, rivals: rivals.map((machine, index) => step(machine, from.rivals[index] ?? [], symbol)), place };
+  return {
+    inner: next,
+    outers: outers.map((machine, index) => step(machine, from.outers[index] ?? [], symbol)),
+    position,
+  };
 }
 
-function sizeOf({ own, rivals }: Configuration): number {
-  return own.length + rivals.reduce((sum, states) => sum + states.length + 1, 0);
+function sizeOf({ inner, outers }: Configuration): number {
+  return inner.length + outers.reduce((sum, states) => sum + states.length + 1, 0);
 }
 
-function keyOf({ own, rivals, place }: Configuration): string {
-  return `${place}|${own.join()}|${rivals.map((states) => states.join()).join(';')}`;
+function keyOf({ inner, outers, position }: Configuration): string {
+  return `${position}|${inner.join()}|${outers.map((states) => states.join()).join(';')}`;
 }
 
 function isEqual(a: Pattern, b: Pattern): boolean {

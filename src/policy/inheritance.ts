@@ -4,12 +4,13 @@ import { grantFields } from './grants.ts';
 import type { GrantProblem } from './grants.ts';
 import { PATTERN_RULES } from './pattern-rules.ts';
 
-/** What a child may take from its parent, and what binds both. */
+/** The permissions of an agent that are compared between parent and child. */
 export type Inheritable = Pick<AgentSpec, 'grants' | 'denyTools' | 'arguments'>;
 
 /**
- * Is a child no more than its parent? Every grant of the child is covered by grants of the parent, by language; every tool
- * the parent is denied stays denied; every argument pinned for the parent is pinned at least as tightly. Empty: it is.
+ * Checks that a child agent has no more permissions than its parent: grants of the parent cover every grant of the child (compared as
+ * languages), every tool denied to the parent is denied to the child, and every argument pinned for the parent is pinned at least as
+ * tightly. Returns an empty list when the child stays within its parent.
  * Throws TEMPER_PATTERN_INVALID.
  */
 export function withinParent(child: Inheritable, parent: Inheritable): GrantProblem[] {
@@ -17,10 +18,10 @@ export function withinParent(child: Inheritable, parent: Inheritable): GrantProb
 }
 
 function grantProblems(child: Inheritable, parent: Inheritable): GrantProblem[] {
-  const own = grantFields(parent.grants);
+  const parentFields = grantFields(parent.grants);
   return grantFields(child.grants).flatMap(([field, patterns, kind], index) => {
-    const [, outer] = own[index] ?? [];
-    return beyond(patterns, outer, kind).map((pattern) => ({
+    const [, outer] = parentFields[index] ?? [];
+    return uncovered(patterns, outer, kind).map((pattern) => ({
       field,
       pattern,
       message: `${field} "${pattern}" exceeds the parent (it has ${listed(outer)}); a child may only have what its parent has`,
@@ -28,9 +29,9 @@ function grantProblems(child: Inheritable, parent: Inheritable): GrantProblem[] 
   });
 }
 
-/** A child that leaves out a denial could call what its parent may not. */
+/** Without the denial the child could call a tool that its parent may not call. */
 function denyProblems(child: Inheritable, parent: Inheritable): GrantProblem[] {
-  return beyond(parent.denyTools, child.denyTools, 'tool').map((pattern) => ({
+  return uncovered(parent.denyTools, child.denyTools, 'tool').map((pattern) => ({
     field: 'spec.denyTools',
     pattern,
     message: `denyTools "${pattern}" of the parent is missing; a child is denied what its parent is denied`,
@@ -39,7 +40,7 @@ function denyProblems(child: Inheritable, parent: Inheritable): GrantProblem[] {
 
 function pinProblems(child: Inheritable, parent: Inheritable): GrantProblem[] {
   return (parent.arguments ?? [])
-    .filter((pin) => !(child.arguments ?? []).some((own) => pinsAtLeast(own, pin)))
+    .filter((pin) => !(child.arguments ?? []).some((childPin) => pinsAtLeast(childPin, pin)))
     .map((pin) => ({
       field: 'spec.arguments',
       pattern: pin.tool,
@@ -49,16 +50,16 @@ function pinProblems(child: Inheritable, parent: Inheritable): GrantProblem[] {
 
 type Pin = NonNullable<AgentSpec['arguments']>[number];
 
-function pinsAtLeast(own: Pin, pin: Pin): boolean {
+function pinsAtLeast(childPin: Pin, pin: Pin): boolean {
   return (
-    own.argument === pin.argument &&
-    PATTERN_RULES.covers([own.tool], pin.tool, 'tool') &&
-    beyond(own.allow, pin.allow, 'path').length === 0
+    childPin.argument === pin.argument &&
+    PATTERN_RULES.covers([childPin.tool], pin.tool, 'tool') &&
+    uncovered(childPin.allow, pin.allow, 'path').length === 0
   );
 }
 
-/** The patterns of inner that outer does not cover. */
-function beyond(
+/** The patterns of `inner` that `outer` does not cover. */
+function uncovered(
   inner: readonly string[] | undefined,
   outer: readonly string[] | undefined,
   kind: PatternKind,

@@ -7,7 +7,7 @@ import { CODE_MODES, FILE_SCOPES, GIT_MODES, LEVELS, NETWORK_MODES, TERMINAL_MOD
 import type { Constraints } from './tables.ts';
 import type { ActionType, ToolCategory } from './types.ts';
 
-/** What the effective level opens, custom levels and the policy's overlay included. */
+/** The permissions of an effective level, including custom levels and the policy's constraints. */
 export interface LevelProfile {
   name: string;
   rank: number;
@@ -17,25 +17,25 @@ export interface LevelProfile {
   forgeApis: boolean;
 }
 
-/** Where a policy sets no ceiling. Elevated needs a person, so it is never the silent one. */
+/** The ceiling of a policy that sets none. Level elevated must be set explicitly. */
 const DEFAULT_CEILING: BuiltinLevel = 'standard';
 
 /**
- * The lower of the earned level and the ceiling, dimension by dimension, so that two custom levels that do not compare
- * still open only what both open. Throws TEMPER_MANIFEST_INVALID for a level nobody defines.
+ * The lower of the earned level and the ceiling, dimension by dimension: for two custom levels without an order, only what both
+ * allow. Throws TEMPER_MANIFEST_INVALID for an undefined level.
  */
 export function effectiveLevel(earned: string, policy: TrustPolicySpec): LevelProfile {
-  const own = profileOf(earned, policy);
+  const earnedProfile = profileOf(earned, policy);
   const ceiling = profileOf(policy.level?.ceiling ?? DEFAULT_CEILING, policy);
-  const lower = isLower(ceiling, own) ? ceiling : own;
-  const constraints = tighter(tighter(own.constraints, ceiling.constraints), overlay(policy.constraints));
+  const lower = isLower(ceiling, earnedProfile) ? ceiling : earnedProfile;
+  const constraints = tightest(tightest(earnedProfile.constraints, ceiling.constraints), overlay(policy.constraints));
   return {
     name: lower.name,
     rank: lower.rank,
-    categories: inBoth(own.categories, ceiling.categories),
+    categories: intersection(earnedProfile.categories, ceiling.categories),
     constraints,
-    forgeModes: own.forgeModes.filter((mode) => ceiling.forgeModes.includes(mode)),
-    forgeApis: own.forgeApis && ceiling.forgeApis,
+    forgeModes: earnedProfile.forgeModes.filter((mode) => ceiling.forgeModes.includes(mode)),
+    forgeApis: earnedProfile.forgeApis && ceiling.forgeApis,
   };
 }
 
@@ -62,8 +62,8 @@ function profileOf(name: string, policy: TrustPolicySpec): LevelProfile {
   return {
     ...base,
     name,
-    categories: inBoth(base.categories, listed),
-    constraints: tighter(base.constraints, {
+    categories: intersection(base.categories, listed),
+    constraints: tightest(base.constraints, {
       ...custom.constraints,
       requireApproval: actionsOf(custom.constraints.requireApproval, 'levels.constraints.requireApproval'),
     }),
@@ -75,19 +75,19 @@ function builtinProfile(name: BuiltinLevel): LevelProfile {
   return { ...table, name, rank: rankOf(name), categories: new Set(categories) };
 }
 
-/** The policy's overlay speaks only about the fields it sets. */
-function overlay(given: SubConstraints | undefined): Constraints {
+/** The policy's constraints; a field that is not set restricts nothing. */
+function overlay(constraints: SubConstraints | undefined): Constraints {
   return {
-    files: given?.files ?? 'Full',
-    network: given?.network ?? 'Open',
-    git: given?.git ?? 'Full',
-    code: given?.code ?? 'Direct',
-    terminal: given?.terminal ?? 'Full',
-    requireApproval: actionsOf(given?.requireApproval, 'constraints.requireApproval'),
+    files: constraints?.files ?? 'Full',
+    network: constraints?.network ?? 'Open',
+    git: constraints?.git ?? 'Full',
+    code: constraints?.code ?? 'Direct',
+    terminal: constraints?.terminal ?? 'Full',
+    requireApproval: actionsOf(constraints?.requireApproval, 'constraints.requireApproval'),
   };
 }
 
-function tighter(a: Constraints, b: Constraints): Constraints {
+function tightest(a: Constraints, b: Constraints): Constraints {
   return {
     files: lower(FILE_SCOPES, a.files, b.files),
     network: lower(NETWORK_MODES, a.network, b.network),
@@ -98,21 +98,24 @@ function tighter(a: Constraints, b: Constraints): Constraints {
   };
 }
 
-function inBoth<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
+function intersection<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): ReadonlySet<T> {
   return new Set([...a].filter((item) => b.has(item)));
 }
 
-/** A value that is missing, or not in the order, counts as the tightest. */
+/** The value that comes first in `order`. A value that is not in it counts as the tightest. */
 function lower<T extends string>(order: readonly [T, ...T[]], a: T, b: T): T {
   return order[Math.min(order.indexOf(a), order.indexOf(b))] ?? order[0];
 }
 
-/** The actions entries stand for. An entry that stands for nothing is an error: a typo must never mean "no rule". */
+/** The actions that the entries name. An unknown entry is an error, so that a typo never disables a rule. */
 export function actionsOf(entries: readonly string[] | undefined, field: string): ActionType[] {
   return (entries ?? []).flatMap((entry) => {
     const actions = expandActions(entry);
     if (actions.length === 0) {
-      throw new TemperError('TEMPER_MANIFEST_INVALID', `${field} "${entry}" is no registered action type or category`);
+      throw new TemperError(
+        'TEMPER_MANIFEST_INVALID',
+        `${field} "${entry}" is not a registered action type or category`,
+      );
     }
     return actions;
   });

@@ -23,8 +23,8 @@ const anyCase = fc.constantFrom<PatternKind>('tool', 'model', 'path', 'host', 'k
   return fc.record({ kind: fc.constant(kind), ceiling: fc.array(pattern, { maxLength: 3 }), text: pattern });
 });
 
-describe('the pattern rules of manifests', () => {
-  it('call a grant too wide in their plain form only when the whole language says so', () => {
+describe('the plain pattern rules of manifests', () => {
+  it('the plain rules report a grant as too wide only when the full pattern language does', () => {
     let wide = 0;
     fc.assert(
       fc.property(anyCase, ({ kind, ceiling, text }) => {
@@ -38,7 +38,7 @@ describe('the pattern rules of manifests', () => {
     assert.ok(wide > 200, `${wide}`);
   });
 
-  it('find no flaw in their plain form that the whole language does not find', () => {
+  it('the plain rules reject only patterns that the full pattern language rejects', () => {
     fc.assert(
       fc.property(anyCase, ({ kind, text }) => {
         if (PLAIN_PATTERN_RULES.flaw(text, kind) === undefined) return;
@@ -48,7 +48,7 @@ describe('the pattern rules of manifests', () => {
     );
   });
 
-  it('tell a pattern from no pattern, with the place', () => {
+  it('an invalid pattern is reported with the position of the error', () => {
     assert.equal(PATTERN_RULES.flaw('*.example.com', 'host'), undefined);
     assert.match(PATTERN_RULES.flaw('a.*.b', 'host') ?? '', /^character 3: /);
     assert.equal(PATTERN_RULES.covers(['**.example.com'], '*.example.com', 'host'), true);

@@ -3,7 +3,7 @@ import { isTemperError } from '../lib/errors.ts';
 import { includes } from './inclusion.ts';
 import { compilePattern } from './patterns.ts';
 
-/** The whole pattern language for the checks of manifests, so that they and the decisions agree about every pattern. */
+/** The pattern language for the manifest checks. The decisions use the same functions, so both agree about every pattern. */
 export const PATTERN_RULES: PatternRules = {
   flaw: patternFlaw,
   covers: (ceiling, text, kind) =>

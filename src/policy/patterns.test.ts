@@ -43,7 +43,7 @@ const TABLE: readonly Row[] = [
 
 describe('a pattern', () => {
   for (const [kind, text, yes, no] of TABLE) {
-    it(`${kind} ${text} stands for what it says and for nothing else`, () => {
+    it(`${kind} ${text} matches its subjects and no others`, () => {
       const pattern = compilePattern(text, kind);
       for (const subject of yes) assert.equal(matches(pattern, subject), true, `should match ${subject}`);
       for (const subject of no) assert.equal(matches(pattern, subject), false, `should not match ${subject}`);
@@ -75,7 +75,7 @@ describe('a pattern', () => {
     ['host', 'a..b', 1],
   ];
   for (const [kind, text, position] of REFUSED) {
-    it(`refuses ${kind} ${JSON.stringify(text.slice(0, 24))} and names the place`, () => {
+    it(`refuses ${kind} ${JSON.stringify(text.slice(0, 24))} and reports the position`, () => {
       assert.throws(
         () => compilePattern(text, kind),
         (error) => isTemperError(error, 'TEMPER_PATTERN_INVALID') && error.details.position === position,
@@ -83,14 +83,14 @@ describe('a pattern', () => {
     });
   }
 
-  it('matches in time that grows with the text and not with its repetitions', () => {
+  it('matching time does not explode with the number of wildcards', () => {
     const pattern = compilePattern(`${'*a'.repeat(100)}b`, 'tool');
     assert.equal(matches(pattern, 'a'.repeat(4_000)), false);
     const deep = compilePattern(`${'**/a/'.repeat(40)}b`, 'path');
     assert.equal(matches(deep, 'a/'.repeat(2_000)), false);
   });
 
-  it('is matched by no text longer than any real subject', () => {
+  it('a text above the length limit matches no pattern', () => {
     assert.equal(matches(compilePattern('*', 'name'), 'a'.repeat(4_097)), false);
   });
 });

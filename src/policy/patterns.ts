@@ -9,67 +9,67 @@ export type Segment = '**' | readonly string[];
 
 export interface Pattern {
   readonly kind: SubjectKind;
-  /** As it was written. */
+  /** As written in the manifest. */
   readonly text: string;
   readonly segments: readonly Segment[];
-  /** The only subject it stands for, in normal form; undefined with a wildcard. */
+  /** The only subject it matches, in normal form; undefined with a wildcard. */
   readonly literal: string | undefined;
-  /** Stands for one IP address. */
+  /** The pattern is one IP address. */
   readonly address: boolean;
 }
 
-const LONGEST_PATTERN = 256;
+const MAX_PATTERN = 256;
 
-/** Throws TEMPER_PATTERN_INVALID with the place. The language is described in `docs/reference/patterns.md`. */
+/** Throws TEMPER_PATTERN_INVALID with the position. The language is described in `docs/reference/patterns.md`. */
 export function compilePattern(text: string, kind: SubjectKind): Pattern {
   if (text.trim() === '') throw invalid(text, kind, 0, 'it is empty');
-  if (text.length > LONGEST_PATTERN) throw invalid(text, kind, LONGEST_PATTERN, 'it is longer than 256 characters');
-  if (text.includes('\0')) throw invalid(text, kind, text.indexOf('\0'), 'it holds a NUL');
+  if (text.length > MAX_PATTERN) throw invalid(text, kind, MAX_PATTERN, 'it is longer than 256 characters');
+  if (text.includes('\0')) throw invalid(text, kind, text.indexOf('\0'), 'it contains a NUL');
   if (kind === 'host') return hostPattern(text);
   const segments = kind === 'path' ? compilePath(text) : compilePlain(text, kind);
-  // Below a scope means all of what is below it: `self.*` reaches `self.notes.today`.
+  // A trailing star of a key matches any depth: `self.*` matches `self.notes.today`.
   if (kind === 'key' && isStar(segments.at(-1))) segments.push('**');
   return { kind, text, segments, literal: literalOf(kind, segments), address: false };
 }
 
-/** Does the pattern stand for this text? A text that is no subject of the kind is matched by nothing, `**` included. */
+/** Does the pattern match the text? No pattern, not even `**`, matches a text that is not a valid subject of its kind. */
 export function matches(pattern: Pattern, text: string): boolean {
   const subject = parseSubject(pattern.kind, text);
   return subject !== undefined && matchesSubject(pattern, subject);
 }
 
-/** Greedy over segments with one way back, so that the work is at most segments of one times text of the other. */
+/** Greedy over segments, backtracking only to the last `**`: at most (pattern segments × subject segments) steps. */
 export function matchesSubject(pattern: Pattern, subject: Subject): boolean {
   if (pattern.literal !== undefined) return pattern.literal === subject.canonical;
   if (pattern.address !== subject.address) return false;
   const { segments } = pattern;
   const texts = subject.segments;
-  let at = 0;
-  let from = 0;
-  let retryAt = -1;
-  let retryFrom = 0;
-  while (from < texts.length) {
-    const segment = segments[at];
+  let cursor = 0;
+  let textIndex = 0;
+  let retryCursor = -1;
+  let retryTextIndex = 0;
+  while (textIndex < texts.length) {
+    const segment = segments[cursor];
     if (segment === '**') {
-      retryAt = at;
-      retryFrom = from;
-      at += 1;
-    } else if (segment !== undefined && matchesSegment(segment, texts[from] ?? '')) {
-      at += 1;
-      from += 1;
-    } else if (retryAt >= 0) {
-      retryFrom += 1;
-      from = retryFrom;
-      at = retryAt + 1;
+      retryCursor = cursor;
+      retryTextIndex = textIndex;
+      cursor += 1;
+    } else if (segment !== undefined && matchesSegment(segment, texts[textIndex] ?? '')) {
+      cursor += 1;
+      textIndex += 1;
+    } else if (retryCursor >= 0) {
+      retryTextIndex += 1;
+      textIndex = retryTextIndex;
+      cursor = retryCursor + 1;
     } else {
       return false;
     }
   }
-  while (segments[at] === '**') at += 1;
-  return at === segments.length;
+  while (segments[cursor] === '**') cursor += 1;
+  return cursor === segments.length;
 }
 
-/** The first piece at the start, the last at the end, the others leftmost in between: nothing is ever tried twice. */
+/** Matches the first piece at the start, the last at the end and the others leftmost in between, without backtracking. */
 function matchesSegment(pieces: readonly string[], text: string): boolean {
   const first = pieces[0] ?? '';
   if (pieces.length === 1) return first === text;
@@ -104,13 +104,13 @@ function compilePlain(text: string, kind: SubjectKind): Segment[] {
 
 function compilePath(text: string): Segment[] {
   const segments = pathSegments(text);
-  if (typeof segments === 'string') throw invalid(text, 'path', placeOfFault(text), `it ${segments}`);
+  if (typeof segments === 'string') throw invalid(text, 'path', positionOfFault(text), `it ${segments}`);
   return segments.map((segment) => segmentOf(segment, text, 'path', text.indexOf(segment)));
 }
 
-function placeOfFault(text: string): number {
-  const places = ['\\', '%', '..'].map((mark) => text.indexOf(mark)).filter((place) => place >= 0);
-  return Math.min(...places, text.length);
+function positionOfFault(text: string): number {
+  const positions = ['\\', '%', '..'].map((mark) => text.indexOf(mark)).filter((position) => position >= 0);
+  return Math.min(...positions, text.length);
 }
 
 function segmentOf(segment: string, text: string, kind: SubjectKind, start: number): Segment {
@@ -120,7 +120,7 @@ function segmentOf(segment: string, text: string, kind: SubjectKind, start: numb
   return piecesOf(segment);
 }
 
-/** Several stars in a row say no more than one. */
+/** Several adjacent stars are equal to one. */
 function piecesOf(segment: string): readonly string[] {
   const pieces = segment.split('*');
   return pieces.filter((piece, index) => piece !== '' || index === 0 || index === pieces.length - 1);
@@ -130,7 +130,7 @@ function isStar(segment: Segment | undefined): boolean {
   return segment !== undefined && segment !== '**' && segment.length === 2 && segment[0] === '' && segment[1] === '';
 }
 
-/** `*` and `**` are any name; `*.` is one label more, `**.` any number; every other wildcard could cross an owner. */
+/** `*` and `**` match any name; a leading `*.` matches one label, `**.` any number. Any other wildcard could match names of other owners. */
 function hostPattern(text: string): Pattern {
   const slash = text.indexOf('/');
   if (slash >= 0) throw invalid(text, 'host', slash, 'write a host alone: no scheme, no path, no range');
@@ -142,7 +142,7 @@ function hostPattern(text: string): Pattern {
   }
   const { head, name } = splitWildcard(split.host);
   const host = name === '' && head.length > 0 ? { address: false, labels: [] } : parseHost(name);
-  if (host === undefined) throw invalid(text, 'host', placeOfHostFault(split.host, name), hostFault(name));
+  if (host === undefined) throw invalid(text, 'host', positionOfHostFault(split.host, name), hostFault(name));
   if (host.address && head.length > 0) throw invalid(text, 'host', 0, 'an IP address takes no wildcard');
   const plain = head.length === 0 && port !== '*';
   return {
@@ -161,7 +161,7 @@ function splitWildcard(host: string): { head: Segment[]; name: string } {
   return { head: [], name: host };
 }
 
-function placeOfHostFault(host: string, name: string): number {
+function positionOfHostFault(host: string, name: string): number {
   const start = host.length - name.length;
   const star = host.indexOf('*', start);
   return star >= 0 ? star : start;

@@ -9,7 +9,7 @@ import { pathSegments } from './subjects.ts';
 import { AUTONOMY_PRESETS, automaticActions, riskOf } from './tables.ts';
 import type { ActionType, AutonomyPreset, PolicySnapshot } from './types.ts';
 
-/** One pinned argument: where a tool matches, the argument must be given and be one of these. */
+/** One pinned argument: for a matching tool the argument is required and must match `allow`. */
 export interface ArgumentRule {
   tool: PatternSet;
   argument: string;
@@ -28,7 +28,7 @@ interface AgentPatterns {
   argumentRules: readonly ArgumentRule[];
 }
 
-/** The patterns of the TrustPolicy. Undefined where an absent list says something else than an empty one. */
+/** The patterns of the TrustPolicy. Undefined where an absent list differs in meaning from an empty one. */
 interface PolicyPatterns {
   policyAllow: PatternSet;
   policyDeny: PatternSet;
@@ -38,12 +38,12 @@ interface PolicyPatterns {
   taintedNetwork: PatternSet | undefined;
 }
 
-/** A snapshot with everything compiled that a decision looks at. */
+/** A snapshot with everything compiled that decisions need. */
 export interface Prepared extends AgentPatterns, PolicyPatterns {
   snapshot: PolicySnapshot;
   level: LevelProfile;
   autonomy: AutonomyPreset;
-  /** Actions that run without a person. Undefined: every action. */
+  /** Actions that need no approver. Undefined: no action needs one. */
   automatic: ReadonlySet<ActionType> | undefined;
   /** Actions of `rules.deny`. */
   deniedActions: ReadonlySet<ActionType>;
@@ -57,7 +57,7 @@ export interface Prepared extends AgentPatterns, PolicyPatterns {
 
 const TAINTED_DENY_DEFAULT = ['forge', 'promote'];
 
-/** Throws TEMPER_PATTERN_INVALID or TEMPER_MANIFEST_INVALID when a rule cannot be read; then nothing is decided but no. */
+/** Throws TEMPER_PATTERN_INVALID or TEMPER_MANIFEST_INVALID for an invalid rule; the decider then denies everything. */
 export function prepare(snapshot: PolicySnapshot): Prepared {
   const { spec: agent } = snapshot.agent;
   const { spec: policy } = snapshot.policy;
@@ -70,7 +70,7 @@ export function prepare(snapshot: PolicySnapshot): Prepared {
     snapshot,
     level,
     autonomy,
-    automatic: withExempt(autonomy, actionsOf(policy.rules?.allow, 'rules.allow')),
+    automatic: automaticWith(autonomy, actionsOf(policy.rules?.allow, 'rules.allow')),
     deniedActions: new Set(actionsOf(policy.rules?.deny, 'rules.deny')),
     approvedActions: new Set(actionsOf(policy.rules?.requireApproval, 'rules.requireApproval')),
     taintedDeny: new Set(policy.tainted?.deny ?? TAINTED_DENY_DEFAULT),
@@ -107,26 +107,26 @@ function policyPatterns({ tools, egress, forge, models, tainted }: TrustPolicySp
   };
 }
 
-/** The tighter of the two. An agent at the lowest level is never without supervision. */
+/** The tighter of the two presets. At the lowest level the result is never looser than Semi. */
 function effectiveAutonomy(
   policy: AutonomyPreset = 'Semi',
   agent: AutonomyPreset = policy,
   rank: number,
 ): AutonomyPreset {
-  const chosen = Math.max(
+  const index = Math.max(
     AUTONOMY_PRESETS.indexOf(policy),
     AUTONOMY_PRESETS.indexOf(agent),
     rank === 0 ? AUTONOMY_PRESETS.indexOf('Semi') : 0,
   );
-  return AUTONOMY_PRESETS[chosen] ?? 'Locked';
+  return AUTONOMY_PRESETS[index] ?? 'Locked';
 }
 
-/** `rules.allow` spares a person the small things. It reaches neither a high risk nor an agent that is locked. */
-function withExempt(autonomy: AutonomyPreset, exempt: readonly ActionType[]): ReadonlySet<ActionType> | undefined {
+/** `rules.allow` adds actions that need no approver, except high-risk actions, and except under autonomy Locked. */
+function automaticWith(autonomy: AutonomyPreset, exempt: readonly ActionType[]): ReadonlySet<ActionType> | undefined {
   const automatic = automaticActions(autonomy);
   if (automatic === undefined || autonomy === 'Locked') return automatic;
-  const small = exempt.filter((action) => riskOf(action) === 'low' || riskOf(action) === 'medium');
-  return new Set([...automatic, ...small]);
+  const lowRisk = exempt.filter((action) => riskOf(action) === 'low' || riskOf(action) === 'medium');
+  return new Set([...automatic, ...lowRisk]);
 }
 
 function root(path: string, field: string): readonly string[] {

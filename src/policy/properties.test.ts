@@ -82,11 +82,11 @@ const listed = fc.record({
   kind: fc.constant('Tool' as const),
   name: fc.constantFrom('file_read', 'file_write', 'web_fetch', 'shell', 'forge_tool', 'other'),
   category: fc.constantFrom(...TOOL_CATEGORIES),
-  action: fc.constantFrom(...ACTION_TYPES, 'nobody:knows'),
+  action: fc.constantFrom(...ACTION_TYPES, 'unknown:action'),
   forged: fc.boolean(),
 });
 
-const given: fc.Arbitrary<Json> = fc.oneof(
+const argumentValues: fc.Arbitrary<Json> = fc.oneof(
   fc.constantFrom<Json>({}, null, [], 'x', { path: 'data/x' }, { path: '../x' }, { url: 'https://api.example.com/' }),
   fc.constantFrom<Json>(
     { url: 'http://example.org/' },
@@ -99,7 +99,7 @@ const given: fc.Arbitrary<Json> = fc.oneof(
 
 const request: fc.Arbitrary<PolicyRequest> = fc.oneof(
   listed,
-  fc.tuple(listed, given).map(([tool, args]) => ({ ...tool, arguments: args })),
+  fc.tuple(listed, argumentValues).map(([tool, args]) => ({ ...tool, arguments: args })),
   fc.record({
     kind: fc.constant('Network' as const),
     host: fc.constantFrom('api.example.com', 'example.org', '127.0.0.1'),
@@ -131,7 +131,7 @@ function withPolicy(of: PolicySnapshot, change: Partial<TrustPolicySpec>): Polic
   return { ...of, policy: { ...of.policy, spec: { ...of.policy.spec, ...change } } };
 }
 
-/** Every list back to front, everywhere. */
+/** The value with every list reversed. */
 function reversed<T>(value: T): T {
   if (Array.isArray(value)) return value.map(reversed).reverse() as T;
   if (typeof value !== 'object' || value === null) return value;
@@ -139,11 +139,11 @@ function reversed<T>(value: T): T {
 }
 
 describe('decisions, over random agents, policies and requests', () => {
-  it('never allow a call more than its listing', () => {
+  it('a call is never allowed when its listing is denied', () => {
     let denied = 0;
     let allowed = 0;
     fc.assert(
-      fc.property(snapshot, listed, given, (of, tool, args) => {
+      fc.property(snapshot, listed, argumentValues, (of, tool, args) => {
         const atListing = strictness(of, tool);
         const atCall = strictness(of, { ...tool, arguments: args });
         if (atListing === STRICTNESS.Deny) denied += 1;
@@ -152,10 +152,10 @@ describe('decisions, over random agents, policies and requests', () => {
       }),
       { ...RUNS, numRuns: 10_000 },
     );
-    assert.ok(denied > 500 && allowed > 50, `too few cases of interest: ${denied} denied, ${allowed} allowed`);
+    assert.ok(denied > 500 && allowed > 50, `too few relevant cases: ${denied} denied, ${allowed} allowed`);
   });
 
-  it('are the same for the same question, and explained as they were decided', () => {
+  it('decisions are deterministic, and explain returns the same decision', () => {
     fc.assert(
       fc.property(snapshot, request, (of, asked) => {
         const decision = createDecider(of).decide(asked);
@@ -172,7 +172,7 @@ describe('decisions, over random agents, policies and requests', () => {
     );
   });
 
-  it('do not depend on the order of any list', () => {
+  it('decisions do not depend on the order of lists', () => {
     fc.assert(
       fc.property(snapshot, request, (of, asked) => {
         const { effect, rule } = createDecider(of).decide(asked);
@@ -183,7 +183,7 @@ describe('decisions, over random agents, policies and requests', () => {
     );
   });
 
-  it('are only tightened by autonomy, which never denies and never lifts a denial', () => {
+  it('autonomy only escalates: it never denies and never removes a denial', () => {
     fc.assert(
       fc.property(snapshot, request, fc.constantFrom(...PRESETS), (of, asked, preset) => {
         const plain = strictness(of, asked);
@@ -197,7 +197,7 @@ describe('decisions, over random agents, policies and requests', () => {
     );
   });
 
-  it('never become looser by a denial, a demand for approval, taint or suspension', () => {
+  it('a denial, required approval, taint or suspension never loosens a decision', () => {
     fc.assert(
       fc.property(snapshot, request, toolPattern, actionEntry, (of, asked, tool, action) => {
         const before = strictness(of, asked);
@@ -217,7 +217,7 @@ describe('decisions, over random agents, policies and requests', () => {
     );
   });
 
-  it('never become looser by a grant that is taken away', () => {
+  it('removing a grant never loosens a decision', () => {
     fc.assert(
       fc.property(snapshot, request, fc.nat(), (of, asked, pick) => {
         const before = strictness(of, asked);
@@ -233,7 +233,7 @@ describe('decisions, over random agents, policies and requests', () => {
     );
   });
 
-  it('never become looser by a lower level or a lower ceiling', () => {
+  it('a lower level or ceiling never loosens a decision', () => {
     fc.assert(
       fc.property(snapshot, request, fc.nat(3), (of, asked, rank) => {
         const level = LEVELS[rank] ?? 'sandboxed';

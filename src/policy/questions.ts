@@ -4,36 +4,36 @@ import type { RequestOf } from './rules.ts';
 import { parseSubject } from './subjects.ts';
 import type { Subject } from './subjects.ts';
 
-/** Requests with what several rules need to know of them, read once per decision. */
+/** Requests with values that several rules need, computed once per decision. */
 
 export interface ToolQuestion extends Readonly<RequestOf<'Tool'>> {
   subject: Subject | undefined;
-  /** Every text of the arguments. */
+  /** Every string in the arguments. */
   texts: readonly ArgumentText[];
 }
 
 export function toolQuestion(request: RequestOf<'Tool'>): ToolQuestion {
-  const given = request.arguments;
+  const input = request.arguments;
   return {
     kind: 'Tool',
     name: request.name,
     category: request.category,
     action: request.action,
     forged: request.forged,
-    ...(given === undefined ? undefined : { arguments: given }),
+    ...(input === undefined ? undefined : { arguments: input }),
     subject: parseSubject('tool', request.name),
-    texts: given === undefined ? [] : argumentTexts(given),
+    texts: input === undefined ? [] : argumentTexts(input),
   };
 }
 
-/** The tool agents forge with. It is granted by `spec.forge`, not by name. */
+/** The tool that forges tools. It is granted by `spec.forge`, not by name. */
 const FORGE_TOOL = 'forge_tool';
 
 export function isForgeTool({ name, forged }: ToolQuestion): boolean {
   return name === FORGE_TOOL && !forged;
 }
 
-/** The tool agents look for tools with. It shows nothing that may not be listed, so it needs no grant, no level and no person. */
+/** The tool for tool discovery. It only shows tools that the agent may list, so it needs no grant, no level and no approver. */
 const DISCOVERY_TOOL = 'discover_capabilities';
 
 export function isDiscoveryTool({ name, forged }: ToolQuestion): boolean {

@@ -4,7 +4,7 @@ import type { RequestOf, Rule } from './rules.ts';
 import { taintedRule } from './rules-common.ts';
 import { ROOT, pathSegments } from './subjects.ts';
 
-/** Absolute segments of a path as the agent wrote it, relative to its workspace, or what is wrong with it. */
+/** The segments of an absolute path, resolved against the workspace, or the reason why the path is invalid. */
 export function resolvePath({ workspace }: Prepared, path: string): readonly string[] | string {
   if (path === '') return 'is empty';
   const segments = pathSegments(path);
@@ -42,7 +42,7 @@ export function fileRules(prepared: Prepared): Rule<RequestOf<'File'>>[] {
         const resolved = resolvePath(prepared, path);
         if (typeof resolved !== 'string' && isInScope(prepared, resolved)) return undefined;
         return deny(
-          `The path lies outside the ${scope.toLowerCase()}, which is all that level ${level.name} may ${access}; use a path below the workspace.`,
+          `The path is outside the ${scope.toLowerCase()}, which is all that level ${level.name} may ${access}; use a path below the workspace.`,
         );
       },
       note: () => allowed(`within file scope ${scope} of level ${level.name}`),
@@ -85,12 +85,12 @@ export function messageRules(prepared: Prepared): Rule<RequestOf<'Message'>>[] {
   ];
 }
 
-/** Stands for whatever the provider configuration names as default. */
+/** The default model of the provider configuration. */
 const DEFAULT_MODEL = 'default/default';
 
 export function modelRules({ models, snapshot }: Prepared): Rule<RequestOf<'Model'>>[] {
-  const { model: own } = snapshot.agent.spec;
-  const named = [own.primary, ...(own.fallbacks ?? [])];
+  const { model: modelSpec } = snapshot.agent.spec;
+  const named = [modelSpec.primary, ...(modelSpec.fallbacks ?? [])];
   const policy = snapshot.policy.name;
   return [
     {
@@ -123,14 +123,14 @@ export function promoteRules(prepared: Prepared): Rule<RequestOf<'Promote'>>[] {
       id: 'promotion.human',
       check: ({ tool, tier }) => {
         if (tier === 'Shared')
-          return escalate(`Tool "${tool}" would reach every agent of the namespace; a person decides.`);
+          return escalate(`Tool "${tool}" would reach every agent of the namespace; an approver decides.`);
         return promotion?.toAgent?.requireHuman === true
           ? escalate(
-              `Tool "${tool}" would outlive its session, and promotion.toAgent.requireHuman is set; a person decides.`,
+              `Tool "${tool}" would remain after its session, and promotion.toAgent.requireHuman is set; an approver decides.`,
             )
           : undefined;
       },
-      note: () => passed('tier Agent needs no person under this policy'),
+      note: () => passed('tier Agent needs no approver under this policy'),
     },
   ];
 }

@@ -3,7 +3,7 @@ import { deny, notApplicable, passed } from './rules.ts';
 import type { Rule, Violation } from './rules.ts';
 import type { PolicyRequest } from './types.ts';
 
-/** Kill switches. They stand before everything. */
+/** The `suspend` fields. These rules run before all others. */
 export function suspendRules({ snapshot }: Prepared): Rule<PolicyRequest>[] {
   const { agent, policy } = snapshot;
   return [
@@ -11,7 +11,7 @@ export function suspendRules({ snapshot }: Prepared): Rule<PolicyRequest>[] {
       id: 'suspend.policy',
       check: () =>
         policy.spec.suspend === true
-          ? deny(`TrustPolicy "${policy.name}" is suspended: nothing is allowed until a person resumes it.`)
+          ? deny(`TrustPolicy "${policy.name}" is suspended: nothing is allowed until a user resumes it.`)
           : undefined,
       note: () => passed(`TrustPolicy "${policy.name}" is not suspended`),
     },
@@ -26,28 +26,32 @@ export function suspendRules({ snapshot }: Prepared): Rule<PolicyRequest>[] {
   ];
 }
 
-type Tainted = 'forge' | 'promote' | 'message' | 'network';
+type TaintedAction = 'forge' | 'promote' | 'message' | 'network';
 
-const TAINTED_WORDS: Readonly<Record<Tainted, string>> = {
+const TAINTED_NOUNS: Readonly<Record<TaintedAction, string>> = {
   forge: 'forging',
   promote: 'promotion',
   message: 'messages to other agents',
   network: 'network access',
 };
 
-/** What is taken away while content of strangers is in the session. */
-export function taintedRule<R>(prepared: Prepared, what: Tainted, applies: (request: R) => boolean = always): Rule<R> {
+/** Denies an action while the session contains untrusted content. */
+export function taintedRule<R>(
+  prepared: Prepared,
+  what: TaintedAction,
+  applies: (request: R) => boolean = always,
+): Rule<R> {
   const { snapshot, taintedDeny } = prepared;
   const denied = snapshot.tainted && taintedDeny.has(what);
   const violation: Violation = deny(
-    `The session holds untrusted content, and TrustPolicy "${snapshot.policy.name}" then denies ${TAINTED_WORDS[what]}; use a fresh session.`,
+    `The session contains untrusted content, and TrustPolicy "${snapshot.policy.name}" then denies ${TAINTED_NOUNS[what]}; use a fresh session.`,
   );
   return {
     id: `tainted.${what}`,
     check: (request) => (denied && applies(request) ? violation : undefined),
     note: () =>
       snapshot.tainted
-        ? passed(`the session is tainted; tainted.deny does not name ${what}, or the request is not about it`)
+        ? passed(`the session is tainted; tainted.deny does not name ${what}, or the request does not concern it`)
         : notApplicable('the session is not tainted'),
   };
 }

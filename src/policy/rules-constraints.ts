@@ -6,15 +6,15 @@ import type { ToolQuestion } from './questions.ts';
 import { deny, escalate, notApplicable, passed } from './rules.ts';
 import type { Rule, Violation } from './rules.ts';
 
-/** What the level lets a tool touch: network, terminal, git, approval, in this order; the first that is broken decides. */
+/** The constraints of the level, in this order: network, terminal, git, approval. The first violation decides. */
 export function constraintRules(prepared: Prepared): Rule<ToolQuestion>[] {
   return [networkRule(prepared), ...terminalRules(prepared), gitRule(prepared), approvalRule(prepared)];
 }
 
-/** Members that hold the address a web tool reaches out to. */
+/** Members that contain the address a web tool connects to. */
 const ADDRESS_MEMBERS = ['url', 'uri', 'href', 'endpoint'] as const;
 
-function reachesOut({ category, action }: ToolQuestion): boolean {
+function usesNetwork({ category, action }: ToolQuestion): boolean {
   return category === 'web' || action === 'comms:external';
 }
 
@@ -24,28 +24,28 @@ function networkRule(prepared: Prepared): Rule<ToolQuestion> {
   return {
     id: 'constraint.network',
     check: (request) => {
-      if (!reachesOut(request)) return undefined;
+      if (!usesNetwork(request)) return undefined;
       if (level.constraints.network === 'None') {
         return deny(
-          `Tool "${request.name}" needs the network, and level ${level.name} has none; level restricted has.`,
+          `Tool "${request.name}" needs the network, which level ${level.name} does not allow; level restricted allows it.`,
         );
       }
       return request.arguments === undefined ? undefined : addressViolation(connection, request.arguments);
     },
     note: (request) =>
-      reachesOut(request)
+      usesNetwork(request)
         ? passed(`level ${level.name} has network ${level.constraints.network}`)
-        : notApplicable('the tool does not reach out'),
+        : notApplicable('the tool does not use the network'),
   };
 }
 
 type ConnectionRules = ReturnType<typeof networkRules>;
 
-/** What the tool then really connects to is decided again; this spares it the start. */
-function addressViolation(connection: ConnectionRules, given: Json): Violation | undefined {
-  if (!isJsonObject(given)) return undefined;
+/** An early check of the arguments. Each connection the tool makes is decided again. */
+function addressViolation(connection: ConnectionRules, input: Json): Violation | undefined {
+  if (!isJsonObject(input)) return undefined;
   for (const name of ADDRESS_MEMBERS) {
-    for (const address of [given[name]].flat()) {
+    for (const address of [input[name]].flat()) {
       const violation = typeof address === 'string' ? urlViolation(connection, name, address) : undefined;
       if (violation !== undefined) return violation;
     }
@@ -71,7 +71,7 @@ function terminalRules(prepared: Prepared): Rule<ToolQuestion>[] {
       id: 'constraint.terminal',
       check: ({ name, category }) =>
         category === 'terminal' && mode === 'None'
-          ? deny(`Tool "${name}" is a terminal, and level ${level.name} has none; level standard has.`)
+          ? deny(`Tool "${name}" is a terminal, which level ${level.name} does not allow; level standard allows it.`)
           : undefined,
       note: ({ category }) =>
         category === 'terminal' ? passed(`level ${level.name} has terminal ${mode}`) : notApplicable('no terminal'),
@@ -85,33 +85,33 @@ function terminalRules(prepared: Prepared): Rule<ToolQuestion>[] {
   ];
 }
 
-/** What lets one command line be several, or reach beyond its words. */
-const SHELL_MARKS = '*?|&;<>()$`\\"\'\n\r{}[]!#~';
+/** Shell metacharacters: they can combine commands or expand words. */
+const SHELL_METACHARACTERS = '*?|&;<>()$`\\"\'\n\r{}[]!#~';
 
 function commandViolation({ level, shell }: Prepared, request: ToolQuestion): Violation | undefined {
   if (shell.size === 0) return deny(`Tool "${request.name}" runs commands, and grants.shell allows nothing.`);
   if (request.arguments === undefined) return undefined;
   const command = commandOf(request.arguments);
-  if (command === undefined) return deny(`Tool "${request.name}" must be given its "command" as text.`);
-  const anything = level.constraints.terminal === 'Full' && shell.patterns.some(({ text }) => /^\*+$/.test(text));
-  if (!anything && hasShellMark(command)) {
-    return deny('The command holds characters a shell gives a meaning to; give one plain command with its words.');
+  if (command === undefined) return deny(`Tool "${request.name}" needs its "command" as text.`);
+  const allowsAnything = level.constraints.terminal === 'Full' && shell.patterns.some(({ text }) => /^\*+$/.test(text));
+  if (!allowsAnything && hasShellMetacharacter(command)) {
+    return deny('The command contains shell metacharacters; give one plain command with its arguments.');
   }
   return shell.has(command)
     ? undefined
     : deny(`The command is not granted: grants.shell allows ${shell.describe()}, each for a whole command line.`);
 }
 
-function commandOf(given: Json): string | undefined {
-  if (!isJsonObject(given) || typeof given.command !== 'string') return undefined;
-  const words = given.args ?? [];
+function commandOf(input: Json): string | undefined {
+  if (!isJsonObject(input) || typeof input.command !== 'string') return undefined;
+  const words = input.args ?? [];
   if (!Array.isArray(words) || !words.every((word) => typeof word === 'string')) return undefined;
-  return [given.command.trim(), ...words].join(' ');
+  return [input.command.trim(), ...words].join(' ');
 }
 
-function hasShellMark(command: string): boolean {
+function hasShellMetacharacter(command: string): boolean {
   for (const character of command) {
-    if (SHELL_MARKS.includes(character)) return true;
+    if (SHELL_METACHARACTERS.includes(character)) return true;
   }
   return false;
 }
@@ -138,10 +138,10 @@ function gitRule({ level }: Prepared): Rule<ToolQuestion> {
   };
 }
 
-/** By what is asked for, not by the name of the tool: a URL, or `user@host:path`. */
-function namesRemote(given: Json): boolean {
-  if (!isJsonObject(given)) return false;
-  return Object.values(given).some((value) => {
+/** True when an argument is a URL or `user@host:path`. The name of the tool is not considered. */
+function namesRemote(input: Json): boolean {
+  if (!isJsonObject(input)) return false;
+  return Object.values(input).some((value) => {
     if (typeof value !== 'string') return false;
     if (value.includes('://')) return true;
     const at = value.indexOf('@');
@@ -155,11 +155,11 @@ function approvalRule({ level }: Prepared): Rule<ToolQuestion> {
     id: 'constraint.approval',
     check: ({ name, action }) =>
       required.has(action)
-        ? escalate(`Tool "${name}" does ${action}, which level ${level.name} leaves to a person.`)
+        ? escalate(`Tool "${name}" does ${action}, which needs an approver at level ${level.name}.`)
         : undefined,
     note: () =>
       required.size === 0
-        ? notApplicable(`level ${level.name} asks for no approval`)
-        : passed(`level ${level.name} asks a person only for ${[...required].join(', ')}`),
+        ? notApplicable(`level ${level.name} requires no approval`)
+        : passed(`level ${level.name} requires approval only for ${[...required].join(', ')}`),
   };
 }

@@ -7,13 +7,13 @@ import { allowed, deny, notApplicable, passed } from './rules.ts';
 import type { RequestOf, Rule, Violation } from './rules.ts';
 import { taintedRule } from './rules-common.ts';
 
-type ForgeRequest = RequestOf<'Forge'>;
+type ForgeRuleInput = RequestOf<'Forge'>;
 
-/** May a tool of this mode with these needs be made? The ceilings of agent, policy and level, each by its own name. */
-export function forgeRules(prepared: Prepared): Rule<ForgeRequest>[] {
+/** May the agent forge a tool of this mode with these requirements? Checks the limits of agent, policy and level, each as its own rule. */
+export function forgeRules(prepared: Prepared): Rule<ForgeRuleInput>[] {
   const { spec } = prepared.snapshot.agent;
   return [
-    taintedRule<ForgeRequest>(prepared, 'forge'),
+    taintedRule<ForgeRuleInput>(prepared, 'forge'),
     {
       id: 'forge.enabled',
       check: () =>
@@ -29,7 +29,7 @@ export function forgeRules(prepared: Prepared): Rule<ForgeRequest>[] {
   ];
 }
 
-function modeRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
+function modeRules({ snapshot, level }: Prepared): Rule<ForgeRuleInput>[] {
   const modes = snapshot.agent.spec.forge?.modes ?? ['Compose'];
   return [
     {
@@ -50,7 +50,7 @@ function modeRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
         }
         return apis.length > 0 && !level.forgeApis
           ? deny(
-              `Level ${level.name} forges pure tools only, and this one asks for ${apis.join(', ')}; level standard may ask.`,
+              `Level ${level.name} forges only pure tools, and this one requests ${apis.join(', ')}; level standard may request it.`,
             )
           : undefined;
       },
@@ -62,30 +62,30 @@ function modeRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
   ];
 }
 
-function apiRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
-  const own = snapshot.agent.spec.forge?.apis ?? [];
-  const ceiling = snapshot.policy.spec.forge?.apis ?? [];
-  const rule = (id: string, field: string, list: readonly string[]): Rule<ForgeRequest> => ({
+function apiRules({ snapshot, level }: Prepared): Rule<ForgeRuleInput>[] {
+  const agentApis = snapshot.agent.spec.forge?.apis ?? [];
+  const policyApis = snapshot.policy.spec.forge?.apis ?? [];
+  const rule = (id: string, field: string, list: readonly string[]): Rule<ForgeRuleInput> => ({
     id,
     check: ({ apis }) => {
-      const beyond = apis.filter((api) => !list.includes(api));
-      return beyond.length === 0
+      const disallowed = apis.filter((api) => !list.includes(api));
+      return disallowed.length === 0
         ? undefined
-        : deny(`The tool asks for ${beyond.join(', ')}; ${field} allows ${list.join(', ') || 'nothing'}.`);
+        : deny(`The tool requests ${disallowed.join(', ')}; ${field} allows ${list.join(', ') || 'nothing'}.`);
     },
     note: ({ apis }) =>
       apis.length === 0
-        ? notApplicable('the tool asks for no host function')
+        ? notApplicable('the tool requests no host function')
         : passed(`${field} allows ${list.join(', ')}`),
   });
   return [
-    rule('forge.apis', 'spec.forge.apis', own),
-    rule('policy.forge.apis', `forge.apis of TrustPolicy "${snapshot.policy.name}"`, ceiling),
+    rule('forge.apis', 'spec.forge.apis', agentApis),
+    rule('policy.forge.apis', `forge.apis of TrustPolicy "${snapshot.policy.name}"`, policyApis),
     {
       id: 'constraint.network',
       check: ({ apis }) =>
         apis.includes('fetch') && level.constraints.network === 'None'
-          ? deny(`The tool asks for fetch, and level ${level.name} has no network here.`)
+          ? deny(`The tool requests fetch, and level ${level.name} does not allow the network.`)
           : undefined,
       note: ({ apis }) =>
         apis.includes('fetch') ? passed(`network is ${level.constraints.network}`) : notApplicable('no fetch'),
@@ -93,8 +93,8 @@ function apiRules({ snapshot, level }: Prepared): Rule<ForgeRequest>[] {
   ];
 }
 
-/** A tool that declares a host its agent could not reach would only fail later. */
-function domainRule(prepared: Prepared): Rule<ForgeRequest> {
+/** Refuses a tool that declares a host its agent may not connect to: its calls would fail later. */
+function domainRule(prepared: Prepared): Rule<ForgeRuleInput> {
   const lists: [string, PatternSet][] = [
     ['forge.domains', prepared.forgeDomains],
     ['egress.allow', prepared.egress],
@@ -104,7 +104,7 @@ function domainRule(prepared: Prepared): Rule<ForgeRequest> {
     id: 'policy.forge.domains',
     check: ({ domains, apis }) => {
       if (domains.length > 0 && !apis.includes('fetch')) {
-        return deny('The tool names domains without fetch; leave requires.domains empty or ask for it.');
+        return deny('The tool names domains without fetch; leave requires.domains empty or request fetch.');
       }
       for (const domain of domains) {
         for (const [field, set] of lists) {
@@ -122,13 +122,13 @@ function domainRule(prepared: Prepared): Rule<ForgeRequest> {
   };
 }
 
-function pathRule(prepared: Prepared): Rule<ForgeRequest> {
+function pathRule(prepared: Prepared): Rule<ForgeRuleInput> {
   const { level } = prepared;
   return {
     id: 'constraint.files',
     check: ({ paths, apis }) => {
       if (paths.length > 0 && !apis.includes('fs.readFile')) {
-        return deny('The tool names paths without fs.readFile; leave requires.paths empty or ask for it.');
+        return deny('The tool names paths without fs.readFile; leave requires.paths empty or request fs.readFile.');
       }
       return paths.map((path) => pathViolation(prepared, path)).find((violation) => violation !== undefined);
     },
@@ -139,7 +139,7 @@ function pathRule(prepared: Prepared): Rule<ForgeRequest> {
   };
 }
 
-/** Literal segments at the start must already lie in scope; what follows a wildcard can only lie deeper. */
+/** The literal segments before the first wildcard must be in scope; a wildcard only matches paths below them. */
 function pathViolation(prepared: Prepared, path: string): Violation | undefined {
   const resolved = resolvePath(prepared, path);
   if (typeof resolved === 'string') return deny(`A path of the tool ${resolved}; write it plainly.`);
@@ -148,6 +148,6 @@ function pathViolation(prepared: Prepared, path: string): Violation | undefined 
   return isInScope(prepared, fixed)
     ? undefined
     : deny(
-        `A path of the tool lies outside the ${prepared.level.constraints.files.toLowerCase()}; use one below the workspace.`,
+        `A path of the tool is outside the ${prepared.level.constraints.files.toLowerCase()}; use one below the workspace.`,
       );
 }

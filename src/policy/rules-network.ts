@@ -6,7 +6,7 @@ import { allowed, deny, notApplicable, passed } from './rules.ts';
 import type { Rule, Violation } from './rules.ts';
 import { taintedRule } from './rules-common.ts';
 
-/** A host is reached where the agent is granted it and the policy lets it out and the level has a network. */
+/** A connection needs a grant of the agent, egress in the policy, and a level that allows the network. */
 export function networkRules(prepared: Prepared): Rule<NetworkQuestion>[] {
   const { network, egress, taintedNetwork, snapshot } = prepared;
   const egressOf = `egress.allow of TrustPolicy "${snapshot.policy.name}"`;
@@ -27,8 +27,8 @@ export function networkRules(prepared: Prepared): Rule<NetworkQuestion>[] {
       check: (request) =>
         egress.covers(request.subject)
           ? undefined
-          : deny(`${request.target} is not let out: ${egressOf} is ${egress.describe()}.`),
-      note: (request) => allowed(`let out by egress.allow "${egress.find(request.target)}"`),
+          : deny(`${request.target} is not an allowed destination: ${egressOf} is ${egress.describe()}.`),
+      note: (request) => allowed(`allowed by egress.allow "${egress.find(request.target)}"`),
     },
     levelRule(prepared),
     {
@@ -37,7 +37,7 @@ export function networkRules(prepared: Prepared): Rule<NetworkQuestion>[] {
         !snapshot.tainted || taintedNetwork === undefined || taintedNetwork.covers(request.subject)
           ? undefined
           : deny(
-              `${request.target} is out of reach while the session holds untrusted content: tainted.network is ${taintedNetwork.describe()}.`,
+              `${request.target} is not allowed while the session contains untrusted content: tainted.network is ${taintedNetwork.describe()}.`,
             ),
       note: () =>
         snapshot.tainted && taintedNetwork !== undefined
@@ -47,7 +47,7 @@ export function networkRules(prepared: Prepared): Rule<NetworkQuestion>[] {
   ];
 }
 
-/** The first of the rules that keeps the host out of reach. */
+/** The first violation of the rules for a connection to the host. */
 export function hostViolation(
   rules: readonly Rule<NetworkQuestion>[],
   host: string,
@@ -61,7 +61,7 @@ export function hostViolation(
   return undefined;
 }
 
-/** An allowlist that says "everything" is none: at `Allowlist` one of the two lists must name the host's own domain. */
+/** With network mode `Allowlist`, one of the two lists must name the host's domain; a list of "*" alone is not enough. */
 function levelRule({ level, network, egress }: Prepared): Rule<NetworkQuestion> {
   const mode = level.constraints.network;
   const named = [network.where(namesDomain), egress.where(namesDomain)];
@@ -69,17 +69,18 @@ function levelRule({ level, network, egress }: Prepared): Rule<NetworkQuestion> 
     id: 'constraint.network',
     check: ({ subject, target }) => {
       if (mode === 'Open') return undefined;
-      if (mode === 'None') return deny(`Level ${level.name} has no network; level restricted has an allowlist.`);
+      if (mode === 'None')
+        return deny(`Level ${level.name} does not allow the network; level restricted allows listed hosts.`);
       if (named.some((set) => set.covers(subject))) return undefined;
       return deny(
-        `Level ${level.name} reaches listed hosts only, and ${target} is covered by "*" alone; name its domain in grants.network or egress.allow.`,
+        `Level ${level.name} allows only listed hosts, and only "*" matches ${target}; name its domain in grants.network or egress.allow.`,
       );
     },
     note: () => passed(`level ${level.name} has network ${mode}`),
   };
 }
 
-/** Its first segment is the port. */
+/** The first segment of a host pattern is the port. */
 function namesDomain({ segments }: Pattern): boolean {
   return segments.slice(1).some((label) => label !== '**');
 }

@@ -11,11 +11,11 @@ import { constraintRules } from './rules-constraints.ts';
 import { ALWAYS_DENIED, LEVELS, riskOf } from './tables.ts';
 import type { ForgeCeilings, ToolCategory } from './types.ts';
 
-/** In the order they decide. Without arguments only those that need none can say no, so that a call never gets more than a listing. */
-export function toolRules(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolQuestion>[] {
+/** The rules in order. Rules about arguments are skipped for a listing, so a call is never allowed where its listing is denied. */
+export function toolRules(prepared: Prepared, limits: ForgeCeilings): Rule<ToolQuestion>[] {
   return [
     ...hardDenyRules(prepared),
-    grantRule(prepared, ceilings),
+    grantRule(prepared, limits),
     ...nameRules(prepared),
     ...constraintRules(prepared),
     argumentRule(prepared),
@@ -31,7 +31,7 @@ function hardDenyRules(prepared: Prepared): Rule<ToolQuestion>[] {
       id: 'deny.action',
       check: ({ name, action }) =>
         ALWAYS_DENIED.has(action)
-          ? deny(`Tool "${name}" does ${action}, which no agent may do under any policy; a person has to do it.`)
+          ? deny(`Tool "${name}" does ${action}, which no policy can allow to an agent; a user has to do it.`)
           : undefined,
       note: ({ action }) => passed(`${printable(action, 64)} is not one of ${[...ALWAYS_DENIED].join(', ')}`),
     },
@@ -59,23 +59,23 @@ function hardDenyRules(prepared: Prepared): Rule<ToolQuestion>[] {
   ];
 }
 
-/** A forged tool does nothing its author could not do, so the right to forge covers it; a grant by name covers it as well. */
-function grantRule(prepared: Prepared, ceilings: ForgeCeilings): Rule<ToolQuestion> {
-  const forges = prepared.snapshot.agent.spec.forge?.enabled === true;
+/** A forged tool can do nothing that its author could not do, so the right to forge also grants its calls; a grant by name does too. */
+function grantRule(prepared: Prepared, limits: ForgeCeilings): Rule<ToolQuestion> {
+  const mayForge = prepared.snapshot.agent.spec.forge?.enabled === true;
   const agent = prepared.snapshot.agent.name;
   return {
     id: 'grant.tools',
     check: (request) => {
-      if (isForgeTool(request)) return ceilings.allowed ? undefined : deny(forgeDenied(prepared), 'grant.forge');
-      if ((forges && request.forged) || isDiscoveryTool(request)) return undefined;
+      if (isForgeTool(request)) return limits.allowed ? undefined : deny(forgeDenied(prepared), 'grant.forge');
+      if ((mayForge && request.forged) || isDiscoveryTool(request)) return undefined;
       if (prepared.tools.covers(request.subject)) return undefined;
       return deny(
         `Tool "${request.name}" is not granted to agent "${agent}": grants.tools allows ${prepared.tools.describe()}.`,
       );
     },
     note: (request) => {
-      if (isDiscoveryTool(request)) return allowed('looking for tools needs no grant');
-      return isForgeTool(request) || (forges && request.forged)
+      if (isDiscoveryTool(request)) return allowed('tool discovery needs no grant');
+      return isForgeTool(request) || (mayForge && request.forged)
         ? allowed('granted by spec.forge.enabled')
         : allowed(`granted by grants.tools "${prepared.tools.find(request.name)}"`);
     },
@@ -90,7 +90,7 @@ function forgeDenied({ snapshot, level }: Prepared): string {
 
 function nameRules(prepared: Prepared): Rule<ToolQuestion>[] {
   const { level, deniedNames, policyAllow, snapshot } = prepared;
-  const open = [...level.categories].join(', ');
+  const openCategories = [...level.categories].join(', ');
   return [
     {
       id: 'deny.name',
@@ -106,14 +106,14 @@ function nameRules(prepared: Prepared): Rule<ToolQuestion>[] {
         if (level.categories.has(request.category) || policyAllow.covers(request.subject)) return undefined;
         if (isForgeTool(request) || isDiscoveryTool(request)) return undefined;
         return deny(
-          `Tool "${request.name}" is of category ${request.category}; level ${level.name} opens ${open || 'none'}, and tools.allow of TrustPolicy "${snapshot.policy.name}" does not name it${neededLevel(request.category)}.`,
+          `Tool "${request.name}" is of category ${request.category}; level ${level.name} opens ${openCategories || 'none'}, and tools.allow of TrustPolicy "${snapshot.policy.name}" does not name it${neededLevel(request.category)}.`,
         );
       },
       note: (request) => {
         if (policyAllow.covers(request.subject))
           return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
-        if (isForgeTool(request)) return notApplicable('forging has its own table of levels');
-        if (isDiscoveryTool(request)) return notApplicable('looking for tools needs no level');
+        if (isForgeTool(request)) return notApplicable('forging has its own rules for levels');
+        if (isDiscoveryTool(request)) return notApplicable('tool discovery needs no level');
         return allowed(`category ${request.category} is open at level ${level.name}`);
       },
     },
@@ -125,7 +125,7 @@ function neededLevel(category: ToolCategory): string {
   return found === undefined ? '' : `; ${category} opens at level ${found[0]}`;
 }
 
-/** These only ever turn "yes" into "ask a person". */
+/** These rules only turn Allow into Escalate. */
 function approvalRules(prepared: Prepared): Rule<ToolQuestion>[] {
   const { autonomy, automatic, approvedActions, snapshot } = prepared;
   return [
@@ -134,7 +134,7 @@ function approvalRules(prepared: Prepared): Rule<ToolQuestion>[] {
       check: ({ name, action }) =>
         approvedActions.has(action)
           ? escalate(
-              `Tool "${name}" does ${action}: rules.requireApproval of TrustPolicy "${snapshot.policy.name}" asks a person first.`,
+              `Tool "${name}" does ${action}: rules.requireApproval of TrustPolicy "${snapshot.policy.name}" requires approval.`,
             )
           : undefined,
       note: ({ action }) => passed(`rules.requireApproval does not name ${printable(action, 64)}`),
@@ -145,13 +145,13 @@ function approvalRules(prepared: Prepared): Rule<ToolQuestion>[] {
         const { name, action } = request;
         if (automatic === undefined || automatic.has(action) || isDiscoveryTool(request)) return undefined;
         return escalate(
-          `Tool "${name}" does ${action} (risk ${riskOf(action)}), which autonomy ${autonomy} leaves to a person; without one ${describeAutomatic(automatic)} would run.`,
+          `Tool "${name}" does ${action} (risk ${riskOf(action)}), which needs an approver under autonomy ${autonomy}; without approval these run: ${describeAutomatic(automatic)}.`,
         );
       },
       note: (request) =>
         isDiscoveryTool(request)
-          ? notApplicable('looking for tools needs no person')
-          : passed(`autonomy ${autonomy} lets ${printable(request.action, 64)} run without a person`),
+          ? notApplicable('tool discovery needs no approver')
+          : passed(`autonomy ${autonomy} lets ${printable(request.action, 64)} run without approval`),
     },
   ];
 }

@@ -1,9 +1,9 @@
 import type { PolicyRequest } from './types.ts';
 
-/** Why a request may not simply go ahead. `rule` names the rule more exactly than the one that asked. */
+/** Why a rule does not allow a request. `rule`, when set, replaces the id of the rule that returned the violation. */
 export interface Violation {
   effect: 'Deny' | 'Escalate';
-  /** One sentence: what was decided about what, and what would be allowed. */
+  /** One sentence: the subject, the reason, and what would be allowed. */
   reason: string;
   rule?: string;
 }
@@ -14,8 +14,8 @@ export interface Note {
 }
 
 /**
- * One step of a decision. `check` answers every request on the way and is kept cheap; `note` is only for people who ask
- * why, and only called when `check` found nothing.
+ * One step of a decision. `check` runs for every request and must be cheap. `note` explains a passed rule; it is called only for
+ * `explain`, and only when `check` returned no violation.
  */
 export interface Rule<R> {
   id: string;

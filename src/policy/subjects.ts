@@ -1,6 +1,6 @@
 import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
 
-/** What a pattern is about. Each kind has its own separator and its own normal form. */
+/** What a pattern matches. Each kind has its own separator and normal form. */
 export type SubjectKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'action' | 'name';
 
 export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
@@ -13,23 +13,23 @@ export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
   action: ':',
 };
 
-/** The first segment of an absolute path. No other segment holds a slash, and only a literal or `**` stands for it. */
+/** The first segment of an absolute path. No other segment contains a slash, and only a literal or `**` matches it. */
 export const ROOT = '/';
 
-const LONGEST_SUBJECT = 4_096;
+const MAX_SUBJECT = 4_096;
 
-/** A text in the normal form of its kind, cut into segments. */
+/** A text in the normal form of its kind, split into segments. */
 export interface Subject {
   segments: readonly string[];
-  /** Equal for two texts that mean the same. */
+  /** Equal for two equivalent texts. */
   canonical: string;
-  /** An IP address, which only the same address written out stands for. */
+  /** An IP address; only a pattern of the same address matches it. */
   address: boolean;
 }
 
-/** The normal form, or undefined when the text is no subject of that kind; what has no normal form is matched by nothing. */
+/** The normal form, or undefined when the text is not a valid subject of that kind; no pattern matches an invalid subject. */
 export function parseSubject(kind: SubjectKind, text: string): Subject | undefined {
-  if (text === '' || text.length > LONGEST_SUBJECT || text.includes('\0')) return undefined;
+  if (text === '' || text.length > MAX_SUBJECT || text.includes('\0')) return undefined;
   switch (kind) {
     case 'tool':
       return single(text.trim().toLowerCase());
@@ -69,17 +69,21 @@ function hostSubject(text: string): Subject | undefined {
   };
 }
 
-/** The segments of a POSIX path without `.` and empty ones, or what is wrong with it. Nothing is decoded. */
+/** The segments of a POSIX path without `.` and empty segments, or the reason why the path is invalid. Nothing is decoded. */
 export function pathSegments(text: string): string[] | PathFault {
-  if (text.includes('\0')) return 'holds a NUL';
-  if (text.includes('\\')) return 'holds a backslash';
-  if (text.includes('%') && hasEncodedDotOrSlash(text)) return 'holds an encoded dot or slash';
+  if (text.includes('\0')) return 'contains a NUL';
+  if (text.includes('\\')) return 'contains a backslash';
+  if (text.includes('%') && hasEncodedDotOrSlash(text)) return 'contains an encoded dot or slash';
   const segments = text.split('/').filter((segment) => segment !== '' && segment !== '.');
-  if (segments.includes('..')) return 'holds a ".." segment';
+  if (segments.includes('..')) return 'contains a ".." segment';
   return text.startsWith('/') ? [ROOT, ...segments] : segments;
 }
 
-export type PathFault = 'holds a NUL' | 'holds a backslash' | 'holds an encoded dot or slash' | 'holds a ".." segment';
+export type PathFault =
+  | 'contains a NUL'
+  | 'contains a backslash'
+  | 'contains an encoded dot or slash'
+  | 'contains a ".." segment';
 
 function hasEncodedDotOrSlash(text: string): boolean {
   const lower = text.toLowerCase();

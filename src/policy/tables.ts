@@ -3,9 +3,9 @@ import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
 
-/** The numbers and lists of the permission model. Nothing here decides; see the rules. */
+/** The constants of the permission model. The decisions are in the rules. */
 
-/** What no policy, level or person lets an agent do. */
+/** Actions that no policy, level or approver can allow to an agent. */
 export const ALWAYS_DENIED: ReadonlySet<ActionType> = new Set(['deploy:production', 'db:admin', 'org:fire']);
 
 const RISKS: ReadonlyMap<ActionType, Risk> = new Map<ActionType, Risk>([
@@ -21,7 +21,7 @@ function each(risk: Risk, ...actions: ActionType[]): [ActionType, Risk][] {
   return actions.map((action) => [action, risk]);
 }
 
-/** An action nobody registered is high. */
+/** An unregistered action has high risk. */
 export function riskOf(action: ActionType): Risk {
   return RISKS.get(action) ?? 'high';
 }
@@ -32,7 +32,7 @@ export const GIT_MODES = ['LocalOnly', 'ReadAndBranch', 'Full'] as const;
 export const CODE_MODES = ['Isolated', 'Direct'] as const;
 export const TERMINAL_MODES = ['None', 'RestrictedCommands', 'Full'] as const;
 
-/** The six dimensions, all given. In each list the tightest value stands first. */
+/** The six dimensions of a level. Each list of values starts with the tightest. */
 export interface Constraints {
   files: (typeof FILE_SCOPES)[number];
   network: (typeof NETWORK_MODES)[number];
@@ -102,7 +102,7 @@ export const AUTONOMY_PRESETS: readonly AutonomyPreset[] = ['Full', 'Semi', 'Sup
 
 const EVERY_ACTION = 'all';
 
-/** What runs without a person. Everything else waits for one. */
+/** Actions that run without approval, by preset. All others wait for an approver. */
 const AUTOMATIC: Readonly<Record<AutonomyPreset, readonly string[]>> = {
   Full: [EVERY_ACTION],
   Semi: ['code', 'test', 'docs', 'vcs', 'comms:internal', 'db:query', 'memory:read'],
@@ -110,13 +110,13 @@ const AUTOMATIC: Readonly<Record<AutonomyPreset, readonly string[]>> = {
   Locked: [],
 };
 
-/** The actions a preset lets run without a person; undefined means all, unregistered ones included. */
+/** The actions that run without approval under a preset; undefined means all, including unregistered actions. */
 export function automaticActions(preset: AutonomyPreset): ReadonlySet<ActionType> | undefined {
   const entries = AUTOMATIC[preset];
   return entries.includes(EVERY_ACTION) ? undefined : new Set(entries.flatMap(expandActions));
 }
 
-/** Limits of a forged tool where the policy says nothing. */
+/** Limits of a forged tool for fields that the policy does not set. */
 export const FORGE_DEFAULTS = {
   durationMilliseconds: 5_000,
   memoryBytes: 128 * 1024 * 1024,

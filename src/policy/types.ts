@@ -11,12 +11,12 @@ export type ActionType = string;
 
 export type Risk = 'low' | 'medium' | 'high' | 'critical';
 
-/** How much runs without a person; loosest first. */
+/** How much runs without approval; loosest first. */
 export type AutonomyPreset = 'Full' | 'Semi' | 'Supervised' | 'Locked';
 
-/** What may be decided upon: a tool being listed or called, a forge, or one use of a host function. */
+/** A request for a decision: listing or calling a tool, forging one, or one use of a host function. */
 export type PolicyRequest =
-  /** `arguments` absent: may it be listed? Listed-denied implies called-denied. */
+  /** Without `arguments`: may the tool be listed? A tool that may not be listed may not be called. */
   | { kind: 'Tool'; name: string; category: ToolCategory; action: ActionType; forged: boolean; arguments?: Json }
   | { kind: 'Forge'; mode: ForgeMode; apis: readonly ToolApi[]; domains: readonly string[]; paths: readonly string[] }
   | { kind: 'Network'; host: string; port: number }
@@ -25,20 +25,20 @@ export type PolicyRequest =
   | { kind: 'Message'; agent: string }
   /** The resolved `provider/model`, never `default/default`. */
   | { kind: 'Model'; model: string }
-  /** May the promotion of a tool go on? Shared always waits for a person. */
+  /** May the promotion of a tool proceed? Tier Shared always needs an approver. */
   | { kind: 'Promote'; tool: string; tier: 'Agent' | 'Shared' };
 
-/** Everything a decision depends on, frozen at one moment. */
+/** Everything a decision depends on, at one point in time. */
 export interface PolicySnapshot {
   agent: { name: string; namespace: string; spec: AgentSpec };
   policy: { name: string; spec: TrustPolicySpec };
-  /** The level earned; what counts is the lower of this and the policy's ceiling. */
+  /** The earned level; the effective level is the lower of this and the policy's ceiling. */
   level: string;
-  /** Untrusted content is in the context of the session. */
+  /** The session contains untrusted content. */
   tainted: boolean;
-  /** Absolute POSIX path. Relative file paths of the agent are read as below it. */
+  /** Absolute POSIX path. Relative file paths of the agent are resolved against it. */
   workspace: string;
-  /** Absolute POSIX path of the project the workspace is part of, what file scope `Project` opens. Absent: the workspace. */
+  /** Absolute POSIX path of the project that contains the workspace; file scope `Project` allows it. Absent: the workspace. */
   project?: string;
 }
 
@@ -48,13 +48,13 @@ export interface Decision {
   effect: Effect;
   /** Stable name of the rule that decided, e.g. `grant.tools`, `level.category`, `rules.deny`. */
   rule: string;
-  /** One sentence for people and models: what was decided about what, and what would be allowed. */
+  /** One sentence for users and models: the subject, the reason, and what would be allowed. */
   reason: string;
-  /** Of the action for a tool; `low` for a request that only reads, `medium` or `high` for the others. */
+  /** For a tool, the risk of its action; otherwise `low` for a request that only reads, `medium` or `high` for the others. */
   risk: Risk;
 }
 
-/** One rule passed on the way to a decision. */
+/** One evaluated rule of a decision. */
 export interface RuleTrace {
   rule: string;
   verdict: 'passed' | 'allowed' | 'denied' | 'escalated' | 'not-applicable';
@@ -65,7 +65,7 @@ export interface ExplainedDecision extends Decision {
   trail: RuleTrace[];
 }
 
-/** A snapshot made ready for many decisions; pure. */
+/** A compiled snapshot. Decisions are pure. */
 export interface Decider {
   decide(request: PolicyRequest): Decision;
   explain(request: PolicyRequest): ExplainedDecision;
@@ -74,7 +74,7 @@ export interface Decider {
   readonly level: string;
 }
 
-/** What the policy and the level let any forged tool of this agent have. */
+/** Upper bounds for every forged tool of the agent, from policy and level. */
 export interface ForgeCeilings {
   allowed: boolean;
   modes: readonly ForgeMode[];

@@ -4,10 +4,10 @@ import type { GatewayClient } from './gateway-client.ts';
 import { objectIn, textIn } from './reading.ts';
 import { type Assignment, PATHS } from './wire.ts';
 
-/** A long poll may take this much longer than the wait asked for, in milliseconds. */
+/** Milliseconds a long poll may take beyond the requested wait. */
 export const POLL_SLACK = 15_000;
 
-/** Who this pod is, when it differs from the version known; undefined when nothing changed within the wait. */
+/** The assignment of this pod, when its version differs from `known`; undefined when nothing changed within the wait. */
 export async function nextAssignment(
   client: GatewayClient,
   known: string | undefined,
@@ -24,7 +24,7 @@ export async function nextAssignment(
   return answer === undefined ? undefined : assignmentIn(answer);
 }
 
-/** The specs were checked where they were written; here only what everything rests on. */
+/** Checks only the members that every caller reads; the API server validated the specs. */
 function assignmentIn(answer: Json): Assignment {
   const value = objectIn(answer, 'assignment');
   const agent = objectIn(value['agent'], 'agent');

@@ -10,16 +10,16 @@ import type { GatewayClient } from './gateway-client.ts';
 import { numberIn, objectIn, textIn } from './reading.ts';
 import { type LeaseAnswer, type NextRequest, PATHS, type SendRequest } from './wire.ts';
 
-/** A message with the lease it is worked on under. */
+/** A delivery with its delivery token. */
 export interface RemoteDelivery extends Delivery {
-  /** After so long without an answer or an extension the message is delivered again. */
+  /** Acknowledgement timeout in milliseconds: without an outcome or an extension by then the message is redelivered. */
   leaseMilliseconds: number;
   extend(op: Op): Promise<void>;
-  /** The end, with what is told to who sent the message. */
+  /** Acknowledges the message and publishes the reply for its sender. */
   answer(reply: string, ending: 'complete' | 'cut' | 'refusal', op: Op): Promise<void>;
-  /** Gives the message back. */
+  /** Returns the message; it is redelivered after the delay. */
   giveBack(afterMilliseconds: number, op: Op): Promise<void>;
-  /** Puts the message among the dead letters. */
+  /** Dead-letters the message. */
   refuse(code: ErrorCode, message: string, op: Op): Promise<void>;
 }
 
@@ -27,14 +27,14 @@ export interface RemoteBusOptions {
   client: GatewayClient;
   clock: Clock;
   ids: Ids;
-  /** The lease of the delivery that is worked on; throws when there is none. */
+  /** The token of the current delivery; throws when the pod has no delivery. */
   lease: () => string;
 }
 
-const LONGEST_POLL_SECONDS = 25;
-const SETTLE_MILLISECONDS = 20_000;
+const MAX_POLL_SECONDS = 25;
+const SETTLE_MS = 20_000;
 
-/** The inbox of this pod's agent, and the way to others while it works on a message. */
+/** Receives the messages of this pod's agent, and sends messages to other agents while it works on one. */
 export class RemoteBus implements Bus {
   readonly #options: RemoteBusOptions;
   #restarted = true;
@@ -52,19 +52,19 @@ export class RemoteBus implements Bus {
     return { id: textIn(answer, 'id', 'receipt'), duplicate: answer['duplicate'] === true };
   }
 
-  /** Throws TEMPER_TIMEOUT when no message came by the operation's deadline. */
+  /** Throws TEMPER_TIMEOUT when no message arrives by the operation's deadline. */
   async next(op: Op): Promise<RemoteDelivery> {
     const { client, clock, ids } = this.#options;
     for (;;) {
       const remaining = remainingMilliseconds(op, clock);
-      if (remaining <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message in time');
-      const waitSeconds = Math.max(1, Math.min(LONGEST_POLL_SECONDS, Math.floor(remaining / 1_000)));
+      if (remaining <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message arrived in time');
+      const waitSeconds = Math.max(1, Math.min(MAX_POLL_SECONDS, Math.floor(remaining / 1_000)));
       const body: NextRequest = { waitSeconds, ...(this.#restarted ? { restarted: true } : {}) };
       const answer = await client.call({
         method: 'POST',
         path: PATHS.nextMessage,
         body,
-        // Each poll is a question of its own: an answer given again would be a message worked on twice.
+        // Each poll has its own idempotency key: a replayed response would be a message processed twice.
         op: { ...op, deadline: clock.monotonic() + waitSeconds * 1_000 + POLL_SLACK, key: ids.next('poll') },
         patience: waitSeconds * 1_000 + POLL_SLACK,
       });
@@ -73,9 +73,9 @@ export class RemoteBus implements Bus {
     }
   }
 
-  /** Pods hear of nothing but their own messages. */
+  /** Not available to pods: a pod receives only its own messages. */
   events(): AsyncIterable<never> {
-    throw new TemperError('TEMPER_POLICY_DENIED', 'a pod cannot listen to events');
+    throw new TemperError('TEMPER_POLICY_DENIED', 'a pod cannot subscribe to events');
   }
 
   #delivery(answer: Json): RemoteDelivery {
@@ -83,25 +83,25 @@ export class RemoteBus implements Bus {
     const message = envelopeIn(value['message']);
     const lease = textIn(value, 'lease', 'delivery');
     const leaseMilliseconds = numberIn(value, 'leaseMilliseconds', 'delivery');
-    const say = (said: LeaseAnswer, op: Op): Promise<void> => this.#settle(said, op);
+    const settle = (outcome: LeaseAnswer, op: Op): Promise<void> => this.#settle(outcome, op);
     const delivery: RemoteDelivery = {
       message,
       lease,
       leaseMilliseconds,
-      extend: (op) => say({ lease, action: 'extend' }, op),
-      answer: (reply, ending, op) => say({ lease, action: 'ack', reply, ending }, op),
-      giveBack: (afterMilliseconds, op) => say({ lease, action: 'retry', afterMilliseconds }, op),
-      refuse: (code, text, op) => say({ lease, action: 'reject', code, message: text }, op),
+      extend: (op) => settle({ lease, action: 'extend' }, op),
+      answer: (reply, ending, op) => settle({ lease, action: 'ack', reply, ending }, op),
+      giveBack: (afterMilliseconds, op) => settle({ lease, action: 'retry', afterMilliseconds }, op),
+      refuse: (code, text, op) => settle({ lease, action: 'reject', code, message: text }, op),
       ack: () => delivery.answer('', 'complete', this.#op()),
       retry: (afterMilliseconds) => delivery.giveBack(afterMilliseconds, this.#op()),
-      reject: (code) => delivery.refuse(code, 'the message cannot be worked on', this.#op()),
+      reject: (code) => delivery.refuse(code, 'the message cannot be processed', this.#op()),
     };
     return delivery;
   }
 
   #op(): Op {
     const { clock, ids } = this.#options;
-    const deadline = clock.monotonic() + SETTLE_MILLISECONDS;
+    const deadline = clock.monotonic() + SETTLE_MS;
     return { signal: new AbortController().signal, deadline, key: ids.next('settle') };
   }
 
@@ -109,16 +109,20 @@ export class RemoteBus implements Bus {
     try {
       await this.#options.client.call({ method: 'POST', path: PATHS.leases, body, op });
     } catch (error) {
-      if (!isTemperError(error) || !OVER.has(error.details['status'])) throw error;
-      throw new TemperError('TEMPER_LEASE_LOST', 'the lease of this message is over; it is somebody else’s now', {
-        cause: error,
-      });
+      if (!isTemperError(error) || !DELIVERY_ENDED.has(error.details['status'])) throw error;
+      throw new TemperError(
+        'TEMPER_LEASE_LOST',
+        'this delivery has ended: the message was acknowledged or redelivered',
+        {
+          cause: error,
+        },
+      );
     }
   }
 }
 
-/** Not found, in conflict, gone: this delivery is over. */
-const OVER: ReadonlySet<unknown> = new Set([404, 409, 410]);
+/** Not found, conflict, gone: this delivery has ended. */
+const DELIVERY_ENDED: ReadonlySet<unknown> = new Set([404, 409, 410]);
 
 function envelopeIn(value: Json | undefined): Envelope {
   const message = objectIn(value, 'message');

@@ -13,18 +13,28 @@ export interface Identity {
   authority: string;
 }
 
-/** An authority of its own and one certificate from it, for a server of this name. Files are written into the folder. */
+/** Creates a CA and one certificate it signs, for a server of this name. Writes the files into the folder. */
 export async function issueIdentity(folder: string, prefix: string, name: string): Promise<Identity> {
-  const at = (file: string): string => join(folder, `${prefix}-${file}`);
+  const pathOf = (file: string): string => join(folder, `${prefix}-${file}`);
   const openssl = (...args: string[]) => run('openssl', args, { cwd: folder });
-  const own = ['-days', '2', '-keyout', at('ca.key'), '-out', at('ca.crt'), '-subj', `/CN=${prefix}`];
-  await openssl('req', '-x509', ...NEW_KEY, ...own);
-  await openssl('req', ...NEW_KEY, '-keyout', at('tls.key'), '-out', at('tls.csr'), '-subj', `/CN=${name}`);
-  await writeFile(at('ext'), `extendedKeyUsage=serverAuth\nsubjectAltName=DNS:${name}\n`);
-  const signer = ['-CA', at('ca.crt'), '-CAkey', at('ca.key'), '-set_serial', '1', '-days', '2'];
-  await openssl('x509', '-req', '-in', at('tls.csr'), ...signer, '-extfile', at('ext'), '-out', at('tls.crt'));
+  const selfSigned = ['-days', '2', '-keyout', pathOf('ca.key'), '-out', pathOf('ca.crt'), '-subj', `/CN=${prefix}`];
+  await openssl('req', '-x509', ...NEW_KEY, ...selfSigned);
+  await openssl('req', ...NEW_KEY, '-keyout', pathOf('tls.key'), '-out', pathOf('tls.csr'), '-subj', `/CN=${name}`);
+  await writeFile(pathOf('ext'), `extendedKeyUsage=serverAuth\nsubjectAltName=DNS:${name}\n`);
+  const signer = ['-CA', pathOf('ca.crt'), '-CAkey', pathOf('ca.key'), '-set_serial', '1', '-days', '2'];
+  await openssl(
+    'x509',
+    '-req',
+    '-in',
+    pathOf('tls.csr'),
+    ...signer,
+    '-extfile',
+    pathOf('ext'),
+    '-out',
+    pathOf('tls.crt'),
+  );
   const [key, certificate, authority] = await Promise.all(
-    ['tls.key', 'tls.crt', 'ca.crt'].map((file) => readFile(at(file), 'utf8')),
+    ['tls.key', 'tls.crt', 'ca.crt'].map((file) => readFile(pathOf(file), 'utf8')),
   );
   return { key: key ?? '', certificate: certificate ?? '', authority: authority ?? '' };
 }
@@ -36,7 +46,7 @@ export interface DoorTexts {
   token: string;
 }
 
-/** The files a pod is given: the folder of the doors, and the token beside it. */
+/** Writes the files of a pod: its gateway configuration, and the token beside it. */
 export async function writeDoors(folder: string, door: Partial<DoorTexts>): Promise<void> {
   const files = { gateway: door.url, 'gateway-name': door.name, 'ca.crt': door.authority, token: door.token };
   for (const [file, text] of Object.entries(files)) if (text !== undefined) await writeFile(join(folder, file), text);

@@ -13,38 +13,38 @@ export interface ClaimsOptions {
   client: GatewayClient;
   clock: Clock;
   ids: Ids;
-  /** Told when claims could not be sent for now, or were left out for good. */
+  /** Called when reports could not be sent yet, or were dropped. */
   onTrouble: (problem: string) => void;
 }
 
-/** How long claims are collected before they are sent, in milliseconds: soon enough for a person who watches. */
-const COLLECT_MILLISECONDS = 150;
-const BATCH_ITEMS = 200;
-const BATCH_BYTES = 131_072;
-/** Beyond this nothing more is kept of events; records and uses are kept twice as long. */
-const KEPT_BYTES = 4_194_304;
-/** Largest claim. A larger event is told without its content, a larger use is in the record of its call alone. */
-const CLAIM_BYTES = 49_152;
-const SEND_MILLISECONDS = 30_000;
-/** It breaks the schema, is too large, or cannot be done. */
-const REFUSED: ReadonlySet<unknown> = new Set([400, 413, 422]);
+/** Batching delay in milliseconds: short enough for a user who follows the session. */
+const BATCH_DELAY_MS = 150;
+const MAX_BATCH_ITEMS = 200;
+const MAX_BATCH_BYTES = 131_072;
+/** Buffer limit for events; audit records and uses may fill twice as much. */
+const MAX_BUFFERED_BYTES = 4_194_304;
+/** Limit of one report. A larger one is dropped; the input of a large `tool-call` event is omitted first. */
+const MAX_REPORT_BYTES = 49_152;
+const SEND_TIMEOUT_MS = 30_000;
+/** Permanent failures: invalid by the schema, too large, or unprocessable. */
+const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
-type Kind = keyof WireClaims;
+type ReportKind = keyof WireClaims;
 
-interface Batch {
+interface ReportBatch {
   key: string;
   claims: Required<WireClaims>;
   items: number;
   bytes: number;
 }
 
-/** What the pod says of itself, in order and in batches. Nothing in it is believed, so nothing waits for it but the end of a message. */
+/** Sends the pod's reports about itself, in order and in batches. The gateway does not trust them, so only the end of a message waits for them. */
 export class Claims implements AsyncDisposable {
   readonly #options: ClaimsOptions;
   readonly #lifetime = new AbortController();
-  readonly #batches: Batch[] = [];
+  readonly #batches: ReportBatch[] = [];
   #bytes = 0;
-  #left = 0;
+  #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> = Promise.resolve();
 
@@ -53,18 +53,19 @@ export class Claims implements AsyncDisposable {
   }
 
   readonly audit: Audit = {
-    append: async (record: AuditRecord) => this.#add('audit', { ...record, evidence: 'claimed' }, 2 * KEPT_BYTES),
+    append: async (record: AuditRecord) =>
+      this.#add('audit', { ...record, evidence: 'claimed' }, 2 * MAX_BUFFERED_BYTES),
   };
 
   event(event: StampedEvent): void {
-    this.#add('events', withoutBulk(event), KEPT_BYTES);
+    this.#add('events', truncateInput(event), MAX_BUFFERED_BYTES);
   }
 
   use(use: ToolUse): void {
-    this.#add('uses', { ...use, evidence: 'claimed' }, 2 * KEPT_BYTES);
+    this.#add('uses', { ...use, evidence: 'claimed' }, 2 * MAX_BUFFERED_BYTES);
   }
 
-  /** Resolves when everything claimed so far was taken. Throws what kept it from being sent; it is kept then. */
+  /** Resolves when the gateway accepted all reports so far. Throws the failure of the request; the reports stay buffered then. */
   async flush(op: Op): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -79,10 +80,10 @@ export class Claims implements AsyncDisposable {
     await this.#sending;
   }
 
-  #add(kind: Kind, claim: StampedEvent | AuditRecord | ToolUse, room: number): void {
+  #add(kind: ReportKind, claim: StampedEvent | AuditRecord | ToolUse, limit: number): void {
     const bytes = Buffer.byteLength(JSON.stringify(claim));
-    if (bytes > CLAIM_BYTES || this.#bytes + bytes > room) {
-      this.#leave(kind, bytes);
+    if (bytes > MAX_REPORT_BYTES || this.#bytes + bytes > limit) {
+      this.#drop(kind, bytes);
       return;
     }
     const batch = this.#batchFor(bytes);
@@ -90,24 +91,25 @@ export class Claims implements AsyncDisposable {
     batch.items += 1;
     batch.bytes += bytes;
     this.#bytes += bytes;
-    this.#timer ??= setTimeout(() => this.#sendSoon(), COLLECT_MILLISECONDS);
+    this.#timer ??= setTimeout(() => this.#sendBatches(), BATCH_DELAY_MS);
   }
 
-  /** The last one while it has room and was not sent yet: a batch under a key never changes. */
-  #batchFor(bytes: number): Batch {
+  /** The last batch while it is below its limits and was not sent yet: a batch with a key never changes. */
+  #batchFor(bytes: number): ReportBatch {
     const last = this.#batches.at(-1);
-    if (last?.key === '' && last.items < BATCH_ITEMS && last.bytes + bytes <= BATCH_BYTES) return last;
-    const batch: Batch = { key: '', claims: { events: [], audit: [], uses: [] }, items: 0, bytes: 0 };
+    if (last?.key === '' && last.items < MAX_BATCH_ITEMS && last.bytes + bytes <= MAX_BATCH_BYTES) return last;
+    const batch: ReportBatch = { key: '', claims: { events: [], audit: [], uses: [] }, items: 0, bytes: 0 };
     this.#batches.push(batch);
     return batch;
   }
 
-  #sendSoon(): void {
+  #sendBatches(): void {
     const { clock, ids, onTrouble } = this.#options;
-    const deadline = clock.monotonic() + SEND_MILLISECONDS;
+    const deadline = clock.monotonic() + SEND_TIMEOUT_MS;
     const op: Op = { signal: this.#lifetime.signal, deadline, key: ids.next('claims') };
     this.flush(op).catch((error: unknown) => {
-      if (!this.#lifetime.signal.aborted) onTrouble(`claims are kept for later: ${messageOf(error, 200)}`);
+      if (!this.#lifetime.signal.aborted)
+        onTrouble(`reports are buffered until the gateway accepts them: ${messageOf(error, 200)}`);
     });
   }
 
@@ -118,36 +120,37 @@ export class Claims implements AsyncDisposable {
       try {
         await this.#options.client.call({ method: 'POST', path: PATHS.claims, body: claims, op: { ...op, key } });
       } catch (error) {
-        if (!isRefusedForGood(error)) throw error;
-        this.#options.onTrouble(`${items} claims were refused and are left out: ${messageOf(error, 200)}`);
+        if (!isPermanentFailure(error)) throw error;
+        this.#options.onTrouble(`${items} reports were refused and dropped: ${messageOf(error, 200)}`);
       }
       this.#batches.shift();
       this.#bytes -= bytes;
     }
   }
 
-  #leave(kind: Kind, bytes: number): void {
-    this.#left += 1;
-    // Once for each power of two: a flood must not become one of log lines.
-    if (!Number.isInteger(Math.log2(this.#left))) return;
-    const why = bytes > CLAIM_BYTES ? `takes at most ${CLAIM_BYTES}` : 'finds no room while the gateway is away';
+  #drop(kind: ReportKind, bytes: number): void {
+    this.#dropped += 1;
+    // Reports only powers of two: many dropped reports must not cause as many log lines.
+    if (!Number.isInteger(Math.log2(this.#dropped))) return;
+    const reason =
+      bytes > MAX_REPORT_BYTES ? `exceeds the limit of ${MAX_REPORT_BYTES} bytes` : 'does not fit into the buffer';
     this.#options.onTrouble(
-      `claims left out so far: ${this.#left}; the last is of ${bytes} bytes in ${kind}, and ${why}`,
+      `reports dropped so far: ${this.#dropped}; the last one, ${bytes} bytes in ${kind}, ${reason}`,
     );
   }
 }
 
-/** The gateway understood and will say the same again. A pod that is not known, or not let in, at this moment may be later. */
-function isRefusedForGood(error: unknown): boolean {
+/** A repeated request would get the same response. A pod that is unknown or refused now may be accepted later. */
+function isPermanentFailure(error: unknown): boolean {
   if (!isTemperError(error)) return false;
   const { status } = error.details;
-  return status === 403 ? error.code === 'TEMPER_POLICY_DENIED' : REFUSED.has(status);
+  return status === 403 ? error.code === 'TEMPER_POLICY_DENIED' : PERMANENT_STATUSES.has(status);
 }
 
-/** What a tool was given may be a whole file; the transcript tells that it was large. */
-function withoutBulk(event: StampedEvent): StampedEvent {
+/** Replaces a large tool input, such as a whole file, by its size. */
+function truncateInput(event: StampedEvent): StampedEvent {
   if (event.type !== 'tool-call') return event;
   const bytes = Buffer.byteLength(JSON.stringify(event.input));
-  const input: Json = bytes > CLAIM_BYTES / 2 ? { omitted: `${bytes} bytes` } : event.input;
+  const input: Json = bytes > MAX_REPORT_BYTES / 2 ? { omitted: `${bytes} bytes` } : event.input;
   return { ...event, input };
 }

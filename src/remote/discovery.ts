@@ -8,16 +8,16 @@ import { listIn, malformed, numberIn, objectIn, textIn } from './reading.ts';
 import type { RemoteTools } from './tools.ts';
 import { type DiscoveryRequest, PATHS } from './wire.ts';
 
-const LONGEST_TEXT = 2_000;
+const MAX_TEXT = 2_000;
 
 export interface RemoteDiscoveryOptions {
   client: GatewayClient;
   lease: () => string;
-  /** Given the forged tools that were found, so that what is found can be called at once. */
+  /** Receives the forged tools that were found, so that the agent can call them at once. */
   tools: Pick<RemoteTools, 'addMissing'>;
 }
 
-/** Discovery behind the gateway, in the session of the message that is worked on. */
+/** Discovery through the gateway, in the session of the current message. */
 export function remoteDiscovery({ client, lease, tools }: RemoteDiscoveryOptions): Discovery {
   return {
     async search(query, _caller, op) {
@@ -39,7 +39,7 @@ export function remoteDiscovery({ client, lease, tools }: RemoteDiscoveryOptions
 
 function foundIn(value: Json): FoundCapability {
   const found = objectIn(value, 'discovery.capabilities');
-  const read = (key: string): string => printable(textIn(found, key, 'discovery.capabilities'), LONGEST_TEXT);
+  const read = (key: string): string => printable(textIn(found, key, 'discovery.capabilities'), MAX_TEXT);
   const kind = CAPABILITY_KINDS.find((known) => known === found['kind']);
   const { available, note } = found;
   if (kind === undefined || typeof available !== 'boolean') throw malformed('discovery.capabilities');

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 
-/** Where the gateway is, what its certificate must say and be signed by, and what opens it. */
+/** Address of the gateway, the server name and CA its certificate must match, and the pod's token. */
 export interface Door {
   /** `https://address:port` */
   origin: string;
@@ -21,27 +21,28 @@ export interface DoorFilesOptions {
   clock: Clock;
 }
 
-/** For how long what was read is good without looking again, in milliseconds. */
-const FRESH = 1_000;
-const MAXIMUM_BYTES = 65_536;
+/** Milliseconds for which the contents are used without reading the files again. */
+const CACHE_TTL_MS = 1_000;
+const MAX_BYTES = 65_536;
 
-/** The files a pod finds its gateway by. They are replaced while the pod runs, so they are read again and again. */
+/** Reads the pod's gateway configuration and token. Kubernetes replaces these files while the pod runs, so they are read repeatedly. */
 export class DoorFiles {
   readonly #options: DoorFilesOptions;
-  #door: Door | undefined;
+  #endpoint: Door | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: DoorFilesOptions) {
     this.#options = options;
   }
 
-  /** As the files were a second ago at most, or as they are now. Throws TEMPER_POD_INVALID. */
+  /** `recent`: contents read at most one second ago. `reread`: reads the files now. Throws TEMPER_POD_INVALID. */
   async current(now: 'recent' | 'reread' = 'recent'): Promise<Door> {
     const { clock } = this.#options;
-    if (now === 'recent' && this.#door !== undefined && clock.monotonic() - this.#readAt < FRESH) return this.#door;
-    this.#door = await this.#read();
+    if (now === 'recent' && this.#endpoint !== undefined && clock.monotonic() - this.#readAt < CACHE_TTL_MS)
+      return this.#endpoint;
+    this.#endpoint = await this.#read();
     this.#readAt = clock.monotonic();
-    return this.#door;
+    return this.#endpoint;
   }
 
   async #read(): Promise<Door> {
@@ -68,7 +69,7 @@ async function textOf(file: string): Promise<string> {
     throw invalid(file, 'cannot be read', cause);
   }
   const trimmed = text.trim();
-  if (trimmed === '' || text.length > MAXIMUM_BYTES) throw invalid(file, 'is empty or too large');
+  if (trimmed === '' || text.length > MAX_BYTES) throw invalid(file, 'is empty or too large');
   return trimmed;
 }
 

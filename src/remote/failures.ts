@@ -3,21 +3,22 @@ import { TemperError, type Retry } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { type Json, member } from '../lib/json.ts';
 
-const MESSAGE = 2_000;
-/** A wait longer than this is not for a call to sit out, in milliseconds. */
-const LONGEST_WAIT = 15_000;
-const FIRST_WAIT = 100;
-const LARGEST_BACKOFF = 5_000;
-/** What stands between pod and gateway answers with these. */
-const BUSY: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Refusals that may pass, if they say when. */
-const WHEN_SAID: ReadonlySet<number> = new Set([403, 429]);
+const MAX_MESSAGE = 2_000;
+/** Milliseconds. A call with a longer `Retry-After` fails at once. */
+const MAX_WAIT_MS = 15_000;
+const INITIAL_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 5_000;
+/** Transient statuses, also of proxies between pod and gateway. */
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+/** Retried only if the response states a delay. */
+const RETRY_AFTER_STATUSES: ReadonlySet<number> = new Set([403, 429]);
 
-/** What the gateway said instead of an answer. `details.status` is the status. */
+/** The error of an HTTP error response. `details.status` is the status. */
 export function refusalOf(status: number, body: Json | undefined, retryAfter: string | undefined): TemperError {
   const error = member(body, 'error');
-  const said = member(error, 'message');
-  const message = typeof said === 'string' ? printable(said, MESSAGE) : `the gateway answered with status ${status}`;
+  const text = member(error, 'message');
+  const message =
+    typeof text === 'string' ? printable(text, MAX_MESSAGE) : `the gateway responded with status ${status}`;
   return new TemperError(codeOf(status, member(error, 'code')), message, {
     retry: retryOf(status, member(error, 'retryAfterMilliseconds'), retryAfter),
     details: { status },
@@ -26,18 +27,18 @@ export function refusalOf(status: number, body: Json | undefined, retryAfter: st
 
 function codeOf(status: number, code: Json | undefined): ErrorCode {
   if (isErrorCode(code)) return code;
-  if (BUSY.has(status) || status === 429) return 'TEMPER_GATEWAY_UNAVAILABLE';
+  if (TRANSIENT_STATUSES.has(status) || status === 429) return 'TEMPER_GATEWAY_UNAVAILABLE';
   return status === 401 || status === 403 ? 'TEMPER_GATEWAY_REFUSED' : 'TEMPER_GATEWAY_ANSWER';
 }
 
 function retryOf(status: number, milliseconds: Json | undefined, retryAfter: string | undefined): Retry {
-  if (!BUSY.has(status) && !WHEN_SAID.has(status)) return 'never';
+  if (!TRANSIENT_STATUSES.has(status) && !RETRY_AFTER_STATUSES.has(status)) return 'never';
   if (typeof milliseconds === 'number' && milliseconds >= 0) return milliseconds;
   if (retryAfter !== undefined && /^\d{1,6}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
-  return BUSY.has(status) ? 'backoff' : 'never';
+  return TRANSIENT_STATUSES.has(status) ? 'backoff' : 'never';
 }
 
-/** What kept a request from being answered at all. */
+/** The error of a request that got no response. */
 export function connectionFailure(cause: unknown): TemperError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
   if (/^ERR_TLS|CERT|ISSUER|SIGNATURE/.test(code)) {
@@ -52,11 +53,11 @@ export function connectionFailure(cause: unknown): TemperError {
   });
 }
 
-/** Milliseconds to wait before the next attempt; nothing when there should be none. `chance` from 0 to 1 spreads the callers. */
+/** Milliseconds before the next attempt; undefined when the call must not be retried. `chance`, from 0 to 1, is the jitter. */
 export function waitBefore(failure: TemperError, attempt: number, chance: number): number | undefined {
   const { retry } = failure;
   if (retry === 'never') return undefined;
-  const backoff = Math.min(LARGEST_BACKOFF, FIRST_WAIT * 2 ** attempt) * (0.5 + chance / 2);
+  const backoff = Math.min(MAX_BACKOFF_MS, INITIAL_BACKOFF_MS * 2 ** attempt) * (0.5 + chance / 2);
   if (retry === 'backoff') return backoff;
-  return retry > LONGEST_WAIT ? undefined : Math.max(retry, backoff / 10);
+  return retry > MAX_WAIT_MS ? undefined : Math.max(retry, backoff / 10);
 }

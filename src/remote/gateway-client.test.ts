@@ -44,11 +44,11 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   let second: Identity;
   let gateway: GatewayDouble;
   let client: GatewayClient;
-  let answer: ModelEvent[] | Error;
+  let modelOutput: ModelEvent[] | Error;
   const model: Model = {
     async *stream() {
-      if (answer instanceof Error) throw answer;
-      yield* answer;
+      if (modelOutput instanceof Error) throw modelOutput;
+      yield* modelOutput;
     },
     embed: async (texts) => texts.map(() => new Float32Array([1, 2])),
   };
@@ -59,7 +59,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   });
   after(() => rm(folder, { recursive: true, force: true }));
   beforeEach(async () => {
-    answer = [END];
+    modelOutput = [END];
     gateway = await GatewayDouble.start(first, model);
     await writeDoors(folder, { url: gateway.url, name: NAME, authority: first.authority, token: 'token-1' });
     const doors = new DoorFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
@@ -70,50 +70,50 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     await gateway[Symbol.asyncDispose]();
   });
 
-  const ask = (op = anOp()) => client.call({ method: 'POST', path: '/v1/claims', body: {}, op });
+  const post = (op = anOp()) => client.call({ method: 'POST', path: '/v1/claims', body: {}, op });
 
-  it('sends no token to whom it cannot verify: another authority, another name', async () => {
+  it('the client sends no token to a server with another CA or another name', async () => {
     await writeDoors(folder, { authority: second.authority });
-    await assert.rejects(ask(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
-    await writeDoors(folder, { authority: first.authority, name: 'somebody.else.svc' });
-    await assert.rejects(ask(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
+    await assert.rejects(post(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
+    await writeDoors(folder, { authority: first.authority, name: 'other-gateway.svc' });
+    await assert.rejects(post(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
     assert.deepEqual(gateway.requests, []);
   });
 
-  it('follows a new authority and a new token without a restart', async () => {
-    await ask();
+  it('the client uses a new CA and a new token without a restart', async () => {
+    await post();
     gateway.present(second);
-    const waiting = ask();
+    const waiting = post();
     await writeDoors(folder, { authority: second.authority });
     await waiting;
     gateway.tokens.add('token-2');
     gateway.tokens.delete('token-1');
     await writeDoors(folder, { token: 'token-2' });
-    await ask();
+    await post();
     assert.equal(gateway.requests.at(-1)?.token, 'token-2');
   });
 
-  it('tries again what was not answered, under the same key', async () => {
+  it('the client retries failed requests with the same idempotency key', async () => {
     const faults = ['reset', { status: 503 }, { status: 429, headers: { 'retry-after': '0' } }] as const;
-    let met = 0;
+    let faulted = 0;
     gateway.fault = () => {
-      met += 1;
-      return faults[met - 1];
+      faulted += 1;
+      return faults[faulted - 1];
     };
-    await ask();
+    await post();
     assert.equal(gateway.requests.length, 4);
     assert.equal(new Set(gateway.requests.map(({ key }) => key)).size, 1);
   });
 
-  it('waits for nobody who is not there for longer than the operation lasts', async () => {
+  it('the client retries an unavailable gateway no longer than the deadline of the operation', async () => {
     gateway.fault = () => ({ status: 503 });
-    await assert.rejects(ask(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
+    await assert.rejects(post(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
     await gateway[Symbol.asyncDispose]();
-    await assert.rejects(ask(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
+    await assert.rejects(post(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
     gateway = await GatewayDouble.start(first, model);
   });
 
-  it('asks once where trying again is no use', async () => {
+  it('the client does not retry permanent errors', async () => {
     for (const [status, code] of [
       [403, 'TEMPER_GATEWAY_REFUSED'],
       [429, 'TEMPER_GATEWAY_UNAVAILABLE'],
@@ -122,7 +122,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       gateway.requests.length = 0;
       gateway.fault = () => ({ status });
       await assert.rejects(
-        ask(),
+        post(),
         (error) => isTemperError(error, code) && error.details['status'] === status,
         String(status),
       );
@@ -130,18 +130,18 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     }
     gateway.fault = () => undefined;
     gateway.tokens.clear();
-    await assert.rejects(ask(), hasCode('TEMPER_GATEWAY_REFUSED'));
+    await assert.rejects(post(), hasCode('TEMPER_GATEWAY_REFUSED'));
   });
 
-  it('says what is wrong with the files of the doors', async () => {
+  it('the client reports what is wrong with its gateway configuration files', async () => {
     await writeDoors(folder, { url: 'http://10.0.0.1:80' });
     await assert.rejects(
-      ask(anOp(300)),
+      post(anOp(300)),
       (error) => isTemperError(error) && /https:\/\/address:port/.test(error.message),
     );
   });
 
-  it('streams a model’s answer under the lease, and tells how it failed', async () => {
+  it('the client streams a model’s response with the delivery token, and reports how it failed', async () => {
     const message = aMessage();
     void gateway.inbox.add(message);
     await gateway.inbox.next(1, new AbortController().signal);
@@ -152,35 +152,39 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       for await (const event of remote.stream(request, anOp())) all.push(event);
       return all;
     };
-    answer = [{ type: 'text', text: 'a\nb' }, { type: 'tool-call', call: { id: '1', name: 'x', arguments: '{' } }, END];
-    assert.deepEqual(await events(), answer);
+    modelOutput = [
+      { type: 'text', text: 'a\nb' },
+      { type: 'tool-call', call: { id: '1', name: 'x', arguments: '{' } },
+      END,
+    ];
+    assert.deepEqual(await events(), modelOutput);
     const connections = gateway.connections;
     for (let times = 0; times < 4; times += 1) {
-      // As the loop does, which reads no further than it has to.
+      // Stops at the end event, as the agent loop does.
       for await (const event of remote.stream(request, anOp())) if (event.type === 'end') break;
     }
-    assert.ok(gateway.connections <= connections + 1, 'the pool may want a second one; none is thrown away');
-    answer = [{ type: 'text', text: 'a' }];
-    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_UNAVAILABLE'), 'an answer without an end');
-    answer = new Error('boom');
+    assert.ok(gateway.connections <= connections + 1, 'the pool may open a second connection; it discards none');
+    modelOutput = [{ type: 'text', text: 'a' }];
+    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_UNAVAILABLE'), 'a response without an end event');
+    modelOutput = new Error('boom');
     await assert.rejects(events(), hasCode('TEMPER_INTERNAL'));
-    answer = [{ type: 'text', text: 7 } as unknown as ModelEvent];
+    modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_ANSWER'));
   });
 
-  it('keeps claims in order until they are taken, and leaves out what is too large', async () => {
-    const troubles: string[] = [];
-    const onTrouble = (problem: string) => void troubles.push(problem);
-    const claims = new Claims({ client, clock: systemClock, ids: randomIds, onTrouble });
+  it('reports stay buffered in order until the gateway accepts them, and reports that are too large are dropped', async () => {
+    const problems: string[] = [];
+    const onTrouble = (problem: string) => void problems.push(problem);
+    const reports = new Claims({ client, clock: systemClock, ids: randomIds, onTrouble });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
     gateway.fault = () => ({ status: 401 });
-    claims.event({ type: 'message', text: 'first', delta: true, ...stamp });
-    await assert.rejects(claims.flush(anOp()));
+    reports.event({ type: 'message', text: 'first', delta: true, ...stamp });
+    await assert.rejects(reports.flush(anOp()));
     gateway.fault = () => undefined;
-    claims.event({ type: 'message', text: 'x'.repeat(60_000), delta: true, ...stamp });
-    claims.event({ type: 'tool-call', id: '1', tool: 't', input: 'y'.repeat(40_000), ...stamp });
-    await claims.audit.append({ action: 'a', actor: 'b', evidence: 'observed', subject: 'c', facts: {} });
-    await claims.flush(anOp());
+    reports.event({ type: 'message', text: 'x'.repeat(60_000), delta: true, ...stamp });
+    reports.event({ type: 'tool-call', id: '1', tool: 't', input: 'y'.repeat(40_000), ...stamp });
+    await reports.audit.append({ action: 'a', actor: 'b', evidence: 'observed', subject: 'c', facts: {} });
+    await reports.flush(anOp());
     assert.deepEqual(
       gateway.events.map((event) => (event.type === 'message' ? event.text : event.type)),
       ['first', 'tool-call'],
@@ -189,65 +193,69 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       gateway.audit.map(({ evidence }) => evidence),
       ['claimed'],
     );
-    assert.equal(troubles.length, 1);
-    await claims[Symbol.asyncDispose]();
+    assert.equal(problems.length, 1);
+    await reports[Symbol.asyncDispose]();
   });
 
-  it('leaves out claims that are refused for good, says why, and goes on with the next', async () => {
-    const troubles: string[] = [];
-    const claims = new Claims({
+  it('permanently refused reports are dropped with a reason, and the next ones are sent', async () => {
+    const problems: string[] = [];
+    const reports = new Claims({
       client,
       clock: systemClock,
       ids: randomIds,
-      onTrouble: (said) => void troubles.push(said),
+      onTrouble: (problem) => void problems.push(problem),
     });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
     for (const status of [400, 413, 422]) {
       gateway.fault = () => ({ status });
-      claims.event({ type: 'message', text: `refused ${status}`, delta: true, ...stamp });
-      await claims.flush(anOp());
+      reports.event({ type: 'message', text: `refused ${status}`, delta: true, ...stamp });
+      await reports.flush(anOp());
     }
     gateway.fault = () => ({ status: 403 });
-    claims.event({ type: 'message', text: 'kept', delta: true, ...stamp });
-    await assert.rejects(claims.flush(anOp()), hasCode('TEMPER_GATEWAY_REFUSED'));
+    reports.event({ type: 'message', text: 'kept', delta: true, ...stamp });
+    await assert.rejects(reports.flush(anOp()), hasCode('TEMPER_GATEWAY_REFUSED'));
     gateway.fault = () => undefined;
-    await claims.flush(anOp());
+    await reports.flush(anOp());
     assert.deepEqual(
       gateway.events.map((event) => event.type === 'message' && event.text),
       ['kept'],
     );
-    assert.equal(troubles.length, 3, troubles.join('\n'));
-    assert.match(troubles[0] ?? '', /1 claims were refused and are left out: .*400/);
-    await claims[Symbol.asyncDispose]();
+    assert.equal(problems.length, 3, problems.join('\n'));
+    assert.match(problems[0] ?? '', /1 reports were refused and dropped: .*400/);
+    await reports[Symbol.asyncDispose]();
   });
 
-  it('waits as long as it is told to, whatever it was refused for', async () => {
+  it('the client honours Retry-After for each status, up to its limit', async () => {
     for (const status of [403, 429, 503]) {
       let refused = 0;
       const start = performance.now();
       gateway.fault = () => ((refused += 1) === 1 ? { status, headers: { 'retry-after': '1' } } : undefined);
-      await ask();
+      await post();
       assert.equal(refused, 2);
       assert.ok(performance.now() - start >= 900, `${status} after ${performance.now() - start} ms`);
     }
     gateway.fault = () => ({ status: 429, headers: { 'retry-after': '3600' } });
-    await assert.rejects(ask(), (error) => isTemperError(error) && error.retry === 3_600_000, 'nobody waits an hour');
+    await assert.rejects(
+      post(),
+      (error) => isTemperError(error) && error.retry === 3_600_000,
+      'the client does not wait an hour',
+    );
   });
 
-  it('gets again at once what its pod held before it was started, and nothing that it holds itself', async () => {
+  it('a restarted process receives its in-flight message again at once; a running one does not', async () => {
     const newBus = () => new RemoteBus({ client, clock: systemClock, ids: randomIds, lease: () => '' });
     const message = aMessage();
     const ended = gateway.inbox.add(message);
-    const before = newBus();
-    assert.equal((await before.next(anOp())).message.id, message.id);
-    await assert.rejects(before.next(anOp(1_100)), hasCode('TEMPER_TIMEOUT'));
-    const again = await newBus().next(anOp());
-    assert.equal(again.message.id, message.id);
-    await again.answer('done', 'complete', anOp());
+    const previous = newBus();
+    assert.equal((await previous.next(anOp())).message.id, message.id);
+    await assert.rejects(previous.next(anOp(1_100)), hasCode('TEMPER_TIMEOUT'));
+    const redelivered = await newBus().next(anOp());
+    assert.equal(redelivered.message.id, message.id);
+    await redelivered.answer('done', 'complete', anOp());
     assert.equal((await ended).action, 'ack');
   });
 
-  it('remembers for the agent', async () => {
+  it('the remote memory stores, reads and finds values', async () => {
     const signal = new AbortController().signal;
     const memory = remoteMemory({
       client,
@@ -262,7 +270,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     assert.deepEqual(await memory.search('a/b', 5), [{ key: 'self.a/b', value: { n: 1 } }]);
   });
 
-  it('reads lines however they are cut, and none beyond the limits', async () => {
+  it('the line reader joins lines across chunks and refuses lines beyond the limits', async () => {
     async function* chunks(...texts: string[]) {
       for (const text of texts) yield Buffer.from(text);
     }

@@ -1,4 +1,4 @@
-/** The pod's one way out: JSON over HTTPS to the gateway, verified before the token is sent. */
+/** The pod's client of the gateway: JSON over HTTPS. It verifies the server before it sends the token. */
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -15,57 +15,57 @@ export interface GatewayCall {
   query?: Record<string, string>;
   body?: object;
   op: Op;
-  /** Milliseconds until the answer must have begun; 30 s when absent. */
+  /** Milliseconds until the response headers must arrive; 30 s when absent. */
   patience?: number;
 }
 
 export interface GatewayClientOptions {
   doors: DoorFiles;
   clock: Clock;
-  /** From 0 to 1; spreads pods that try again. */
+  /** From 0 to 1; the jitter of retries. */
   random: () => number;
 }
 
-const PATIENCE = 30_000;
-const CONNECT_MILLISECONDS = 5_000;
-/** A stream that says nothing for so long, not even an empty line, is broken. */
-const IDLE_MILLISECONDS = 60_000;
-const ANSWER_BYTES = 33_554_432;
-const REFUSAL_BYTES = 65_536;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A response body without any data for so long, not even an empty line, counts as broken. */
+const IDLE_TIMEOUT_MS = 60_000;
+const MAX_RESPONSE_BYTES = 33_554_432;
+const MAX_ERROR_BYTES = 65_536;
 const STREAM_LIMITS: LineLimits = { lineBytes: 4_194_304, totalBytes: 67_108_864 };
-const CONNECTIONS = 8;
+const MAX_CONNECTIONS = 8;
 
-type Answer = Dispatcher.ResponseData;
+type GatewayResponse = Dispatcher.ResponseData;
 
-interface Session {
-  door: Door;
+interface ServerConnection {
+  endpoint: Door;
   agent: Agent;
 }
 
 /**
- * Failures of the connection, and answers that say so, are tried again until the operation's deadline, always under the same
- * idempotency key. The files of the doors are read again as they change, so neither a new token nor a new authority needs a restart.
- * Throws TEMPER_GATEWAY_* or the code the gateway gave, with its status in `details.status`; TEMPER_CANCELLED when withdrawn.
+ * Retries connection failures and transient error responses until the operation's deadline, always with the same idempotency key.
+ * Rereads the gateway configuration files as they change, so neither a new token nor a new CA needs a restart. Throws TEMPER_GATEWAY_*
+ * or the code of the error response, with its status in `details.status`; TEMPER_CANCELLED when the signal aborts.
  */
 export class GatewayClient implements AsyncDisposable {
   readonly #options: GatewayClientOptions;
-  readonly #leaving = new Set<Promise<void>>();
-  #session: Session | undefined;
+  readonly #closing = new Set<Promise<void>>();
+  #connection: ServerConnection | undefined;
   #closed = false;
 
   constructor(options: GatewayClientOptions) {
     this.#options = options;
   }
 
-  /** The answer as JSON; undefined for one without content. */
+  /** The response as JSON; undefined for one without content. */
   async call(call: GatewayCall): Promise<Json | undefined> {
-    const text = await this.#send(call, ({ body }) => textOf(body, ANSWER_BYTES, call.op));
+    const text = await this.#send(call, ({ body }) => textOf(body, MAX_RESPONSE_BYTES, call.op));
     return text === '' ? undefined : parsed(text);
   }
 
-  /** The lines of the answer as they come. */
+  /** The lines of the response as they arrive, each parsed as JSON. */
   async *lines(call: GatewayCall): AsyncGenerator<Json> {
-    const body = await this.#send(call, async (answer) => answer.body);
+    const body = await this.#send(call, async (response) => response.body);
     try {
       for await (const line of readLines(body, STREAM_LIMITS)) yield parsed(line);
     } catch (error) {
@@ -77,62 +77,62 @@ export class GatewayClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    const session = this.#session;
-    this.#session = undefined;
-    await session?.agent.destroy();
-    await Promise.all(this.#leaving);
+    const connection = this.#connection;
+    this.#connection = undefined;
+    await connection?.agent.destroy();
+    await Promise.all(this.#closing);
   }
 
-  /** What `take` makes of the answer, once there is one. */
-  async #send<T>(call: GatewayCall, take: (answer: Answer) => Promise<T>): Promise<T> {
+  /** The result of `take` for the first successful response. */
+  async #send<T>(call: GatewayCall, take: (response: GatewayResponse) => Promise<T>): Promise<T> {
     const { clock, random } = this.#options;
-    let renewed = false;
+    let tokenRenewed = false;
     for (let attempt = 0; ; attempt += 1) {
       const result = await this.#attempt(call, attempt > 0, take);
       if (!isTemperError(result)) return result.taken;
-      if (!renewed && result.details['status'] === 401 && (await this.#hasNewToken())) {
-        renewed = true;
+      if (!tokenRenewed && result.details['status'] === 401 && (await this.#hasNewToken())) {
+        tokenRenewed = true;
         continue;
       }
       const wait = waitBefore(result, attempt, random());
       if (wait === undefined || wait >= remainingMilliseconds(call.op, clock) || this.#closed) throw result;
       await clock.sleep(wait, call.op.signal).catch(() => undefined);
-      if (call.op.signal.aborted) throw withdrawn();
+      if (call.op.signal.aborted) throw cancelled();
     }
   }
 
-  /** What came of one request, or why nothing did. */
+  /** One attempt: the result, or the error. */
   async #attempt<T>(
     call: GatewayCall,
     reread: boolean,
-    take: (answer: Answer) => Promise<T>,
+    take: (response: GatewayResponse) => Promise<T>,
   ): Promise<{ taken: T } | TemperError> {
-    if (call.op.signal.aborted) return withdrawn();
+    if (call.op.signal.aborted) return cancelled();
     try {
-      const { agent, door } = await this.#connect(reread);
-      const answer = await agent.request(this.#request(call, door));
-      if (answer.statusCode < 300) return { taken: await take(answer) };
-      const text = await textOf(answer.body, REFUSAL_BYTES, call.op);
-      const retryAfter = answer.headers['retry-after'];
-      return refusalOf(answer.statusCode, json(text), typeof retryAfter === 'string' ? retryAfter : undefined);
+      const { agent, endpoint } = await this.#connect(reread);
+      const response = await agent.request(this.#request(call, endpoint));
+      if (response.statusCode < 300) return { taken: await take(response) };
+      const text = await textOf(response.body, MAX_ERROR_BYTES, call.op);
+      const retryAfter = response.headers['retry-after'];
+      return refusalOf(response.statusCode, json(text), typeof retryAfter === 'string' ? retryAfter : undefined);
     } catch (error) {
       return isTemperError(error) ? error : failureOf(error, call.op);
     }
   }
 
-  #request(call: GatewayCall, door: Door): Dispatcher.RequestOptions {
+  #request(call: GatewayCall, endpoint: Door): Dispatcher.RequestOptions {
     const { method, path, query, body, op } = call;
     const traceparent = currentTraceparent();
-    const patience = Math.min(call.patience ?? PATIENCE, remainingMilliseconds(op, this.#options.clock));
+    const timeoutMs = Math.min(call.patience ?? DEFAULT_TIMEOUT_MS, remainingMilliseconds(op, this.#options.clock));
     return {
-      origin: door.origin,
+      origin: endpoint.origin,
       path: query === undefined ? path : `${path}?${new URLSearchParams(query).toString()}`,
       method,
       signal: op.signal,
-      headersTimeout: Math.max(1, Math.ceil(patience)),
-      bodyTimeout: IDLE_MILLISECONDS,
+      headersTimeout: Math.max(1, Math.ceil(timeoutMs)),
+      bodyTimeout: IDLE_TIMEOUT_MS,
       headers: {
-        authorization: `Bearer ${door.token}`,
+        authorization: `Bearer ${endpoint.token}`,
         ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
         ...(method === 'GET' ? {} : { 'idempotency-key': op.key }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -141,46 +141,46 @@ export class GatewayClient implements AsyncDisposable {
     };
   }
 
-  /** One agent for as long as address, name and authority stay the same; a new token needs no new connection. */
-  async #connect(reread: boolean): Promise<Session> {
-    const door = await this.#options.doors.current(reread ? 'reread' : 'recent');
-    if (this.#closed) throw withdrawn();
-    const known = this.#session;
-    if (known !== undefined && sameDoor(known.door, door)) {
-      known.door = door;
-      return known;
+  /** Keeps one agent while address, name and CA stay the same; a new token needs no new connection. */
+  async #connect(reread: boolean): Promise<ServerConnection> {
+    const endpoint = await this.#options.doors.current(reread ? 'reread' : 'recent');
+    if (this.#closed) throw cancelled();
+    const current = this.#connection;
+    if (current !== undefined && sameServer(current.endpoint, endpoint)) {
+      current.endpoint = endpoint;
+      return current;
     }
-    if (known !== undefined) this.#leave(known.agent);
-    this.#session = { door, agent: agentFor(door) };
-    return this.#session;
+    if (current !== undefined) this.#closeGracefully(current.agent);
+    this.#connection = { endpoint, agent: agentFor(endpoint) };
+    return this.#connection;
   }
 
   async #hasNewToken(): Promise<boolean> {
-    const before = this.#session?.door.token;
-    return (await this.#options.doors.current('reread')).token !== before;
+    const previous = this.#connection?.endpoint.token;
+    return (await this.#options.doors.current('reread')).token !== previous;
   }
 
-  /** What is on its way on the old connections may end. */
-  #leave(agent: Agent): void {
-    const leaving = agent.close().finally(() => this.#leaving.delete(leaving));
-    this.#leaving.add(leaving);
+  /** Lets requests in flight on the old connections finish. */
+  #closeGracefully(agent: Agent): void {
+    const closing = agent.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
   }
 }
 
-function sameDoor(one: Door, other: Door): boolean {
+function sameServer(one: Door, other: Door): boolean {
   return one.origin === other.origin && one.name === other.name && one.authority === other.authority;
 }
 
-/** Connects to the address and verifies the name, whatever the address is called. */
+/** Connects to the address and verifies the certificate against `name`, not against the address. */
 function agentFor({ name, authority }: Door): Agent {
-  const connect = buildConnector({ ca: authority, timeout: CONNECT_MILLISECONDS, allowH2: false });
+  const connect = buildConnector({ ca: authority, timeout: CONNECT_TIMEOUT_MS, allowH2: false });
   return new Agent({
-    connections: CONNECTIONS,
+    connections: MAX_CONNECTIONS,
     connect: (options, callback) => connect({ ...options, servername: name }, callback),
   });
 }
 
-async function textOf(body: Answer['body'], limit: number, op: Op): Promise<string> {
+async function textOf(body: GatewayResponse['body'], limit: number, op: Op): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   try {
@@ -198,11 +198,11 @@ async function textOf(body: Answer['body'], limit: number, op: Op): Promise<stri
 
 function parsed(text: string): Json {
   const value = json(text);
-  if (value === undefined) throw new TemperError('TEMPER_GATEWAY_ANSWER', 'the gateway sent what is not JSON');
+  if (value === undefined) throw new TemperError('TEMPER_GATEWAY_ANSWER', 'the gateway sent a body that is not JSON');
   return value;
 }
 
-/** RangeError too: text nested so deeply that reading it fails. */
+/** Catches RangeError too, which the parser throws for deeply nested text. */
 function json(text: string): Json | undefined {
   try {
     return parseUntrustedJson(text);
@@ -212,9 +212,9 @@ function json(text: string): Json | undefined {
 }
 
 function failureOf(error: unknown, op: Op): TemperError {
-  return op.signal.aborted ? withdrawn() : connectionFailure(error);
+  return op.signal.aborted ? cancelled() : connectionFailure(error);
 }
 
-function withdrawn(): TemperError {
-  return new TemperError('TEMPER_CANCELLED', 'the call to the gateway was withdrawn');
+function cancelled(): TemperError {
+  return new TemperError('TEMPER_CANCELLED', 'the call to the gateway was cancelled');
 }

@@ -1,4 +1,4 @@
-/** A small gateway for the tests of pods: the wire of wire.ts over real HTTPS, everything in memory, one agent. */
+/** A gateway double for the tests of pods: the API of wire.ts over real HTTPS, state in memory, one agent. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -35,7 +35,7 @@ import type {
   StreamRequest,
 } from './wire.ts';
 
-interface Call {
+interface DoubleRequest {
   parts: string[];
   query: URLSearchParams;
   body: unknown;
@@ -43,7 +43,7 @@ interface Call {
   response: ServerResponse;
 }
 
-/** What a request meets instead of its answer. */
+/** A fault injected in place of the response. */
 export type Fault = { status: number; headers?: Record<string, string> } | 'reset' | undefined;
 
 export class GatewayDouble implements AsyncDisposable {
@@ -52,18 +52,18 @@ export class GatewayDouble implements AsyncDisposable {
   readonly audit: AuditRecord[] = [];
   readonly uses: ToolUse[] = [];
   readonly sent: Draft[] = [];
-  /** Tokens the gateway takes. */
+  /** Tokens the gateway accepts. */
   readonly tokens = new Set(['token-1']);
-  /** How often somebody connected. */
+  /** Number of accepted TLS connections. */
   connections = 0;
-  /** Method and path of each request, with the token it came with. */
+  /** Method and path, token and idempotency key of each request. */
   readonly requests: { what: string; token: string; key: string }[] = [];
   readonly sessions: SessionStore = recordSessionStore(memoryRecords(), systemClock);
   fault: (what: string) => Fault = () => undefined;
-  /** What a search is answered with. */
+  /** The response to a search. */
   found: () => unknown = () => ({ capabilities: [], more: 0 });
   readonly searches: DiscoveryRequest[] = [];
-  /** Tools of tiers Agent and Shared, behind those of each session. */
+  /** Tools of tiers Agent and Shared, listed after those of each session. */
   readonly standing: RegisteredTool[] = [];
   readonly #memory = new Map<string, Json>();
   readonly #server: Server;
@@ -90,7 +90,7 @@ export class GatewayDouble implements AsyncDisposable {
     return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Binds the pod, or changes what it is bound to. */
+  /** Binds the pod, or changes its assignment. */
   async assign(assignment: Assignment): Promise<void> {
     this.#review ??= await ReviewDouble.open(this.#model, (event) => this.events.push(event));
     this.#review.assignment = assignment;
@@ -99,7 +99,7 @@ export class GatewayDouble implements AsyncDisposable {
     this.#changed = Promise.withResolvers<void>();
   }
 
-  /** Another certificate from now on. */
+  /** Replaces the server certificate. */
   present(identity: Identity): void {
     this.#server.setSecureContext({ key: identity.key, cert: identity.certificate });
     this.#server.closeAllConnections();
@@ -116,8 +116,8 @@ export class GatewayDouble implements AsyncDisposable {
     const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
     const what = `${request.method} ${url.pathname}`;
     this.requests.push({ what, token, key: String(request.headers['idempotency-key'] ?? '') });
-    const withdrawn = new AbortController();
-    response.on('close', () => withdrawn.abort());
+    const cancelled = new AbortController();
+    response.on('close', () => cancelled.abort());
     try {
       const fault = this.fault(what);
       if (fault === 'reset') return void request.socket.destroy();
@@ -125,7 +125,7 @@ export class GatewayDouble implements AsyncDisposable {
       if (!this.tokens.has(token)) throw refused(401, 'TEMPER_GATEWAY_REFUSED', 'this token is not known');
       const body = request.method === 'POST' || request.method === 'PUT' ? await readJson(request) : undefined;
       const parts = url.pathname.split('/').slice(2).map(decodeURIComponent);
-      const op: Op = { signal: withdrawn.signal, deadline: systemClock.monotonic() + 600_000, key: what };
+      const op: Op = { signal: cancelled.signal, deadline: systemClock.monotonic() + 600_000, key: what };
       const answer = await this.#answer(what, { parts, query: url.searchParams, body, op, response });
       if (response.headersSent) return;
       if (answer === undefined) response.writeHead(204).end();
@@ -135,31 +135,31 @@ export class GatewayDouble implements AsyncDisposable {
     }
   }
 
-  async #answer(what: string, call: Call): Promise<unknown> {
+  async #answer(what: string, call: DoubleRequest): Promise<unknown> {
     const [area, name] = call.parts;
-    if (area === 'assignment') return this.#whoAmI(call);
+    if (area === 'assignment') return this.#assignmentFor(call);
     if (area === 'messages') return name === 'next' ? this.#next(call) : this.#send(call.body as SendRequest);
     if (area === 'leases') return this.inbox.settle(call.body as LeaseAnswer);
     if (area === 'models') return this.#stream(call);
     if (area === 'forge') return this.#forge(name ?? '', call);
     if (area === 'sessions') return this.#session(what, call);
-    if (area === 'memory') return this.#remember(what, call);
+    if (area === 'memory') return this.#accessMemory(what, call);
     if (area === 'claims') return this.#claim(call.body as Claims);
     if (area === 'discovery') return this.#search(call.body as DiscoveryRequest);
     throw refused(404, 'TEMPER_NOT_FOUND', 'no such path');
   }
 
-  async #whoAmI({ query, op }: Call): Promise<Assignment | undefined> {
+  async #assignmentFor({ query, op }: DoubleRequest): Promise<Assignment | undefined> {
     const known = query.get('version');
-    const over = AbortSignal.any([op.signal, AbortSignal.timeout(Number(query.get('wait')) * 1_000)]);
-    const stopped = new Promise<void>((resolve) => over.addEventListener('abort', () => resolve(), { once: true }));
-    while (!over.aborted && (this.#assignment === undefined || this.#assignment.version === known)) {
+    const ended = AbortSignal.any([op.signal, AbortSignal.timeout(Number(query.get('wait')) * 1_000)]);
+    const stopped = new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve(), { once: true }));
+    while (!ended.aborted && (this.#assignment === undefined || this.#assignment.version === known)) {
       await Promise.race([this.#changed.promise, stopped]);
     }
     return this.#assignment?.version === known ? undefined : this.#assignment;
   }
 
-  async #next({ body, op }: Call): Promise<unknown> {
+  async #next({ body, op }: DoubleRequest): Promise<unknown> {
     const { waitSeconds, restarted } = body as NextRequest;
     if (restarted === true) this.inbox.lose();
     return this.inbox.next(waitSeconds, op.signal);
@@ -171,7 +171,7 @@ export class GatewayDouble implements AsyncDisposable {
     return { id: randomIds.next('msg'), duplicate: false };
   }
 
-  async #stream({ body, op, response }: Call): Promise<void> {
+  async #stream({ body, op, response }: DoubleRequest): Promise<void> {
     const { lease, request } = body as StreamRequest;
     this.inbox.held(lease);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
@@ -182,12 +182,12 @@ export class GatewayDouble implements AsyncDisposable {
       const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
       response.write(`${JSON.stringify({ type: 'error', code, message: String(error) })}\n`);
     }
-    // In a packet of its own, as most ends come.
+    // Sends the end in a separate packet, the usual case.
     await setImmediate();
     response.end();
   }
 
-  async #forge(name: string, { body, op }: Call): Promise<unknown> {
+  async #forge(name: string, { body, op }: DoubleRequest): Promise<unknown> {
     const request = body as ReviewRequest & RejectedRequest;
     const { session, root } = this.inbox.held(request.lease);
     const caller = { session, rootMessage: root, authorModel: request.authorModel };
@@ -195,7 +195,7 @@ export class GatewayDouble implements AsyncDisposable {
     return this.#review?.reject(request.refused, caller);
   }
 
-  async #session(what: string, { parts, body }: Call): Promise<unknown> {
+  async #session(what: string, { parts, body }: DoubleRequest): Promise<unknown> {
     const [, id = '', part] = parts;
     if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.standing];
     if (what.startsWith('DELETE')) return this.sessions.close(id);
@@ -206,7 +206,7 @@ export class GatewayDouble implements AsyncDisposable {
     return { seq: await this.sessions.append(id, afterSeq, items as ModelMessage[], marks) };
   }
 
-  #remember(what: string, { parts, query, body }: Call): unknown {
+  #accessMemory(what: string, { parts, query, body }: DoubleRequest): unknown {
     const key = parts[1];
     if (key === undefined) {
       const hits = [...this.#memory].filter(([name]) => name.includes(query.get('query') ?? ''));
@@ -214,7 +214,7 @@ export class GatewayDouble implements AsyncDisposable {
     }
     if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryPut).value);
     const value = this.#memory.get(key);
-    if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'nothing is kept under this key');
+    if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'no value is stored under this key');
     return { value };
   }
 

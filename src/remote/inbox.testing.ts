@@ -3,72 +3,72 @@ import { TemperError } from '../lib/errors.ts';
 import { randomIds } from '../lib/ids.ts';
 import type { LeaseAnswer, WireDelivery } from './wire.ts';
 
-type End = Exclude<LeaseAnswer, { action: 'extend' }>;
+type FinalOutcome = Exclude<LeaseAnswer, { action: 'extend' }>;
 
-/** The inbox of one agent: messages one at a time, under leases that run out. */
+/** The inbox of one agent: one message in flight at a time, with an acknowledgement timeout. */
 export class InboxDouble {
   leaseMilliseconds = 30_000;
   readonly #waiting: Envelope[] = [];
-  readonly #leases = new Map<string, { message: Envelope; timer: NodeJS.Timeout }>();
-  readonly #ends = new Map<string, PromiseWithResolvers<End>>();
+  readonly #inFlight = new Map<string, { message: Envelope; timer: NodeJS.Timeout }>();
+  readonly #outcomes = new Map<string, PromiseWithResolvers<FinalOutcome>>();
   readonly #receivers = new Set<() => void>();
   deliveries = 0;
   extensions = 0;
 
-  /** Resolves with how the message ended. */
-  add(message: Envelope): Promise<End> {
-    const end = Promise.withResolvers<End>();
-    this.#ends.set(message.id, end);
+  /** Resolves with the final outcome of the message. */
+  add(message: Envelope): Promise<FinalOutcome> {
+    const end = Promise.withResolvers<FinalOutcome>();
+    this.#outcomes.set(message.id, end);
     this.#put(message);
     return end.promise;
   }
 
   async next(waitSeconds: number, signal: AbortSignal): Promise<WireDelivery | undefined> {
-    const over = AbortSignal.any([signal, AbortSignal.timeout(waitSeconds * 1_000)]);
-    while (this.#waiting.length === 0 || this.#leases.size > 0) {
-      if (over.aborted) return undefined;
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(waitSeconds * 1_000)]);
+    while (this.#waiting.length === 0 || this.#inFlight.size > 0) {
+      if (ended.aborted) return undefined;
       await new Promise<void>((resolve) => {
         this.#receivers.add(resolve);
-        over.addEventListener('abort', () => resolve(), { once: true });
+        ended.addEventListener('abort', () => resolve(), { once: true });
       });
     }
     const message = signal.aborted ? undefined : this.#waiting.shift();
     if (message === undefined) return undefined;
     this.deliveries += 1;
     const lease = `lease-${this.deliveries}`;
-    this.#leases.set(lease, { message, timer: this.#timer(lease) });
+    this.#inFlight.set(lease, { message, timer: this.#timer(lease) });
     return { message, lease, leaseMilliseconds: this.leaseMilliseconds };
   }
 
-  /** The message of a lease that still holds. */
+  /** The message of a delivery that is still in flight. */
   held(lease: string): Envelope {
-    const held = this.#leases.get(lease);
-    if (held === undefined) throw refused(409, 'TEMPER_LEASE_LOST', 'this lease is over');
+    const held = this.#inFlight.get(lease);
+    if (held === undefined) throw refused(409, 'TEMPER_LEASE_LOST', 'this delivery has ended');
     return held.message;
   }
 
   settle(answer: LeaseAnswer): undefined {
     const message = this.held(answer.lease);
-    clearTimeout(this.#leases.get(answer.lease)?.timer);
+    clearTimeout(this.#inFlight.get(answer.lease)?.timer);
     if (answer.action === 'extend') {
       this.extensions += 1;
-      this.#leases.set(answer.lease, { message, timer: this.#timer(answer.lease) });
+      this.#inFlight.set(answer.lease, { message, timer: this.#timer(answer.lease) });
       return;
     }
-    this.#leases.delete(answer.lease);
+    this.#inFlight.delete(answer.lease);
     if (answer.action === 'retry') setTimeout(() => this.#put(message), answer.afterMilliseconds).unref();
-    else this.#ends.get(message.id)?.resolve(answer);
+    else this.#outcomes.get(message.id)?.resolve(answer);
     this.#wake();
   }
 
-  /** Ends a lease as if its time were over. */
+  /** Expires every delivery in flight. */
   lose(): void {
-    for (const lease of this.#leases.keys()) this.#expire(lease);
+    for (const lease of this.#inFlight.keys()) this.#expire(lease);
   }
 
   close(): void {
-    for (const { timer } of this.#leases.values()) clearTimeout(timer);
-    this.#leases.clear();
+    for (const { timer } of this.#inFlight.values()) clearTimeout(timer);
+    this.#inFlight.clear();
     this.#wake();
   }
 
@@ -77,10 +77,10 @@ export class InboxDouble {
   }
 
   #expire(lease: string): void {
-    const held = this.#leases.get(lease);
+    const held = this.#inFlight.get(lease);
     if (held === undefined) return;
     clearTimeout(held.timer);
-    this.#leases.delete(lease);
+    this.#inFlight.delete(lease);
     this.#put(held.message);
   }
 
@@ -95,7 +95,7 @@ export class InboxDouble {
   }
 }
 
-/** A message as it waits in an inbox. */
+/** A message as an inbox stores it. */
 export function aMessage(changes: Partial<Envelope> = {}): Envelope {
   const id = randomIds.next('msg');
   return {

@@ -3,35 +3,37 @@ import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
 import type { Model, ModelEvent, StopReason, ToolCall } from '../models/port.ts';
-import type { GatewayClient } from './gateway-client.ts';
+import type { GatewayCall, GatewayClient } from './gateway-client.ts';
 import { listIn, malformed, numberIn, objectIn, textIn } from './reading.ts';
 import { PATHS, type StreamRequest } from './wire.ts';
 
-/** A provider may think for a while before its first word. */
-const PATIENCE = 150_000;
-const STOPS: ReadonlySet<string> = new Set<StopReason>(['stop', 'tool-calls', 'length', 'refusal', 'other']);
+/** Milliseconds until the response headers; a reasoning model may take long before its first token. */
+const TIMEOUT_MS = 150_000;
+const STOP_REASONS: ReadonlySet<string> = new Set<StopReason>(['stop', 'tool-calls', 'length', 'refusal', 'other']);
 
-/** The models behind the gateway, charged to the message whose lease is held. */
+/** The models behind the gateway. Each call is charged to the current message. */
 export function remoteModel(options: { client: GatewayClient; lease: () => string }): Model {
   const { client } = options;
   return {
     async *stream(request, op) {
       const body: StreamRequest = { lease: options.lease(), request };
-      const call = { method: 'POST', path: PATHS.modelStream, body, op, patience: PATIENCE } as const;
+      const call: GatewayCall = { method: 'POST', path: PATHS.modelStream, body, op, patience: TIMEOUT_MS };
       let end: ModelEvent | undefined;
       try {
         for await (const line of client.lines(call)) {
           const event = eventIn(line);
-          // Told once the stream is over: who stops reading before takes the connection from the next call.
+          // Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call.
           if (event.type === 'end') end = event;
           else yield event;
         }
       } catch (error) {
-        // An answer that has its end is whole, whatever becomes of the connection.
+        // A response with its end event is complete, even if the connection fails afterwards.
         if (end === undefined) throw error;
       }
       if (end === undefined) {
-        throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the answer of the model broke off', { retry: 'backoff' });
+        throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', {
+          retry: 'backoff',
+        });
       }
       yield end;
     },
@@ -72,7 +74,7 @@ function toolCallIn(value: Json | undefined): ToolCall {
 function endIn(value: JsonObject): ModelEvent {
   const usage = isJsonObject(value['usage']) ? value['usage'] : {};
   const stopReason = textIn(value, 'stopReason', 'event');
-  if (!STOPS.has(stopReason)) throw malformed('event.stopReason');
+  if (!STOP_REASONS.has(stopReason)) throw malformed('event.stopReason');
   return {
     type: 'end',
     stopReason: stopReason as StopReason,

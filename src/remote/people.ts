@@ -1,6 +1,6 @@
 /**
- * What people's tools and the gateway say to each other, below `/v1/people/namespaces/{namespace}`: JSON over HTTPS through the API
- * server's service proxy, which keeps `Authorization` for itself; so the token of `temper-people` stands in `Temper-Token`.
+ * The API between clients of users and the gateway, below `/v1/people/namespaces/{namespace}`: JSON over HTTPS through the API server's
+ * service proxy. The proxy consumes the header `Authorization`, so `Temper-Token` carries the token of `temper-people`.
  */
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { StampedEvent } from '../tools/events.ts';
@@ -8,28 +8,28 @@ import type { StampedEvent } from '../tools/events.ts';
 export const TOKEN_HEADER = 'temper-token';
 export const PEOPLE_PATH = '/v1/people/namespaces';
 
-/** POST `…/agents/{agent}/messages`; `Idempotency-Key` makes a second one the same message. */
+/** POST `…/agents/{agent}/messages`; idempotent by `Idempotency-Key`. */
 export interface PersonMessage {
   text: string;
-  /** A new session when absent. */
+  /** Absent: the gateway opens a new session. */
   session?: string;
 }
 export interface PersonReceipt {
   id: string;
   session: string;
   duplicate: boolean;
-  /** Does the agent have a pod now? If not it is woken. */
+  /** The agent has a pod now. Otherwise the gateway wakes it up. */
   awake: boolean;
-  /** The last line of the session before this message: what to follow it from. */
+  /** Sequence of the session's last line before this message; pass it as `after` to read from this message on. */
   after: number;
-  /** What logs and traces call everything done for the message; absent from gateways that know none. */
+  /** Trace id of the message in logs and traces. Older gateways omit it. */
   traceId?: string;
 }
 
-/** GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&message=<id>&follow=true`: one a line, empty lines keep it alive. */
+/** GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&message=<id>&follow=true`: one JSON value per line, empty lines as keep-alive. */
 export type FollowLine =
   | { seq: number; kind: 'event'; event: StampedEvent }
-  /** The answer to a message, from the gateway itself; with `message` given it is the last line. */
+  /** The reply to a message, written by the gateway; the last line when the request names this message. */
   | { seq: number; kind: 'reply'; message: string; text: string; ending: 'complete' | 'cut' | 'refusal' }
   | { seq: number; kind: 'failed'; message: string; code: ErrorCode; text: string };
 
@@ -50,14 +50,14 @@ export interface UsageReport {
     inputTokens: number;
     outputTokens: number;
     costMicros: number;
-    /** Reserved and not settled. */
+    /** Reserved and not committed. */
     inFlightTokens: number;
   }[];
-  /** What the quotas allow, by their field. */
+  /** Limits by quota field. */
   limits: Record<string, number>;
 }
 
-/** GET `…/deadletters`; POST `…/deadletters/{id}/retry` sends it again, DELETE `…/deadletters/{id}` drops it. */
+/** GET `…/deadletters`; POST `…/deadletters/{id}/retry` redelivers the message, DELETE `…/deadletters/{id}` deletes it. */
 export interface DeadLetter {
   id: string;
   agent: string;
@@ -77,11 +77,11 @@ export interface TopAgent {
   inFlight: number;
   deadLetters: number;
   tokensThisHour: number;
-  /** RFC 3339; absent when it never spoke. */
+  /** RFC 3339, last use of a session; absent when the agent has no session. */
   lastSeen?: string;
 }
 
-/** GET `…/agents/{agent}/tools?session=`: tools of a session, which are no objects. */
+/** GET `…/agents/{agent}/tools?session=`: tools of sessions, which are not Kubernetes objects. */
 export interface SessionToolSummary {
   name: string;
   digest: string;

@@ -1,30 +1,30 @@
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 
-/** Members of the gateway's answers. What lacks one is no answer: TEMPER_GATEWAY_ANSWER. */
+/** Readers for members of the gateway's responses. Each throws TEMPER_GATEWAY_ANSWER for a missing or wrong member. */
 
-export function objectIn(value: Json | undefined, what: string): JsonObject {
-  if (!isJsonObject(value)) throw malformed(what);
+export function objectIn(value: Json | undefined, path: string): JsonObject {
+  if (!isJsonObject(value)) throw malformed(path);
   return value;
 }
 
-export function listIn(value: Json | undefined, what: string): Json[] {
-  if (!Array.isArray(value)) throw malformed(what);
+export function listIn(value: Json | undefined, path: string): Json[] {
+  if (!Array.isArray(value)) throw malformed(path);
   return value;
 }
 
-export function textIn(value: JsonObject, key: string, what: string): string {
+export function textIn(value: JsonObject, key: string, path: string): string {
   const found = value[key];
-  if (typeof found !== 'string') throw malformed(`${what}.${key}`);
+  if (typeof found !== 'string') throw malformed(`${path}.${key}`);
   return found;
 }
 
-export function numberIn(value: JsonObject, key: string, what: string): number {
+export function numberIn(value: JsonObject, key: string, path: string): number {
   const found = value[key];
-  if (typeof found !== 'number') throw malformed(`${what}.${key}`);
+  if (typeof found !== 'number') throw malformed(`${path}.${key}`);
   return found;
 }
 
-export function malformed(what: string): TemperError {
-  return new TemperError('TEMPER_GATEWAY_ANSWER', `the gateway's answer has no usable "${what}"`);
+export function malformed(path: string): TemperError {
+  return new TemperError('TEMPER_GATEWAY_ANSWER', `the gateway's response has no valid "${path}"`);
 }

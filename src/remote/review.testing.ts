@@ -18,11 +18,11 @@ import { deniedHostCalls } from '../tools/host-calls.ts';
 import { createSchemaCompiler } from '../tools/schemas.ts';
 import type { Assignment } from './wire.ts';
 
-type Caller = Pick<ForgeCaller, 'session' | 'rootMessage' | 'authorModel'>;
+type ReviewCaller = Pick<ForgeCaller, 'session' | 'rootMessage' | 'authorModel'>;
 
-const nothingRuns = (): Promise<never> => Promise.reject(new Error('nothing runs in a gateway'));
+const notExecuted = (): Promise<never> => Promise.reject(new Error('a gateway executes no tool'));
 
-/** The reviewing half of a forge, for one agent, with a registry in memory. */
+/** The review of forged tools for one agent, with an in-memory registry. */
 export class ReviewDouble {
   assignment: Assignment | undefined;
   readonly #model: Model;
@@ -47,7 +47,7 @@ export class ReviewDouble {
     return this.#registry.resolve(name, namespace, session);
   }
 
-  submit(candidate: Candidate, caller: Caller, op: Op): Promise<ForgeResult> {
+  submit(candidate: Candidate, caller: ReviewCaller, op: Op): Promise<ForgeResult> {
     const { policy, models, agent } = this.#assigned();
     const { judge: alias } = policy.spec.models ?? {};
     const judgeModel = alias === undefined ? undefined : (models[alias]?.resolved ?? alias);
@@ -57,21 +57,21 @@ export class ReviewDouble {
       clock: systemClock,
       nonce: () => randomIds.next('nonce'),
     });
-    const review = createForgeReview({ judge, sessionTools: this.#registry, world: () => this.#world(caller) });
+    const review = createForgeReview({ judge, sessionTools: this.#registry, world: () => this.#context(caller) });
     return review.submit(candidate, { ...caller, agent: agent.name, namespace: agent.namespace }, op);
   }
 
-  async reject(refused: Refused, caller: Caller): Promise<void> {
+  async reject(refused: Refused, caller: ReviewCaller): Promise<void> {
     const { name: agent, namespace } = this.#assigned().agent;
     await this.#registry.keepRejected(refused, { ...caller, agent, namespace });
   }
 
-  #world(caller: Caller) {
+  #context(caller: ReviewCaller) {
     const { agent, policy, level } = this.#assigned();
     const decider = createDecider({ agent, policy, level, tainted: false, workspace: '/workspace' });
-    const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: nothingRuns }));
+    const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: notExecuted }));
     const forged = {
-      sandbox: { run: nothingRuns },
+      sandbox: { run: notExecuted },
       clock: systemClock,
       schemas: createSchemaCompiler(),
       hostCalls: () => deniedHostCalls,

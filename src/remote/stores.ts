@@ -13,21 +13,21 @@ export interface RemoteStoreOptions {
   client: GatewayClient;
   clock: Clock;
   ids: Ids;
-  /** The lease of the delivery that is worked on; throws when there is none. */
+  /** The token of the current delivery; throws when the pod has no delivery. */
   lease: () => string;
-  /** Aborted when the work these stores are for is withdrawn. */
+  /** Aborts when the work on the current message is cancelled. */
   signal: () => AbortSignal;
 }
 
-/** How long a store may be out of reach before the work fails, in milliseconds. */
-const STORE_MILLISECONDS = 60_000;
-const MOST_HITS = 100;
+/** Milliseconds for one store call, retries included. */
+const STORE_TIMEOUT_MS = 60_000;
+const MAX_HITS = 100;
 
 function opOf({ clock, ids, signal }: RemoteStoreOptions): Op {
-  return { signal: signal(), deadline: clock.monotonic() + STORE_MILLISECONDS, key: ids.next('store') };
+  return { signal: signal(), deadline: clock.monotonic() + STORE_TIMEOUT_MS, key: ids.next('store') };
 }
 
-/** Histories behind the gateway. */
+/** Session histories, stored by the gateway. */
 export function remoteSessions(options: RemoteStoreOptions): SessionStore {
   const { client } = options;
   return {
@@ -66,7 +66,7 @@ function historyIn(answer: Json | undefined): History {
   };
 }
 
-/** What the agent keeps beyond sessions, behind the gateway. */
+/** The agent's memory beyond sessions, stored by the gateway. */
 export function remoteMemory(options: RemoteStoreOptions): Memory {
   const { client } = options;
   const path = (key: string): string => `${PATHS.memory}/${encodeURIComponent(key)}`;
@@ -87,7 +87,7 @@ export function remoteMemory(options: RemoteStoreOptions): Memory {
       const answer = await client.call({
         method: 'GET',
         path: PATHS.memory,
-        query: { query, limit: String(Math.min(MOST_HITS, limit)) },
+        query: { query, limit: String(Math.min(MAX_HITS, limit)) },
         op: opOf(options),
       });
       return listIn(answer, 'hits').map(hitIn);

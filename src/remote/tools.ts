@@ -17,18 +17,18 @@ export interface RemoteToolsOptions {
   client: GatewayClient;
   clock: Clock;
   lease: () => string;
-  /** Names no forged tool may have. */
+  /** Names that forged tools must not use. */
   builtIn: ReadonlySet<string>;
-  /** Sends what was claimed so far: a review is told of after the gates that came before it. */
+  /** Sends the buffered reports, so that events of earlier gates precede those of the review. */
   flush: (op: Op) => Promise<void>;
-  /** Told of a tool of the gateway that cannot be used here. */
+  /** Called with each tool of the gateway that this pod cannot use. */
   onUnusable: (name: string, problem: string) => void;
 }
 
-/** A judge may take its time. */
-const REVIEW_MILLISECONDS = 300_000;
+/** Milliseconds; a review includes the judge's model call. */
+const REVIEW_TIMEOUT_MS = 300_000;
 
-/** The forged tools of the session that is worked on: what the gateway lists when work begins, and what is accepted meanwhile. */
+/** The forged tools of the current session: those the gateway lists when work starts, and those it accepts afterwards. */
 export class RemoteTools implements ToolStore {
   readonly #options: RemoteToolsOptions;
   readonly #listeners = new Set<() => void>();
@@ -39,27 +39,27 @@ export class RemoteTools implements ToolStore {
     this.#options = options;
   }
 
-  /** Makes the tools of this session the ones that are seen. */
+  /** Loads the tools of this session as the current ones. */
   async open(session: string, op: Op): Promise<void> {
-    const listed = await this.#listed(session, op);
+    const listed = await this.#list(session, op);
     this.#session = session;
     this.#tools = [];
     for (const tool of listed) this.#add(tool);
-    this.#tell();
+    this.#notify();
   }
 
-  /** Adds what came since, when one of these names is not seen yet. Takes nothing away: the work goes on with what it has. */
+  /** Loads tools added since then, when one of these names is not known yet. Removes none: work in progress keeps its tools. */
   async addMissing(names: readonly string[], op: Op): Promise<void> {
-    const seen = (name: string): boolean => this.#tools.some(({ artifact }) => artifact.name === name);
-    if (names.every(seen)) return;
+    const isKnown = (name: string): boolean => this.#tools.some(({ artifact }) => artifact.name === name);
+    if (names.every(isKnown)) return;
     const session = this.#session;
-    const listed = await this.#listed(session, op);
+    const listed = await this.#list(session, op);
     if (session !== this.#session) return;
     for (const tool of listed) if (!this.#tools.some(({ digest }) => digest === tool.digest)) this.#add(tool);
-    this.#tell();
+    this.#notify();
   }
 
-  async #listed(session: string, op: Op): Promise<RegisteredTool[]> {
+  async #list(session: string, op: Op): Promise<RegisteredTool[]> {
     const answer = await this.#options.client.call({ method: 'GET', path: `${sessionPath(session)}/tools`, op });
     return listIn(answer, 'tools') as unknown as RegisteredTool[];
   }
@@ -76,7 +76,7 @@ export class RemoteTools implements ToolStore {
   async closeSession(session: string): Promise<void> {
     if (session !== this.#session) return;
     this.#tools = [];
-    this.#tell();
+    this.#notify();
   }
 
   readonly review: ForgeReview = {
@@ -88,7 +88,7 @@ export class RemoteTools implements ToolStore {
         path: PATHS.forgeReview,
         body,
         op,
-        patience: REVIEW_MILLISECONDS,
+        patience: REVIEW_TIMEOUT_MS,
       });
       const result = resultIn(answer);
       if (result.accepted) this.#accept(result, candidate.digest, caller);
@@ -101,7 +101,7 @@ export class RemoteTools implements ToolStore {
     const body: RejectedRequest = { lease: this.#options.lease(), refused, authorModel: caller.authorModel };
     const op: Op = {
       signal: new AbortController().signal,
-      deadline: clock.monotonic() + REVIEW_MILLISECONDS / 10,
+      deadline: clock.monotonic() + REVIEW_TIMEOUT_MS / 10,
       key: `${caller.rootMessage}/${refused.name}/${refused.digest ?? refused.gate}`.slice(0, 200),
     };
     await client.call({ method: 'POST', path: PATHS.forgeRejected, body, op });
@@ -109,13 +109,13 @@ export class RemoteTools implements ToolStore {
 
   #accept(accepted: Accepted, submitted: string, caller: ForgeCaller): void {
     if (accepted.digest !== submitted) {
-      throw new TemperError('TEMPER_GATEWAY_ANSWER', 'the gateway accepted another tool than the one submitted');
+      throw new TemperError('TEMPER_GATEWAY_ANSWER', 'the gateway accepted a different tool than the one submitted');
     }
     this.#add(sessionTool(accepted, caller, this.#options.clock.now().toISOString()));
-    this.#tell();
+    this.#notify();
   }
 
-  /** One tool that cannot be opened must not take the others out of sight. */
+  /** Skips a tool that cannot be used, so that the others stay available. */
   #add(tool: RegisteredTool): void {
     const problem = this.#problemOf(tool);
     const object = member(tool as unknown as Json, 'object');
@@ -125,17 +125,17 @@ export class RemoteTools implements ToolStore {
 
   #problemOf(tool: RegisteredTool): string | undefined {
     const artifact = asArtifact(member(tool as unknown as Json, 'artifact') ?? null);
-    if (artifact === undefined) return 'its artifact has not the form of one';
+    if (artifact === undefined) return 'its artifact is malformed';
     const open = openArtifact(artifact);
     if ('malformed' in open) return open.malformed;
-    if (open.digest !== tool.digest) return 'it does not have the digest it is listed with';
+    if (open.digest !== tool.digest) return 'its digest differs from the listed digest';
     if (!tool.active) return 'it is not active';
     const { name } = artifact;
-    if (this.#options.builtIn.has(name)) return 'its name is that of a built-in tool';
+    if (this.#options.builtIn.has(name)) return 'its name belongs to a built-in tool';
     return this.#tools.some((other) => other.artifact.name === name) ? 'another tool has its name' : undefined;
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

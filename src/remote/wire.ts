@@ -1,6 +1,6 @@
 /**
- * What an agent pod and the gateway say to each other: JSON over HTTPS, the pod's token in `Authorization: Bearer`. Every refusal has
- * the form of `WireError`. Long polls answer 204 when their time is over. Mutations carry an `Idempotency-Key` header.
+ * The API between an agent pod and the gateway: JSON over HTTPS, the pod's token in `Authorization: Bearer`. Every error response has
+ * the form of `ErrorBody`. Long polls respond with 204 when their wait ends. Mutations carry an `Idempotency-Key` header.
  */
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
@@ -16,27 +16,27 @@ import type { ReportedSpan } from '../telemetry/reported-span.ts';
 import type { StampedEvent } from '../tools/events.ts';
 
 export const PATHS = {
-  /** GET `?wait=<seconds>&version=<known>`: `Assignment`, when it differs from the version known. */
+  /** GET `?wait=<seconds>&version=<known>`: `Assignment`, when its version differs from the known one; else 204. */
   assignment: '/v1/assignment',
-  /** POST `NextRequest`: `WireDelivery` or 204. */
+  /** POST `NextMessageRequest`: `PodDelivery` or 204. */
   nextMessage: '/v1/messages/next',
-  /** POST `SendRequest`: `Receipt`. */
+  /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
-  /** POST `LeaseAnswer`. */
+  /** POST `DeliveryOutcome`. */
   leases: '/v1/leases',
-  /** POST `StreamRequest`: lines of `StreamLine`. */
+  /** POST `StreamRequest`: one `ModelStreamLine` per line. */
   modelStream: '/v1/models/stream',
   /** POST `{texts}`: `{vectors}`. */
   modelEmbed: '/v1/models/embed',
   /** POST `ReviewRequest`: `ForgeResult`. */
   forgeReview: '/v1/forge/review',
-  /** POST `RejectedRequest`: 204. */
+  /** POST `RejectedToolRequest`: 204. */
   forgeRejected: '/v1/forge/rejected',
   /** GET `/v1/sessions/{id}`: `History`. POST `…/{id}/items`: `{seq}`. DELETE `…/{id}`. GET `…/{id}/tools`: `RegisteredTool[]`. */
   sessions: '/v1/sessions',
   /** GET and PUT `/v1/memory/{key}`; GET `?query=&limit=`. */
   memory: '/v1/memory',
-  /** POST `Claims`: 204. */
+  /** POST `PodReports`: 204. */
   claims: '/v1/claims',
   /** POST `TracesRequest`: 204. */
   traces: '/v1/traces',
@@ -48,53 +48,53 @@ export interface WireError {
   error: { code: ErrorCode; message: string; retryAfterMilliseconds?: number };
 }
 
-/** Who the pod is. A warm pod gets it when it is bound; a pod that is bound gets it again whenever something in it changes. */
+/** The agent the pod is bound to. A warm pod receives it when it is bound; a bound pod receives it after each change. */
 export interface Assignment {
-  /** Opaque; differs whenever anything below differs. */
+  /** Opaque; changes with any member below. */
   version: string;
   agent: { name: string; namespace: string; uid: string; spec: AgentSpec };
   policy: { name: string; spec: TrustPolicySpec };
   level: string;
-  /** By the name manifests use, for each model the agent may use: what it really is. */
+  /** The real model of each model name in the manifests that the agent may use. */
   models: Record<string, { resolved: string; contextTokens: number }>;
-  /** Suspended agents get no messages, model calls or reviews. */
+  /** A suspended agent receives no messages, model calls or reviews. */
   suspended: boolean;
 }
 
 export interface NextRequest {
   waitSeconds: number;
-  /** Until a process has had its first answer: whatever its pod held before, it holds no more. */
+  /** Set until the process has received its first response: the gateway then redelivers the message that the pod's previous process had in flight. */
   restarted?: boolean;
 }
 
-/** The lease is opaque to the pod. It holds, signed, everything the gateway copies into what the pod does under it. */
+/** `lease` is the delivery token: opaque to the pod, signed, with every member that the gateway copies into actions of this delivery. */
 export interface WireDelivery {
   message: Envelope;
   lease: string;
-  /** After so long without an answer or an extension the message is delivered again. */
+  /** Acknowledgement timeout: without an outcome or an extension by then the message is redelivered. */
   leaseMilliseconds: number;
 }
 
-/** `extend` while the work goes on; `ack` is the end and carries the reply. */
+/** The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout. */
 export type LeaseAnswer =
   | { lease: string; action: 'ack'; reply: string; ending: 'complete' | 'cut' | 'refusal' }
   | { lease: string; action: 'retry'; afterMilliseconds: number }
   | { lease: string; action: 'reject'; code: ErrorCode; message: string }
   | { lease: string; action: 'extend' };
 
-/** From an agent: root, depth and deadline are those of the lease, one deeper. */
+/** A message of an agent: the gateway takes root and deadline from the delivery token, and its depth plus one. */
 export interface SendRequest {
   lease: string;
   draft: Draft;
 }
 
-/** Model calls are made for a message, whose lease says what they are charged to. */
+/** A model call for a message. The delivery token determines the accounts it is charged to. */
 export interface StreamRequest {
   lease: string;
   request: ModelRequest;
 }
 
-/** A model's events as they come; the last line is `end` or `error`. Empty lines keep the connection alive. */
+/** A model's events as they arrive; the last line is `end` or `error`. Empty lines are keep-alive. */
 export type StreamLine = ModelEvent | { type: 'error'; code: ErrorCode; message: string };
 
 export interface ReviewRequest {
@@ -120,12 +120,12 @@ export interface MemoryPut {
   value: Json;
 }
 
-/** What the agent may use in the session of the lease. */
+/** A search for capabilities in the session of the delivery. */
 export interface DiscoveryRequest extends DiscoveryQuery {
   lease: string;
 }
 
-/** What the pod says of itself: kept as claimed, never as observed. Events feed who follows the session. */
+/** The pod's reports about itself: stored as reported evidence, never as observed. Events go to clients that follow the session. */
 export interface Claims {
   events?: StampedEvent[];
   audit?: AuditRecord[];
@@ -133,8 +133,8 @@ export interface Claims {
 }
 
 /**
- * What the pod recorded of its work on one message, when the `traceparent` of its delivery is sampled. Calls under a lease name the span
- * they are part of in the header `traceparent`.
+ * The spans the pod recorded for one message, when the `traceparent` of its delivery is sampled. Calls with a delivery token state their
+ * parent span in the header `traceparent`.
  */
 export interface TracesRequest {
   lease: string;

@@ -14,7 +14,7 @@ import type { HostCalls, Outcome } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { aJob, anOp } from './testing.ts';
 
-/** What an escaped guest would find and must not. */
+/** A value that only escaped guest code could read. */
 const CANARY = 'canary-7f3a9c51d2';
 const MEGABYTE = 1_048_576;
 
@@ -39,7 +39,7 @@ const denying: HostCalls = {
 let sandbox: Supervisor;
 let folder = '';
 let canaryFile = '';
-/** Milliseconds from the end of a hostile call to the answer of a harmless one. */
+/** Milliseconds from the end of a hostile call to the result of a harmless one. */
 const recoveries: number[] = [];
 
 function collected(): number {
@@ -58,16 +58,16 @@ function attack(payload: Payload): Promise<Outcome> {
   return sandbox.run(aJob(source, { input, apis, limits }), denying, anOp());
 }
 
-/** Nothing of ours is in what comes out, and nothing that a terminal would obey. */
+/** Asserts that an outcome contains no data of the host and no control characters. */
 function assertNothingLeaked(outcome: Outcome): void {
   const text = JSON.stringify(outcome);
-  assert.ok(!text.includes(CANARY), 'the canary came out');
-  assert.ok(!text.includes('ESCAPED'), `it got out: ${text.slice(0, 400)}`);
+  assert.ok(!text.includes(CANARY), 'the outcome contains the canary');
+  assert.ok(!text.includes('ESCAPED'), `guest code escaped: ${text.slice(0, 400)}`);
   if (outcome.ok) return;
   assert.ok(outcome.message.length <= 4_096, 'the message is bounded');
   assert.ok(
     !Array.from(outcome.message).some((character) => isUnprintable(character.codePointAt(0) ?? 0)),
-    'and printable',
+    'the message is printable',
   );
   assert.doesNotMatch(outcome.message, /node_modules|file:\/\/\/(?!etc)|\/src\/sandbox/);
 }
@@ -80,7 +80,7 @@ async function assertCanariesUntouched(): Promise<void> {
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
 }
 
-/** Beyond its three pipes a runner holds no socket. Undefined where the system does not tell. */
+/** The sockets of a runner besides its three pipes; an empty list where the system does not report them. */
 async function extraSockets(pid: number): Promise<string[]> {
   const names = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const links = await Promise.all(
@@ -111,7 +111,7 @@ describe('hostile tools', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('are at least two hundred, of every class that reaches a sandbox, each with its own name', () => {
+  it('the payloads are at least two hundred, with unique names, of every class that reaches a sandbox', () => {
     assert.ok(PAYLOADS.length >= 200);
     const classes = new Set(PAYLOADS.map((payload) => payload.class));
     for (let kind = 1; kind <= 22; kind += 1) assert.ok(kind === 20 || classes.has(kind), `class ${kind} is missing`);
@@ -120,7 +120,7 @@ describe('hostile tools', () => {
   });
 
   for (const payload of PAYLOADS) {
-    it(`${payload.class}: ${payload.name}`, async () => {
+    it(`class ${payload.class}: the sandbox withstands ${payload.name}`, async () => {
       const outcome = await attack(payload);
       const ended = systemClock.monotonic();
       const next = await sandbox.run(
@@ -143,14 +143,14 @@ describe('hostile tools', () => {
     });
   }
 
-  it('leave the next harmless call an answer within a second', () => {
+  it('a harmless call after a hostile one returns within a second', () => {
     const sorted = recoveries.toSorted((one, other) => one - other);
     const worst = sorted.slice(-5).map(Math.round).join(', ');
     assert.ok((sorted[Math.floor(sorted.length * 0.95)] ?? 0) <= 1_000, `slowest: ${worst} ms`);
     assert.ok((sorted.at(-1) ?? 0) <= 5_000, `slowest: ${worst} ms`);
   });
 
-  it('give the same answer in every run where time and chance are not declared', async () => {
+  it('without declared time and randomness every run gives the same output', async () => {
     for (const payload of PAYLOADS.filter((payload) => payload.class === 19)) {
       const [one, other] = [await attack(payload), await attack(payload)];
       assert.ok(one.ok && other.ok, payload.name);
@@ -158,14 +158,14 @@ describe('hostile tools', () => {
     }
   });
 
-  it('open no socket', { skip: process.platform !== 'linux' }, async () => {
+  it('hostile tools open no sockets', { skip: process.platform !== 'linux' }, async () => {
     for (const payload of PAYLOADS.filter((payload) => payload.class === 18).slice(0, 8)) {
       await attack(payload);
       for (const pid of sandbox.processes) assert.deepEqual(await extraSockets(pid), []);
     }
   });
 
-  it('leave the memory of the supervisor as it was', () => {
+  it('hostile tools do not grow the memory of the supervisor', () => {
     const grown = collected() - heapBefore;
     assert.ok(grown < 16 * MEGABYTE, `the heap grew by ${Math.round(grown / MEGABYTE)} MiB`);
     const resident = process.memoryUsage.rss() - residentBefore;

@@ -13,8 +13,8 @@ function refuses(runtime: string, engine: string): boolean {
   }
 }
 
-describe('the floor of runtime and engine', () => {
-  it('refuses what is older, or no version', () => {
+describe('requireSafeVersions', () => {
+  it('older and invalid versions are refused', () => {
     assert.ok(refuses('26.10.0', '7.0.0'));
     assert.ok(refuses('26.10.0', '6.2.0'));
     assert.ok(refuses('25.99.99', '7.0.1'));
@@ -23,13 +23,13 @@ describe('the floor of runtime and engine', () => {
     assert.ok(refuses('v26.10.0', '7.0.1'));
   });
 
-  it('accepts what is as new, or newer', () => {
+  it('equal and newer versions are accepted', () => {
     assert.ok(!refuses('26.0.0', '7.0.1'));
     assert.ok(!refuses('28.1.0', '10.0.0'));
     assert.ok(!refuses('26.10.0', '7.1.0'));
   });
 
-  it('finds the installed engine, and it is new enough', () => {
+  it('the installed engine is found and new enough', () => {
     requireSafeVersions(process.versions.node, locateEngine().version);
   });
 });
@@ -37,7 +37,7 @@ describe('the floor of runtime and engine', () => {
 describe('planLaunch', () => {
   const engine = { entry: '/x/isolated-vm/isolated-vm.js', version: '7.0.1', folders: ['/x/isolated-vm'] };
 
-  it('lets a runner read the engine and load it, and nothing else', () => {
+  it('a runner may read and load the engine only', () => {
     const { args } = planLaunch('/node', engine, false);
     const rights = args.filter((arg) => arg.startsWith('--allow'));
     assert.deepEqual(rights, [
@@ -48,7 +48,7 @@ describe('planLaunch', () => {
     assert.ok(args.includes('--permission') && args.includes('--no-node-snapshot'));
   });
 
-  it('passes paths to the shell as arguments, never as text to interpret', () => {
+  it('the shell receives paths as arguments, never as text to interpret', () => {
     const plan = planLaunch('/opt/$(touch x)/node', engine, true);
     assert.equal(plan.command, '/bin/sh');
     assert.ok(!plan.args[1]?.includes('touch'));

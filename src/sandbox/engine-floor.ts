@@ -1,12 +1,12 @@
-/** The oldest runtime and engine that are safe; below them nothing is run. */
+/** The minimum safe versions of runtime and engine. The sandbox does not start with older ones. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TemperError } from '../lib/errors.ts';
 
-/** Older lines of the runtime leave the network open under their permission flag. */
-const RUNTIME_FLOOR = [26, 0, 0] as const;
+/** Older major versions do not block the network with `--permission`. */
+const MIN_RUNTIME = [26, 0, 0] as const;
 /** Older releases let a guest corrupt the memory of the process. */
-const ENGINE_FLOOR = [7, 0, 1] as const;
+const MIN_ENGINE = [7, 0, 1] as const;
 
 export interface EngineFiles {
   /** The file to load. */
@@ -16,7 +16,7 @@ export interface EngineFiles {
   folders: string[];
 }
 
-/** Where the engine lies. Throws TEMPER_SANDBOX_UNAVAILABLE when it is missing. */
+/** Finds the files of the engine. Throws TEMPER_SANDBOX_UNAVAILABLE when it is not installed. */
 export function locateEngine(): EngineFiles {
   try {
     const require = createRequire(import.meta.url);
@@ -41,28 +41,28 @@ function folderOf(file: string): string {
   return file.slice(0, file.lastIndexOf('/'));
 }
 
-/** Throws TEMPER_SANDBOX_UNAVAILABLE when either is too old to be safe, or not a version. */
+/** Throws TEMPER_SANDBOX_UNAVAILABLE when either version is too old or cannot be parsed. */
 export function requireSafeVersions(runtime: string, engine: string): void {
-  if (!isAtLeast(runtime, RUNTIME_FLOOR)) {
+  if (!isAtLeast(runtime, MIN_RUNTIME)) {
     throw new TemperError(
       'TEMPER_SANDBOX_UNAVAILABLE',
-      `the sandbox needs Node ${RUNTIME_FLOOR[0]} or newer and found ${runtime}; start it with bin/temper`,
+      `the sandbox needs Node ${MIN_RUNTIME[0]} or newer and found ${runtime}; start it with bin/temper`,
     );
   }
-  if (!isAtLeast(engine, ENGINE_FLOOR)) {
+  if (!isAtLeast(engine, MIN_ENGINE)) {
     throw new TemperError(
       'TEMPER_SANDBOX_UNAVAILABLE',
-      `the sandbox needs isolated-vm ${ENGINE_FLOOR.join('.')} or newer and found ${engine}; run \`make setup\``,
+      `the sandbox needs isolated-vm ${MIN_ENGINE.join('.')} or newer and found ${engine}; run \`make setup\``,
     );
   }
 }
 
-function isAtLeast(version: string, floor: readonly number[]): boolean {
+function isAtLeast(version: string, minimum: readonly number[]): boolean {
   const match = /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})$/.exec(version);
   if (match === null) return false;
-  for (const [index, least] of floor.entries()) {
+  for (const [index, required] of minimum.entries()) {
     const part = Number(match[index + 1]);
-    if (part !== least) return part > least;
+    if (part !== required) return part > required;
   }
   return true;
 }

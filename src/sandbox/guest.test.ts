@@ -47,10 +47,10 @@ describe('guest code', () => {
     'code that logs': 'function execute(input) { console.log("x", input); console.error(); return input.x; }',
     'code that renames its own globals': 'const fetch = 1, process = 2; function execute(input) { return input.x; }',
   })) {
-    it(`runs as ${form}`, async () => assert.equal(await outputOf(source, [], { x: 7 }), 7));
+    it(`the sandbox runs ${form}`, async () => assert.equal(await outputOf(source, [], { x: 7 }), 7));
   }
 
-  it('says what is wrong with a source, with its place', async () => {
+  it('the error for an invalid source contains the location', async () => {
     const syntax = await failureOf('function execute() {\n  let a = ;\n}');
     assert.equal(syntax.code, 'TEMPER_SANDBOX_SYNTAX');
     assert.match(syntax.message, /tool\.js:2:11/);
@@ -60,7 +60,7 @@ describe('guest code', () => {
     assert.equal((await failureOf('import fs from "fs"; function execute() {}')).code, 'TEMPER_SANDBOX_SYNTAX');
   });
 
-  it('says what a tool threw, with the line', async () => {
+  it('the error for an exception contains its message and line', async () => {
     const thrown = await failureOf('function execute(input) {\n  return input.rows.length;\n}');
     assert.equal(thrown.code, 'TEMPER_SANDBOX_THREW');
     assert.match(thrown.message, /^TypeError: Cannot read .*\(line 2, column 21\)$/);
@@ -87,19 +87,19 @@ describe('guest code', () => {
     ['a circle', '(() => { const a = {}; a.a = a; return a; })()', /circular/],
     ['a failing toJSON', '({ toJSON() { throw new Error("no"); } })', /no/],
   ] as const) {
-    it(`refuses ${what} as a result`, async () => {
+    it(`the sandbox refuses ${what} as a result`, async () => {
       const failure = await failureOf(`function execute() { return ${expression}; }`);
       assert.equal(failure.code, 'TEMPER_SANDBOX_OUTPUT_INVALID');
       assert.match(failure.message, words);
     });
   }
 
-  it('writes a result as JSON does: dates as text, absent members left out, null kept', async () => {
+  it('a result is encoded like JSON: dates become text, undefined members are omitted, null stays', async () => {
     const output = await valueOf('({ at: new Date(0), gone: undefined, none: null, list: [1, null], empty: {} })');
     assert.deepEqual(output, { at: '1970-01-01T00:00:00.000Z', none: null, list: [1, null], empty: {} });
   });
 
-  it('has one time and one row of random numbers, unless they are declared', async () => {
+  it('without declarations the time is frozen and the random numbers repeat', async () => {
     const look = `({ a: Date.now(), b: +new Date(), c: Date(), d: performance.now(), e: new Intl.DateTimeFormat().format(),
       f: typeof Temporal, g: Math.random(), h: new Date().constructor.now(), i: new (class extends Date {})().getTime(),
       j: new Intl.DateTimeFormat().formatToParts().length, k: Reflect.construct(Date, []).getTime() })`;
@@ -112,7 +112,7 @@ describe('guest code', () => {
     assert.notEqual(live[1], (first as Record<string, Json>)['g']);
   });
 
-  it('computes with dates it is given, in UTC and in English', async () => {
+  it('guest code computes with given dates in UTC and English', async () => {
     const output = await valueOf(`[new Date(2020, 1, 29, 12).toISOString(), new Date('2024-03-10').getTime(),
       new Date(2020, 0, 1).toString(), new Date(0).toLocaleDateString(), (1234567.5).toLocaleString(), Date.UTC(2000, 0),
       Date.parse('2000-01-01'), new Date(0) instanceof Date, Date.length, Intl.DateTimeFormat().resolvedOptions().timeZone]`);
@@ -130,7 +130,7 @@ describe('guest code', () => {
     ]);
   });
 
-  it('finds host functions only where they are declared', async () => {
+  it('guest code has only the declared host functions', async () => {
     const look = '[typeof fetch, typeof fs, typeof crypto, typeof process, typeof require, typeof setTimeout]';
     const none = Array.from({ length: 6 }, () => 'undefined');
     assert.deepEqual(await valueOf(look), none);
@@ -148,7 +148,7 @@ describe('guest code', () => {
     ]);
   });
 
-  it('fetches with the answer as models know it', async () => {
+  it('fetch resolves with a response in the standard form', async () => {
     const output = await outputOf(
       `async function execute() {
         const response = await fetch(new String('https://x.test/a'), { method: 'POST', headers: { A: 'b' }, body: 'c' });
@@ -172,7 +172,7 @@ describe('guest code', () => {
     });
   });
 
-  it('waits for several host calls at once', async () => {
+  it('guest code can wait for several host calls at once', async () => {
     const source = `async function execute() {
       const texts = await Promise.all(['a', 'b', 'c'].map((path) => fs.readFile(path, 'utf8')));
       return texts.map((text) => JSON.parse(text).path);
@@ -180,7 +180,7 @@ describe('guest code', () => {
     assert.deepEqual(await outputOf(source, ['fs.readFile']), ['a', 'b', 'c']);
   });
 
-  it('hashes as Node does', async () => {
+  it('hashes equal those of Node', async () => {
     const output = await valueOf(
       `[crypto.createHash('sha256').update('é').update(new Uint8Array([1, 255])).digest('hex'),
         crypto.createHash('MD5').update('6869', 'hex').digest('base64'),
@@ -213,7 +213,7 @@ describe('guest code', () => {
     }
   });
 
-  it('has no way to code from text, to uncounted memory or to shared memory', async () => {
+  it('guest code cannot use code from text, uncounted memory or shared memory', async () => {
     const look = `[typeof WebAssembly, typeof SharedArrayBuffer, typeof Atomics, typeof WeakRef, typeof FinalizationRegistry,
       new ArrayBuffer(8, { maxByteLength: 1e9 }).resizable, typeof ArrayBuffer.prototype.resize, new ArrayBuffer(8).byteLength]`;
     const gone = Array.from({ length: 5 }, () => 'undefined');
@@ -235,7 +235,7 @@ describe('guest code', () => {
     );
   });
 
-  it('reaches no constructor of the engine from any object', async () => {
+  it('guest code reaches no Function constructor from any object', async () => {
     const walk = `function execute() {
       const seen = new Set(), queue = [globalThis, (() => {}), (async () => {}), (function* () {}), Symbol, new Error('x'), Promise.resolve()];
       const names = [];
@@ -261,7 +261,7 @@ describe('guest code', () => {
     }
   });
 
-  it('shows no path of the host in a stack', async () => {
+  it('a stack contains no path of the host', async () => {
     const stacks = await outputOf(
       `async function execute() {
         const stacks = [new Error('a').stack];

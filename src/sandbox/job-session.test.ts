@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import type { Outcome } from './port.ts';
-import { runSession } from './job-session.ts';
+import { runSession, type SessionParts } from './job-session.ts';
 import { residentReader } from './resident.ts';
 import { RunnerProcess } from './runner-process.ts';
 import { aJob, anOp, echoHost, type JobChanges } from './testing.ts';
 
-/** A process that was taken over: it says what the script says. */
+/** Runs a session on a compromised runner, which sends the frames of the script. */
 async function underHostileRunner(
   script: string,
   changes: JobChanges = {},
@@ -21,7 +21,7 @@ async function underHostileRunner(
   const plan = { command: process.execPath, args: ['--no-warnings', '--eval', prelude + script] };
   const runner = new RunnerProcess(plan, { frame: () => {}, gone: () => {} });
   const limits = { durationMilliseconds: 2_000, ...changes.limits };
-  const parts = {
+  const parts: SessionParts = {
     runner,
     clock: systemClock,
     resident: residentReader(process.platform),
@@ -32,27 +32,27 @@ async function underHostileRunner(
     number: 1,
   };
   const result = await new Promise<{ outcome: Outcome; reusable: boolean }>((resolve) => runSession(parts, resolve));
-  runner.kill('the test is over');
+  runner.kill('the test has ended');
   await runner.exited;
   return result;
 }
 
-describe('a job on a runner that was taken over', () => {
+describe('a job on a compromised runner', () => {
   for (const [what, script] of Object.entries({
-    'bytes that are no frame': 'raw(Buffer.from("GET / HTTP/1.1\\r\\n\\r\\n")); stay();',
+    'bytes that are not a frame': 'raw(Buffer.from("GET / HTTP/1.1\\r\\n\\r\\n")); stay();',
     'a frame larger than allowed': 'raw(Buffer.from([0x7f, 0, 0, 0])); stay();',
     'an endless frame': 'raw(Buffer.from([0, 0x0f, 0, 0])); for (;;) raw(Buffer.alloc(65536, 65));',
-    'text that is no JSON': 'say("{"); stay();',
-    'JSON that is no frame': 'say([1]); stay();',
+    'text that is not JSON': 'say("{"); stay();',
+    'JSON that is not a frame': 'say([1]); stay();',
     'an outcome of another job': 'say({ type: "done", job: 2, ok: true, output: "1", usage }); stay();',
-    'a greeting in the middle of a job': 'say({ type: "hello", runtime: "26.0.0", engine: "7.0.1" }); stay();',
+    'a hello frame during a job': 'say({ type: "hello", runtime: "26.0.0", engine: "7.0.1" }); stay();',
     'a function that does not exist': 'say({ type: "call", job: 1, call: 1, api: "exec", input: "{}" }); stay();',
-    'its own end': 'process.exit(0);',
-    'its own death': 'process.kill(process.pid, "SIGKILL");',
-    'a verdict that is not its to give':
+    'an exit of the runner': 'process.exit(0);',
+    'a signal to itself': 'process.kill(process.pid, "SIGKILL");',
+    'a failure code that only the supervisor may report':
       'say({ type: "done", job: 1, ok: false, code: "TEMPER_CANCELLED", message: "", usage }); stay();',
   })) {
-    it(`is ended by ${what}`, async () => {
+    it(`the job ends on ${what}`, async () => {
       const { outcome, reusable } = await underHostileRunner(script);
       assert.equal(outcome.ok ? 'ok' : outcome.code, 'TEMPER_SANDBOX_CRASHED');
       assert.equal(reusable, false);
@@ -61,31 +61,31 @@ describe('a job on a runner that was taken over', () => {
 
   for (const [what, script] of Object.entries({
     'a host call that was not declared': 'say({ type: "call", job: 1, call: 1, api: "fetch", input: "{}" }); stay();',
-    'more calls than counted':
+    'more calls than allowed':
       'for (let call = 1; ; call += 1) say({ type: "call", job: 1, call, api: "fs.readFile", input: "{}" });',
     'a call out of order': 'say({ type: "call", job: 1, call: 7, api: "fs.readFile", input: "{}" }); stay();',
-    'calls that weigh too much':
+    'calls with too many bytes':
       'for (let call = 1; ; call += 1) say({ type: "call", job: 1, call, api: "fs.readFile", input: JSON.stringify("x".repeat(2e5)) });',
   })) {
-    it(`is ended by ${what}`, async () => {
+    it(`the job ends on ${what}`, async () => {
       const { outcome, reusable } = await underHostileRunner(script, { apis: ['fs.readFile'] });
       assert.equal(outcome.ok ? 'ok' : outcome.code, 'TEMPER_SANDBOX_CALL_BUDGET');
       assert.equal(reusable, false);
     });
   }
 
-  it('is ended at its deadline when the runner says nothing', async () => {
+  it('the job ends at its deadline when the runner is silent', async () => {
     const { outcome } = await underHostileRunner('stay();', { limits: { durationMilliseconds: 300 } });
     assert.equal(outcome.ok ? 'ok' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
   });
 
-  it('is ended when the process grows, whatever its engine counts', async () => {
+  it('the job ends when the process uses too much memory, even if the engine reports less', async () => {
     const grow = 'const held = []; setInterval(() => held.push(Buffer.alloc(16777216, 1)), 5);';
     const { outcome } = await underHostileRunner(grow, { limits: { memoryBytes: 8_388_608 } });
     assert.equal(outcome.ok ? 'ok' : outcome.code, 'TEMPER_SANDBOX_MEMORY');
   });
 
-  it('does not believe an output that is too large, too deep or no JSON', async () => {
+  it('an output that is too large, too deep or not JSON fails the job', async () => {
     const done = (output: string) => `say({ type: "done", job: 1, ok: true, output: ${output}, usage }); stay();`;
     const codes: string[] = [];
     for (const output of ['"x".repeat(300000)', '"[".repeat(100000) + "]".repeat(100000)', '"undefined"', '""']) {
@@ -100,7 +100,7 @@ describe('a job on a runner that was taken over', () => {
     ]);
   });
 
-  it('shows a message only printable and cut', async () => {
+  it('the message of a failure is printable and bounded', async () => {
     const message = '"\\u001b[2J\\u202e" + "y".repeat(20000)';
     const script = `say({ type: "done", job: 1, ok: false, code: "TEMPER_SANDBOX_THREW", message: ${message}, usage }); stay();`;
     const { outcome } = await underHostileRunner(script);

@@ -1,4 +1,4 @@
-/** One job on one runner, watched from outside: deadline, memory, budget, cancellation; none depends on the runner's good will. */
+/** Runs one job on one runner and enforces deadline, memory limit, call budget and cancellation from outside the untrusted process. */
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
@@ -9,14 +9,14 @@ import { ESCAPE_FACTOR, FRAME_OVERHEAD, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame
 import type { ResidentReader } from './resident.ts';
 import type { RunnerProcess } from './runner-process.ts';
 
-/** What the process itself may hold beyond the guest's limit, in bytes. */
-const PROCESS_OVERHEAD = 134_217_728;
-/** The runner answers at the deadline by itself when it can; after this many milliseconds it is killed. */
-const GRACE = 60;
-const MEMORY_POLL = 25;
+/** Memory that the process may use beyond the guest's limit, in bytes. */
+const PROCESS_OVERHEAD_BYTES = 134_217_728;
+/** Time after the deadline in which the runner may report the timeout itself; then the supervisor kills it. */
+const GRACE_MS = 60;
+const MEMORY_POLL_MS = 25;
 
-/** Failures of guest code that leave the runner as good as before. */
-const ORDINARY: ReadonlySet<SandboxFailure> = new Set<SandboxFailure>([
+/** Failures of guest code after which the runner stays usable. */
+const REUSABLE_FAILURES: ReadonlySet<SandboxFailure> = new Set<SandboxFailure>([
   'TEMPER_SANDBOX_SYNTAX',
   'TEMPER_SANDBOX_NO_ENTRY',
   'TEMPER_SANDBOX_THREW',
@@ -26,7 +26,7 @@ const ORDINARY: ReadonlySet<SandboxFailure> = new Set<SandboxFailure>([
 
 export interface SessionResult {
   outcome: Outcome;
-  /** The runner may be used again once it says it is ready. */
+  /** Whether the runner may be used again after its next `ready` frame. */
   reusable: boolean;
 }
 
@@ -43,18 +43,18 @@ export interface SessionParts {
 }
 
 /**
- * Runs the job and tells `settled`, once, in the very moment its outcome is known: what the runner says next may be in
- * the same chunk of bytes, so the caller must set the runner's listener before it returns.
+ * Runs the job and calls `onSettled` once, synchronously, as soon as the outcome is known. The next frame of the runner may
+ * be in the same chunk of bytes, so `onSettled` must set the runner's listener before it returns.
  */
-export function runSession(parts: SessionParts, settled: (result: SessionResult) => void): void {
-  new Session(parts, settled).start();
+export function runSession(parts: SessionParts, onSettled: (result: SessionResult) => void): void {
+  new JobSession(parts, onSettled).start();
 }
 
-class Session {
+class JobSession {
   readonly #parts: SessionParts;
   readonly #report: (result: SessionResult) => void;
-  readonly #begin: number;
-  readonly #withdrawn = new AbortController();
+  readonly #startTime: number;
+  readonly #hostCallAbort = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
   #calls = 0;
@@ -64,24 +64,24 @@ class Session {
   constructor(parts: SessionParts, report: (result: SessionResult) => void) {
     this.#parts = parts;
     this.#report = report;
-    this.#begin = parts.clock.monotonic();
+    this.#startTime = parts.clock.monotonic();
   }
 
   start(): void {
     const { runner, clock, job, input, op, number } = this.#parts;
     const { limits } = job;
     if (op.signal.aborted) {
-      this.#settle(this.#failure('TEMPER_CANCELLED', 'the caller withdrew the call'), true);
+      this.#settle(this.#failure('TEMPER_CANCELLED', 'the caller cancelled the call'), true);
       return;
     }
     const duration = Math.max(1, Math.min(limits.durationMilliseconds, remainingMilliseconds(op, clock)));
-    runner.listener = { frame: (frame) => this.#hear(frame), gone: (reason) => this.#crashed(reason) };
+    runner.listener = { frame: (frame) => this.#onFrame(frame), gone: (reason) => this.#crashed(reason) };
     runner.expectAtMost(ESCAPE_FACTOR * Math.max(limits.outputBytes, limits.hostBytes, MAX_MESSAGE) + FRAME_OVERHEAD);
     op.signal.addEventListener('abort', this.#onAbort, { once: true });
     this.#deadline = setTimeout(() => {
-      this.#end('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${Math.round(duration)} ms and was ended`);
-    }, duration + GRACE);
-    this.#poll = setInterval(() => void this.#checkMemory(), MEMORY_POLL);
+      this.#end('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${Math.round(duration)} ms and was killed`);
+    }, duration + GRACE_MS);
+    this.#poll = setInterval(() => void this.#checkMemory(), MEMORY_POLL_MS);
     runner.send({
       type: 'run',
       job: number,
@@ -97,16 +97,16 @@ class Session {
   }
 
   readonly #onAbort = (): void => {
-    this.#end('TEMPER_CANCELLED', 'the caller withdrew the call');
+    this.#end('TEMPER_CANCELLED', 'the caller cancelled the call');
   };
 
-  #hear(frame: RunnerFrame): void {
+  #onFrame(frame: RunnerFrame): void {
     if (frame.type === 'call' && frame.job === this.#parts.number) {
       void this.#callHost(frame.call, frame.api, frame.input);
       return;
     }
     if (frame.type !== 'done' || frame.job !== this.#parts.number) {
-      this.#parts.runner.kill('it broke the protocol');
+      this.#parts.runner.kill('the runner violated the protocol');
       return;
     }
     if (frame.ok) {
@@ -115,7 +115,7 @@ class Session {
       return;
     }
     const message = printable(frame.message, MAX_MESSAGE).slice(0, MAX_MESSAGE);
-    this.#settle({ ok: false, code: frame.code, message, usage: frame.usage }, ORDINARY.has(frame.code));
+    this.#settle({ ok: false, code: frame.code, message, usage: frame.usage }, REUSABLE_FAILURES.has(frame.code));
   }
 
   #readOutput(text: string, usage: JobUsage): Outcome {
@@ -131,7 +131,7 @@ class Session {
       const output = parseUntrustedJson(text);
       if (text.length < MAX_DEPTH || jsonDepth(output, MAX_DEPTH + 1) <= MAX_DEPTH) return { ok: true, output, usage };
     } catch {
-      // Not JSON, or nested so deeply that reading it fails: the same to the caller.
+      // Not JSON, or nested too deeply to be parsed: the caller gets the same failure for both.
     }
     const message = `the result is not JSON, or nested deeper than ${MAX_DEPTH}`;
     return { ok: false, code: 'TEMPER_SANDBOX_OUTPUT_INVALID', message, usage };
@@ -142,13 +142,13 @@ class Session {
     this.#calls += 1;
     this.#bytes += input.length;
     if (!job.apis.includes(api) || call !== this.#calls || this.#overBudget()) {
-      this.#end('TEMPER_SANDBOX_CALL_BUDGET', 'the tool called the host more often, or with more, than it may');
+      this.#end('TEMPER_SANDBOX_CALL_BUDGET', 'the tool exceeded its budget for host calls');
       return;
     }
     try {
       const value = await host.call(api, parseUntrustedJson(input), {
-        signal: AbortSignal.any([op.signal, this.#withdrawn.signal]),
-        deadline: Math.min(op.deadline, this.#begin + job.limits.durationMilliseconds),
+        signal: AbortSignal.any([op.signal, this.#hostCallAbort.signal]),
+        deadline: Math.min(op.deadline, this.#startTime + job.limits.durationMilliseconds),
         key: `${op.key}/${call}`,
       });
       if (!this.#settled) runner.send({ type: 'answer', job: number, call, ok: true, value: JSON.stringify(value) });
@@ -169,22 +169,22 @@ class Session {
   async #checkMemory(): Promise<void> {
     const { runner, resident, job } = this.#parts;
     const held = runner.pid === undefined ? undefined : await resident(runner.pid);
-    if (this.#settled || held === undefined || held <= job.limits.memoryBytes + PROCESS_OVERHEAD) return;
+    if (this.#settled || held === undefined || held <= job.limits.memoryBytes + PROCESS_OVERHEAD_BYTES) return;
     const limit = Math.floor(job.limits.memoryBytes / 1_048_576);
-    this.#end('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB and was ended`);
+    this.#end('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB and was killed`);
   }
 
   #crashed(reason: string): void {
-    this.#settle(this.#failure('TEMPER_SANDBOX_CRASHED', `the process of the tool is gone: ${reason}`), false);
+    this.#settle(this.#failure('TEMPER_SANDBOX_CRASHED', `the process of the tool ended: ${reason}`), false);
   }
 
-  /** The verdict first, the kill second: the exit it causes is then no news. */
+  /** Settles the session; `reusable: false` makes the caller kill the runner. The exit comes later and is then ignored. */
   #end(code: SandboxFailure, message: string): void {
     this.#settle(this.#failure(code, message), false);
   }
 
   #failure(code: SandboxFailure, message: string): Outcome & { ok: false } {
-    const milliseconds = this.#parts.clock.monotonic() - this.#begin;
+    const milliseconds = this.#parts.clock.monotonic() - this.#startTime;
     return { ok: false, code, message, usage: { milliseconds, heapBytes: 0, hostCalls: this.#calls } };
   }
 
@@ -194,12 +194,12 @@ class Session {
     clearTimeout(this.#deadline);
     clearInterval(this.#poll);
     this.#parts.op.signal.removeEventListener('abort', this.#onAbort);
-    this.#withdrawn.abort();
+    this.#hostCallAbort.abort();
     this.#report({ outcome, reusable });
   }
 }
 
-/** JSON text of an input, or undefined when it is too deep to be written. */
+/** The JSON text of an input; undefined when it is nested too deeply. */
 export function inputText(input: Json): string | undefined {
   try {
     const text = JSON.stringify(input);

@@ -1,4 +1,4 @@
-/** How a runner is started: which binary, which rights, which limits of the kernel. */
+/** The command line of a runner: its binary, its permissions and its kernel limits. */
 import { existsSync } from 'node:fs';
 import type { EngineFiles } from './engine-floor.ts';
 
@@ -7,7 +7,7 @@ export interface LaunchPlan {
   args: string[];
 }
 
-/** Reads one frame with the program, and runs it. Everything else is in the program. */
+/** Reads one frame with the program and runs it. */
 const LOADER = [
   "const {readSync:r}=require('fs')",
   'const f=b=>{for(let o=0;o<b.length;){const n=r(0,b,o,b.length-o,null);if(n===0)process.exit(0);o+=n}return b}',
@@ -15,17 +15,17 @@ const LOADER = [
   'eval(program)(engine)',
 ].join(';');
 
-/** Heap of the runner itself in MiB; the engine gives guest code a heap of its own. */
-const OWN_HEAP = 96;
+/** Heap limit of the runner itself in MiB; guest code has a separate heap in the engine. */
+const RUNNER_HEAP_MIB = 96;
 
-/** Seconds of processor time after which the kernel ends a runner, should its supervisor have died without ending it. */
-const PROCESSOR_SECONDS = 900;
+/** Processor time in seconds after which the kernel kills a runner, in case its supervisor died without killing it. */
+const MAX_PROCESSOR_SECONDS = 900;
 
 const SHELL = '/bin/sh';
 
 /**
- * With a shell present, the kernel also holds: no core file, no file written at all, a bound on processor time.
- * The shell sees constants and paths as separate arguments, never text to interpret.
+ * When a shell exists, kernel limits apply as well: no core file, no file writes, limited processor time.
+ * The shell receives constants and paths as separate arguments, never as text to interpret.
  */
 export function planLaunch(node: string, engine: EngineFiles, shellExists = existsSync(SHELL)): LaunchPlan {
   const args = [
@@ -38,11 +38,11 @@ export function planLaunch(node: string, engine: EngineFiles, shellExists = exis
     '--no-strip-types',
     '--disable-proto=throw',
     '--no-warnings',
-    `--max-old-space-size=${OWN_HEAP}`,
+    `--max-old-space-size=${RUNNER_HEAP_MIB}`,
     '--eval',
     LOADER,
   ];
   if (!shellExists) return { command: node, args };
-  const limits = `ulimit -c 0; ulimit -f 0; ulimit -t ${PROCESSOR_SECONDS}; exec "$0" "$@"`;
+  const limits = `ulimit -c 0; ulimit -f 0; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
   return { command: SHELL, args: ['-c', limits, node, ...args] };
 }

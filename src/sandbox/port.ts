@@ -6,16 +6,16 @@ import type { Op } from '../lib/operation.ts';
 export type HostApi = 'fetch' | 'fs.readFile' | 'crypto' | 'clock' | 'random';
 
 export interface JobLimits {
-  /** Wall-clock milliseconds from start to result; enforced from outside the process. */
+  /** Wall-clock milliseconds from start to result; the supervisor enforces it from outside the process. */
   durationMilliseconds: number;
-  /** Bytes of heap the engine may use. The process as a whole is ended at this plus a fixed overhead. */
+  /** Heap bytes that the engine may use. The supervisor kills a process that exceeds this limit plus a fixed overhead. */
   memoryBytes: number;
   outputBytes: number;
   hostCalls: number;
   hostBytes: number;
 }
 
-/** One run of guest code. Nothing expected of the result is ever part of it. */
+/** One run of guest code. It never contains the expected result. */
 export interface Job {
   language: 'javascript';
   /** Defines `execute(input)` or `run(input)`, sync or async. */
@@ -56,14 +56,14 @@ export type Outcome =
   | { ok: false; code: SandboxFailure; message: string; usage: JobUsage };
 
 /**
- * What guest code may ask of the host. Called only for a declared function, with arguments as plain JSON;
- * the implementation re-checks permission at each call and throws TemperError (its code and message reach the guest, nothing else).
+ * The host functions for guest code. Called only for a declared function, with arguments as plain JSON. The implementation
+ * checks the permission again at each call and throws TemperError; only its code and message reach the guest.
  */
 export interface HostCalls {
   call(api: 'fetch' | 'fs.readFile' | 'crypto', input: Json, op: Op): Promise<Json>;
 }
 
 export interface Sandbox {
-  /** Never throws for what guest code does; a failed job is an outcome. */
+  /** Runs a job. A failed job is an outcome; nothing that guest code does makes this method throw. */
   run(job: Job, host: HostCalls, op: Op): Promise<Outcome>;
 }

@@ -1,9 +1,9 @@
-/** The program of a runner as text: its modules in one scope, without types, imports and exports. */
+/** Builds the program of a runner as text: its modules in one scope, without types, imports and exports. */
 import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 
-/** Each module after those it imports. No two of them may declare the same name. */
+/** Each module comes after the modules that it imports. Top-level names must be unique across all modules. */
 const MODULES = [
   'pipe',
   'hashing',
@@ -17,18 +17,18 @@ const MODULES = [
 ] as const;
 
 /**
- * A script whose value is the entry function. A runner that got its modules as files would strip the types of each by
- * itself, which takes 70 ms and 18 MB, would need the right to read them, and would load a module system for them.
+ * Returns a script whose value is the entry function. A runner that loads its modules from files would strip the types
+ * itself (70 ms and 18 MB), would need permission to read the files, and would load the module system.
  */
 export async function linkRunnerProgram(directory = join(import.meta.dirname, 'runner')): Promise<string> {
   const texts = await Promise.all(MODULES.map((name) => readFile(join(directory, `${name}.ts`), 'utf8')));
-  const bodies = withoutTypes(texts).map((text) => text.replace(/^import [^;]*;$/gm, '').replace(/^export /gm, ''));
+  const bodies = stripTypes(texts).map((text) => text.replace(/^import [^;]*;$/gm, '').replace(/^export /gm, ''));
   return `(() => {'use strict';\n${bodies.join('\n')}\nreturn main;\n})()`;
 }
 
-/** Node still calls this function experimental, once per process and on standard error; our users need not hear it. */
-function withoutTypes(sources: readonly string[]): string[] {
-  // oxlint-disable-next-line typescript/unbound-method -- it is put back as it was
+/** Strips the types. Suppresses the warning that Node prints once per process, because this function is experimental. */
+function stripTypes(sources: readonly string[]): string[] {
+  // oxlint-disable-next-line typescript/unbound-method -- it is restored below
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {

@@ -18,7 +18,7 @@ function frames(texts: readonly string[]): Buffer {
 }
 
 describe('FrameReader', () => {
-  it('gives back every frame, however the bytes are cut', () => {
+  it('FrameReader returns every frame for any split of the bytes', () => {
     check(
       property(array(string(), { maxLength: 8 }), integer({ min: 1, max: 20 }), (texts, size) => {
         const reader = new FrameReader(10_000);
@@ -35,19 +35,19 @@ describe('FrameReader', () => {
     );
   });
 
-  it('refuses a frame by its announced length, before its bytes come', () => {
+  it('FrameReader refuses a frame by its announced length', () => {
     assert.equal(new FrameReader(100).push(Buffer.from([0xff, 0xff, 0xff, 0xff])), undefined);
     assert.equal(new FrameReader(100).push(Buffer.from([0, 0, 0, 101])), undefined);
   });
 
-  it('reads what encodeFrame writes', () => {
+  it('FrameReader reads the frames of encodeFrame', () => {
     const frame = { type: 'answer', job: 1, call: 1, ok: true, value: '"é\u2028"' } as const;
     assert.deepEqual(new FrameReader(1_000).push(encodeFrame(frame)), [JSON.stringify(frame)]);
   });
 });
 
 describe('parseRunnerFrame', () => {
-  it('accepts each kind of frame, and takes nothing else from it', () => {
+  it('parseRunnerFrame accepts each kind of frame and drops unknown members', () => {
     assert.deepEqual(parseRunnerFrame(JSON.stringify({ ...DONE, extra: 1 })), DONE);
     assert.deepEqual(parseRunnerFrame('{"type":"ready","x":1}'), { type: 'ready' });
     const call = { type: 'call', job: 1, call: 1, api: 'fetch', input: '{}' };
@@ -57,20 +57,25 @@ describe('parseRunnerFrame', () => {
   });
 
   for (const [name, frame] of Object.entries({
-    'a failure only the supervisor may find': { ...DONE, ok: false, code: 'TEMPER_SANDBOX_CRASHED', message: 'm' },
-    'a code that is no code': { ...DONE, ok: false, code: 'TEMPER_POLICY_DENIED', message: 'm' },
+    'a failure that only the supervisor may report': {
+      ...DONE,
+      ok: false,
+      code: 'TEMPER_SANDBOX_CRASHED',
+      message: 'm',
+    },
+    'a code that is not a sandbox failure': { ...DONE, ok: false, code: 'TEMPER_POLICY_DENIED', message: 'm' },
     'an output that is not text': { ...DONE, output: { a: 1 } },
-    'a job that is no number': { ...DONE, job: '1' },
+    'a job that is not a number': { ...DONE, job: '1' },
     'a negative count': { ...DONE, usage: { ...USAGE, hostCalls: -1 } },
     'a missing usage': { type: 'done', job: 1, ok: true, output: '1' },
     'a function that does not exist': { type: 'call', job: 1, call: 1, api: 'exec', input: '{}' },
     'a list': [DONE],
     'a kind that is inherited': { type: 'toString' },
   })) {
-    it(`refuses ${name}`, () => assert.equal(parseRunnerFrame(JSON.stringify(frame)), undefined));
+    it(`parseRunnerFrame refuses ${name}`, () => assert.equal(parseRunnerFrame(JSON.stringify(frame)), undefined));
   }
 
-  it('never throws, whatever the text', () => {
+  it('parseRunnerFrame never throws', () => {
     check(property(string(), (text) => void parseRunnerFrame(text)));
     check(property(json(), (text) => void parseRunnerFrame(text)));
     const field = constantFrom('type', 'job', 'ok', 'output', 'usage', 'code', 'message');

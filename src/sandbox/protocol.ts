@@ -1,7 +1,15 @@
 /**
- * What supervisor and runner say to each other over the runner's standard input and output: frames of a 4-byte
- * big-endian length and that many bytes of JSON. Values of guest code travel as JSON text inside a string, so that
- * neither side builds an object out of them by accident. Both sides treat what they read as hostile.
+ * The protocol between supervisor and runner over the runner's standard input and output. A frame is a 4-byte big-endian
+ * length followed by that many bytes of JSON. Values of guest code travel as JSON text inside a string, so that neither
+ * side parses them into objects by accident. Both sides treat received data as untrusted.
+ *
+ *   supervisor                      runner
+ *     program frame   ------------>   (once)
+ *                     <------------  hello (versions), ready
+ *     run             ------------>
+ *                     <------------  call      0 or more times
+ *     answer          ------------>           one per call
+ *                     <------------  done, ready
  */
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { HostApi, SandboxFailure } from './port.ts';
@@ -14,12 +22,12 @@ export const MAX_INPUT_BYTES = 16_777_216;
 export const MAX_DEPTH = 256;
 /** Longest message of a failure, in characters. */
 export const MAX_MESSAGE = 4_096;
-/** What a frame may need beyond the guest's own bytes. */
+/** Bytes that a frame may need beyond the guest's own data. */
 export const FRAME_OVERHEAD = 65_536;
-/** JSON text holds no raw control character, so writing it as a JSON string at most doubles it. */
+/** JSON text contains no raw control characters, so encoding it as a JSON string at most doubles its length. */
 export const ESCAPE_FACTOR = 2;
 
-/** Sent once, before any frame: the program of the runner, and the files it loads its engine from. */
+/** The first frame, sent once: the program of the runner and the file of its engine. */
 export interface ProgramFrame {
   program: string;
   engine: string;
@@ -39,7 +47,7 @@ export interface RunFrame {
   hostBytes: number;
 }
 
-/** May reach the runner after the job it belongs to: the two sides speak at the same time. */
+/** May arrive at the runner after its job has ended, because both sides send concurrently. */
 export type AnswerFrame = { type: 'answer'; job: number; call: number } & (
   | { ok: true /** JSON text. */; value: string }
   | { ok: false; code: string; message: string }
@@ -51,10 +59,10 @@ interface RunnerUsage {
   hostCalls: number;
 }
 
-/** Host functions the runner passes on; the others it answers itself. */
+/** Host functions that the runner forwards to the supervisor; it answers the others itself. */
 export type RemoteApi = 'fetch' | 'fs.readFile';
 
-/** What a runner may claim; the rest of the failures are the supervisor's own finding. */
+/** Failures that a runner may report; only the supervisor reports the others. */
 export type RunnerFailure = Exclude<
   SandboxFailure,
   'TEMPER_SANDBOX_UNAVAILABLE' | 'TEMPER_SANDBOX_INPUT_TOO_LARGE' | 'TEMPER_SANDBOX_CRASHED' | 'TEMPER_CANCELLED'
@@ -62,7 +70,7 @@ export type RunnerFailure = Exclude<
 
 export type RunnerFrame =
   | { type: 'hello'; runtime: string; engine: string }
-  /** The next environment is prepared; a job may come. */
+  /** The next environment is prepared; the runner accepts a job. */
   | { type: 'ready' }
   | { type: 'call'; job: number; call: number; api: RemoteApi; input: string }
   | { type: 'done'; job: number; ok: true; output: string; usage: RunnerUsage }
@@ -88,7 +96,7 @@ export function encodeFrame(frame: ProgramFrame | RunFrame | AnswerFrame): Buffe
   return bytes;
 }
 
-/** Reads what a runner claims. Undefined for anything that is not exactly a frame. */
+/** Parses a frame of a runner. Undefined for anything that is not a valid frame. */
 export function parseRunnerFrame(text: string): RunnerFrame | undefined {
   let value: Json;
   try {
@@ -158,12 +166,12 @@ export class FrameReader {
     this.#limit = limit;
   }
 
-  /** Changes what the next frame may weigh. */
+  /** Sets the largest size of the next frames, in bytes. */
   set limit(bytes: number) {
     this.#limit = bytes;
   }
 
-  /** A frame has begun and is not whole yet. */
+  /** Whether part of a frame has been received. */
   get pending(): boolean {
     return this.#buffered > 0;
   }

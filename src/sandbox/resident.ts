@@ -1,8 +1,8 @@
-/** How much memory a process holds, as its kernel counts it. */
+/** The resident memory of a process, as reported by the kernel. */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** Resident bytes; undefined when the process is gone or the platform does not say. */
+/** Returns resident bytes; undefined when the process has ended or the platform does not report them. */
 export type ResidentReader = (pid: number) => Promise<number | undefined> | number | undefined;
 
 export function residentReader(platform: NodeJS.Platform): ResidentReader {
@@ -27,11 +27,11 @@ function residentByPs(pid: number): Promise<number | undefined> {
   });
 }
 
-/** Asks the kernel to end this process first when memory runs out. Best effort: not every system lets us. */
+/** Makes the kernel kill this process first when memory runs out. Best effort: some systems do not allow it. */
 export function volunteerForOutOfMemory(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, '1000');
   } catch {
-    // No such file, or not allowed: our own memory limit does not depend on it.
+    // The file is missing or not writable. The supervisor's own memory limit does not depend on it.
   }
 }

@@ -1,4 +1,4 @@
-/** One runner as the supervisor sees it: a process that may say anything, and can always be killed. */
+/** The supervisor's handle of one runner: an untrusted process that can always be killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../lib/errors.ts';
@@ -16,20 +16,20 @@ import { volunteerForOutOfMemory } from './resident.ts';
 
 export interface RunnerListener {
   frame(frame: RunnerFrame): void;
-  /** The process is gone, or broke the protocol and was killed. Called once, and last. */
+  /** The process has ended, or was killed after a protocol violation. Called once, as the last call. */
   gone(reason: string): void;
 }
 
-const STDERR_KEPT = 2_048;
+const MAX_STDERR = 2_048;
 
 export class RunnerProcess {
   readonly exited: Promise<void>;
-  /** Who hears what the runner says from now on. */
+  /** Receives the frames of the runner from now on. */
   listener: RunnerListener;
   #child: ChildProcess;
   #reader = new FrameReader(FRAME_OVERHEAD);
-  #complaint = '';
-  #gone = false;
+  #stderr = '';
+  #ended = false;
 
   constructor(plan: LaunchPlan, listener: RunnerListener) {
     this.listener = listener;
@@ -43,17 +43,17 @@ export class RunnerProcess {
     this.exited = new Promise((resolve) => {
       this.#child.once('exit', () => resolve());
       this.#child.once('error', (error) => {
-        this.#leave(`it could not be started: ${messageOf(error, 256)}`);
+        this.#onEnd(`the runner could not be started: ${messageOf(error, 256)}`);
         resolve();
       });
     });
-    // Not at its exit: its last words may still be in the pipe.
-    this.#child.once('close', (code, signal) => this.#leave(`it ended by itself (${signal ?? `exit code ${code}`})`));
-    // A write to a process that just died is no news: its exit is.
+    // Not on 'exit': the last frames may still be in the pipe then.
+    this.#child.once('close', (code, signal) => this.#onEnd(`the runner exited (${signal ?? `exit code ${code}`})`));
+    // A write to a process that has just exited fails; only the exit is reported.
     stdin.on('error', () => {});
-    stdout.on('data', (chunk: Buffer) => this.#hear(chunk));
+    stdout.on('data', (chunk: Buffer) => this.#onData(chunk));
     stderr.on('data', (chunk: Buffer) => {
-      if (this.#complaint.length < STDERR_KEPT) this.#complaint += chunk.toString('latin1').slice(0, STDERR_KEPT);
+      if (this.#stderr.length < MAX_STDERR) this.#stderr += chunk.toString('latin1').slice(0, MAX_STDERR);
     });
     this.#child.unref();
     for (const stream of [stdin, stdout, stderr]) (stream as unknown as { unref(): void }).unref();
@@ -64,57 +64,57 @@ export class RunnerProcess {
     return this.#child.pid;
   }
 
-  /** What the runner wrote on standard error, cut. Once it ran guest code this may be anything. */
+  /** The beginning of the runner's standard error. Untrusted once the runner has run guest code. */
   get complaint(): string {
-    return this.#complaint;
+    return this.#stderr;
   }
 
   sendBytes(bytes: Buffer): void {
-    if (!this.#gone) this.#streams().stdin.write(bytes);
+    if (!this.#ended) this.#streams().stdin.write(bytes);
   }
 
   send(frame: RunFrame | AnswerFrame): void {
     this.sendBytes(encodeFrame(frame));
   }
 
-  /** How large a frame of the runner may be from now on. */
+  /** Sets the largest size of later frames of the runner, in bytes. */
   expectAtMost(bytes: number): void {
     this.#reader.limit = bytes;
   }
 
   kill(reason: string): void {
-    // Whoever waits for the end of the process must live to see it; it is near.
+    // Keeps this process alive until the runner has exited, for the callers that await `exited`.
     this.#child.ref();
     this.#child.kill('SIGKILL');
-    this.#leave(reason);
+    this.#onEnd(reason);
   }
 
   #streams(): { stdin: Writable; stdout: Readable; stderr: Readable } {
     const { stdin, stdout, stderr } = this.#child;
-    if (stdin === null || stdout === null || stderr === null) throw new TypeError('a runner has pipes');
+    if (stdin === null || stdout === null || stderr === null) throw new TypeError('the runner has no pipes');
     return { stdin, stdout, stderr };
   }
 
-  #hear(chunk: Buffer): void {
-    if (this.#gone) return;
+  #onData(chunk: Buffer): void {
+    if (this.#ended) return;
     const texts = this.#reader.push(chunk);
     if (texts === undefined) {
-      this.kill('it sent more than it may');
+      this.kill('the runner sent a frame above the size limit');
       return;
     }
     for (const text of texts) {
       const frame = parseRunnerFrame(text);
       if (frame === undefined) {
-        this.kill('it broke the protocol');
+        this.kill('the runner violated the protocol');
         return;
       }
-      if (!this.#gone) this.listener.frame(frame);
+      if (!this.#ended) this.listener.frame(frame);
     }
   }
 
-  #leave(reason: string): void {
-    if (this.#gone) return;
-    this.#gone = true;
+  #onEnd(reason: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
     for (const stream of Object.values(this.#streams())) stream.destroy();
     this.listener.gone(reason);
   }

@@ -17,7 +17,7 @@ function run(source: string, changes?: JobChanges, host: HostCalls = echoHost, o
 
 async function fails(code: SandboxFailure, source: string, changes?: JobChanges, words?: RegExp): Promise<void> {
   const outcome = await run(source, changes);
-  assert.ok(!outcome.ok, `it gave ${JSON.stringify(outcome)}`);
+  assert.ok(!outcome.ok, `unexpected output: ${JSON.stringify(outcome)}`);
   assert.equal(outcome.code, code, outcome.message);
   if (words !== undefined) assert.match(outcome.message, words);
 }
@@ -38,14 +38,14 @@ describe('the supervisor', () => {
   });
   after(() => sandbox[Symbol.asyncDispose]());
 
-  it('runs a tool, and says what it used', async () => {
+  it('the supervisor runs a tool and reports its usage', async () => {
     const outcome = await run('function execute(input) { return input.a + input.b; }', { input: { a: 1, b: 2 } });
     assert.ok(outcome.ok);
     assert.equal(outcome.output, 3);
     assert.ok(outcome.usage.heapBytes > 0 && outcome.usage.milliseconds > 0);
   });
 
-  it('gives nothing of one call to the next', async () => {
+  it('no state of a call is visible in the next', async () => {
     await run(
       'function execute() { globalThis.left = 1; Object.prototype.left = 1; Array.prototype.map = null; return 1; }',
     );
@@ -57,7 +57,7 @@ describe('the supervisor', () => {
     }
   });
 
-  it('runs two jobs at the same time, and a third after them', async () => {
+  it('two jobs run concurrently and a third waits', async () => {
     let arrived = 0;
     let open: () => void = () => {};
     const both = new Promise<void>((resolve) => {
@@ -76,7 +76,7 @@ describe('the supervisor', () => {
     for (const outcome of await Promise.all(three)) assert.equal(outcome.ok && outcome.output, 'met');
   });
 
-  it('replaces a runner after at most a hundred calls', async () => {
+  it('the supervisor replaces a runner after at most a hundred calls', async () => {
     const seen = new Set<number>();
     for (let times = 0; times < 205; times += 1) {
       assert.ok((await run('function execute() { return 1; }')).ok);
@@ -85,7 +85,7 @@ describe('the supervisor', () => {
     assert.ok(seen.size >= 3, `only ${seen.size} processes for 205 calls`);
   });
 
-  it('answers the next call when a runner is killed in the middle of one', async () => {
+  it('the next call succeeds after a runner was killed during a call', async () => {
     let killed: readonly number[] = [];
     const stuck = run(
       'async function execute() { return fs.readFile("x"); }',
@@ -104,14 +104,14 @@ describe('the supervisor', () => {
     assert.ok((await run('function execute() { return 1; }')).ok);
   });
 
-  it('ends a job whose caller withdraws, and tells the host', async () => {
+  it('a cancelled job ends and its host call is aborted', async () => {
     const controller = new AbortController();
-    let told = false;
+    let aborted = false;
     const waiting: HostCalls = {
       call: (_api, _input, op) =>
         new Promise((_resolve, reject) => {
           op.signal.addEventListener('abort', () => {
-            told = true;
+            aborted = true;
             reject(new Error('withdrawn'));
           });
           controller.abort();
@@ -120,27 +120,27 @@ describe('the supervisor', () => {
     const source = 'async function execute() { return fs.readFile("x"); }';
     const outcome = await run(source, { apis: ['fs.readFile'] }, waiting, anOp(controller.signal));
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_CANCELLED');
-    assert.ok(told);
+    assert.ok(aborted);
     const late = await run('function execute() { return 1; }', {}, echoHost, anOp(controller.signal));
     assert.equal(late.ok ? '' : late.code, 'TEMPER_CANCELLED');
   });
 
-  it('lets no job outlive the deadline of its caller', async () => {
+  it('no job outlives the deadline of its caller', async () => {
     const outcome = await run('function execute() { for (;;); }', {}, echoHost, anOp(undefined, 150));
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
   });
 
-  it('tells a promise that can never settle at once', () =>
+  it('a promise that can never settle fails immediately', () =>
     fails('TEMPER_SANDBOX_TIMEOUT', 'function execute() { return new Promise(() => {}); }', {}, /never settle/));
 
-  it('ends a job that waits for the host longer than it may', async () => {
+  it('a job that waits too long for the host times out', async () => {
     const silent: HostCalls = { call: () => new Promise(() => {}) };
     const source = 'async function execute() { return fs.readFile("x"); }';
     const outcome = await run(source, { apis: ['fs.readFile'], limits: { durationMilliseconds: 200 } }, silent);
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
   });
 
-  it('does not mistake an answer to a job that is over for one to the next', async () => {
+  it('a late response to an ended job does not reach the next job', async () => {
     const source = (own: string) =>
       `async function execute() { for (let i = 0; i < 3; i += 1) fetch('${own}'); return 1; }`;
     for (let times = 0; times < 20; times += 1) {
@@ -153,19 +153,19 @@ describe('the supervisor', () => {
     }
   });
 
-  it('passes on the code and message of a host failure, and of nothing else', async () => {
+  it('the guest sees code and message of a TemperError only', async () => {
     const source = `async function execute() {
       try { await fetch('https://x.test/'); } catch (error) { return { ...error, message: error.message, stack: error.stack }; }
     }`;
-    const told = await run(
+    const reported = await run(
       source,
       { apis: ['fetch'] },
       {
         call: () => Promise.reject(new TemperError('TEMPER_FETCH_DENIED', 'not that one', { details: { secret: 1 } })),
       },
     );
-    assert.ok(told.ok);
-    const { code, message, stack } = told.output as Record<string, string>;
+    assert.ok(reported.ok);
+    const { code, message, stack } = reported.output as Record<string, string>;
     assert.deepEqual([code, message], ['TEMPER_FETCH_DENIED', 'not that one']);
     assert.doesNotMatch(stack ?? '', /\/|node:|\.ts/);
     const hidden = await run(source, { apis: ['fetch'] }, { call: () => Promise.reject(new Error('/etc/secret')) });
@@ -173,7 +173,7 @@ describe('the supervisor', () => {
     assert.equal((hidden.output as Record<string, string>)['message'], 'the host could not answer');
   });
 
-  it('counts calls and bytes of the host', async () => {
+  it('host calls and their bytes count against the budget', async () => {
     const apis = ['fetch'] as const;
     const many =
       'async function execute() { for (let i = 0; i < 30; i += 1) await fetch("https://x.test/"); return 1; }';
@@ -190,7 +190,7 @@ describe('the supervisor', () => {
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_CALL_BUDGET');
   });
 
-  it('refuses an input or a source that is too large or too deep, and an output likewise', async () => {
+  it('inputs, sources and outputs that are too large or too deep are refused', async () => {
     const echo = 'function execute(input) { return input; }';
     let deep: unknown = 1;
     for (let level = 0; level < 300; level += 1) deep = [deep];
@@ -208,14 +208,14 @@ describe('the supervisor', () => {
     assert.ok(exact.ok, 'the limit counts bytes, and the last one is allowed');
   });
 
-  it('drops members of a result that would change what an object is', async () => {
+  it('members such as __proto__ are dropped from a result', async () => {
     const source =
       'function execute() { return JSON.parse(\'{"__proto__":{"polluted":1},"a":{"constructor":2,"b":3}}\'); }';
     const outcome = await run(source);
     assert.deepEqual(outcome.ok && outcome.output, { a: { b: 3 } });
   });
 
-  it('leaves no process behind', async () => {
+  it('no process remains after disposal', async () => {
     const short = await createSupervisor({ clock: systemClock, warm: 2 });
     const running = short.run(aJob('function execute() { for (;;); }'), echoHost, anOp());
     const { processes } = short;
@@ -227,7 +227,7 @@ describe('the supervisor', () => {
     assert.equal(late.ok ? '' : late.code, 'TEMPER_CANCELLED');
   });
 
-  it('takes its runners with it when it is killed', async () => {
+  it('the runners exit when the supervisor is killed', async () => {
     const script = `
       import { systemClock } from ${JSON.stringify(import.meta.resolve('../lib/clock.ts'))};
       import { createSupervisor } from ${JSON.stringify(import.meta.resolve('./supervisor.ts'))};
@@ -244,7 +244,7 @@ describe('the supervisor', () => {
     while (processes.some(isAlive)) await setTimeout(10);
   });
 
-  it('does not start with a runtime that cannot run it', async () => {
+  it('the supervisor does not start with an unusable runtime', async () => {
     for (const nodePath of ['/bin/false', '/does/not/exist']) {
       await assert.rejects(createSupervisor({ clock: systemClock, nodePath }), (error) =>
         isTemperError(error, 'TEMPER_SANDBOX_UNAVAILABLE'),
@@ -252,7 +252,7 @@ describe('the supervisor', () => {
     }
   });
 
-  it('starts nothing before the first job when it is told to keep nothing warm', async () => {
+  it('without warm runners no process starts before the first job', async () => {
     await using cold = await createSupervisor({ clock: systemClock, warm: 0 });
     assert.deepEqual(cold.processes, []);
     assert.ok((await cold.run(aJob('function execute() { return 1; }'), echoHost, anOp())).ok);

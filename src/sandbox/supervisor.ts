@@ -1,10 +1,25 @@
-/** The sandbox port on runner processes: a small pool, kept warm, of which nothing is trusted and everything can be killed. */
+/**
+ * Implements the sandbox port with a small warm pool of runner processes. The pool trusts no runner and can kill any of them.
+ *
+ * States of a runner:
+ *
+ *   #start()                 hello, ready          #acquire(), or a queued job
+ *   ----------->  starting  ------------->  idle  --------------------------->  busy
+ *                                            ^                                    |  job settled: #release()
+ *                                            |              ready                 v
+ *                                            +-------------------------------  resetting
+ *
+ * Every state can end in a kill: a protocol violation, an unsafe version, no `ready` within READY_TIMEOUT_MS (starting,
+ * resetting), a failed job that leaves the runner unusable, too many calls (#retire), too much memory, or the end of the
+ * process itself. #onExit then removes the runner from the pool and starts a replacement. MAX_FAILED_STARTS consecutive
+ * failures in state starting refuse all queued jobs.
+ */
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { Op } from '../lib/operation.ts';
 import { type EngineFiles, locateEngine, requireSafeVersions } from './engine-floor.ts';
-import { inputText, runSession } from './job-session.ts';
+import { inputText, runSession, type SessionParts } from './job-session.ts';
 import { type LaunchPlan, planLaunch } from './launch.ts';
 import type { HostCalls, Job, Outcome, Sandbox, SandboxFailure } from './port.ts';
 import { linkRunnerProgram } from './program.ts';
@@ -14,39 +29,39 @@ import { RunnerProcess } from './runner-process.ts';
 
 export interface SupervisorOptions {
   clock: Clock;
-  /** Runners kept idle, so that neither a first call nor one after a kill waits for a start. */
+  /** Number of spare runners, so that neither a first call nor a call after a kill waits for a start. */
   warm?: number;
-  /** Jobs at the same time. */
+  /** Maximum number of concurrent jobs. */
   maxRunners?: number;
-  /** The Node that runs the runners; this process's own by default. */
+  /** The Node binary of the runners; by default the binary of this process. */
   nodePath?: string;
 }
 
 export interface Supervisor extends Sandbox {
-  /** Process ids of the runners there are now. */
+  /** Process ids of the current runners. */
   readonly processes: readonly number[];
-  /** Ends every runner and refuses what waits; resolves when the last process is gone. */
+  /** Kills every runner and refuses the waiting jobs; resolves when the last process has exited. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Calls after which a runner is replaced, however well it did. */
-const CALLS_PER_RUNNER = 100;
-/** From here on one that has done this many calls may be relieved by a new one. */
-const CALLS_BEFORE_RELIEF = 60;
-/** A new runner is started while those there are can still answer this many calls: about those that a start takes, and some. */
-const CALLS_A_START_TAKES = 130;
-/** Starts that may fail one after the other before waiting jobs are told so. */
-const FAILED_STARTS = 3;
-/** Bytes that an idle runner may hold: twice what it begins with. */
-const SWOLLEN = 104_857_600;
-/** A runner that takes longer than this many milliseconds to be ready, at its start or after a job, is killed. */
-const READY_WITHIN = 10_000;
+/** Calls after which a runner is replaced in any case. */
+const MAX_CALLS_PER_RUNNER = 100;
+/** Calls after which a runner may be replaced early by a new one. */
+const MIN_CALLS_BEFORE_REPLACEMENT = 60;
+/** When the runners together have fewer calls left than this, a new one is started: about the number of calls during one start, plus a reserve. */
+const MIN_CALLS_LEFT = 130;
+/** Consecutive failed starts after which the waiting jobs are refused. */
+const MAX_FAILED_STARTS = 3;
+/** Memory limit of an idle runner, in bytes: twice the memory after its start. */
+const MAX_IDLE_BYTES = 104_857_600;
+/** A runner that is not ready within this time after its start or after a job is killed. */
+const READY_TIMEOUT_MS = 10_000;
 
-/** Starts the sandbox. Throws TEMPER_SANDBOX_UNAVAILABLE when it cannot be had safely; there is no lesser one. */
+/** Starts the sandbox. Throws TEMPER_SANDBOX_UNAVAILABLE when it cannot run safely; there is no less safe fallback. */
 export async function createSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   const engine = locateEngine();
   requireSafeVersions(process.versions.node, engine.version);
-  const pool = new Pool(options, engine, planLaunch(options.nodePath ?? process.execPath, engine));
+  const pool = new RunnerPool(options, engine, planLaunch(options.nodePath ?? process.execPath, engine));
   try {
     await pool.warmUp();
   } catch (error) {
@@ -56,36 +71,36 @@ export async function createSupervisor(options: SupervisorOptions): Promise<Supe
   return pool;
 }
 
-interface Member {
+interface PooledRunner {
   runner: RunnerProcess;
   state: 'starting' | 'idle' | 'busy' | 'resetting';
   calls: number;
   watchdog: NodeJS.Timeout | undefined;
 }
 
-interface Refusal {
+interface JobRefusal {
   code: SandboxFailure;
   message: string;
 }
 
-interface Waiting {
-  take(member: Member): void;
+interface WaitingJob {
+  take(pooled: PooledRunner): void;
   refuse(code: SandboxFailure, message: string): void;
 }
 
-class Pool implements Supervisor {
+class RunnerPool implements Supervisor {
   readonly #clock: Clock;
   readonly #warm: number;
   readonly #maxRunners: number;
   readonly #plan: LaunchPlan;
   readonly #resident: ResidentReader = residentReader(process.platform);
-  readonly #members = new Set<Member>();
-  readonly #leaving = new Set<Promise<void>>();
-  readonly #queue = new Set<Waiting>();
+  readonly #runners = new Set<PooledRunner>();
+  readonly #exits = new Set<Promise<void>>();
+  readonly #queue = new Set<WaitingJob>();
   readonly #program: Promise<Buffer>;
   #failedStarts = 0;
   #lastFailure = '';
-  #lastComplaint = '';
+  #lastStderr = '';
   #jobs = 0;
   #closed = false;
 
@@ -98,19 +113,19 @@ class Pool implements Supervisor {
   }
 
   get processes(): readonly number[] {
-    return [...this.#members].flatMap((member) => member.runner.pid ?? []);
+    return [...this.#runners].flatMap((pooled) => pooled.runner.pid ?? []);
   }
 
-  /** Starts the spares and waits for one of them, so that a sandbox that cannot work is known at once. */
+  /** Starts the spare runners and waits for one of them, so that a broken sandbox is reported at startup. */
   async warmUp(): Promise<void> {
     if (this.#warm === 0) return;
     for (let index = 0; index < this.#warm; index += 1) this.#start();
-    const first = await this.#waitInLine(new AbortController().signal);
+    const first = await this.#enqueue(new AbortController().signal);
     if ('code' in first) {
-      const details = { complaint: printable(this.#lastComplaint) };
+      const details = { stderr: printable(this.#lastStderr) };
       throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', first.message, { details });
     }
-    this.#rest(first);
+    this.#markIdle(first);
   }
 
   async run(job: Job, host: HostCalls, op: Op): Promise<Outcome> {
@@ -119,17 +134,26 @@ class Pool implements Supervisor {
     if (tooLarge !== undefined || input === undefined) {
       return failure('TEMPER_SANDBOX_INPUT_TOO_LARGE', tooLarge ?? 'the input cannot be written as JSON');
     }
-    const member = await this.#obtain(op.signal);
-    if ('code' in member) return failure(member.code, member.message);
+    const pooled = await this.#acquire(op.signal);
+    if ('code' in pooled) return failure(pooled.code, pooled.message);
     this.#jobs += 1;
-    const { runner } = member;
-    const parts = { runner, clock: this.#clock, resident: this.#resident, job, input, host, op, number: this.#jobs };
+    const { runner } = pooled;
+    const parts: SessionParts = {
+      runner,
+      clock: this.#clock,
+      resident: this.#resident,
+      job,
+      input,
+      host,
+      op,
+      number: this.#jobs,
+    };
     return new Promise((resolve) => {
       runSession(parts, ({ outcome, reusable }) => {
-        this.#takeBack(member, reusable);
+        this.#release(pooled, reusable);
         resolve(outcome);
       });
-      // Starting a process holds this thread for some milliseconds: after the job is sent, while its runner works.
+      // Starting a process blocks this thread for some milliseconds, so it happens after the job was sent.
       this.#keepWarm();
     });
   }
@@ -137,37 +161,37 @@ class Pool implements Supervisor {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     for (const waiting of this.#queue) waiting.refuse('TEMPER_CANCELLED', 'the sandbox is closing');
-    for (const member of this.#members) member.runner.kill('the sandbox is closing');
+    for (const pooled of this.#runners) pooled.runner.kill('the sandbox is closing');
     await this.#program.catch(() => {});
-    await Promise.all(this.#leaving);
+    await Promise.all(this.#exits);
   }
 
-  /** A runner marked busy, now or later; or why there is none. */
-  #obtain(signal: AbortSignal): Promise<Member | Refusal> {
+  /** Resolves with a runner in state busy, or with the reason of a refusal. */
+  #acquire(signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
     if (this.#closed) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the sandbox is closed' });
-    if (signal.aborted) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the caller withdrew the call' });
-    const idle = this.#busyCount() < this.#maxRunners ? this.#idleMember() : undefined;
+    if (signal.aborted) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the caller cancelled the call' });
+    const idle = this.#busyCount() < this.#maxRunners ? this.#idleRunner() : undefined;
     if (idle === undefined) {
-      const inLine = this.#waitInLine(signal);
+      const waitingResult = this.#enqueue(signal);
       this.#keepWarm();
-      return inLine;
+      return waitingResult;
     }
     idle.state = 'busy';
     return Promise.resolve(idle);
   }
 
-  #waitInLine(signal: AbortSignal): Promise<Member | Refusal> {
+  #enqueue(signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
     return new Promise((resolve) => {
       const leave = (): void => {
         this.#queue.delete(waiting);
         signal.removeEventListener('abort', onAbort);
       };
-      const onAbort = (): void => waiting.refuse('TEMPER_CANCELLED', 'the caller withdrew the call');
-      const waiting: Waiting = {
-        take: (member) => {
+      const onAbort = (): void => waiting.refuse('TEMPER_CANCELLED', 'the caller cancelled the call');
+      const waiting: WaitingJob = {
+        take: (pooled) => {
           leave();
-          member.state = 'busy';
-          resolve(member);
+          pooled.state = 'busy';
+          resolve(pooled);
         },
         refuse: (code, message) => {
           leave();
@@ -179,77 +203,79 @@ class Pool implements Supervisor {
     });
   }
 
-  /** The one that has rested longest: its next environment is surely prepared. */
-  #idleMember(): Member | undefined {
-    for (const member of this.#members) if (member.state === 'idle') return member;
+  /** The runner that has been idle longest. */
+  #idleRunner(): PooledRunner | undefined {
+    for (const pooled of this.#runners) if (pooled.state === 'idle') return pooled;
     return undefined;
   }
 
   #busyCount(): number {
     let count = 0;
-    for (const member of this.#members) if (member.state === 'busy') count += 1;
+    for (const pooled of this.#runners) if (pooled.state === 'busy') count += 1;
     return count;
   }
 
-  /** Starts what is missing: the runners that are needed, and one to relieve the most worn before all are used up together. */
+  /** Starts the missing runners, and one extra before all runners reach their call limit at the same time. */
   #keepWarm(): void {
     if (this.#closed) return;
-    const needed = this.#needed();
-    while (this.#members.size < needed) this.#start();
-    if (this.#warm > 0 && this.#members.size === needed && this.#needsRelief()) this.#start();
+    const target = this.#targetSize();
+    while (this.#runners.size < target) this.#start();
+    if (this.#warm > 0 && this.#runners.size === target && this.#needsReplacement()) this.#start();
   }
 
-  /** A runner for each job that may run now, at least one once there are jobs, and the spares. */
-  #needed(): number {
-    const least = this.#jobs > 0 || this.#queue.size > 0 ? 1 : 0;
+  /** The number of runners to have: one for each job that may run now (at least one after the first job), plus the spares. */
+  #targetSize(): number {
+    const minimum = this.#jobs > 0 || this.#queue.size > 0 ? 1 : 0;
     const working = Math.min(this.#maxRunners, this.#busyCount() + this.#queue.size);
-    return Math.max(least, working) + this.#warm;
+    return Math.max(minimum, working) + this.#warm;
   }
 
-  #needsRelief(): boolean {
-    const members = [...this.#members];
-    if (members.some((member) => member.state === 'starting')) return false;
-    const left = members.reduce((sum, member) => sum + CALLS_PER_RUNNER - member.calls, 0);
-    return left < CALLS_A_START_TAKES && members.some((member) => member.calls >= CALLS_BEFORE_RELIEF);
+  #needsReplacement(): boolean {
+    const runners = [...this.#runners];
+    if (runners.some((pooled) => pooled.state === 'starting')) return false;
+    const left = runners.reduce((sum, pooled) => sum + MAX_CALLS_PER_RUNNER - pooled.calls, 0);
+    return left < MIN_CALLS_LEFT && runners.some((pooled) => pooled.calls >= MIN_CALLS_BEFORE_REPLACEMENT);
   }
 
-  /** A new one is ready: the most worn that rests may go. */
-  #relieve(): void {
-    if (this.#members.size <= this.#needed()) return;
-    const resting = [...this.#members].filter(({ state, calls }) => state === 'idle' && calls >= CALLS_BEFORE_RELIEF);
-    const worn = resting.toSorted((one, other) => other.calls - one.calls)[0];
-    if (worn !== undefined) this.#retire(worn);
+  /** Called when a new runner is ready: retires the idle runner with the most calls. */
+  #replaceMostUsed(): void {
+    if (this.#runners.size <= this.#targetSize()) return;
+    const idleRunners = [...this.#runners].filter(
+      ({ state, calls }) => state === 'idle' && calls >= MIN_CALLS_BEFORE_REPLACEMENT,
+    );
+    const mostUsed = idleRunners.toSorted((first, second) => second.calls - first.calls)[0];
+    if (mostUsed !== undefined) this.#retire(mostUsed);
   }
 
-  #retire(member: Member): void {
-    member.runner.kill('it is replaced');
-    this.#bury(member, 'it is replaced');
+  #retire(pooled: PooledRunner): void {
+    pooled.runner.kill('the runner is replaced');
+    this.#onExit(pooled, 'the runner is replaced');
   }
 
   #start(): void {
     const runner = new RunnerProcess(this.#plan, { frame: () => {}, gone: () => {} });
-    const member: Member = { runner, state: 'starting', calls: 0, watchdog: undefined };
-    this.#members.add(member);
-    const leaving = runner.exited.finally(() => this.#leaving.delete(leaving));
-    this.#leaving.add(leaving);
-    this.#listen(member);
+    const pooled: PooledRunner = { runner, state: 'starting', calls: 0, watchdog: undefined };
+    this.#runners.add(pooled);
+    const exit = runner.exited.finally(() => this.#exits.delete(exit));
+    this.#exits.add(exit);
+    this.#listen(pooled);
     this.#program.then(
       (bytes) => runner.sendBytes(bytes),
-      () => runner.kill('its program cannot be read'),
+      () => runner.kill('the program of the runner cannot be read'),
     );
   }
 
-  /** Between jobs a runner may only greet and become ready. */
-  #listen(member: Member): void {
-    const { runner } = member;
-    member.watchdog = setTimeout(() => runner.kill('it was not ready in time'), READY_WITHIN);
+  /** Listens to a runner between jobs, when it may only send `hello` (once, at its start) and `ready`. */
+  #listen(pooled: PooledRunner): void {
+    const { runner } = pooled;
+    pooled.watchdog = setTimeout(() => runner.kill('the runner was not ready in time'), READY_TIMEOUT_MS);
     runner.listener = {
       frame: (frame) => {
-        if (frame.type === 'ready' && member.state !== 'idle') this.#becomeReady(member);
-        else if (frame.type === 'hello' && member.state === 'starting') this.#checkVersions(runner, frame);
-        else runner.kill('it broke the protocol');
+        if (frame.type === 'ready' && pooled.state !== 'idle') this.#becomeReady(pooled);
+        else if (frame.type === 'hello' && pooled.state === 'starting') this.#checkVersions(runner, frame);
+        else runner.kill('the runner violated the protocol');
       },
-      gone: (reason) => this.#bury(member, reason),
+      gone: (reason) => this.#onExit(pooled, reason),
     };
   }
 
@@ -257,67 +283,67 @@ class Pool implements Supervisor {
     try {
       requireSafeVersions(hello.runtime, hello.engine);
     } catch (error) {
-      runner.kill(isTemperError(error) ? error.message : 'its versions cannot be read');
+      runner.kill(isTemperError(error) ? error.message : 'the versions of the runner cannot be parsed');
     }
   }
 
-  #becomeReady(member: Member): void {
-    clearTimeout(member.watchdog);
-    const isNew = member.state === 'starting';
+  #becomeReady(pooled: PooledRunner): void {
+    clearTimeout(pooled.watchdog);
+    const isNew = pooled.state === 'starting';
     if (isNew) this.#failedStarts = 0;
-    if (this.#isSwollen(member)) member.runner.kill('it is replaced');
-    else this.#rest(member);
-    if (isNew) this.#relieve();
+    if (this.#isOversized(pooled)) pooled.runner.kill('the runner is replaced');
+    else this.#markIdle(pooled);
+    if (isNew) this.#replaceMostUsed();
   }
 
-  /** What an earlier job left behind must not count against the next one. */
-  #isSwollen({ runner }: Member): boolean {
-    const held = runner.pid === undefined ? undefined : this.#resident(runner.pid);
-    return typeof held === 'number' && held > SWOLLEN;
+  /** Whether the runner still uses too much memory after a job; that would count against the limit of the next job. */
+  #isOversized({ runner }: PooledRunner): boolean {
+    const residentBytes = runner.pid === undefined ? undefined : this.#resident(runner.pid);
+    return typeof residentBytes === 'number' && residentBytes > MAX_IDLE_BYTES;
   }
 
-  /** Hands the runner to who waits longest, or lets it rest at the end of the line. */
-  #rest(member: Member): void {
-    member.state = 'idle';
-    this.#members.delete(member);
-    this.#members.add(member);
+  /** Gives the runner to the job that has waited longest, or puts it at the end of the idle runners. */
+  #markIdle(pooled: PooledRunner): void {
+    pooled.state = 'idle';
+    this.#runners.delete(pooled);
+    this.#runners.add(pooled);
     if (this.#busyCount() >= this.#maxRunners) return;
     for (const waiting of this.#queue) {
-      waiting.take(member);
+      waiting.take(pooled);
       return;
     }
   }
 
-  #takeBack(member: Member, reusable: boolean): void {
-    member.calls += 1;
-    member.state = 'resetting';
-    this.#listen(member);
-    if (reusable && member.calls < CALLS_PER_RUNNER && !this.#closed) return;
-    this.#retire(member);
+  #release(pooled: PooledRunner, reusable: boolean): void {
+    pooled.calls += 1;
+    pooled.state = 'resetting';
+    this.#listen(pooled);
+    if (reusable && pooled.calls < MAX_CALLS_PER_RUNNER && !this.#closed) return;
+    this.#retire(pooled);
   }
 
-  #bury(member: Member, reason: string): void {
-    clearTimeout(member.watchdog);
-    if (!this.#members.delete(member)) return;
-    if (member.state === 'starting') {
+  #onExit(pooled: PooledRunner, reason: string): void {
+    clearTimeout(pooled.watchdog);
+    if (!this.#runners.delete(pooled)) return;
+    if (pooled.state === 'starting') {
       this.#failedStarts += 1;
       this.#lastFailure = reason;
-      this.#lastComplaint = member.runner.complaint;
+      this.#lastStderr = pooled.runner.complaint;
     }
-    if (this.#failedStarts >= FAILED_STARTS) {
+    if (this.#failedStarts >= MAX_FAILED_STARTS) {
       this.#failedStarts = 0;
       for (const waiting of this.#queue) {
         waiting.refuse('TEMPER_SANDBOX_UNAVAILABLE', `the sandbox does not start: ${this.#lastFailure}`);
       }
       return;
     }
-    const idle = this.#idleMember();
+    const idle = this.#idleRunner();
     if (idle === undefined) {
       this.#keepWarm();
       return;
     }
-    this.#rest(idle);
-    // Starting a process holds this thread for some milliseconds; who has just been answered may first ask again.
+    this.#markIdle(idle);
+    // Starting a process blocks this thread for some milliseconds, so a caller that has just got a result may send its next job first.
     setImmediate(() => this.#keepWarm());
   }
 }

@@ -1,4 +1,4 @@
-/** What tests and benches of the sandbox share. */
+/** Fixtures for the tests and benchmarks of the sandbox. */
 import { systemClock } from '../lib/clock.ts';
 import type { Op } from '../lib/operation.ts';
 import type { HostCalls, Job, JobLimits } from './port.ts';
@@ -24,7 +24,7 @@ export function anOp(signal = new AbortController().signal, milliseconds = 60_00
   return { signal, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
 }
 
-/** A host that answers with what it was asked. */
+/** A host that echoes its input. */
 export const echoHost: HostCalls = {
   call: (api, input) =>
     Promise.resolve(

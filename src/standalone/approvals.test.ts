@@ -22,47 +22,47 @@ const ask: Ask = {
   subject: 'sha256:x',
   binding: { call: { tool: 'deploy_site', argumentsDigest: `sha256:${'0'.repeat(64)}`, callId: 'call-1' } },
   risk: 'high',
-  reason: 'a person decides',
+  reason: 'needs an approval',
 };
 
-function aHouse(rules: ApprovalRules = { onTimeout: 'Wait' }) {
+function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }) {
   const records = memoryRecords();
   const deps = { records, clock: systemClock, ids: randomIds };
   return { records, deps, approvals: createFileApprovals({ ...deps, rules }) };
 }
 
-function said(target: string, verb: PersonDecision['verb']): PersonDecision {
+function aDecision(target: string, verb: PersonDecision['verb']): PersonDecision {
   return { id: 'd-1', verb, target, reason: 'looked at it', by: 'person/kim', time: '2026-01-01T00:00:00.000Z' };
 }
 
-describe('approvals in the state folder', () => {
-  it('wait for a person and take the answer', async () => {
-    const { approvals, records } = aHouse();
+describe('file approvals', () => {
+  it('a pending approval resolves with the decision', async () => {
+    const { approvals, records } = createFixture();
     const id = await approvals.request(ask);
     const waiting = approvals.decided(id, anOp());
-    await approvals.decide(said(id, 'Approve'));
+    await approvals.decide(aDecision(id, 'Approve'));
     assert.deepEqual(await waiting, { decision: 'Approve', by: 'person/kim', reason: 'looked at it' });
     const request = await records.get('approvalrequests', id);
     assert.equal(member(member(request, 'status'), 'decision'), 'Approve');
   });
 
-  it('remember a decision made before anyone waited, and keep the first one', async () => {
-    const { approvals } = aHouse();
+  it('a decision before the first waiter is stored, and the first decision is final', async () => {
+    const { approvals } = createFixture();
     const id = await approvals.request(ask);
-    await approvals.decide(said(id, 'Deny'));
-    await approvals.decide(said(id, 'Approve'));
+    await approvals.decide(aDecision(id, 'Deny'));
+    await approvals.decide(aDecision(id, 'Approve'));
     assert.equal((await approvals.decided(id, anOp())).decision, 'Deny');
   });
 
-  it('make one request of one ask, and another of other arguments', async () => {
-    const { approvals } = aHouse();
+  it('equal asks share one request, and other arguments create a new one', async () => {
+    const { approvals } = createFixture();
     const first = await approvals.request(ask);
     assert.equal(await approvals.request(ask), first);
     assert.notEqual(await approvals.request({ ...ask, subject: 'sha256:y' }), first);
   });
 
-  it('let at most five wait for one agent', async () => {
-    const { approvals } = aHouse();
+  it('an agent has at most five pending requests', async () => {
+    const { approvals } = createFixture();
     for (let index = 0; index < 5; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });
     await assert.rejects(approvals.request({ ...ask, subject: 'sha256:more' }), (error) =>
       isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'),
@@ -70,29 +70,29 @@ describe('approvals in the state folder', () => {
     await approvals.request({ ...ask, agent: 'other', subject: 'sha256:more' });
   });
 
-  it('take silence for no only where the policy says so', async () => {
-    const strict = aHouse({ onTimeout: 'Deny', timeoutMilliseconds: 20 });
+  it('a timeout denies a request only when the policy says so', async () => {
+    const strict = createFixture({ onTimeout: 'Deny', timeoutMilliseconds: 20 });
     const id = await strict.approvals.request(ask);
     await assert.rejects(strict.approvals.decided(id, anOp()), (error) =>
       isTemperError(error, 'TEMPER_APPROVAL_TIMEOUT'),
     );
-    const patient = aHouse({ onTimeout: 'Wait', timeoutMilliseconds: 20 });
-    const other = await patient.approvals.request(ask);
-    const waiting = patient.approvals.decided(other, anOp());
+    const lenient = createFixture({ onTimeout: 'Wait', timeoutMilliseconds: 20 });
+    const other = await lenient.approvals.request(ask);
+    const waiting = lenient.approvals.decided(other, anOp());
     await systemClock.sleep(60, new AbortController().signal);
-    await patient.approvals.decide(said(other, 'Approve'));
+    await lenient.approvals.decide(aDecision(other, 'Approve'));
     assert.equal((await waiting).decision, 'Approve');
   });
 });
 
-describe('what is kept of a request and its answer', () => {
-  it('are the objects their kinds describe', async () => {
-    const { approvals, records } = aHouse();
+describe('stored requests and approvals', () => {
+  it('stored requests and approvals match the schemas of their kinds', async () => {
+    const { approvals, records } = createFixture();
     const id = await approvals.request(ask);
     const binding = { promotion: { tool: 'csv_rows', digest: `sha256:${'1'.repeat(64)}`, tier: 'Shared' as const } };
     const other = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p', binding });
-    await approvals.decide(said(id, 'Approve'));
-    await approvals.decide(said(other, 'Deny'));
+    await approvals.decide(aDecision(id, 'Approve'));
+    await approvals.decide(aDecision(other, 'Deny'));
     for (const collection of ['approvalrequests', 'approvals']) {
       const all = await records.list(collection);
       assert.equal(all.length, 2);
@@ -101,9 +101,9 @@ describe('what is kept of a request and its answer', () => {
   });
 });
 
-describe('a request nobody waits for any more', () => {
-  it('is expired and takes nobody else’s place, but a promotion goes on waiting', async () => {
-    const { approvals, records } = aHouse();
+describe('abandoned requests', () => {
+  it('an abandoned tool-call request expires and frees its slot, while a promotion request stays pending', async () => {
+    const { approvals, records } = createFixture();
     const call = await approvals.request(ask);
     const promotion = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p' });
     await expireAbandoned(records);
@@ -112,8 +112,8 @@ describe('a request nobody waits for any more', () => {
     for (let index = 0; index < 4; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });
   });
 
-  it('is expired when its caller withdraws', async () => {
-    const { approvals, records } = aHouse();
+  it('a request expires when its caller cancels', async () => {
+    const { approvals, records } = createFixture();
     const id = await approvals.request(ask);
     const controller = new AbortController();
     const waiting = approvals.decided(id, { ...anOp(), signal: controller.signal });
@@ -123,9 +123,9 @@ describe('a request nobody waits for any more', () => {
   });
 });
 
-describe('decisions from another terminal', () => {
-  it('are applied once, oldest first, and then gone', async () => {
-    const { records, deps } = aHouse();
+describe('decisions from other processes', () => {
+  it('submitted decisions are applied once and then removed', async () => {
+    const { records, deps } = createFixture();
     await submitDecision(records, { verb: 'Demote', target: 'csv_rows', reason: 'wrong' }, deps);
     await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
     const seen: string[] = [];
@@ -138,20 +138,20 @@ describe('decisions from another terminal', () => {
     assert.deepEqual(seen.sort(), ['Approve', 'Demote']);
   });
 
-  it('are not held up by a file that is none', async () => {
-    const { records, deps } = aHouse();
+  it('an invalid decision file does not block other decisions', async () => {
+    const { records, deps } = createFixture();
     await records.put('decisions', 'decision-0', { verb: 'Explode' });
     await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
     const [seen, problems]: [string[], string[]] = [[], []];
     const apply = async ({ verb }: PersonDecision): Promise<void> => void seen.push(verb);
     for (let round = 0; round < 2; round += 1) await applyDecisions(records, apply, ({ code }) => problems.push(code));
     assert.deepEqual(seen, ['Approve']);
-    assert.deepEqual(problems, ['TEMPER_STATE_CORRUPT'], 'told once');
+    assert.deepEqual(problems, ['TEMPER_STATE_CORRUPT'], 'reported once');
     assert.deepEqual(await records.get('decisions-invalid', 'decision-0'), { verb: 'Explode' });
   });
 
-  it('are kept when applying them fails', async () => {
-    const { records, deps } = aHouse();
+  it('a decision stays stored when its application fails', async () => {
+    const { records, deps } = createFixture();
     await submitDecision(records, { verb: 'Demote', target: 'csv_rows', reason: 'wrong' }, deps);
     await assert.rejects(applyDecisions(records, () => Promise.reject(new Error('disk full'))));
     assert.equal((await records.list('decisions')).length, 1);

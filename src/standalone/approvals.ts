@@ -11,30 +11,30 @@ import type { PersonDecision } from './decisions.ts';
 
 const REQUESTS = 'approvalrequests';
 const APPROVALS = 'approvals';
-const MAXIMUM_PENDING = 5;
+const MAX_PENDING = 5;
 
 export interface ApprovalRules {
-  /** How long to wait for a person; absent waits as long as the caller does. */
+  /** Time limit for a decision; without it only the deadline of the caller applies. */
   timeoutMilliseconds?: number;
   onTimeout: 'Wait' | 'Deny';
 }
 
 export interface FileApprovals extends Approvals {
-  /** Records what a person said and wakes who waits for it. */
+  /** Records a decision and resolves the calls that await it. Idempotent: the first decision is final. */
   decide(decision: PersonDecision): Promise<void>;
 }
 
-/** Consent kept as ApprovalRequest and Approval objects in the state folder. */
+/** Approvals stored as ApprovalRequest and Approval objects in the state folder. */
 export function createFileApprovals(deps: {
   records: RecordStore;
   clock: Clock;
   ids: Ids;
   rules: ApprovalRules;
 }): FileApprovals {
-  const waiting = new Map<string, PromiseWithResolvers<ApprovalDecision>>();
+  const waiters = new Map<string, PromiseWithResolvers<ApprovalDecision>>();
   const waiterOf = (id: string): PromiseWithResolvers<ApprovalDecision> => {
-    const found = waiting.get(id) ?? Promise.withResolvers<ApprovalDecision>();
-    waiting.set(id, found);
+    const found = waiters.get(id) ?? Promise.withResolvers<ApprovalDecision>();
+    waiters.set(id, found);
     return found;
   };
   return {
@@ -42,7 +42,7 @@ export function createFileApprovals(deps: {
       const id = requestName(ask);
       const existing = await deps.records.get(REQUESTS, id);
       if (existing !== undefined) return id;
-      await assertRoom(deps.records, ask);
+      await assertCapacity(deps.records, ask);
       await deps.records.put(REQUESTS, id, requestObject(id, ask, deps));
       return id;
     },
@@ -50,9 +50,9 @@ export function createFileApprovals(deps: {
       const decided = await recordedDecision(deps.records, id);
       if (decided !== undefined) return decided;
       try {
-        return await waitFor(waiterOf(id).promise, id, deps, op);
+        return await waitForDecision(waiterOf(id).promise, id, deps, op);
       } catch (error) {
-        waiting.delete(id);
+        waiters.delete(id);
         await expire(deps.records, id);
         throw error;
       }
@@ -60,19 +60,19 @@ export function createFileApprovals(deps: {
     async decide(decision) {
       const request = await deps.records.get(REQUESTS, decision.target);
       if (request === undefined) return;
-      const known = await recordedDecision(deps.records, decision.target);
-      if (known === undefined) {
+      const recorded = await recordedDecision(deps.records, decision.target);
+      if (recorded === undefined) {
         await deps.records.put(APPROVALS, decision.target, approvalObject(decision, request));
-        await deps.records.put(REQUESTS, decision.target, decidedRequest(request, decision));
+        await deps.records.put(REQUESTS, decision.target, withDecision(request, decision));
       }
-      const answer = known ?? toAnswer(decision);
-      waiterOf(decision.target).resolve(answer);
-      waiting.delete(decision.target);
+      const result = recorded ?? toApprovalDecision(decision);
+      waiterOf(decision.target).resolve(result);
+      waiters.delete(decision.target);
     },
   };
 }
 
-/** Requests of calls whose process is gone wait for nobody; a promotion waits across restarts. */
+/** Expires the tool-call requests of an ended process. Promotion requests stay pending across restarts. */
 export async function expireAbandoned(records: RecordStore): Promise<void> {
   for (const { name } of await records.list(REQUESTS)) await expire(records, name);
 }
@@ -84,22 +84,22 @@ async function expire(records: RecordStore, id: string): Promise<void> {
   await records.put(REQUESTS, id, { ...request, status: { decision: 'Expired' } });
 }
 
-/** The same ask has the same name, so asking twice is one request. */
+/** Equal asks have equal names, so a repeated request is idempotent. */
 function requestName(ask: Ask): string {
   const short = sha256(`${ask.type}\n${ask.agent}\n${ask.subject}`).slice('sha256:'.length, 'sha256:'.length + 12);
   return `${ask.tool.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}-${short}`;
 }
 
-async function assertRoom(records: RecordStore, ask: Ask): Promise<void> {
+async function assertCapacity(records: RecordStore, ask: Ask): Promise<void> {
   const all = await records.list(REQUESTS);
   const pending = all.filter(({ value }) => {
     const spec = member(value, 'spec');
     return textAt(spec, ['agent', 'name']) === ask.agent && textAt(value, ['status', 'decision']) === '';
   });
-  if (pending.length < MAXIMUM_PENDING) return;
+  if (pending.length < MAX_PENDING) return;
   throw new TemperError(
     'TEMPER_QUOTA_EXCEEDED',
-    `${MAXIMUM_PENDING} requests of agent "${ask.agent}" already wait for a person; decide those first (temper get approvalrequests)`,
+    `${MAX_PENDING} requests of agent "${ask.agent}" already await a decision; decide those first (temper get approvalrequests)`,
   );
 }
 
@@ -121,7 +121,7 @@ function requestObject(id: string, ask: Ask, deps: { clock: Clock; ids: Ids }): 
   };
 }
 
-/** Where no API server gives one, an agent is told from others by its name. */
+/** Derives the uid from the agent's name, because no API server assigns one. */
 function uidOf(agent: string): string {
   return `local-${sha256(agent).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
@@ -148,9 +148,9 @@ function approvalObject(decision: PersonDecision, request: Json): JsonObject {
   };
 }
 
-function decidedRequest(request: Json, decision: PersonDecision): JsonObject {
+function withDecision(request: Json, decision: PersonDecision): JsonObject {
   if (!isJsonObject(request))
-    throw new TemperError('TEMPER_STATE_CORRUPT', `approvalrequests/${decision.target}.json is no object`);
+    throw new TemperError('TEMPER_STATE_CORRUPT', `approvalrequests/${decision.target}.json is not an object`);
   return { ...request, status: { decision: decision.verb, decidedBy: decision.by } };
 }
 
@@ -165,34 +165,34 @@ async function recordedDecision(records: RecordStore, id: string): Promise<Appro
   };
 }
 
-function toAnswer(decision: PersonDecision): ApprovalDecision {
+function toApprovalDecision(decision: PersonDecision): ApprovalDecision {
   return { decision: decision.verb === 'Approve' ? 'Approve' : 'Deny', by: decision.by, reason: decision.reason };
 }
 
-async function waitFor(
-  answer: Promise<ApprovalDecision>,
+async function waitForDecision(
+  decision: Promise<ApprovalDecision>,
   id: string,
   deps: { clock: Clock; rules: ApprovalRules },
   op: Op,
 ): Promise<ApprovalDecision> {
-  const limit =
+  const limitMs =
     deps.rules.onTimeout === 'Deny'
       ? (deps.rules.timeoutMilliseconds ?? Number.POSITIVE_INFINITY)
       : Number.POSITIVE_INFINITY;
-  const patience = new AbortController();
-  const silence = async (): Promise<never> => {
+  const timer = new AbortController();
+  const timeout = async (): Promise<never> => {
     await deps.clock.sleep(
-      Math.min(limit, remainingMilliseconds(op, deps.clock)),
-      AbortSignal.any([op.signal, patience.signal]),
+      Math.min(limitMs, remainingMilliseconds(op, deps.clock)),
+      AbortSignal.any([op.signal, timer.signal]),
     );
     throw new TemperError(
       'TEMPER_APPROVAL_TIMEOUT',
-      `nobody decided ${id} in time; approve it and ask again (temper approve ${id})`,
+      `${id} was not decided in time; approve it and request it again (temper approve ${id})`,
     );
   };
   try {
-    return await Promise.race([answer, silence()]);
+    return await Promise.race([decision, timeout()]);
   } finally {
-    patience.abort();
+    timer.abort();
   }
 }

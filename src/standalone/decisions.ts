@@ -7,8 +7,8 @@ import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import type { RecordStore } from '../lib/records.ts';
 
 /**
- * What a person decided, on its way to the process that holds the state folder. A decision is one file in `decisions/`,
- * written whole by any terminal; the holder applies it and then removes it, so that a crash between the two repeats it harmlessly.
+ * A pending decision of a user. A CLI process writes it atomically as one file in `decisions/`. The process that holds the state
+ * folder applies it and then removes the file; a crash in between repeats it, which is harmless because decisions are idempotent.
  */
 export interface PersonDecision {
   id: string;
@@ -29,17 +29,17 @@ export async function submitDecision(
   decision: Omit<PersonDecision, 'id' | 'by' | 'time'>,
   deps: { clock: Clock; ids: Ids },
 ): Promise<PersonDecision> {
-  const whole: PersonDecision = {
+  const complete: PersonDecision = {
     ...decision,
     id: deps.ids.next('decision'),
     by: `person/${printable(userInfo().username, 64)}`,
     time: deps.clock.now().toISOString(),
   };
-  await records.put(COLLECTION, whole.id, whole as unknown as JsonObject);
-  return whole;
+  await records.put(COLLECTION, complete.id, complete as unknown as JsonObject);
+  return complete;
 }
 
-/** Applies what waits, oldest first. What is no decision is put aside in `decisions-invalid/`, told of, and holds up no other. */
+/** Applies the pending decisions, oldest first. An invalid file is moved to `decisions-invalid/` and reported; it does not block the others. */
 export async function applyDecisions(
   records: RecordStore,
   apply: (decision: PersonDecision) => Promise<void>,
@@ -66,6 +66,6 @@ function parseDecision(id: string, value: Json): PersonDecision | undefined {
 function invalid(id: string): TemperError {
   return new TemperError(
     'TEMPER_STATE_CORRUPT',
-    `decisions/${id}.json is not a decision; it was put aside in decisions-invalid/ and nothing was done`,
+    `decisions/${id}.json is not a valid decision; it was moved to decisions-invalid/ and not applied`,
   );
 }

@@ -26,7 +26,7 @@ const HOLDER = `
 `;
 
 describe('the state lock', () => {
-  it('is held by one, and free again when released', async () => {
+  it('only one process holds the state lock, and it is free after its release', async () => {
     const folder = await aFolder();
     const lock = await lockState(folder);
     await assert.rejects(
@@ -38,7 +38,7 @@ describe('the state lock', () => {
     again.release();
   });
 
-  it('is gone the moment its process is killed', async () => {
+  it('the state lock is released when its process is killed', async () => {
     const folder = await aFolder();
     const module = new URL('./lock.ts', import.meta.url).href;
     const child = spawn(process.execPath, ['--input-type=module', '--eval', HOLDER, module, folder], {

@@ -11,12 +11,12 @@ export interface StateLock {
 }
 
 /**
- * Holds the state folder for this process. The kernel keeps the lock (SQLite's exclusive lock on `lock.db`), so that it is gone
- * the moment its process is, however that ended. Throws TEMPER_STATE_LOCKED with the holder's process id.
+ * Locks the state folder for this process. The lock is a kernel lock (SQLite's exclusive lock on `lock.db`), so it is released as
+ * soon as the process ends, also after a crash. Throws TEMPER_STATE_LOCKED with the process id of the holder.
  */
 export async function lockState(folder: string): Promise<StateLock> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const holder = join(folder, 'lock.json');
+  const holderFile = join(folder, 'lock.json');
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(join(folder, 'lock.db'));
@@ -26,15 +26,15 @@ export async function lockState(folder: string): Promise<StateLock> {
     if (!isBusy(error)) throw error;
     throw new TemperError(
       'TEMPER_STATE_LOCKED',
-      `${folder} is in use by ${await describeHolder(holder)}; wait for it, or give another --state`,
+      `${folder} is in use by ${await describeHolder(holderFile)}; wait until it ends, or use another --state`,
       {
         retry: 'backoff',
       },
     );
   }
-  const held = database;
-  await writeFile(holder, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
-  return { release: () => held.close() };
+  const locked = database;
+  await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+  return { release: () => locked.close() };
 }
 
 function isBusy(error: unknown): boolean {
@@ -46,7 +46,7 @@ async function describeHolder(file: string): Promise<string> {
     const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid?: unknown };
     return typeof pid === 'number' ? `process ${pid}` : 'another process';
   } catch {
-    // The holder has not written its id yet, or is gone: the lock itself is what counts.
+    // The holder has not written its process id yet, or has ended. Only the lock itself is authoritative.
     return 'another process';
   }
 }

@@ -6,8 +6,8 @@ import type { EventSink } from '../tools/events.ts';
 import type { FileApprovals } from './approvals.ts';
 import { applyDecisions, type PersonDecision } from './decisions.ts';
 
-/** How often the folder is looked at, in milliseconds: soon enough for a person who watches. */
-const INTERVAL = 200;
+/** Poll interval of the decisions folder; short enough for interactive use. */
+const POLL_INTERVAL_MS = 200;
 
 export interface MailboxDeps {
   records: RecordStore;
@@ -17,31 +17,31 @@ export interface MailboxDeps {
   events: EventSink;
 }
 
-/** Applies what people decide in other terminals while this process holds the state. */
+/** Polls for decisions that users submit in other terminals while this process holds the state, and applies them. */
 export class DecisionMailbox {
   readonly #deps: MailboxDeps;
   #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
+  #pending: Promise<void> = Promise.resolve();
 
   constructor(deps: MailboxDeps) {
     this.#deps = deps;
   }
 
   start(): void {
-    this.#round = this.#look();
+    this.#pending = this.#poll();
     this.#timer = setInterval(() => {
-      this.#round = this.#round.then(() => this.#look());
-    }, INTERVAL);
+      this.#pending = this.#pending.then(() => this.#poll());
+    }, POLL_INTERVAL_MS);
   }
 
-  /** Applies what is there once more, then stops looking. */
+  /** Stops polling after it has applied the pending decisions once more. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#round;
-    await this.#look();
+    await this.#pending;
+    await this.#poll();
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
       await applyDecisions(
         this.#deps.records,
@@ -61,12 +61,12 @@ export class DecisionMailbox {
   async #apply(decision: PersonDecision): Promise<void> {
     if (decision.verb !== 'Demote') return this.#deps.approvals.decide(decision);
     const { registry, engine } = this.#deps;
-    const named = registry
+    const matching = registry
       .all()
       .filter(({ active }) => active)
       .filter(({ object, digest, artifact }) =>
         [object, object.split('/').at(-1), digest, artifact.name].includes(decision.target),
       );
-    for (const tool of named) await engine.demote(tool.digest, decision.reason, decision.by);
+    for (const tool of matching) await engine.demote(tool.digest, decision.reason, decision.by);
   }
 }

@@ -3,7 +3,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { AccountHolder } from '../ledger/ledger.ts';
 
-/** The accounts a call of this agent is charged to: its own and its policy's. */
+/** The ledger accounts charged for a call of this agent: its own and that of its policy. */
 export function accountsOf(
   agent: { name: string; namespace: string; spec: AgentSpec },
   policy: { name: string; spec: TrustPolicySpec },

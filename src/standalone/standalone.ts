@@ -19,22 +19,22 @@ import { createSafeFetch } from '../net/fetch.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry.ts';
 import type { EventSink } from '../tools/events.ts';
-import { createFileApprovals, expireAbandoned } from './approvals.ts';
+import { type ApprovalRules, createFileApprovals, expireAbandoned } from './approvals.ts';
 import { DecisionMailbox } from './mailbox.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './quotas.ts';
 import { SessionTrace } from './session-trace.ts';
 
-/** A session nobody used for so long is closed, its tools with it. */
-const IDLE_MILLISECONDS = 3_600_000;
+/** Sessions that are idle for this time are closed at startup, together with their tools. */
+const SESSION_IDLE_MS = 3_600_000;
 const DEFAULT_NAMESPACE = 'default';
 
 export interface StandaloneOptions {
-  /** Absolute folder the state is kept in. */
+  /** Absolute path of the state folder. */
   state: string;
-  /** Absolute folder the agent's files lie in. */
+  /** Absolute path of the folder with the agent's files. */
   workspace: string;
-  /** Absolute files no tool opens: what the agent is governed by. */
+  /** Absolute paths of files that no tool may open: the manifests that govern the agent. */
   closed: readonly string[];
   agent: Agent;
   policy: TrustPolicy;
@@ -42,13 +42,13 @@ export interface StandaloneOptions {
   events: EventSink;
 }
 
-/** One agent running in this process over plain files. */
+/** One agent that runs in this process, with its state in plain files. */
 export interface Standalone extends AsyncDisposable {
   readonly engine: Engine;
   readonly agent: EngineAgent;
 }
 
-/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_BROKEN, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED; nothing is left running then. */
+/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_BROKEN, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
 export async function openStandalone(options: StandaloneOptions): Promise<Standalone> {
   await using opening = new AsyncDisposableStack();
   const lock = await lockState(options.state);
@@ -58,11 +58,11 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const trace = new SessionTrace(records, systemClock, options.events);
   opening.defer(() => trace.flush());
   const events = trace.sink;
-  const parts = await openParts(options, agent, records, opening);
-  const { registry, audit, openFreshSandbox } = parts;
+  const components = await openComponents(options, agent, records, opening);
+  const { registry, audit, openFreshSandbox } = components;
   const engine = createEngine(
     {
-      ...parts,
+      ...components,
       models: options.models,
       clock: systemClock,
       ids: randomIds,
@@ -75,24 +75,24 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     events,
   );
   opening.defer(() => engine.stop());
-  await keepManifests(records, options, agent);
+  await storeManifests(records, options, agent);
   await expireAbandoned(records);
-  await closeIdleSessions(parts.sessions, engine);
+  await closeIdleSessions(components.sessions, engine);
   await engine.resume();
-  const mailbox = new DecisionMailbox({
+  const decisionWatcher = new DecisionMailbox({
     records,
-    registry: parts.registry,
-    approvals: parts.approvals,
+    registry: components.registry,
+    approvals: components.approvals,
     engine,
     events,
   });
-  mailbox.start();
-  opening.defer(() => mailbox.stop());
+  decisionWatcher.start();
+  opening.defer(() => decisionWatcher.stop());
   const open = opening.move();
   return { engine, agent, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
-async function openParts(
+async function openComponents(
   options: StandaloneOptions,
   agent: EngineAgent,
   records: RecordStore,
@@ -106,7 +106,9 @@ async function openParts(
   opening.defer(() => book.close());
   const sandbox = opening.use(await createSupervisor({ clock }));
   const { onTimeout = 'Wait', timeout } = options.policy.spec.approvals ?? {};
-  const rules = { onTimeout, ...(timeout === undefined ? {} : { timeoutMilliseconds: parseDuration(timeout) }) };
+  const limit: Omit<ApprovalRules, 'onTimeout'> =
+    timeout === undefined ? {} : { timeoutMilliseconds: parseDuration(timeout) };
+  const rules: ApprovalRules = { onTimeout, ...limit };
   return {
     audit,
     registry,
@@ -133,20 +135,20 @@ function engineAgent({ agent, policy }: StandaloneOptions): EngineAgent {
   };
 }
 
-/** What was applied, for `get` and `describe`. */
-async function keepManifests(
+/** Stores the applied manifests for `temper get` and `temper describe`. */
+async function storeManifests(
   records: RecordStore,
   { agent, policy }: StandaloneOptions,
   { level }: EngineAgent,
 ): Promise<void> {
-  const kept = (resource: Agent | TrustPolicy, status: JsonObject): JsonObject => {
+  const storedForm = (resource: Agent | TrustPolicy, status: JsonObject): JsonObject => {
     const creationTimestamp = systemClock.now().toISOString();
     return { ...resource, metadata: { ...resource.metadata, creationTimestamp }, status } as unknown as JsonObject;
   };
-  await records.put('trustpolicies', policy.metadata.name, kept(policy, {}));
-  await records.put('agents', agent.metadata.name, kept(agent, { level }));
+  await records.put('trustpolicies', policy.metadata.name, storedForm(policy, {}));
+  await records.put('agents', agent.metadata.name, storedForm(agent, { level }));
 }
 
 async function closeIdleSessions(sessions: RecordSessionStore, engine: Engine): Promise<void> {
-  for (const session of await sessions.idle(IDLE_MILLISECONDS)) await engine.closeSession(session);
+  for (const session of await sessions.idle(SESSION_IDLE_MS)) await engine.closeSession(session);
 }

@@ -11,7 +11,7 @@ function aLogger(secrets: Secrets = createSecrets(), level: LogLevel = 'debug'):
 }
 
 describe('the logger', () => {
-  it('writes one JSON line an event, with time, level and fields', () => {
+  it('the logger writes one JSON line per entry, with time, level and fields', () => {
     const { log, lines } = aLogger();
     log.child({ agent: 'analyst' }).info({ turns: 3 }, 'answered');
     assert.equal(lines.length, 1);
@@ -19,13 +19,13 @@ describe('the logger', () => {
     assert.deepEqual([line.level, line.agent, line.turns, line.message], ['info', 'analyst', 3, 'answered']);
     assert.ok(!Number.isNaN(Date.parse(String(line.time))));
   });
-  it('keeps to its level', () => {
+  it('the logger drops entries below its level', () => {
     const { log, lines } = aLogger(createSecrets(), 'warn');
     log.info({}, 'quiet');
     log.warn({}, 'loud');
     assert.equal(lines.length, 1);
   });
-  it('shows the code of our errors and the stack of others', () => {
+  it('the logger writes the code of a TemperError and the stack of any other error', () => {
     const { log, lines } = aLogger();
     log.error({ error: new TemperError('TEMPER_TIMEOUT', 'late', { cause: new RangeError('inner') }) }, 'failed');
     const { error } = JSON.parse(lines[0] ?? '') as {
@@ -34,7 +34,7 @@ describe('the logger', () => {
     assert.deepEqual([error.code, error.stack, error.cause.name], ['TEMPER_TIMEOUT', undefined, 'RangeError']);
     assert.match(error.cause.stack, /inner/);
   });
-  it('escapes what a terminal would obey, and stays JSON', () => {
+  it('the logger escapes characters that control a terminal, and the line stays valid JSON', () => {
     const { log, lines } = aLogger();
     const hostile = 'a\u001b[2Jb\nc\u009bd\u202eevil\u2028x\u{e0041}\ud800';
     log.info({ [hostile]: hostile }, hostile);
@@ -53,8 +53,8 @@ const CANARIES = [
   'p@ssw0rd!',
 ];
 
-/** Every way a secret might be written by whoever logs it. */
-const WRITINGS: Record<string, (secret: string) => string> = {
+/** Every encoding in which a caller might log a secret. */
+const ENCODINGS: Record<string, (secret: string) => string> = {
   plain: (secret) => secret,
   'in the middle': (secret) => `before${secret}after`,
   json: (secret) => JSON.stringify({ key: secret }),
@@ -70,8 +70,8 @@ const WRITINGS: Record<string, (secret: string) => string> = {
   'base64 one further': (secret) => Buffer.from(`x${secret}yz`).toString('base64url'),
 };
 
-/** Does the text still tell the secret, plain or encoded? */
-function tells(text: string, secret: string): boolean {
+/** Whether the text still contains the secret, plain or encoded. */
+function reveals(text: string, secret: string): boolean {
   const decoded = [
     text,
     text.replaceAll('\\\\', '\\'),
@@ -84,12 +84,12 @@ function tells(text: string, secret: string): boolean {
   return decoded.some((form) => form.includes(secret));
 }
 
-describe('secrets', () => {
-  it('are in no sink, whatever the form, the field and the depth they were logged in', () => {
+describe('redaction of secrets', () => {
+  it('no log line contains a secret, in any encoding, field or depth', () => {
     const { log, lines } = aLogger(createSecrets(CANARIES));
     for (const secret of CANARIES) {
-      for (const [form, write] of Object.entries(WRITINGS)) {
-        assert.ok(tells(write(secret), secret) || form === 'json' || form === 'form', `the test would see ${form}`);
+      for (const [form, write] of Object.entries(ENCODINGS)) {
+        assert.ok(reveals(write(secret), secret) || form === 'json' || form === 'form', `the test detects ${form}`);
         const text = write(secret);
         log.info({ text, deep: { list: [{ text }] }, [text]: 1 }, text);
         log.error({ error: new Error(text, { cause: new TemperError('TEMPER_INTERNAL', text) }) }, 'failed');
@@ -98,10 +98,10 @@ describe('secrets', () => {
     }
     for (const line of lines) {
       JSON.parse(line);
-      for (const secret of CANARIES) assert.ok(!tells(line, secret), `${secret} in ${line}`);
+      for (const secret of CANARIES) assert.ok(!reveals(line, secret), `${secret} in ${line}`);
     }
   });
-  it('can be added and withdrawn while it runs', () => {
+  it('secrets can be added and removed at run time', () => {
     const secrets = createSecrets();
     assert.equal(secrets.redact('the value is swordfish'), 'the value is swordfish');
     secrets.add('swordfish');
@@ -110,7 +110,7 @@ describe('secrets', () => {
     assert.equal(secrets.redact('the value is swordfish'), 'the value is swordfish');
     assert.throws(() => secrets.add('short'), RangeError);
   });
-  it('are known by their looks even when nobody named them', () => {
+  it('texts in the format of well-known keys are redacted without being registered', () => {
     const { redact } = createSecrets();
     const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.${'s'.repeat(40)}`;
     const keys = [
@@ -139,7 +139,7 @@ describe('secrets', () => {
     assert.equal(redact(`a ${pem} b ${pem}`), 'a [redacted] b [redacted]');
     assert.equal(redact('-----BEGIN PRIVATE KEY-----\\nMHcC'), '[redacted]');
   });
-  it('leave ordinary text alone', () => {
+  it('ordinary text is not redacted', () => {
     const { redact } = createSecrets();
     for (const text of [
       'ask-me-anything-about-the-quarterly-report',
@@ -151,9 +151,9 @@ describe('secrets', () => {
       assert.equal(redact(text), text);
     }
   });
-  it('are looked for in linear time', () => {
+  it('redaction takes linear time', () => {
     const { redact } = createSecrets(CANARIES);
-    for (const piece of [
+    for (const text of [
       'eyJ-',
       'eyJhbGci.',
       'sk-',
@@ -163,10 +163,10 @@ describe('secrets', () => {
       'a.',
       'ghp_',
     ]) {
-      redact(piece.repeat(200_000));
+      redact(text.repeat(200_000));
     }
   });
-  it('are never told, wherever in a text they stand', () => {
+  it('a secret is redacted at any position of a text', () => {
     const secrets = createSecrets(CANARIES);
     fc.assert(
       fc.property(fc.string(), fc.constantFrom(...CANARIES), fc.string(), (before, secret, after) => {

@@ -5,7 +5,7 @@ import type { Secrets } from './secrets.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** Writes one JSON line an event. Fields are facts for machines; never prompts, arguments or results of tools. */
+/** Writes one JSON line per log entry. Fields are machine-readable facts; never prompts, or arguments or results of tools. */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -21,8 +21,8 @@ export interface LoggerOptions {
 }
 
 /**
- * Every line passes the redactor whole, field names, messages, errors and their causes included; then what a terminal or a
- * log viewer would obey (C1 controls, bidirectional and zero-width marks) is escaped. The line stays JSON.
+ * Redacts every complete line, including field names, messages, errors and their causes. Then escapes characters that control a terminal or
+ * a log viewer (C1 controls, bidirectional and zero-width marks). The line stays valid JSON.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const { level, destination, secrets } = options;
@@ -54,14 +54,14 @@ function escaped(character: string): string {
   return out;
 }
 
-/** How deep causes are followed. */
-const CAUSES = 4;
+/** The maximum length of a logged chain of causes. */
+const MAX_CAUSES = 4;
 
-/** Code, message and causes; the stack of what is not one of our own errors, since that is a defect. */
+/** Code, message and causes. Includes the stack of every error that is not a TemperError, since such an error is a defect. */
 function errorFields(error: unknown, depth = 0): object {
   const message = messageOf(error);
   if (!(error instanceof Error)) return { message };
-  const cause = error.cause === undefined || depth >= CAUSES ? {} : { cause: errorFields(error.cause, depth + 1) };
+  const cause = error.cause === undefined || depth >= MAX_CAUSES ? {} : { cause: errorFields(error.cause, depth + 1) };
   if (isTemperError(error)) return { code: error.code, message, ...cause };
   return { name: error.name, message, stack: error.stack, ...cause };
 }

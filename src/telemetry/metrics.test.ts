@@ -4,8 +4,8 @@ import type { MetricTable } from './metrics.ts';
 import { createRegistry, registerMetrics } from './prometheus.ts';
 import { GATEWAY_METRICS, OPERATOR_METRICS } from './temper-metrics.ts';
 
-describe('metrics', () => {
-  it('count, set and observe under the names of their table, beside those of the process', async () => {
+describe('registered metrics', () => {
+  it('the registry exports counters, gauges and histograms of a table, and the process metrics', async () => {
     const registry = createRegistry();
     const metrics = registerMetrics(registry, GATEWAY_METRICS);
     metrics.count('temper_messages_total', { outcome: 'sent' });
@@ -21,13 +21,13 @@ describe('metrics', () => {
     assert.match(text, /^process_resident_memory_bytes \d+$/m);
   });
 
-  it('show what is read when somebody looks, and what is gone no more', async () => {
+  it('watchAll exports the samples read at each scrape, drops missing series, and keeps the last samples after a failure', async () => {
     const registry = createRegistry();
     const metrics = registerMetrics(registry, OPERATOR_METRICS);
     let pods: Record<string, number> = { agent: 2, warm: 1 };
     let broken = false;
     metrics.watchAll('temper_pods', async () => {
-      if (broken) throw new Error('cannot be told');
+      if (broken) throw new Error('cannot be read');
       return Object.entries(pods).map(([kind, value]) => ({ labels: { kind, state: 'ready' }, value }));
     });
     const shown = async () => (await registry.metrics()).match(/^temper_pods\{.*$/gm);
@@ -39,7 +39,7 @@ describe('metrics', () => {
     assert.deepEqual(await shown(), [sample('agent', 3)]);
   });
 
-  it('are named by the rules: a total is a counter, a duration is in seconds, help ends with a full stop', () => {
+  it('every metric follows the naming rules: counters end in _total, durations in _seconds, help in a full stop', () => {
     for (const table of [GATEWAY_METRICS, OPERATOR_METRICS] as MetricTable[]) {
       for (const [name, { type, help }] of Object.entries(table)) {
         assert.equal(name.endsWith('_total'), type === 'counter', name);
@@ -49,7 +49,7 @@ describe('metrics', () => {
     }
   });
 
-  it('refuse labels the table does not name, and a registry that has them', () => {
+  it('unknown labels and a second registration are rejected', () => {
     const registry = createRegistry();
     const metrics = registerMetrics(registry, OPERATOR_METRICS);
     assert.throws(() => metrics.count('temper_writes_total', { agent: 'team-a/scout' }));

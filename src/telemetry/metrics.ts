@@ -1,4 +1,4 @@
-/** Values of labels are few and known: enums, configured names; never a key, an id or text somebody else chose. */
+/** Label values have low cardinality: enums and configured names; never keys, ids or untrusted text. */
 export type Labels = Readonly<Record<string, string>>;
 
 export interface MetricEntry {
@@ -9,36 +9,36 @@ export interface MetricEntry {
   readonly buckets?: readonly number[];
 }
 
-/** Names, kinds, labels and help of metrics: one table a part, so that what a dashboard may use can be read in one place. */
+/** Names, types, labels and help texts of metrics. Each module has one table, so that all its metrics are listed in one place. */
 export type MetricTable = Readonly<Record<string, MetricEntry>>;
 
 export type NamesOf<Table extends MetricTable, Type extends MetricEntry['type']> = {
   [Name in keyof Table]: Table[Name]['type'] extends Type ? Name : never;
 }[keyof Table];
 
-/** One value of a gauge. */
+/** One sample of a gauge. */
 export interface Reading {
   readonly labels: Labels;
   readonly value: number;
 }
 
-/** Where the numbers of a table go. Durations are in seconds. */
+/** Records the metrics of a table. Durations are in seconds. */
 export interface MetricsOf<Table extends MetricTable> {
-  /** Adds `by`, one when not given; zero makes the combination of labels known. */
+  /** Increments the counter by `by` (default 1); 0 creates the series of these labels. */
   count(name: NamesOf<Table, 'counter'>, labels: Labels, by?: number): void;
   gauge(name: NamesOf<Table, 'gauge'>, labels: Labels, value: number): void;
   observe(name: NamesOf<Table, 'histogram'>, labels: Labels, seconds: number): void;
-  /** A gauge that is read when somebody looks, since its value changes by itself. */
+  /** Registers a callback that computes the gauge at each scrape. */
   watch(name: NamesOf<Table, 'gauge'>, labels: Labels, read: () => number): void;
 }
 
-/** A table of which gauges can be read whole as well, where even their labels change by themselves. */
+/** Metrics with gauges whose set of labels is also computed at each scrape. */
 export interface WatchedMetricsOf<Table extends MetricTable> extends MetricsOf<Table> {
-  /** All values of a gauge, read when somebody looks; what is not among them is shown no more. A failure shows the last ones. */
+  /** Registers a callback that returns all samples of the gauge at each scrape; removes other series. If it fails, the previous samples stay. */
   watchAll(name: NamesOf<Table, 'gauge'>, read: () => Iterable<Reading> | Promise<Iterable<Reading>>): void;
 }
 
-/** What a registry shows to who asks for `/metrics`. */
+/** The response of a registry to `GET /metrics`. */
 export interface MetricsPage {
   readonly contentType: string;
   metrics(): Promise<string>;

@@ -1,17 +1,17 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Labels, MetricEntry, MetricTable, Reading, WatchedMetricsOf } from './metrics.ts';
 
-/** From a few milliseconds to the minutes a model may take. */
+/** In seconds: from a few milliseconds to the minutes of a model call. */
 const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Where a role keeps its metrics; those of the process are in it: CPU, memory, event loop, garbage collection. */
+/** The metrics registry of a role; contains the process metrics: CPU, memory, event loop, garbage collection. */
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   return registry;
 }
 
-/** The metrics of a table. Throws when the registry has one of the names already. */
+/** Registers the metrics of a table. Throws when the registry already has a metric of the same name. */
 export function registerMetrics<const Table extends MetricTable>(
   registry: Registry,
   table: Table,
@@ -34,7 +34,7 @@ export function registerMetrics<const Table extends MetricTable>(
   };
 }
 
-/** A gauge that may be read when somebody looks. */
+/** A gauge whose value may be computed at each scrape. */
 class WatchedGauge {
   readonly #gauge: Gauge;
   readonly #single: { labels: Labels; read: () => number }[] = [];
@@ -63,7 +63,7 @@ class WatchedGauge {
     try {
       readings = [...(await this.#all())];
     } catch {
-      // One number that cannot be had must not cost all others of the page.
+      // A failing gauge must not fail the whole scrape.
       return;
     }
     this.#gauge.reset();

@@ -2,10 +2,10 @@ import { type Attributes, SpanKind, SpanStatusCode, TraceFlags } from '@opentele
 import type { Resource } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 
-/** Seconds since 1970, and nanoseconds beside them. */
+/** Seconds since 1970, plus nanoseconds. */
 type Instant = [seconds: number, nanoseconds: number];
 
-/** A span that has ended, as one process reports it to another that exports it. Without events, links and texts of errors. */
+/** An ended span that one process reports to another process, which exports it. Has no events, links or error messages. */
 export interface ReportedSpan {
   /** 32 hexadecimal digits. */
   traceId: string;
@@ -32,11 +32,11 @@ export function reportedSpan(span: ReadableSpan): ReportedSpan {
     start: [...span.startTime],
     end: [...span.endTime],
     failed: span.status.code === SpanStatusCode.ERROR,
-    attributes: plain(span.attributes),
+    attributes: supportedAttributes(span.attributes),
   };
 }
 
-/** As an exporter takes it. */
+/** Converts a reported span to the type that exporters accept. */
 export function readableSpan(span: ReportedSpan, resource: Resource, scope: string): ReadableSpan {
   const { traceId, spanId, parentSpanId, start, end } = span;
   const sampled = { traceId, traceFlags: TraceFlags.SAMPLED };
@@ -47,7 +47,7 @@ export function readableSpan(span: ReportedSpan, resource: Resource, scope: stri
     ...(parentSpanId === undefined ? {} : { parentSpanContext: { ...sampled, spanId: parentSpanId } }),
     startTime: start,
     endTime: end,
-    duration: between(start, end),
+    duration: durationOf(start, end),
     status: { code: span.failed ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
     attributes: span.attributes,
     links: [],
@@ -61,16 +61,16 @@ export function readableSpan(span: ReportedSpan, resource: Resource, scope: stri
   };
 }
 
-function plain(attributes: Attributes): ReportedSpan['attributes'] {
-  const known: ReportedSpan['attributes'] = {};
+function supportedAttributes(attributes: Attributes): ReportedSpan['attributes'] {
+  const result: ReportedSpan['attributes'] = {};
   for (const [name, value] of Object.entries(attributes)) {
-    if (Array.isArray(value)) known[name] = value.filter((item) => typeof item === 'string');
-    else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') known[name] = value;
+    if (Array.isArray(value)) result[name] = value.filter((item) => typeof item === 'string');
+    else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') result[name] = value;
   }
-  return known;
+  return result;
 }
 
-function between([seconds, nanoseconds]: Instant, [endSeconds, endNanoseconds]: Instant): Instant {
+function durationOf([seconds, nanoseconds]: Instant, [endSeconds, endNanoseconds]: Instant): Instant {
   const borrow = endNanoseconds < nanoseconds ? 1 : 0;
   return [endSeconds - seconds - borrow, endNanoseconds - nanoseconds + borrow * 1e9];
 }

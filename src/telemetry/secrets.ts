@@ -1,25 +1,27 @@
-/** What must not be read in any sink, and how it is blotted out. */
+/** The secrets that must not reach any log or report, and their redaction. */
 export interface Secrets {
-  /** Live secrets. Texts under 6 characters are refused with RangeError: they would blot out ordinary words. */
+  /** Registers a secret. Throws RangeError for fewer than 6 characters: redaction would remove ordinary words. */
   add(secret: string): void;
   remove(secret: string): void;
-  /** The text without known secrets in any of their usual forms, and without what looks like a key. Linear in the text. */
+  /** Replaces registered secrets in all common encodings, and texts in the format of well-known keys. Takes linear time. */
   redact: (text: string) => string;
 }
 
 const REDACTED = '[redacted]';
-const SHORTEST = 6;
+const MIN_SECRET_LENGTH = 6;
 
 export function createSecrets(initial: readonly string[] = []): Secrets {
   const forms = new Map<string, readonly string[]>();
   let all: readonly string[] = [];
-  /** Longest first, so that no part of a longer form is left standing. */
+  /** Longest first, so that no part of a longer form remains. */
   const refresh = (): void => {
     all = [...new Set([...forms.values()].flat())].sort((a, b) => b.length - a.length);
   };
   const secrets: Secrets = {
     add(secret) {
-      if (secret.length < SHORTEST) throw new RangeError(`a secret has at least ${SHORTEST} characters`);
+      if (secret.length < MIN_SECRET_LENGTH) {
+        throw new RangeError(`a secret must have at least ${MIN_SECRET_LENGTH} characters`);
+      }
       forms.set(secret, formsOf(secret));
       refresh();
     },
@@ -37,7 +39,7 @@ export function createSecrets(initial: readonly string[] = []): Secrets {
   return secrets;
 }
 
-/** As it is, as JSON and URLs write it, in hexadecimal, and in base64 at each of the three ways it may be aligned. */
+/** The secret as plain text, in JSON, URL and form encoding, in hexadecimal, and in base64 at each of its three alignments. */
 function formsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const json = JSON.stringify(secret).slice(1, -1);
@@ -54,12 +56,12 @@ function formsOf(secret: string): string[] {
   forms.push(new URLSearchParams([['', secret]]).toString().slice(1));
   for (const offset of [0, 1, 2]) {
     const core = base64Core(bytes, offset);
-    if (core.length >= SHORTEST) forms.push(core, core.replaceAll('+', '-').replaceAll('/', '_'));
+    if (core.length >= MIN_SECRET_LENGTH) forms.push(core, core.replaceAll('+', '-').replaceAll('/', '_'));
   }
   return forms;
 }
 
-/** The characters of a base64 text that depend on these bytes alone, when they begin `offset` bytes after a group of three. */
+/** The base64 characters that depend on these bytes alone, when the bytes start `offset` bytes after a group of three. */
 function base64Core(bytes: Buffer, offset: number): string {
   const text = Buffer.concat([Buffer.alloc(offset), bytes])
     .toString('base64')
@@ -69,7 +71,7 @@ function base64Core(bytes: Buffer, offset: number): string {
   return text.slice(first, last);
 }
 
-/** Beginnings of well-known keys. */
+/** Prefixes of well-known keys. */
 const PREFIXES = [
   'sk-',
   'rk_live_',
@@ -92,9 +94,10 @@ const PREFIXES = [
   'hf_',
   'nvapi-',
 ];
-const SHORTEST_KEY = 16;
+/** The minimum number of characters after the prefix. */
+const MIN_KEY_LENGTH = 16;
 
-/** Keys by their beginning, tokens of three base64url parts, bearer headers, private keys in PEM. */
+/** Redacts keys with a well-known prefix, JWTs, Authorization header values, and private keys in PEM. */
 function withoutKeys(text: string): string {
   return withoutPem(text)
     .replaceAll(/\b([Bb]earer|[Bb]asic) [A-Za-z0-9_.~+/=-]{16,}/g, `$1 ${REDACTED}`)
@@ -109,7 +112,7 @@ function withoutKeysInRun(run: string): string {
       parts.splice(index, 3, part.slice(0, token) + REDACTED, '', '');
       continue;
     }
-    const keys = PREFIXES.map((prefix) => startOf(part, prefix, SHORTEST_KEY + prefix.length)).filter(
+    const keys = PREFIXES.map((prefix) => startOf(part, prefix, MIN_KEY_LENGTH + prefix.length)).filter(
       (at) => at !== -1,
     );
     if (keys.length > 0) parts[index] = part.slice(0, Math.min(...keys)) + REDACTED;
@@ -117,9 +120,9 @@ function withoutKeysInRun(run: string): string {
   return parts.join('.').replaceAll(`${REDACTED}..`, REDACTED);
 }
 
-/** Where a key with this beginning stands in the part, at least so long and not in the middle of a word; -1 when none does. */
-function startOf(part: string, prefix: string, shortest: number): number {
-  for (let at = part.indexOf(prefix); at !== -1 && part.length - at >= shortest; at = part.indexOf(prefix, at + 1)) {
+/** The index of a key with this prefix in the part, with at least `minLength` characters and not inside a word; -1 when there is none. */
+function startOf(part: string, prefix: string, minLength: number): number {
+  for (let at = part.indexOf(prefix); at !== -1 && part.length - at >= minLength; at = part.indexOf(prefix, at + 1)) {
     if (at === 0 || !isAlphanumeric(part.charCodeAt(at - 1))) return at;
   }
   return -1;

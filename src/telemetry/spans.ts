@@ -4,7 +4,7 @@ import { contextOf } from './traceparent.ts';
 
 const SCOPE = 'temper';
 
-/** Names of spans, after OpenTelemetry's conventions for messaging and for generative AI. */
+/** Span names, by OpenTelemetry's semantic conventions for messaging and generative AI. */
 export const SPANS = {
   ask: 'temper send',
   send: 'send temper-inbox',
@@ -17,7 +17,7 @@ export const SPANS = {
   review: 'review tool',
 } as const;
 
-/** Names of attributes. No prompt, argument or result is ever one. */
+/** Attribute names. Prompts, arguments and results are never attributes. */
 export const ATTRIBUTES = {
   operation: 'gen_ai.operation.name',
   provider: 'gen_ai.provider.name',
@@ -39,7 +39,7 @@ export const ATTRIBUTES = {
   errorType: 'error.type',
 } as const;
 
-/** Does the work in a span of its own, which ends with it. What it throws is thrown on; the span keeps its code alone. */
+/** Runs the work in a new active span, which ends with it. Rethrows its errors; the span records only their code. */
 export function inSpan<T>(
   name: string,
   options: { kind?: keyof typeof SpanKind; attributes?: Attributes },
@@ -59,14 +59,14 @@ export function inSpan<T>(
   });
 }
 
-/** A span whose work is no single function. */
+/** A span whose work is not a single function. */
 export interface OpenSpan {
   set(attributes: Attributes): void;
-  /** `failure`: the code of what it failed of. */
+  /** `failure`: the error code when the work failed. */
   end(failure?: string): void;
 }
 
-/** Begins a span that is a child of what is active now; it does not become active itself. */
+/** Starts a child of the active span; the new span does not become active. */
 export function beginSpan(name: string, options: { kind: keyof typeof SpanKind; attributes: Attributes }): OpenSpan {
   const span = trace.getTracer(SCOPE).startSpan(name, { ...options, kind: SpanKind[options.kind] }, context.active());
   return {
@@ -81,36 +81,36 @@ export function beginSpan(name: string, options: { kind: keyof typeof SpanKind; 
   };
 }
 
-/** Does the work as a part of the trace that the `traceparent` names. One that names none begins a new one. */
+/** Runs the work in the trace of the `traceparent`; without a valid one, spans of the work start a new trace. */
 export function continuingTrace<T>(traceparent: string | undefined, work: () => T): T {
   return context.with(contextOf(traceparent), work);
 }
 
-/** The same for what is read piece by piece, whoever reads. */
+/** Iterates the items in the trace of the `traceparent`: each step runs in the trace, independent of the consumer's context. */
 export async function* continuedTrace<T>(traceparent: string | undefined, items: AsyncIterable<T>): AsyncGenerator<T> {
   const parent = contextOf(traceparent);
   const iterator = items[Symbol.asyncIterator]();
-  let over = false;
+  let isDone = false;
   try {
     for (;;) {
       const step = await context.with(parent, () => iterator.next());
       if (step.done === true) {
-        over = true;
+        isDone = true;
         return;
       }
       yield step.value;
     }
   } catch (error) {
-    over = true;
+    isDone = true;
     throw error;
   } finally {
-    if (!over) await iterator.return?.();
+    if (!isDone) await iterator.return?.();
   }
 }
 
 type MessagingOperation = 'send' | 'receive' | 'process';
 
-/** What is said of a message that goes through the bus; nothing of what is in it. */
+/** The attributes of a message that is sent through NATS; none of them contains its content. */
 export function messagingAttributes(
   operation: MessagingOperation,
   destination: 'temper-inbox' | 'temper-events',

@@ -8,7 +8,7 @@ const FORM = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const NO_TRACE = '0'.repeat(32);
 const NO_SPAN = '0'.repeat(16);
 
-/** What the text names; undefined for one that is no `traceparent`. Whoever calls may have written it. */
+/** The span context of an untrusted `traceparent`; undefined when the text is not a valid one. */
 export function spanContextOf(traceparent: unknown): SpanContext | undefined {
   if (typeof traceparent !== 'string') return undefined;
   const [, traceId = NO_TRACE, spanId = NO_SPAN, flags = ''] = FORM.exec(traceparent) ?? [];
@@ -16,7 +16,7 @@ export function spanContextOf(traceparent: unknown): SpanContext | undefined {
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED, isRemote: true };
 }
 
-/** The trace it names: what logs hold beside the span's other facts. */
+/** The trace id for log lines; undefined when the text is not a valid `traceparent`. */
 export function traceIdOf(traceparent: unknown): string | undefined {
   return spanContextOf(traceparent)?.traceId;
 }
@@ -25,7 +25,7 @@ export function isSampled(traceparent: unknown): boolean {
   return spanContextOf(traceparent)?.traceFlags === TraceFlags.SAMPLED;
 }
 
-/** The span that is active now; undefined when nothing is traced here. */
+/** The `traceparent` of the active span; undefined when tracing is off. */
 export function currentTraceparent(): string | undefined {
   const current = trace.getSpanContext(context.active());
   if (current === undefined || !trace.isSpanContextValid(current)) return undefined;
@@ -33,14 +33,15 @@ export function currentTraceparent(): string | undefined {
 }
 
 /**
- * A trace nobody records, so that what happens to one message has one id in every log all the same. The same seed gives the same.
+ * The `traceparent` of a trace that is not recorded, so that all logs about one message have the same trace id even without tracing. The same
+ * seed gives the same id.
  */
 export function unrecordedTraceparent(seed: string): string {
   const hex = sha256(`trace ${seed}`).slice('sha256:'.length);
   return textOf({ traceId: hex.slice(0, 32), spanId: hex.slice(32, 48), traceFlags: TraceFlags.NONE });
 }
 
-/** A context in which new spans are children of what the text names; an empty one when it names nothing. */
+/** A context in which new spans are children of the `traceparent`; the root context when the text is not a valid one. */
 export function contextOf(traceparent: unknown): Context {
   const parent = spanContextOf(traceparent);
   return parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);

@@ -17,17 +17,17 @@ interface SentSpan {
   attributes: { key: string; value: { stringValue?: string } }[];
 }
 
-/** A collector that keeps what it is sent, as OTLP over HTTP in JSON. */
+/** A collector that stores the spans it receives, as OTLP over HTTP in JSON. */
 async function collector() {
   const spans: SentSpan[] = [];
   const resources: unknown[] = [];
   const tokens: (string | undefined)[] = [];
   const server = createServer((request, response) => {
-    const pieces: Buffer[] = [];
+    const chunks: Buffer[] = [];
     tokens.push(request.headers.authorization);
-    request.on('data', (piece: Buffer) => pieces.push(piece));
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const sent = JSON.parse(Buffer.concat(pieces).toString()) as {
+      const sent = JSON.parse(Buffer.concat(chunks).toString()) as {
         resourceSpans: { resource: unknown; scopeSpans: { spans: SentSpan[] }[] }[];
       };
       for (const { resource, scopeSpans } of sent.resourceSpans) {
@@ -53,13 +53,13 @@ async function collector() {
 }
 
 describe('tracing', () => {
-  it('does the work and names no trace when no collector is configured', async () => {
+  it('without a configured collector, inSpan runs the work and there is no traceparent', async () => {
     await using _tracing = await startTracing({ service: 'temper', version: '0' });
     assert.equal(await inSpan('work', {}, async () => 7), 7);
     assert.equal(currentTraceparent(), undefined);
   });
 
-  it('sends one trace over two parts, with codes of errors and without their texts', async () => {
+  it('a trace continues from its traceparent and exports error codes, but no error messages', async () => {
     await using sink = await collector();
     {
       await using _tracing = await startTracing({
@@ -90,7 +90,7 @@ describe('tracing', () => {
     assert.deepEqual([...new Set(sink.tokens)], ['Bearer of-this-moment']);
   });
 
-  it('exports what others report under their resource, and follows what is read piece by piece', async () => {
+  it('reported spans are exported under the resource of their process, and an async iterable continues its trace', async () => {
     await using sink = await collector();
     const parent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const reported: ReportedSpan[] = [];
@@ -105,7 +105,7 @@ describe('tracing', () => {
       const read: number[] = [];
       for await (const item of continuedTrace(parent, items())) read.push(item);
       assert.deepEqual(read, [1, 2]);
-      // Nobody asked for these: a trace that is not sampled, and one that would begin here.
+      // These must not be reported: a span of an unsampled trace, and a new root span.
       const unrecorded = unrecordedTraceparent('seed');
       await continuingTrace(unrecorded, () => inSpan('unsampled', {}, async () => undefined));
       await inSpan('root', {}, async () => undefined);
@@ -125,24 +125,24 @@ describe('tracing', () => {
     assert.ok(JSON.stringify(sink.resources).includes('temper-agent'));
   });
 
-  it('says once that a collector does not answer, and ends all the same', async () => {
-    const told: unknown[] = [];
+  it('an unavailable collector is reported once and does not prevent shutdown', async () => {
+    const failures: unknown[] = [];
     {
       const endpoint = 'http://127.0.0.1:9/v1/traces';
       await using _tracing = await startTracing({
         service: 't',
         version: '0',
         endpoint,
-        failed: (error) => told.push(error),
+        failed: (error) => failures.push(error),
       });
       await inSpan('lost', {}, async () => undefined);
     }
-    assert.equal(told.length, 1);
+    assert.equal(failures.length, 1);
   });
 });
 
-describe('a traceparent', () => {
-  it('is taken in the one form of W3C, and nothing else is', () => {
+describe('the traceparent', () => {
+  it('spanContextOf accepts only the W3C format', () => {
     const good = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`;
     assert.equal(traceIdOf(good), '1'.repeat(32));
     assert.ok(isSampled(good));
@@ -162,7 +162,7 @@ describe('a traceparent', () => {
     }
   });
 
-  it('that nobody records is the same for the same seed, and not sampled', () => {
+  it('an unrecorded traceparent is the same for the same seed, and not sampled', () => {
     const one = unrecordedTraceparent('msg-1');
     assert.equal(one, unrecordedTraceparent('msg-1'));
     assert.notEqual(traceIdOf(one), traceIdOf(unrecordedTraceparent('msg-2')));

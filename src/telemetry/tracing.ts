@@ -7,31 +7,31 @@ export interface TracingOptions {
   /** `service.name`: `temper-gateway`, `temper`. */
   service: string;
   version: string;
-  /** Full URL of the traces endpoint of an OTLP/HTTP collector. Absent: nothing is traced and nothing is loaded. */
+  /** Full URL of the traces endpoint of an OTLP/HTTP collector. When absent, tracing is off and the SDK is not loaded. */
   endpoint?: string | undefined;
-  /** Share of new traces that are kept, 0 to 1; a trace begun elsewhere follows its beginning. Default 1. */
+  /** The share of new traces that are sampled, 0 to 1; a trace started elsewhere keeps its sampling decision. Default 1. */
   sampleRatio?: number | undefined;
-  /** Read at each export, so that a token may change. */
+  /** Called at each export, so that a token may be rotated. */
   headers?: () => Promise<Record<string, string>>;
   attributes?: Readonly<Record<string, string>>;
-  /** Told when the collector begins to take nothing; again only after it took something. */
+  /** Called when exports start to fail; called again only after an export succeeded. */
   failed?: (error: unknown) => void;
 }
 
-/** Where the spans of another process go, whose resource they are given. */
+/** Accepts spans of another process, together with the resource attributes of that process. */
 export type SpanSink = (spans: readonly ReportedSpan[], resource: Readonly<Record<string, string>>) => void;
 
-/** Ends by sending what is left. A collector that does not answer costs spans, never work. */
+/** Disposing it exports the remaining spans. An unavailable collector loses spans, but never blocks work. */
 export interface Tracing extends AsyncDisposable {
-  /** Undefined when nothing is traced. */
+  /** Undefined when tracing is off. */
   readonly take: SpanSink | undefined;
 }
 
 const REPORTED_SCOPE = 'temper-reported';
-/** A collector that is away must not hold up the end of a process for longer. */
-const EXPORT_MILLISECONDS = 5_000;
+/** Also the longest time for which an unavailable collector delays the shutdown of a process. */
+const EXPORT_TIMEOUT_MS = 5_000;
 
-/** Sends spans of this process, and those it takes in for others, to a collector. */
+/** Exports the spans of this process, and spans reported by other processes, to a collector. */
 export async function startTracing(options: TracingOptions): Promise<Tracing> {
   const { endpoint, service, version, sampleRatio = 1, headers, attributes = {} } = options;
   if (endpoint === undefined) return { take: undefined, [Symbol.asyncDispose]: async () => {} };
@@ -40,15 +40,15 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
     import('@opentelemetry/sdk-trace'),
     import('@opentelemetry/resources'),
   ]);
-  const timeoutMillis = EXPORT_MILLISECONDS;
+  const timeoutMillis = EXPORT_TIMEOUT_MS;
   const exporter = new OTLPTraceExporter({
     url: endpoint,
     timeoutMillis,
     ...(headers === undefined ? {} : { headers }),
   });
   const batches = new sdk.BatchSpanProcessor({
-    exporter: telling(exporter, options.failed ?? (() => undefined)),
-    exportTimeoutMillis: EXPORT_MILLISECONDS,
+    exporter: withFailureReport(exporter, options.failed ?? (() => undefined)),
+    exportTimeoutMillis: EXPORT_TIMEOUT_MS,
   });
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({ ...attributes, 'service.name': service, 'service.version': version }),
@@ -58,19 +58,19 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
   const registered = register(provider);
   return {
     take(spans, resource) {
-      const theirs = resourceFromAttributes({ ...resource, 'service.version': version });
-      for (const span of spans) batches.onEnd(readableSpan(span, theirs, REPORTED_SCOPE));
+      const reportedResource = resourceFromAttributes({ ...resource, 'service.version': version });
+      for (const span of spans) batches.onEnd(readableSpan(span, reportedResource, REPORTED_SCOPE));
     },
     async [Symbol.asyncDispose]() {
       registered[Symbol.dispose]();
-      // What the last export fails of has been told.
+      // `failed` has already reported an error of the last export.
       await provider.shutdown().catch(() => undefined);
     },
   };
 }
 
-/** The exporter, and whoever wants to know how it does. */
-function telling(exporter: SpanExporter, failed: (error: unknown) => void): SpanExporter {
+/** Wraps the exporter: calls `failed` for the first of a series of failed exports. */
+function withFailureReport(exporter: SpanExporter, failed: (error: unknown) => void): SpanExporter {
   let isFailing = false;
   return {
     export(spans, done) {
@@ -88,7 +88,7 @@ function telling(exporter: SpanExporter, failed: (error: unknown) => void): Span
 }
 
 /**
- * Gives every span that ends to `ended`. Never begins a trace: only what a sampled parent asks for is recorded.
+ * Calls `ended` with every ended span. Never starts a trace: only children of a sampled parent are recorded.
  */
 export async function startReporting(ended: (span: ReportedSpan) => void): Promise<Disposable> {
   const sdk = await import('@opentelemetry/sdk-trace');
@@ -102,7 +102,7 @@ export async function startReporting(ended: (span: ReportedSpan) => void): Promi
   return register(new sdk.TracerProvider({ sampler, spanProcessors: [processor] }));
 }
 
-/** What a process has one of. A second one beside it records nothing of its own; that is for tests with several roles in one. */
+/** Registers the process-wide provider. A second provider in the same process records nothing; tests run several roles in one process. */
 function register(provider: Parameters<typeof trace.setGlobalTracerProvider>[0]): Disposable {
   const manager = new AsyncContexts();
   const isFirst = context.setGlobalContextManager(manager);

@@ -1,7 +1,7 @@
 import type { ChainedRecord } from '../audit/port.ts';
 import { type Json, member } from '../lib/json.ts';
 
-/** What the provenance chain says of one stored object. Files say what a tool is; only the chain says whether it may run. */
+/** The state of one stored object according to the audit chain. Files define what a tool is; only the chain decides whether it may run. */
 export interface Activation {
   object: string;
   digest: string;
@@ -16,7 +16,7 @@ export interface Activation {
 
 export interface ActivationLedger {
   byObject: Map<string, Activation>;
-  /** Digests taken out of service: in one namespace (`<namespace> <digest>`) or everywhere (`* <digest>`). */
+  /** Demoted digests with the reason: in one namespace (`<namespace> <digest>`) or in all (`* <digest>`). */
   demoted: Map<string, string>;
 }
 
@@ -32,7 +32,7 @@ export function demotionOf(
   return demoted.get(demotionKey(digest)) ?? demoted.get(demotionKey(digest, namespace));
 }
 
-/** Reads the chain from its beginning; later records stand over earlier ones. */
+/** Folds the chain from its first record; a later record overrides an earlier one. */
 export function foldActivations(records: readonly ChainedRecord[]): ActivationLedger {
   const ledger: ActivationLedger = { byObject: new Map(), demoted: new Map() };
   for (const record of records) apply(ledger, record);
@@ -59,12 +59,12 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
 
 function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedRecord): void {
   const object = text(facts, 'object');
-  const superseded = member(facts, 'supersedes');
-  if (action === 'tool.promoted' && Array.isArray(superseded)) {
-    deactivate(ledger, (item) => superseded.includes(item.object), `promoted as ${object}`);
+  const supersedes = member(facts, 'supersedes');
+  if (action === 'tool.promoted' && Array.isArray(supersedes)) {
+    deactivate(ledger, (item) => supersedes.includes(item.object), `promoted as ${object}`);
   }
   const namespace = text(facts, 'namespace');
-  // A demotion is for good, also when an activation was under way and its record came after.
+  // A demotion is permanent, even when the record of a concurrent activation follows it on the chain.
   const demoted = demotionOf(ledger.demoted, subject, namespace);
   ledger.byObject.set(object, {
     object,
@@ -79,15 +79,15 @@ function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedR
 
 function demote(ledger: ActivationLedger, { subject, facts }: ChainedRecord): void {
   const namespace = member(facts, 'namespace');
-  const everywhere = typeof namespace !== 'string';
+  const inAllNamespaces = typeof namespace !== 'string';
   const reason = `demoted: ${text(facts, 'reason')}`;
-  ledger.demoted.set(demotionKey(subject, everywhere ? undefined : namespace), reason);
-  deactivate(ledger, (item) => item.digest === subject && (everywhere || item.namespace === namespace), reason);
+  ledger.demoted.set(demotionKey(subject, inAllNamespaces ? undefined : namespace), reason);
+  deactivate(ledger, (item) => item.digest === subject && (inAllNamespaces || item.namespace === namespace), reason);
 }
 
-function deactivate(ledger: ActivationLedger, concerns: (item: Activation) => boolean, reason: string): void {
+function deactivate(ledger: ActivationLedger, matches: (item: Activation) => boolean, reason: string): void {
   for (const item of ledger.byObject.values()) {
-    if (!item.active || !concerns(item)) continue;
+    if (!item.active || !matches(item)) continue;
     item.active = false;
     item.reason = reason;
   }

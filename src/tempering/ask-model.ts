@@ -6,44 +6,44 @@ import { isJsonObject, type JsonObject, parseUntrustedJson } from '../lib/json.t
 import { type Op, withTimeout } from '../lib/operation.ts';
 import type { Model } from '../models/port.ts';
 
-const MAXIMUM_ANSWER_CHARACTERS = 32_768;
-const MAXIMUM_OUTPUT_TOKENS = 4_096;
-const PATIENCE_MILLISECONDS = 60_000;
+const MAX_RESPONSE_CHARACTERS = 32_768;
+const MAX_OUTPUT_TOKENS = 4_096;
+const TIMEOUT_MS = 60_000;
 
 export interface Question {
   /** `provider/model`. */
   model: string;
-  /** Stable, so that it can be cached and its digest compared. */
+  /** The system prompt. Stable, so that providers cache it and its digest is comparable. */
   rubric: string;
-  /** What is judged; printable and without the nonce. */
+  /** The material under review; printable and without the nonce. */
   material: string;
   nonce: string;
-  /** The members the answer must have, in words. */
+  /** Describes the members of the required JSON object. */
   answerForm: string;
 }
 
-/** One JSON object, or why there is none. Never both. */
+/** The JSON object of the response, or the reason why the response is unusable. */
 export type Answer = { ok: true; object: JsonObject; model: string } | { ok: false; problem: string; model: string };
 
 /**
- * Puts a question whose material nobody trusts: between marks that the material cannot know, with the instructions repeated after it.
- * Whatever is not one whole JSON object with the nonce in it is no answer.
- * Throws TEMPER_LEDGER_UNAVAILABLE alone: nobody was asked, so there is nothing a refusal could rest on.
+ * Asks a model about untrusted material: the material stands between markers with an unpredictable nonce, and the instructions
+ * follow it. Only a single complete JSON object that repeats the nonce is a valid response.
+ * Throws only TEMPER_LEDGER_UNAVAILABLE: no model was called, so a refusal would have no basis.
  */
 export async function askModel(model: Model, question: Question, clock: Clock, op: Op): Promise<Answer> {
   try {
-    const heard = await withTimeout(op, clock, PATIENCE_MILLISECONDS, (inner) => listen(model, question, inner));
-    const object = readAnswer(heard.text, question.nonce);
-    if (typeof object === 'string') return { ok: false, problem: object, model: heard.model };
-    return { ok: true, object, model: heard.model };
+    const response = await withTimeout(op, clock, TIMEOUT_MS, (inner) => readResponse(model, question, inner));
+    const object = parseResponse(response.text, question.nonce);
+    if (typeof object === 'string') return { ok: false, problem: object, model: response.model };
+    return { ok: true, object, model: response.model };
   } catch (error) {
     if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
-    const what = isTemperError(error) ? `${error.code}: ${error.message}` : messageOf(error);
-    return { ok: false, problem: printable(what, 300), model: question.model };
+    const problem = isTemperError(error) ? `${error.code}: ${error.message}` : messageOf(error);
+    return { ok: false, problem: printable(problem, 300), model: question.model };
   }
 }
 
-/** Pins what was asked: rubric and material, with the nonce left out since it is new each time. */
+/** Digest of the prompt (rubric and material) for the audit record. The nonce is replaced, because it differs in each call. */
 export function promptDigest(question: Question): string {
   return digestOf({
     model: question.model,
@@ -64,13 +64,13 @@ function promptOf({ material, nonce, answerForm }: Question): string {
   ].join('\n');
 }
 
-async function listen(model: Model, question: Question, op: Op): Promise<{ text: string; model: string }> {
+async function readResponse(model: Model, question: Question, op: Op): Promise<{ text: string; model: string }> {
   const request = {
     model: question.model,
     system: question.rubric,
     messages: [{ role: 'user' as const, text: promptOf(question) }],
     tools: [],
-    maxOutputTokens: MAXIMUM_OUTPUT_TOKENS,
+    maxOutputTokens: MAX_OUTPUT_TOKENS,
     temperature: 0,
     responseFormat: 'json' as const,
   };
@@ -78,7 +78,7 @@ async function listen(model: Model, question: Question, op: Op): Promise<{ text:
   for await (const event of model.stream(request, op)) {
     op.signal.throwIfAborted();
     if (event.type === 'text') text += event.text;
-    if (text.length > MAXIMUM_ANSWER_CHARACTERS) throw new RangeError('the answer is too long');
+    if (text.length > MAX_RESPONSE_CHARACTERS) throw new RangeError('the answer is too long');
     if (event.type === 'tool-call') throw new RangeError('the answer calls a tool');
     if (event.type !== 'end') continue;
     if (event.stopReason !== 'stop') throw new RangeError(`the answer ended with "${event.stopReason}"`);
@@ -87,8 +87,8 @@ async function listen(model: Model, question: Question, op: Op): Promise<{ text:
   throw new RangeError('the answer has no end');
 }
 
-/** From the first `{` to the last `}`; a string says what is wrong. */
-function readAnswer(text: string, nonce: string): JsonObject | string {
+/** Parses the text from the first `{` to the last `}`; returns an error message as a string. */
+function parseResponse(text: string, nonce: string): JsonObject | string {
   const object = text.slice(Math.max(0, text.indexOf('{')), text.lastIndexOf('}') + 1);
   let value;
   try {
@@ -98,12 +98,12 @@ function readAnswer(text: string, nonce: string): JsonObject | string {
     throw error;
   }
   if (!isJsonObject(value)) return 'the answer is not one JSON object';
-  if (saysTwice(object)) return 'the answer gives a member twice';
-  return value.nonce === nonce ? value : 'the answer does not have the nonce it was given';
+  if (hasDuplicateMember(object)) return 'the answer has a duplicate member';
+  return value.nonce === nonce ? value : 'the answer does not repeat the nonce of the question';
 }
 
-/** JSON.parse keeps the last of two members; which one was meant is not ours to guess. A quote inside a string is escaped and never matches. */
-function saysTwice(text: string): boolean {
+/** JSON.parse keeps the last of two members of one name, so a duplicate is ambiguous. A quote inside a string is escaped and never matches. */
+function hasDuplicateMember(text: string): boolean {
   return ['approved', 'confidence', 'nonce', 'safety', 'correctness', 'determinism', 'bounded'].some(
     (name) => text.split(new RegExp(`"${name}"\\s{0,8}:`)).length > 2,
   );

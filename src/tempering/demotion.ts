@@ -18,18 +18,18 @@ export interface DemotionDeps {
   rules(owner: ToolOwner): PromotionRules;
 }
 
-/** The ways out of service. Each takes a tool out of every view at once, and its bytes never come back. */
+/** Takes tools out of service. A demoted tool leaves every view immediately, and its digest is never accepted again. */
 export interface Demotion {
-  /** Call it after a failed use: takes a tool of tier Agent or Shared out when it fails too often. True when it did. */
+  /** Call after a failed use: demotes a tool of tier Agent or Shared whose recent error rate exceeds the limit. Returns true on demotion. */
   consider(digest: Digest, owner: ToolOwner): Promise<boolean>;
-  /** Runs the tests of an active tool again in a fresh runner; a failure takes it out. True when it did. */
+  /** Re-runs the tests of an active tool in a fresh runner and demotes the tool when one fails. Returns true on demotion. */
   verifyAgain(digest: Digest, owner: ToolOwner, op: Op): Promise<boolean>;
-  /** By a person, `person/<name>`: everywhere in this state. */
+  /** Demotion by a user (`actor` is `person/<name>`), in all namespaces of this state. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
 }
 
 export function createDemotion(deps: DemotionDeps): Demotion {
-  const takeOut = async (digest: Digest, reason: string, actor: string, namespace?: string): Promise<void> => {
+  const demoteTool = async (digest: Digest, reason: string, actor: string, namespace?: string): Promise<void> => {
     const tool = deps.registry.get(digest)?.artifact.name ?? 'unknown';
     const done = deps.registry.demote(digest, reason, actor, namespace);
     deps.events({ type: 'demotion', tool, digest, reason: printable(reason, 500) });
@@ -41,7 +41,7 @@ export function createDemotion(deps: DemotionDeps): Demotion {
       if (tool === undefined || tool.tier === 'Session') return false;
       const reason = failureReason(await deps.registry.statistics(digest, owner.namespace), deps.rules(owner));
       if (reason === undefined) return false;
-      await takeOut(digest, reason, 'system', owner.namespace);
+      await demoteTool(digest, reason, 'system', owner.namespace);
       return true;
     },
     async verifyAgain(digest, owner, op) {
@@ -49,9 +49,9 @@ export function createDemotion(deps: DemotionDeps): Demotion {
       if (tool === undefined) return false;
       const figures = await reverify(tool, [], deps, op);
       if (figures.failedTests === 0) return false;
-      await takeOut(digest, testsFailed(figures), 'system', owner.namespace);
+      await demoteTool(digest, testsFailed(figures), 'system', owner.namespace);
       return true;
     },
-    demote: (digest, reason, actor) => takeOut(digest, reason, actor),
+    demote: (digest, reason, actor) => demoteTool(digest, reason, actor),
   };
 }

@@ -6,7 +6,7 @@ import { digestOf, type Digest, isDigest } from '../lib/canonical.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
 import type { RegisteredTool } from './types.ts';
 
-/** One tool as it is kept: the object people read, what only this program needs beside it, and a withheld source. */
+/** One tool in storage: the object for users, the internal evidence beside it, and the withheld source. */
 export interface ToolDocuments {
   tool: JsonObject;
   evidence: JsonObject;
@@ -17,11 +17,11 @@ export function artifactDigest(artifact: ToolArtifact): Digest {
   return digestOf(artifact as unknown as JsonObject);
 }
 
-/** What an acceptance binds: any change to one of these makes the stored tool another one, which was never accepted. */
+/** Digest of the fields that an acceptance attests. A stored tool with a change in any of them no longer matches its acceptance. */
 export function recordDigest(tool: RegisteredTool): Digest {
   const { object, digest, tier, owner, contributors, verdicts, authorModel, sourceWithheld, acceptedAt } = tool;
-  const bound = { object, digest, tier, owner, contributors, verdicts, authorModel, sourceWithheld, acceptedAt };
-  return digestOf(bound as unknown as JsonObject);
+  const attested = { object, digest, tier, owner, contributors, verdicts, authorModel, sourceWithheld, acceptedAt };
+  return digestOf(attested as unknown as JsonObject);
 }
 
 export function toDocuments(tool: RegisteredTool, now: string): ToolDocuments {
@@ -58,13 +58,13 @@ function conditionsOf(tool: RegisteredTool, now: string): Condition[] {
   };
   if (!tool.sourceWithheld) return [active];
   const message =
-    'the source is not kept in the object (forge.persistSource is false), so the tool can be neither Shared nor exported';
+    'the source is not stored in the object (forge.persistSource is false), so the tool can be neither shared nor exported';
   return [active, { type: 'Shareable', status: 'False', lastTransitionTime: now, reason: 'SourceWithheld', message }];
 }
 
 /**
- * Reads a stored tool back. The members are not trusted: who calls this compares `artifactDigest` and `recordDigest` with the
- * acceptance. Answers undefined when the documents do not even have the form of a tool.
+ * Parses a stored tool. The members are untrusted: the caller must compare `artifactDigest` and `recordDigest` with the
+ * acceptance on the audit chain. Returns undefined when the documents do not have the shape of a tool.
  */
 export function fromDocuments(
   object: string,
@@ -90,18 +90,22 @@ export function fromDocuments(
     owner: ownerOf(member(evidence, 'owner')),
     contributors: contributors.map(String),
     verdicts: verdicts as unknown as Verdict[],
-    authorModel: textOf(evidence, 'authorModel'),
+    authorModel: stringAt(evidence, 'authorModel'),
     sourceWithheld: member(evidence, 'sourceWithheld') === true,
-    acceptedAt: textOf(evidence, 'acceptedAt'),
+    acceptedAt: stringAt(evidence, 'acceptedAt'),
     active: false,
   };
 }
 
 function ownerOf(value: Json | undefined): RegisteredTool['owner'] {
-  return { agent: textOf(value, 'agent'), namespace: textOf(value, 'namespace'), session: textOf(value, 'session') };
+  return {
+    agent: stringAt(value, 'agent'),
+    namespace: stringAt(value, 'namespace'),
+    session: stringAt(value, 'session'),
+  };
 }
 
-function textOf(value: Json | undefined, key: string): string {
-  const found = member(value, key);
-  return typeof found === 'string' ? found : '';
+function stringAt(value: Json | undefined, key: string): string {
+  const text = member(value, key);
+  return typeof text === 'string' ? text : '';
 }

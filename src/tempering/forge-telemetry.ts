@@ -2,13 +2,13 @@ import type { ChainedRecord } from '../audit/port.ts';
 import type { RejectionClass } from '../forge/types.ts';
 import { member } from '../lib/json.ts';
 
-/** How forging goes for one agent, counted from the chain. */
+/** Forge statistics of one agent, counted from the audit chain. */
 export interface ForgeTelemetry {
-  /** Refused attempts by class. */
+  /** Rejected attempts by class. */
   rejections: Partial<Record<RejectionClass, number>>;
-  /** Names that were accepted at least once. */
+  /** Tool names with at least one accepted attempt. */
   uniqueApproved: number;
-  /** Names that were refused and never accepted. */
+  /** Tool names with rejected attempts only. */
   uniqueTerminalRejections: number;
 }
 

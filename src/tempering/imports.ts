@@ -6,12 +6,12 @@ import { hexOf } from './object-name.ts';
 import type { ToolOwner } from './scopes.ts';
 
 /**
- * A tool from a package, waiting for the next session of its agent. It is nothing but a forge request: it passes every gate there,
- * the judge's and the policy's too, and begins at tier Session like a tool the agent made itself.
+ * A tool from a package that is pending until the next session of its agent. It is an ordinary forge request: it passes every gate
+ * in that session, including the judge and the policy, and starts at tier Session like a tool that the agent forged itself.
  */
 export interface WaitingImport extends ToolOwner {
   name: string;
-  /** What the gates that need no judge made of the request. */
+  /** Digest of the artifact that the deterministic gates built from the request. */
   digest: Digest;
   request: JsonObject;
   /** RFC 3339. */
@@ -20,14 +20,14 @@ export interface WaitingImport extends ToolOwner {
 
 const COLLECTION = 'imports';
 
-/** Kept once for each agent and digest. */
+/** Stores a pending import. Idempotent per agent and digest. */
 export async function keepImport(records: RecordStore, waiting: WaitingImport): Promise<void> {
   await records.put(COLLECTION, nameOf(waiting), waiting as unknown as JsonObject);
 }
 
 /**
- * Puts what waits for an agent through `submit`, the whole forge of its new session. What was accepted or refused is taken off the
- * list; what could not be judged, for want of a judge or a sandbox, waits on.
+ * Submits the pending imports of an agent through `submit`, the complete forge of its new session. Accepted and rejected imports
+ * leave the list; an import without a decision (judge or sandbox unavailable) stays pending.
  */
 export async function admitImports(
   records: RecordStore,
@@ -36,16 +36,17 @@ export async function admitImports(
 ): Promise<ForgeResult[]> {
   const results: ForgeResult[] = [];
   for (const { name, value } of await records.list(COLLECTION)) {
-    const waiting = asImport(value);
+    const waiting = parseImport(value);
     if (waiting?.agent !== owner.agent || waiting.namespace !== owner.namespace) continue;
     const result = await submit(waiting.request);
     results.push(result);
-    if (result.accepted || !NOT_DECIDED.has(result.code)) await records.delete(COLLECTION, name);
+    if (result.accepted || !RETRYABLE.has(result.code)) await records.delete(COLLECTION, name);
   }
   return results;
 }
 
-const NOT_DECIDED: ReadonlySet<string> = new Set([
+/** Codes that are no decision about the tool. */
+const RETRYABLE: ReadonlySet<string> = new Set([
   'TEMPER_JUDGE_UNAVAILABLE',
   'TEMPER_SANDBOX_UNAVAILABLE',
   'TEMPER_CANCELLED',
@@ -56,7 +57,7 @@ function nameOf({ digest, agent, namespace }: WaitingImport): string {
   return `${hexOf(digest)}.${sha256(`${namespace}/${agent}`).slice('sha256:'.length, 'sha256:'.length + 16)}`;
 }
 
-function asImport(value: Json): WaitingImport | undefined {
+function parseImport(value: Json): WaitingImport | undefined {
   if (!isJsonObject(value) || !isJsonObject(value.request) || !isDigest(value.digest)) return undefined;
   return value as unknown as WaitingImport;
 }

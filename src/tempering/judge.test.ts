@@ -44,7 +44,7 @@ async function refusedAs(
 }
 
 describe('the judge', () => {
-  it('approves a clear yes to every question, and pins model and prompt', async () => {
+  it('the judge approves after a clear yes to every question and records model and prompt digest', async () => {
     const first = await judged((request) => sayYes(request, { confidence: 0.93 }));
     const second = await judged(
       (request) => `Here it is:\n\`\`\`json\n${sayYes(request, { confidence: 0.93 })}\n\`\`\``,
@@ -55,7 +55,7 @@ describe('the judge', () => {
     assert.match(first.promptDigest, /^sha256:/);
     assert.deepEqual({ ...second }, { ...first });
   });
-  it('asks at temperature 0, with the candidate between marks and the instructions after it', async () => {
+  it('the judge request has temperature 0, the candidate between markers and the instructions after them', async () => {
     const model = scriptedModel(sayYes);
     await createJudge({ model, judgeModel: 'replay/judge', clock: handClock(), nonce }).review(
       candidate,
@@ -72,11 +72,11 @@ describe('the judge', () => {
     assert.ok(text.indexOf('function execute(input)') < text.indexOf(`-----END ${word}-----`));
     assert.ok(text.indexOf(`-----END ${word}-----`) < text.indexOf('exactly one JSON object'));
   });
-  it('refuses when none is named', async () => {
+  it('a judge without a configured model refuses', async () => {
     const judge = createJudge({ model: scriptedModel(sayYes), judgeModel: undefined, clock: handClock(), nonce });
     assert.equal((await judge.review(candidate, 'replay/author', anOp())).code, 'TEMPER_JUDGE_UNAVAILABLE');
   });
-  it('refuses to judge its own work', async () => {
+  it('a judge refuses a tool written by its own model', async () => {
     const judge = createJudge({ model: scriptedModel(sayYes), judgeModel: 'Replay/Author', clock: handClock(), nonce });
     const verdict = await judge.review(candidate, 'replay/author', anOp());
     assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE');
@@ -87,7 +87,7 @@ describe('the judge', () => {
     ['determinism', 'likely'],
     ['bounded', 'likely'],
   ] as const) {
-    it(`takes a no about ${part} for a no, whatever "approved" says`, async () => {
+    it(`the judge refuses when ${part} is not confirmed, regardless of "approved"`, async () => {
       await refusedAs('TEMPER_JUDGE_REFUSED', (request) =>
         sayYes(request, { [part]: { [flag]: false, concerns: ['reads the clock'] } }),
       );
@@ -95,7 +95,7 @@ describe('the judge', () => {
       await refusedAs('TEMPER_JUDGE_UNAVAILABLE', (request) => sayYes(request, { [part]: null }));
     });
   }
-  it('refuses without "approved", below the floor, and with a confidence that is none', async () => {
+  it('the judge refuses without "approved", below the minimum confidence and with an invalid confidence', async () => {
     await refusedAs('TEMPER_JUDGE_REFUSED', (request) => sayYes(request, { approved: false }));
     await refusedAs('TEMPER_JUDGE_REFUSED', (request) => sayYes(request, { confidence: 0.69 }));
     for (const confidence of ['1', 1.01, -0.1, null, 95]) {
@@ -103,17 +103,17 @@ describe('the judge', () => {
     }
     await refusedAs('TEMPER_JUDGE_UNAVAILABLE', (request) => sayYes(request, { approved: 'yes' }));
   });
-  const useless: Record<string, (request: ModelRequest) => string | ModelEvent[]> = {
-    'no answer': () => '',
-    'plain words': () => 'approved: true',
-    'half an object': (request) => sayYes(request).slice(0, -2),
+  const unusable: Record<string, (request: ModelRequest) => string | ModelEvent[]> = {
+    'an empty response': () => '',
+    'plain text': () => 'approved: true',
+    'an incomplete object': (request) => sayYes(request).slice(0, -2),
     'two objects': (request) => `${sayYes(request)}\n${sayYes(request)}`,
-    'no nonce': (request) => sayYes(request, { nonce: null }),
+    'a response without a nonce': (request) => sayYes(request, { nonce: null }),
     'the nonce of another call': (request) => sayYes(request, { nonce: 'nonce-0' }),
-    'a member twice': (request) => sayYes(request, { approved: false }).replace(/\}$/, ',"approved":true}'),
-    'the end of its budget': (request) => [{ type: 'text', text: sayYes(request) }, anEnd('m', 'length')],
+    'a duplicate member': (request) => sayYes(request, { approved: false }).replace(/\}$/, ',"approved":true}'),
+    'a truncated response': (request) => [{ type: 'text', text: sayYes(request) }, anEnd('m', 'length')],
     'a refusal by the provider': (request) => [{ type: 'text', text: sayYes(request) }, anEnd('m', 'refusal')],
-    'no end': (request) => [{ type: 'text', text: sayYes(request) }],
+    'a stream without an end event': (request) => [{ type: 'text', text: sayYes(request) }],
     'a tool call': (request) => [
       { type: 'tool-call', call: { id: '1', name: 'forge_tool', arguments: '{}' } },
       { type: 'text', text: sayYes(request) },
@@ -121,35 +121,35 @@ describe('the judge', () => {
     ],
     'endless text': () => Array.from({ length: 100 }, (): ModelEvent => ({ type: 'text', text: 'x'.repeat(1_000) })),
   };
-  for (const [what, answer] of Object.entries(useless)) {
-    it(`takes ${what} for no opinion, and that for a no`, () => refusedAs('TEMPER_JUDGE_UNAVAILABLE', answer));
+  for (const [what, answer] of Object.entries(unusable)) {
+    it(`the judge treats ${what} as unavailable and refuses`, () => refusedAs('TEMPER_JUDGE_UNAVAILABLE', answer));
   }
-  it('takes a failing provider for a no', () =>
+  it('the judge refuses when the provider fails', () =>
     refusedAs('TEMPER_JUDGE_UNAVAILABLE', () => {
       throw new TemperError('TEMPER_MODEL_OVERLOADED', 'busy');
     }));
-  it('says nothing about a tool nobody was asked about, because the ledger is away', async () => {
-    const away = (): string => {
-      throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the counters are away', { retry: 'backoff' });
+  it('the judge gives no verdict when the ledger is unavailable, because no model was called', async () => {
+    const unavailable = (): string => {
+      throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the counters are unavailable', { retry: 'backoff' });
     };
-    await assert.rejects(judged(away), { code: 'TEMPER_LEDGER_UNAVAILABLE', retry: 'backoff' });
+    await assert.rejects(judged(unavailable), { code: 'TEMPER_LEDGER_UNAVAILABLE', retry: 'backoff' });
   });
-  it('takes an operation that is already over for a no', async () => {
+  it('the judge refuses when the call is already aborted', async () => {
     const model = scriptedModel(sayYes);
     const judge = createJudge({ model, judgeModel: 'replay/judge', clock: handClock(), nonce });
     const verdict = await judge.review(candidate, 'replay/author', {
       ...anOp(),
-      signal: AbortSignal.abort(new Error('over')),
+      signal: AbortSignal.abort(new Error('aborted')),
     });
     assert.equal(verdict.approved, false);
   });
-  it('refuses what it cannot be shown', async () => {
+  it('the judge refuses a tool whose source does not parse', async () => {
     const broken = anArtifact('double', { implementation: { mode: 'Sandbox', source: 'function execute( {' } });
     const judge = createJudge({ model: scriptedModel(sayYes), judgeModel: 'replay/judge', clock: handClock(), nonce });
     const verdict = await judge.review({ ...candidate, artifact: broken }, 'replay/author', anOp());
     assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE');
   });
-  it('shows its reasons printable and bounded', async () => {
+  it('the reasoning in a verdict is printable and bounded', async () => {
     const verdict = await judged((request) =>
       sayYes(request, { approved: false, reasoning: `\u001b[31m\u202e${'x'.repeat(5_000)}` }),
     );
@@ -174,12 +174,12 @@ describe('the panel', () => {
       anOp(),
     );
   }
-  it('approves when both say yes, with the lower confidence', async () => {
+  it('the panel approves when both reviewers approve, with the lower confidence', async () => {
     const verdict = await reviewed({ safety: { confidence: 0.91 }, correctness: { confidence: 0.9 } });
     assert.equal(verdict.approved, true);
     assert.equal(verdict.confidence, 0.9);
   });
-  it('asks two models two different questions, without one hearing the other', async () => {
+  it('the panel sends different questions to two models independently', async () => {
     const model = scriptedModel(sayYes);
     await createPanel({ model, reviewers: ['replay/a', 'replay/b'], clock: handClock(), nonce }).review(
       tool,
@@ -192,15 +192,15 @@ describe('the panel', () => {
     assert.notEqual(first.model, second.model);
     assert.notEqual(nonceIn(first), nonceIn(second));
   });
-  it('refuses when either says no or cannot be understood', async () => {
-    for (const who of ['safety', 'correctness']) {
-      assert.equal((await reviewed({ [who]: { approved: false } })).code, 'TEMPER_JUDGE_REFUSED');
-      assert.equal((await reviewed({ [who]: { approved: 1 } })).code, 'TEMPER_JUDGE_UNAVAILABLE');
-      assert.equal((await reviewed({ [who]: { nonce: 'x' } })).approved, false);
-      assert.equal((await reviewed({ [who]: { confidence: 'high' } })).confidence, 0);
+  it('the panel refuses when one reviewer refuses or its response is unusable', async () => {
+    for (const reviewer of ['safety', 'correctness']) {
+      assert.equal((await reviewed({ [reviewer]: { approved: false } })).code, 'TEMPER_JUDGE_REFUSED');
+      assert.equal((await reviewed({ [reviewer]: { approved: 1 } })).code, 'TEMPER_JUDGE_UNAVAILABLE');
+      assert.equal((await reviewed({ [reviewer]: { nonce: 'x' } })).approved, false);
+      assert.equal((await reviewed({ [reviewer]: { confidence: 'high' } })).confidence, 0);
     }
   });
-  it('refuses without two different models, and with the author as one of them', async () => {
+  it('the panel refuses without two different models and when the author is one of them', async () => {
     for (const reviewers of [[], ['replay/a'], ['replay/a', 'replay/A'], ['replay/a', 'replay/author']]) {
       const verdict = await reviewed({}, reviewers);
       assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE', reviewers.join());

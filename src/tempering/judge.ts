@@ -8,16 +8,16 @@ import type { Model } from '../models/port.ts';
 import { askModel, promptDigest, type Question } from './ask-model.ts';
 import { normalizeArtifact } from './normalize.ts';
 
-const REASONING_CHARACTERS = 600;
+const MAX_REASONING_CHARACTERS = 600;
 
 export interface JudgeDeps {
   model: Model;
   /** `provider/model`; absent refuses everything. */
   judgeModel: string | undefined;
   clock: Clock;
-  /** A new unguessable word for each call. */
+  /** Returns a new unpredictable word for each call. */
   nonce(): string;
-  /** Approvals below this confidence are refusals; 0.7 when absent. */
+  /** Approvals below this confidence count as refusals; default 0.7. */
   minConfidence?: number;
 }
 
@@ -35,7 +35,7 @@ const ANSWER_FORM =
   '"determinism":{"likely":boolean,"reasoning":string},"bounded":{"likely":boolean,"reasoning":string},' +
   '"confidence":number from 0 to 1,"approved":boolean,"reasoning":string}';
 
-/** A judge that can only veto: no model, no answer or no clear yes to every question is a refusal. */
+/** Creates a judge that can only veto: a missing model, an unusable response or anything but a clear yes to every question is a refusal. */
 export function createJudge(deps: JudgeDeps): Judge {
   return {
     async review(candidate: Candidate, authorModel: string, op: Op): Promise<Verdict> {
@@ -50,7 +50,7 @@ export function createJudge(deps: JudgeDeps): Judge {
       }
       const material = materialOf(candidate);
       if (!material.ok) return unavailable(judgeModel, material.problem);
-      const question = {
+      const question: Question = {
         model: judgeModel,
         rubric: RUBRIC,
         material: material.text,
@@ -72,39 +72,41 @@ function materialOf({ artifact, evidence }: Candidate): { ok: true; text: string
   try {
     return { ok: true, text: normalizeArtifact(artifact, evidence) };
   } catch (error) {
-    return { ok: false, problem: `the tool cannot be shown to a judge: ${printable(messageOf(error), 200)}` };
+    return { ok: false, problem: `the tool cannot be presented to a judge: ${printable(messageOf(error), 200)}` };
   }
 }
 
-function readVerdict(object: JsonObject, model: string, question: Question, floor: number): Verdict {
-  const problem = formProblem(object);
+function readVerdict(object: JsonObject, model: string, question: Question, minConfidence: number): Verdict {
+  const problem = shapeError(object);
   if (problem !== undefined) return unavailable(model, `the judge gave no usable answer: ${problem}`, question);
   const confidence = Number(object.confidence);
-  const failings = [
-    member(object.safety, 'passed') === true ? undefined : `safety: ${listed(member(object.safety, 'concerns'))}`,
+  const objections = [
+    member(object.safety, 'passed') === true ? undefined : `safety: ${joinTexts(member(object.safety, 'concerns'))}`,
     member(object.correctness, 'passed') === true
       ? undefined
-      : `correctness: ${listed(member(object.correctness, 'failedTests'))}`,
+      : `correctness: ${joinTexts(member(object.correctness, 'failedTests'))}`,
     member(object.determinism, 'likely') === true
       ? undefined
-      : `determinism: ${said(member(object.determinism, 'reasoning'))}`,
-    member(object.bounded, 'likely') === true ? undefined : `bounded: ${said(member(object.bounded, 'reasoning'))}`,
+      : `determinism: ${printableText(member(object.determinism, 'reasoning'))}`,
+    member(object.bounded, 'likely') === true
+      ? undefined
+      : `bounded: ${printableText(member(object.bounded, 'reasoning'))}`,
     object.approved === true ? undefined : 'not approved',
-    confidence >= floor ? undefined : `confidence ${confidence} is below ${floor}`,
-  ].filter((failing) => failing !== undefined);
-  const reasoning = said(object.reasoning);
+    confidence >= minConfidence ? undefined : `confidence ${confidence} is below ${minConfidence}`,
+  ].filter((objection) => objection !== undefined);
+  const reasoning = printableText(object.reasoning);
   const pinned = { confidence, model: printable(model, 128), promptDigest: promptDigest(question) };
-  if (failings.length === 0) return { approved: true, reasoning, ...pinned };
-  const reasons = `${failings.join('; ')}${reasoning === '' ? '' : `. ${reasoning}`}`;
+  if (objections.length === 0) return { approved: true, reasoning, ...pinned };
+  const reasons = `${objections.join('; ')}${reasoning === '' ? '' : `. ${reasoning}`}`;
   return {
     approved: false,
     code: 'TEMPER_JUDGE_REFUSED',
-    reasoning: printable(reasons, REASONING_CHARACTERS),
+    reasoning: printable(reasons, MAX_REASONING_CHARACTERS),
     ...pinned,
   };
 }
 
-function formProblem(object: JsonObject): string | undefined {
+function shapeError(object: JsonObject): string | undefined {
   const flags: [string, string][] = [
     ['safety', 'passed'],
     ['correctness', 'passed'],
@@ -123,13 +125,13 @@ export function isConfidence(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= 1;
 }
 
-function listed(value: unknown): string {
+function joinTexts(value: unknown): string {
   const items = Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-  return items.length === 0 ? 'not passed' : said(items.slice(0, 5).join(', '));
+  return items.length === 0 ? 'not passed' : printableText(items.slice(0, 5).join(', '));
 }
 
-function said(value: unknown): string {
-  return typeof value === 'string' ? printable(value, REASONING_CHARACTERS) : '';
+function printableText(value: unknown): string {
+  return typeof value === 'string' ? printable(value, MAX_REASONING_CHARACTERS) : '';
 }
 
 export function unavailable(model: string, reasoning: string, question?: Question): Verdict {
@@ -137,7 +139,7 @@ export function unavailable(model: string, reasoning: string, question?: Questio
     approved: false,
     confidence: 0,
     code: 'TEMPER_JUDGE_UNAVAILABLE',
-    reasoning: printable(reasoning, REASONING_CHARACTERS),
+    reasoning: printable(reasoning, MAX_REASONING_CHARACTERS),
     model: printable(model, 128),
     promptDigest: question === undefined ? '' : promptDigest(question),
   };

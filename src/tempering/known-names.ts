@@ -1,6 +1,6 @@
-/** Names that are the language's or the host's, not the author's: shown as they are, since they are what a judge looks for. */
+/** Names of the language and the host, not of the tool's author. They are shown unchanged, because a judge looks for them. */
 
-const CONTAINERS: readonly object[] = [
+const CONTAINER_TYPES: readonly object[] = [
   Array,
   Map,
   Set,
@@ -11,8 +11,8 @@ const CONTAINERS: readonly object[] = [
   SharedArrayBuffer,
   DataView,
 ];
-const SCALARS: readonly object[] = [String, Number, Boolean, Symbol, BigInt, Date, RegExp, Error, AggregateError];
-const OTHERS: readonly object[] = [
+const SCALAR_TYPES: readonly object[] = [String, Number, Boolean, Symbol, BigInt, Date, RegExp, Error, AggregateError];
+const OTHER_BUILT_INS: readonly object[] = [
   Object,
   Function,
   Promise,
@@ -40,7 +40,7 @@ export const KNOWN_GLOBALS: ReadonlySet<string> = new Set([
 ]);
 
 export const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
-  ...[CONTAINERS, SCALARS, OTHERS].flat().flatMap((builtIn) => membersOf(builtIn)),
+  ...[CONTAINER_TYPES, SCALAR_TYPES, OTHER_BUILT_INS].flat().flatMap((builtIn) => membersOf(builtIn)),
   ...HOST_MEMBERS.split(' '),
 ]);
 

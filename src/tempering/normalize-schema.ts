@@ -1,61 +1,68 @@
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import type { Veil } from './veil.ts';
 
-/** What a keyword holds decides how it is shown. Keywords that are not here carry prose, and are counted and left out. */
-const SCALARS = wordSet(
+/** The kind of a keyword's value decides how it is shown. All other keywords carry prose; they are dropped and counted. */
+const SCALAR_KEYWORDS = wordSet(
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems ' +
     'minProperties maxProperties nullable',
 );
-const SCHEMAS = wordSet('items additionalProperties not if then else contains propertyNames');
-const SCHEMA_LISTS = wordSet('anyOf oneOf allOf prefixItems');
-const SCHEMA_MAPS = wordSet('properties patternProperties $defs definitions');
-const VALUES = wordSet('enum const');
-const TEXTS = wordSet('pattern format');
-const TYPES = wordSet('object array string number integer boolean null');
-const MAXIMUM_DEPTH = 24;
+const SCHEMA_KEYWORDS = wordSet('items additionalProperties not if then else contains propertyNames');
+const SCHEMA_LIST_KEYWORDS = wordSet('anyOf oneOf allOf prefixItems');
+const SCHEMA_MAP_KEYWORDS = wordSet('properties patternProperties $defs definitions');
+const VALUE_KEYWORDS = wordSet('enum const');
+const TEXT_KEYWORDS = wordSet('pattern format');
+const KNOWN_TYPES = wordSet('object array string number integer boolean null');
+const MAX_DEPTH = 24;
 
-export function normalizeSchema(schema: Json, veil: Veil): { schema: Json; dropped: number } {
+export function normalizeSchema(schema: Json, obfuscator: Veil): { schema: Json; dropped: number } {
   let dropped = 0;
-  const show = (value: Json, depth: number): Json => {
+  const normalize = (value: Json, depth: number): Json => {
     if (!isJsonObject(value)) return typeof value === 'boolean' ? value : null;
-    if (depth > MAXIMUM_DEPTH) return 'deeper schemas not shown';
-    const shown: JsonObject = {};
+    if (depth > MAX_DEPTH) return 'deeper schemas not shown';
+    const normalized: JsonObject = {};
     for (const [keyword, held] of Object.entries(value)) {
-      const part = keywordValue(keyword, held, veil, (inner) => show(inner, depth + 1));
+      const part = keywordValue(keyword, held, obfuscator, (inner) => normalize(inner, depth + 1));
       if (part === undefined) dropped += 1;
-      else shown[keyword] = part;
+      else normalized[keyword] = part;
     }
-    return shown;
+    return normalized;
   };
-  return { schema: show(schema, 0), dropped };
+  return { schema: normalize(schema, 0), dropped };
 }
 
-function keywordValue(keyword: string, held: Json, veil: Veil, show: (schema: Json) => Json): Json | undefined {
+function keywordValue(
+  keyword: string,
+  held: Json,
+  obfuscator: Veil,
+  normalize: (schema: Json) => Json,
+): Json | undefined {
   if (keyword === 'type') return typesOf(held);
-  if (keyword === 'required') return namesOf(held, veil);
-  if (VALUES.has(keyword)) return veil.value(held);
-  if (SCHEMAS.has(keyword)) return show(held);
-  if (SCALARS.has(keyword)) return typeof held === 'number' || typeof held === 'boolean' ? held : undefined;
-  if (typeof held === 'string') return textOf(keyword, held, veil);
-  if (Array.isArray(held)) return SCHEMA_LISTS.has(keyword) ? held.map(show) : undefined;
-  if (!SCHEMA_MAPS.has(keyword) || !isJsonObject(held)) return undefined;
-  return Object.fromEntries(Object.entries(held).map(([name, inner]) => [veil.name(name), show(inner)]));
+  if (keyword === 'required') return namesOf(held, obfuscator);
+  if (VALUE_KEYWORDS.has(keyword)) return obfuscator.value(held);
+  if (SCHEMA_KEYWORDS.has(keyword)) return normalize(held);
+  if (SCALAR_KEYWORDS.has(keyword)) return typeof held === 'number' || typeof held === 'boolean' ? held : undefined;
+  if (typeof held === 'string') return textOf(keyword, held, obfuscator);
+  if (Array.isArray(held)) return SCHEMA_LIST_KEYWORDS.has(keyword) ? held.map(normalize) : undefined;
+  if (!SCHEMA_MAP_KEYWORDS.has(keyword) || !isJsonObject(held)) return undefined;
+  return Object.fromEntries(Object.entries(held).map(([name, inner]) => [obfuscator.name(name), normalize(inner)]));
 }
 
-function textOf(keyword: string, held: string, veil: Veil): string | undefined {
-  if (TEXTS.has(keyword)) return veil.text(held);
+function textOf(keyword: string, held: string, obfuscator: Veil): string | undefined {
+  if (TEXT_KEYWORDS.has(keyword)) return obfuscator.text(held);
   if (keyword !== '$ref') return undefined;
-  const parts = held.split('/').map((part) => (part === '#' ? part : veil.name(part)));
+  const parts = held.split('/').map((part) => (part === '#' ? part : obfuscator.name(part)));
   return parts.join('/');
 }
 
-function namesOf(held: Json, veil: Veil): Json | undefined {
-  return Array.isArray(held) ? held.map((name) => (typeof name === 'string' ? veil.name(name) : null)) : undefined;
+function namesOf(held: Json, obfuscator: Veil): Json | undefined {
+  return Array.isArray(held)
+    ? held.map((name) => (typeof name === 'string' ? obfuscator.name(name) : null))
+    : undefined;
 }
 
 function typesOf(held: Json): Json | undefined {
-  if (Array.isArray(held)) return held.filter((item) => typeof item === 'string' && TYPES.has(item));
-  return typeof held === 'string' && TYPES.has(held) ? held : undefined;
+  if (Array.isArray(held)) return held.filter((item) => typeof item === 'string' && KNOWN_TYPES.has(item));
+  return typeof held === 'string' && KNOWN_TYPES.has(held) ? held : undefined;
 }
 
 function wordSet(words: string): ReadonlySet<string> {

@@ -8,90 +8,91 @@ import { KNOWN_MEMBERS } from './known-names.ts';
 import { normalizeSchema } from './normalize-schema.ts';
 import { createVeil, encoded, type Veil } from './veil.ts';
 
-const SHOWN_TESTS = 10;
-const DESCRIPTION_BYTES = 180;
-const MAXIMUM_CHARACTERS = 96_000;
+const MAX_TESTS = 10;
+const MAX_DESCRIPTION_BYTES = 180;
+const MAX_CHARACTERS = 96_000;
 
-/** References a compose mapping may hold; their paths are the author's names. */
+/** References in a compose mapping; their path segments are names chosen by the author. */
 const REFERENCE = /\$(?:input|prev|steps)(?:\.[A-Za-z0-9_-]{1,64}){0,10}/g;
 
 /**
- * One artifact as a reviewer model may see it: facts and stand-ins in place of the author's prose. Printable ASCII throughout.
- * Throws SyntaxError for source that does not parse and RangeError when the whole is too long to be judged honestly:
- * a part that is cut off is a part nobody reviewed.
+ * One artifact in the form a reviewer model may read: facts and placeholders instead of the author's prose, in printable ASCII.
+ * Throws SyntaxError for source that does not parse and RangeError when the text exceeds the limit. It is never truncated,
+ * because no model would review the rest.
  */
 export function normalizeArtifact(artifact: ToolArtifact, evidence?: ForgeEvidence): string {
-  const veil = createVeil((name) => KNOWN_MEMBERS.has(name));
-  const inputSchema = normalizeSchema(JSON.parse(artifact.inputSchema) as Json, veil);
-  const outputSchema = normalizeSchema(JSON.parse(artifact.outputSchema) as Json, veil);
-  const shown = {
-    name: veil.name(artifact.name),
-    description: encoded(artifact.description, DESCRIPTION_BYTES),
+  const obfuscator = createVeil((name) => KNOWN_MEMBERS.has(name));
+  const inputSchema = normalizeSchema(JSON.parse(artifact.inputSchema) as Json, obfuscator);
+  const outputSchema = normalizeSchema(JSON.parse(artifact.outputSchema) as Json, obfuscator);
+  const normalized = {
+    name: obfuscator.name(artifact.name),
+    description: encoded(artifact.description, MAX_DESCRIPTION_BYTES),
     requires: {
       apis: artifact.requires.apis,
-      domains: artifact.requires.domains.map((domain) => veil.text(domain)),
-      paths: artifact.requires.paths.map((path) => veil.text(path)),
+      domains: artifact.requires.domains.map((domain) => obfuscator.text(domain)),
+      paths: artifact.requires.paths.map((path) => obfuscator.text(path)),
     },
     limits: artifact.limits,
     inputSchema: inputSchema.schema,
     outputSchema: outputSchema.schema,
-    ...implementationOf(artifact, veil),
-    tests: artifact.tests.slice(0, SHOWN_TESTS).map((test, index) => testOf(test, index, evidence, veil)),
+    ...implementationOf(artifact, obfuscator),
+    tests: artifact.tests.slice(0, MAX_TESTS).map((test, index) => testOf(test, index, evidence, obfuscator)),
     testsInAll: artifact.tests.length,
     sourceHoldsTestTexts: holdsTestTexts(artifact),
     ...(evidence === undefined ? {} : { measured: measuredOf(evidence) }),
-    replaced: { ...veil.counts(), schemaProse: inputSchema.dropped + outputSchema.dropped },
+    replaced: { ...obfuscator.counts(), schemaProse: inputSchema.dropped + outputSchema.dropped },
   };
-  const text = ascii(JSON.stringify(shown, null, 1));
-  if (text.length > MAXIMUM_CHARACTERS)
-    throw new RangeError(`${text.length} characters are more than ${MAXIMUM_CHARACTERS}`);
+  const text = toAscii(JSON.stringify(normalized, null, 1));
+  if (text.length > MAX_CHARACTERS) throw new RangeError(`${text.length} characters are more than ${MAX_CHARACTERS}`);
   return text;
 }
 
-function implementationOf(artifact: ToolArtifact, veil: Veil): JsonObject {
+function implementationOf(artifact: ToolArtifact, obfuscator: Veil): JsonObject {
   const { mode, source, steps } = artifact.implementation;
-  if (mode === 'Compose') return { mode, steps: (steps ?? []).map((step) => stepOf(step, veil)) };
-  const { lines, facts } = normalizeSource(source ?? '', veil);
+  if (mode === 'Compose') return { mode, steps: (steps ?? []).map((step) => stepOf(step, obfuscator)) };
+  const { lines, facts } = normalizeSource(source ?? '', obfuscator);
   return { mode, code: lines, facts };
 }
 
-function stepOf(step: ComposeStep, veil: Veil): JsonObject {
+function stepOf(step: ComposeStep, obfuscator: Veil): JsonObject {
   const [tool = '', digest] = step.tool.split('@');
   return {
-    name: veil.name(step.name),
-    tool: `${veil.name(tool)}${digest === undefined ? '' : `@${digest.slice(0, 19)}`}`,
-    inputMapping: mapped(JSON.parse(step.inputMapping) as Json, veil),
-    ...(step.condition === undefined ? {} : { condition: withReferences(step.condition, veil) }),
+    name: obfuscator.name(step.name),
+    tool: `${obfuscator.name(tool)}${digest === undefined ? '' : `@${digest.slice(0, 19)}`}`,
+    inputMapping: obfuscatedMapping(JSON.parse(step.inputMapping) as Json, obfuscator),
+    ...(step.condition === undefined ? {} : { condition: obfuscateAroundReferences(step.condition, obfuscator) }),
   };
 }
 
-function mapped(value: Json, veil: Veil): Json {
-  if (typeof value === 'string') return withReferences(value, veil);
-  if (Array.isArray(value)) return value.map((item) => mapped(item, veil));
+function obfuscatedMapping(value: Json, obfuscator: Veil): Json {
+  if (typeof value === 'string') return obfuscateAroundReferences(value, obfuscator);
+  if (Array.isArray(value)) return value.map((item) => obfuscatedMapping(item, obfuscator));
   if (!isJsonObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [veil.name(key), mapped(item, veil)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [obfuscator.name(key), obfuscatedMapping(item, obfuscator)]),
+  );
 }
 
-/** References are structure and stay; the words around them are veiled one stretch at a time. */
-function withReferences(text: string, veil: Veil): string {
+/** Keeps references, which are structure, and obfuscates each stretch of text between them. */
+function obfuscateAroundReferences(text: string, obfuscator: Veil): string {
   let out = '';
   let end = 0;
   for (const match of text.matchAll(REFERENCE)) {
-    if (match.index > end) out += veil.text(text.slice(end, match.index));
+    if (match.index > end) out += obfuscator.text(text.slice(end, match.index));
     const [root = '', ...path] = match[0].split('.');
-    out += [root, ...path.map((name) => veil.name(name))].join('.');
+    out += [root, ...path.map((name) => obfuscator.name(name))].join('.');
     end = match.index + match[0].length;
   }
-  return end < text.length ? out + veil.text(text.slice(end)) : out;
+  return end < text.length ? out + obfuscator.text(text.slice(end)) : out;
 }
 
-function testOf(test: ToolTest, index: number, evidence: ForgeEvidence | undefined, veil: Veil): JsonObject {
+function testOf(test: ToolTest, index: number, evidence: ForgeEvidence | undefined, obfuscator: Veil): JsonObject {
   const runs = (evidence?.tests ?? []).filter((result) => result.case === index + 1);
   return {
-    input: veil.value(JSON.parse(test.input) as Json),
+    input: obfuscator.value(JSON.parse(test.input) as Json),
     ...(test.expectedOutput === undefined
       ? {}
-      : { expectedOutput: veil.value(JSON.parse(test.expectedOutput) as Json) }),
+      : { expectedOutput: obfuscator.value(JSON.parse(test.expectedOutput) as Json) }),
     ...(test.fixtures === undefined ? {} : { fixtures: test.fixtures.length }),
     runs: runs.map(({ run, passed, milliseconds }) => ({ run, passed, milliseconds: Math.round(milliseconds) })),
   };
@@ -111,7 +112,7 @@ function measuredOf(evidence: ForgeEvidence): JsonObject {
   };
 }
 
-function ascii(text: string): string {
+function toAscii(text: string): string {
   return text.replaceAll(
     /[^\x20-\x7e\n]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -3,11 +3,11 @@ import type { Tier } from '../api/v1alpha1/common.ts';
 import { canonicalJson, type Digest, sha256 } from '../lib/canonical.ts';
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
-const NAME_CHARACTERS = 26;
+const HASH_CHARACTERS = 26;
 
 /**
  * Name of the object that holds a tool: `<tool>-<26 base 32 characters of sha256(tier, owner, digest)>`.
- * 130 bits, so that nobody finds a look-alike; the part before is for people.
+ * 130 bits of the hash rule out collisions; the tool name in front is for readability.
  */
 export function objectName(tool: string, tier: Tier, owner: string, digest: Digest): string {
   const hash = createHash('sha256')
@@ -19,7 +19,7 @@ export function objectName(tool: string, tier: Tier, owner: string, digest: Dige
   for (const byte of hash) {
     value = (value << 8) | byte;
     bits += 8;
-    while (bits >= 5 && text.length < NAME_CHARACTERS) {
+    while (bits >= 5 && text.length < HASH_CHARACTERS) {
       bits -= 5;
       text += BASE32[(value >>> bits) & 31];
       value &= (1 << bits) - 1;
@@ -28,7 +28,7 @@ export function objectName(tool: string, tier: Tier, owner: string, digest: Dige
   return `${tool.replaceAll('_', '-')}-${text}`;
 }
 
-/** A record-path segment for a name that was given from outside: itself when it is plain, else its digest. */
+/** A record-path segment for an untrusted name: the name itself when it is plain, otherwise its digest. */
 export function segment(name: string): string {
   if (/^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/.test(name)) return name;
   return `x-${sha256(name).slice('sha256:'.length)}`;

@@ -32,7 +32,7 @@ function toolOf(artifact = anArtifact()): RegisteredTool {
   return sessionTool(anAcceptance(artifact), aCaller(), exportedAt);
 }
 
-/** What the shape and build gates make of an imported request. */
+/** Digest of the artifact that the shape and build gates create from an imported request. */
 function rebuilt(request: JsonObject): string {
   const shaped = checkShape(request, 1);
   assert.ok('request' in shaped, JSON.stringify(shaped));
@@ -42,7 +42,7 @@ function rebuilt(request: JsonObject): string {
 const invalidAt = (place: string) => (error: unknown) =>
   isTemperError(error, 'TEMPER_PACKAGE_INVALID') && error.message.startsWith(place);
 
-describe('a package', () => {
+describe('tool packages', () => {
   const composed = anArtifact('composed', {
     implementation: {
       mode: 'Compose',
@@ -72,7 +72,7 @@ describe('a package', () => {
   });
   for (const [what, artifact] of Object.entries({ sandbox: anArtifact(), composed, reaching })) {
     for (const form of ['yaml', 'json'] as const) {
-      it(`of a ${what} tool comes back from ${form} as the same tool`, () => {
+      it(`a ${what} tool survives export to ${form} and import unchanged`, () => {
         const tool = toolOf(artifact);
         const packaged = parsePackage(exportPackage(tool, { form, exportedAt }));
         assert.equal(packaged.digest, tool.digest);
@@ -80,7 +80,7 @@ describe('a package', () => {
       });
     }
   }
-  it('has the members other systems read', () => {
+  it('an export has the members of the portable format', () => {
     const content = parse(exportPackage(toolOf(), { form: 'yaml', exportedAt })) as Record<string, JsonObject>;
     assert.equal(content.schemaVersion as unknown, 'agentos.emergent-tool.v1');
     assert.deepEqual(content.portability, { portable: true, warnings: [] });
@@ -93,12 +93,12 @@ describe('a package', () => {
     ]);
     assert.equal(content.tool?.originalTier, 'session');
   });
-  it('loses verdicts and statistics on the way in', () => {
+  it('the import drops verdicts and statistics', () => {
     const { request, warnings } = parsePackage(exportPackage(toolOf(), { form: 'yaml', exportedAt }));
     assert.ok(!JSON.stringify(request).includes('replay/judge'));
-    assert.deepEqual(warnings, ['tool.judgeVerdicts was dropped: a tool earns its own']);
+    assert.deepEqual(warnings, ['tool.judgeVerdicts was dropped: it is never imported']);
   });
-  it('without its source can be read and not imported', () => {
+  it('the import rejects a package without its source', () => {
     for (const text of [
       exportPackage(toolOf(), { form: 'yaml', exportedAt, redact: true }),
       exportPackage({ ...toolOf(), sourceWithheld: true }, { form: 'json', exportedAt }),
@@ -107,13 +107,13 @@ describe('a package', () => {
       assert.throws(() => parsePackage(text), invalidAt('tool.implementation.code'));
     }
   });
-  it('whose content was changed does not pass for the one it names', () => {
+  it('the digest check rejects a package whose content was changed', () => {
     const text = exportPackage(toolOf(), { form: 'yaml', exportedAt }).replace('* 2', '* 3');
     const packaged = parsePackage(text);
     const built = rebuilt(packaged.request) as `sha256:${string}`;
     assert.throws(() => assertPackageDigest(packaged, built), invalidAt('tool.digest'));
   });
-  it('from elsewhere, without a digest, is a request like any other', () => {
+  it('the import accepts a package of another system without a digest', () => {
     const packaged = parsePackage(
       JSON.stringify({
         schemaVersion: 'agentos.emergent-tool.v1',
@@ -134,27 +134,28 @@ describe('a package', () => {
       }),
     );
     assert.equal(packaged.digest, undefined);
-    assert.deepEqual(packaged.warnings, ['tool.usageStats was dropped: a tool earns its own']);
+    assert.deepEqual(packaged.warnings, ['tool.usageStats was dropped: it is never imported']);
   });
   const hostile: Record<string, [text: string, place: string]> = {
-    'of another schema': ['schemaVersion: other', 'schemaVersion'],
-    'that is no YAML': ['{', 'line 1'],
-    'of two documents': ['a: 1\n---\nb: 2', 'the file'],
-    'without a tool': ['schemaVersion: agentos.emergent-tool.v1', 'tool'],
-    'that is too large': [`a: ${'x'.repeat(600_000)}`, 'the file'],
-    'with a digest that is none': [
+    'a package with another schema': ['schemaVersion: other', 'schemaVersion'],
+    'a package that is not YAML': ['{', 'line 1'],
+    'a package with two documents': ['a: 1\n---\nb: 2', 'the file'],
+    'a package without a tool': ['schemaVersion: agentos.emergent-tool.v1', 'tool'],
+    'a package above the size limit': [`a: ${'x'.repeat(600_000)}`, 'the file'],
+    'a package with an invalid digest': [
       'schemaVersion: agentos.emergent-tool.v1\ntool: {name: a, digest: "3f", implementation: {mode: compose, steps: []}}',
       'tool.digest',
     ],
-    'in an unknown mode': [
+    'a package with an unknown mode': [
       'schemaVersion: agentos.emergent-tool.v1\ntool: {name: a, implementation: {mode: shell}}',
       'tool.implementation.mode',
     ],
   };
   for (const [what, [text, place]] of Object.entries(hostile)) {
-    it(`${what} is refused with the place`, () => assert.throws(() => parsePackage(text), invalidAt(place)));
+    it(`the import rejects ${what} and reports the path`, () =>
+      assert.throws(() => parsePackage(text), invalidAt(place)));
   }
-  it('with an alias bomb is refused', () => {
+  it('the import rejects a package with an alias bomb', () => {
     const lines = ['a0: &a0 [1,1,1,1,1,1,1,1,1,1]'];
     for (let level = 1; level < 10; level += 1)
       lines.push(
@@ -169,7 +170,7 @@ describe('a package', () => {
   });
 });
 
-describe('an import', () => {
+describe('pending imports', () => {
   const waiting = {
     agent: 'analyst',
     namespace: 'team-a',
@@ -188,7 +189,7 @@ describe('an import', () => {
     details: {},
     gates: [],
   });
-  it('waits for its own agent and is taken once', async () => {
+  it('a pending import is admitted once, by its own agent', async () => {
     const records = memoryRecords();
     await keepImport(records, waiting);
     assert.deepEqual(
@@ -204,7 +205,7 @@ describe('an import', () => {
     assert.equal((await admitImports(records, waiting, submit)).length, 0);
     assert.deepEqual(seen, [{ name: 'double' }]);
   });
-  it('waits on when nobody could judge it, and is gone when it was refused', async () => {
+  it('an import stays pending while the judge is unavailable and leaves the list when it is refused', async () => {
     const records = memoryRecords();
     await keepImport(records, waiting);
     await admitImports(records, waiting, async () => refused('TEMPER_JUDGE_UNAVAILABLE'));

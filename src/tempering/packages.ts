@@ -8,27 +8,27 @@ import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts
 import type { RegisteredTool } from './types.ts';
 
 const PACKAGE_SCHEMA = 'agentos.emergent-tool.v1';
-const MAXIMUM_CHARACTERS = 512 * 1024;
+const MAX_CHARACTERS = 512 * 1024;
 
 export interface ExportOptions {
   form: 'yaml' | 'json';
   /** RFC 3339. */
   exportedAt: string;
-  /** Leave the source out: for review only, such a package cannot be imported. */
+  /** Omit the source. Such a package is for review only and cannot be imported. */
   redact?: boolean;
 }
 
-/** What a package proposes. It is a forge request like any other: nothing the package says about itself is believed. */
+/** The forge request in a package. It has no special trust: all statements of the package about itself are ignored. */
 export interface PackagedTool {
   name: string;
   request: JsonObject;
-  /** The digest it claims. The tool that comes of the request must have it. */
+  /** The digest stated in the package. The tool built from the request must have the same digest. */
   digest?: Digest;
-  /** What was dropped, in words. */
+  /** Describes each dropped member. */
   warnings: string[];
 }
 
-/** A tool as a portable package. */
+/** Exports a tool as a portable package. */
 export function exportPackage(tool: RegisteredTool, options: ExportOptions): string {
   const { artifact } = tool;
   const redacted = artifact.implementation.mode === 'Sandbox' && (options.redact === true || tool.sourceWithheld);
@@ -40,7 +40,7 @@ export function exportPackage(tool: RegisteredTool, options: ExportOptions): str
       portable: !redacted,
       warnings: redacted
         ? ['The source was left out. The package can be reviewed and not imported.']
-        : portabilityNotes(artifact),
+        : portabilityWarnings(artifact),
     },
     tool: {
       originalToolId: tool.object.slice(tool.object.lastIndexOf('/') + 1),
@@ -64,7 +64,7 @@ export function exportPackage(tool: RegisteredTool, options: ExportOptions): str
     : stringify(content, { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-function portabilityNotes(artifact: ToolArtifact): string[] {
+function portabilityWarnings(artifact: ToolArtifact): string[] {
   const pinned = (artifact.implementation.steps ?? []).filter(({ tool }) => tool.includes('@')).map(({ tool }) => tool);
   return pinned.length === 0 ? [] : [`The receiving agent needs these very tools: ${pinned.join(', ')}`];
 }
@@ -72,12 +72,12 @@ function portabilityNotes(artifact: ToolArtifact): string[] {
 function packagedImplementation(artifact: ToolArtifact, redacted: boolean): JsonObject {
   const { mode, source, steps } = artifact.implementation;
   const { apis, domains, paths } = artifact.requires;
-  const places = { ...(domains.length === 0 ? {} : { domains }), ...(paths.length === 0 ? {} : { paths }) };
-  if (mode === 'Compose') return { mode: 'compose', steps: (steps ?? []).map(packagedStep), ...places };
+  const allowlists = { ...(domains.length === 0 ? {} : { domains }), ...(paths.length === 0 ? {} : { paths }) };
+  if (mode === 'Compose') return { mode: 'compose', steps: (steps ?? []).map(packagedStep), ...allowlists };
   return {
     mode: 'sandbox',
     allowlist: apis,
-    ...places,
+    ...allowlists,
     sourcePersisted: !redacted,
     redactedAtRest: redacted,
     ...(redacted || source === undefined ? { codeBytes: Buffer.byteLength(source ?? '') } : { code: source }),
@@ -105,8 +105,8 @@ function packagedFixture({ tool, input, output }: NonNullable<ToolTest['fixtures
 }
 
 /**
- * Reads YAML or JSON of a stranger. Verdicts and statistics are dropped, whoever gave them. Throws TEMPER_PACKAGE_INVALID with the
- * place, also for a package without its source.
+ * Parses an untrusted package in YAML or JSON. Verdicts and statistics are always dropped. Throws TEMPER_PACKAGE_INVALID with the
+ * path of the invalid member, also for a package without its source.
  */
 export function parsePackage(text: string): PackagedTool {
   const content = readPackage(text);
@@ -118,17 +118,17 @@ export function parsePackage(text: string): PackagedTool {
   if (typeof name !== 'string') throw invalid('tool.name', 'must be a text');
   const implementation = importedImplementation(objectAt(tool.implementation, 'tool.implementation'));
   const request: JsonObject = { name, implementation };
-  for (const part of ['description', 'inputSchema', 'outputSchema', 'testCases', 'limits']) {
-    const value = tool[part];
-    if (value !== undefined && value !== null) request[part] = value;
+  for (const key of ['description', 'inputSchema', 'outputSchema', 'testCases', 'limits']) {
+    const value = tool[key];
+    if (value !== undefined && value !== null) request[key] = value;
   }
-  const dropped = ['judgeVerdicts', 'usageStats'].filter((part) => tool[part] !== undefined);
-  const warnings = dropped.map((part) => `tool.${part} was dropped: a tool earns its own`);
+  const dropped = ['judgeVerdicts', 'usageStats'].filter((key) => tool[key] !== undefined);
+  const warnings = dropped.map((key) => `tool.${key} was dropped: it is never imported`);
   return { name: printable(name, 80), request, ...digestOfPackage(tool), warnings };
 }
 
 function readPackage(text: string): JsonObject {
-  if (text.length > MAXIMUM_CHARACTERS) throw invalid('the file', `has more than ${MAXIMUM_CHARACTERS} characters`);
+  if (text.length > MAX_CHARACTERS) throw invalid('the file', `has more than ${MAX_CHARACTERS} characters`);
   const { documents, flaws } = parseDocuments(text);
   const [flaw] = flaws;
   if (flaw !== undefined) {
@@ -139,24 +139,24 @@ function readPackage(text: string): JsonObject {
   return objectAt(document.value, 'the file');
 }
 
-function importedImplementation(given: JsonObject): JsonObject {
-  const implementation: JsonObject = { mode: given.mode ?? null };
-  for (const part of ['allowlist', 'domains', 'paths']) {
-    const value = given[part];
-    if (value !== undefined) implementation[part] = value;
+function importedImplementation(packaged: JsonObject): JsonObject {
+  const implementation: JsonObject = { mode: packaged.mode ?? null };
+  for (const key of ['allowlist', 'domains', 'paths']) {
+    const value = packaged[key];
+    if (value !== undefined) implementation[key] = value;
   }
-  if (given.mode === 'compose') {
-    if (!Array.isArray(given.steps)) throw invalid('tool.implementation.steps', 'must be a list');
-    return { ...implementation, steps: given.steps };
+  if (packaged.mode === 'compose') {
+    if (!Array.isArray(packaged.steps)) throw invalid('tool.implementation.steps', 'must be a list');
+    return { ...implementation, steps: packaged.steps };
   }
-  if (given.mode !== 'sandbox') throw invalid('tool.implementation.mode', 'must be compose or sandbox');
-  if (given.redactedAtRest === true || typeof given.code !== 'string') {
+  if (packaged.mode !== 'sandbox') throw invalid('tool.implementation.mode', 'must be compose or sandbox');
+  if (packaged.redactedAtRest === true || typeof packaged.code !== 'string') {
     throw invalid(
       'tool.implementation.code',
       'is missing: the package was exported without its source and is for review only',
     );
   }
-  return { ...implementation, code: given.code };
+  return { ...implementation, code: packaged.code };
 }
 
 function digestOfPackage(tool: JsonObject): { digest?: Digest } {
@@ -166,7 +166,7 @@ function digestOfPackage(tool: JsonObject): { digest?: Digest } {
   throw invalid('tool.digest', 'must be sha256: and 64 hexadecimal digits');
 }
 
-/** Throws TEMPER_PACKAGE_INVALID when the tool that came of a package is not the one the package names. */
+/** Throws TEMPER_PACKAGE_INVALID when the built tool does not have the digest stated in the package. */
 export function assertPackageDigest(packaged: PackagedTool, built: Digest): void {
   if (packaged.digest === undefined || packaged.digest === built) return;
   throw invalid(
@@ -175,11 +175,11 @@ export function assertPackageDigest(packaged: PackagedTool, built: Digest): void
   );
 }
 
-function objectAt(value: Json | undefined, place: string): JsonObject {
+function objectAt(value: Json | undefined, path: string): JsonObject {
   if (isJsonObject(value)) return value;
-  throw invalid(place, 'must be an object');
+  throw invalid(path, 'must be an object');
 }
 
-function invalid(place: string, problem: string): TemperError {
-  return new TemperError('TEMPER_PACKAGE_INVALID', `${place}: ${printable(problem, 400)}`);
+function invalid(path: string, problem: string): TemperError {
+  return new TemperError('TEMPER_PACKAGE_INVALID', `${path}: ${printable(problem, 400)}`);
 }

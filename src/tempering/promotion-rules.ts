@@ -3,26 +3,26 @@ import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { RegisteredTool, ToolStatistics } from './types.ts';
 import { KEPT_INPUTS } from './use-record.ts';
 
-/** What a policy asks of a tool before it may rise. */
+/** The requirements of a policy for the promotion of a tool. */
 export interface PromotionRules {
   minSuccessfulUses: number;
-  /** The rate must be above this. */
+  /** The success rate must be above this. */
   minSuccessPercent: number;
-  /** Re-run inputs that came with as many different root messages. */
+  /** Required number of successfully re-run inputs that come from different root messages. */
   minDistinctInputs: number;
-  /** Of the creation judge and of the panel; the confidence must be this or more. */
+  /** Minimum confidence of the creation judge and of the panel. */
   minJudgeConfidencePercent: number;
-  /** `Wilson`: the lower end of the 95 % interval is held against minSuccessPercent in place of the rate. */
+  /** `Wilson`: the lower bound of the 95 % interval is compared with minSuccessPercent instead of the rate. */
   confidenceBound: 'Rate' | 'Wilson';
   coolDownMilliseconds: number;
   requireHuman: boolean;
-  /** Agents that must have used it before a person is asked to share it. */
+  /** Number of agents that must have used the tool before an approval to share it is requested. */
   minAgents: number;
-  /** Above this share of its last 20 uses a tool of tier Agent or Shared is taken out. */
+  /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
   maxErrorPercent: number;
 }
 
-/** The rules of a policy, with the defaults where it says nothing. */
+/** The rules of a policy, with defaults for absent fields. */
 export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
   return {
@@ -38,7 +38,7 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
   };
 }
 
-/** What the verifier saw. Only this decides; what a pod claimed merely opened the way. */
+/** Figures of the verifier. Only these decide a promotion; uses reported by a pod merely start the verification. */
 export interface RerunFigures {
   tests: number;
   failedTests: number;
@@ -48,7 +48,7 @@ export interface RerunFigures {
   distinctInputs: number;
 }
 
-/** What is missing before verification is worth its cost. Empty opens the way. */
+/** Requirements the use record does not meet yet. Verification is worth its cost only when the list is empty. */
 export function openingGaps(tool: RegisteredTool, uses: ToolStatistics, rules: PromotionRules): string[] {
   return [
     atLeast('successful uses', uses.successes, rules.minSuccessfulUses),
@@ -59,7 +59,7 @@ export function openingGaps(tool: RegisteredTool, uses: ToolStatistics, rules: P
   ].filter((gap) => gap !== undefined);
 }
 
-/** What is missing by the verifier's own figures. */
+/** Requirements the verifier's figures do not meet. */
 export function verificationGaps(figures: RerunFigures, rules: PromotionRules): string[] {
   const needed = Math.min(rules.minSuccessfulUses, KEPT_INPUTS);
   return [
@@ -70,18 +70,18 @@ export function verificationGaps(figures: RerunFigures, rules: PromotionRules): 
   ].filter((gap) => gap !== undefined);
 }
 
-/** Did the tool itself fail the verification, or is there only too little of it? */
+/** True when the tool failed the verification; false when there are only too few re-runs. */
 export function isFailure(figures: RerunFigures, rules: PromotionRules): boolean {
   return figures.failedTests > 0 || successGap(figures.successes, figures.reruns, rules) !== undefined;
 }
 
-export function confidenceGap(who: string, confidence: number, rules: PromotionRules): string | undefined {
+export function confidenceGap(reviewer: string, confidence: number, rules: PromotionRules): string | undefined {
   const percent = confidence * 100;
   if (percent >= rules.minJudgeConfidencePercent) return undefined;
-  return `confidence of ${who} is ${round(percent)} %, ${rules.minJudgeConfidencePercent} % needed`;
+  return `confidence of ${reviewer} is ${round(percent)} %, ${rules.minJudgeConfidencePercent} % needed`;
 }
 
-/** Why the record of a tool of tier Agent or Shared takes it out; nothing is said before 10 uses. */
+/** The reason to demote a tool of tier Agent or Shared because of its use record; undefined below 10 recent uses. */
 export function failureReason({ recent }: ToolStatistics, rules: PromotionRules): string | undefined {
   if (recent.uses < 10) return undefined;
   const percent = (recent.failures / recent.uses) * 100;

@@ -2,17 +2,17 @@ import type { PromotionSubject } from './promotion-notes.ts';
 import type { RerunFigures } from './promotion-rules.ts';
 import type { RegisteredTool } from './types.ts';
 
-/** What a person is told when asked; nothing of the author's prose is in it. */
+/** Risk and reason shown to the approver, without any text from the tool's author. */
 export function askOf(
   subject: PromotionSubject,
   tool: RegisteredTool | undefined,
 ): { risk: 'medium' | 'high'; reason: string } {
   const apis = tool?.artifact.requires.apis ?? [];
-  const reaches = apis.some((api) => api === 'fetch' || api === 'fs.readFile');
-  const needs = apis.length === 0 ? 'it asks for no host function' : `it asks for ${apis.join(', ')}`;
+  const hasExternalAccess = apis.some((api) => api === 'fetch' || api === 'fs.readFile');
+  const access = apis.length === 0 ? 'it asks for no host function' : `it asks for ${apis.join(', ')}`;
   return {
-    risk: reaches ? 'high' : 'medium',
-    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${needs}`,
+    risk: hasExternalAccess ? 'high' : 'medium',
+    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${access}`,
   };
 }
 

@@ -21,8 +21,8 @@ import { type ToolLimits, type ToolOwner, widestActive } from './scopes.ts';
 import { askOf, figuresNote, testsFailed } from './promotion-words.ts';
 import type { PromotionState, RegisteredTool, Verifier } from './types.ts';
 
-/** A panel that could not be asked is tried again after this, however long the cool-down is. */
-const UNAVAILABLE_COOL_DOWN = 10 * 60_000;
+/** Retry delay for an unavailable panel, unless the cool-down of the policy is shorter. */
+const UNAVAILABLE_COOL_DOWN_MS = 10 * 60_000;
 
 export interface PromotionDeps {
   registry: Registry;
@@ -35,24 +35,27 @@ export interface PromotionDeps {
   clock: Clock;
   events: EventSink;
   nonce(): string;
-  /** The policy as it is now. */
+  /** The rules of the current policy. */
   rules(owner: ToolOwner): PromotionRules;
   limits(owner: ToolOwner): ToolLimits;
-  /** Does the agent let the source be kept in the object (forge.persistSource)? */
+  /** Whether the agent allows the source in the stored object (forge.persistSource). */
   persistSource(owner: ToolOwner): boolean;
 }
 
 export interface Promotion {
   /**
-   * Call it after each successful, schema-valid use of a forged tool. Runs the whole way up as far as it goes now; a second call
-   * while one is under way answers at once with where that one is. Waits for no person.
+   * Call after each successful, schema-valid use of a forged tool. Performs every promotion step that is currently possible.
+   * A concurrent call for the same tool returns the state of the running one. Does not wait for an approval.
    */
   evaluate(digest: Digest, owner: ToolOwner, op: Op): Promise<PromotionState>;
-  /** Asks for tier Shared, which only a person grants. */
+  /** Requests tier Shared, which always needs an approval. */
   requestShared(digest: Digest, owner: ToolOwner, op: Op): Promise<PromotionState>;
-  /** What waits for a person, also from before a restart; settle each in the background. */
+  /** The promotions that await an approval, including those of an earlier process. The caller continues each in the background. */
   waiting(): Promise<PromotionSubject[]>;
-  /** Waits until the person has decided, verifies again and does it. */
+  /**
+   * Waits for the decision, verifies the tool again and applies the decision. Throws TEMPER_PROMOTION_NOT_READY when no approval
+   * was requested, and the errors of `Approvals.decided`.
+   */
   settle(subject: PromotionSubject, op: Op): Promise<PromotionState>;
 }
 
@@ -60,81 +63,84 @@ export function createPromotion(deps: PromotionDeps): Promotion {
   return new PromotionProcess(deps);
 }
 
-interface UnderWay {
+interface InProgress {
   state: PromotionState;
-  over: PromiseWithResolvers<void>;
+  done: PromiseWithResolvers<void>;
 }
 
 class PromotionProcess implements Promotion {
   readonly #deps: PromotionDeps;
-  readonly #notes;
-  /** One at a time for each tool, owner and tier. */
-  readonly #underWay = new Map<string, UnderWay>();
+  readonly #states;
+  /** At most one per tool, owner and tier. */
+  readonly #inProgress = new Map<string, InProgress>();
 
   constructor(deps: PromotionDeps) {
     this.#deps = deps;
-    this.#notes = createPromotionNotes(deps.records);
+    this.#states = createPromotionNotes(deps.records);
   }
 
   evaluate(digest: Digest, owner: ToolOwner, op: Op): Promise<PromotionState> {
     const subject = this.#subject(digest, owner, 'Agent');
-    return this.#alone(subject, async () => {
-      const facts = await this.#facts(subject);
+    return this.#runExclusive(subject, async () => {
+      const facts = await this.#loadInput(subject);
       const plan = planToAgent(facts);
-      return plan.step === 'stay' ? plan.state : this.#raiseToAgent(plan.tool, subject, facts.rules, op);
+      return plan.step === 'stay' ? plan.state : this.#promoteToAgent(plan.tool, subject, facts.rules, op);
     });
   }
 
   requestShared(digest: Digest, owner: ToolOwner, op: Op): Promise<PromotionState> {
     const subject = this.#subject(digest, owner, 'Shared');
-    return this.#alone(subject, async () => {
-      const facts = await this.#facts(subject);
+    return this.#runExclusive(subject, async () => {
+      const facts = await this.#loadInput(subject);
       const plan = planToShared(facts);
       if (plan.step === 'stay') return plan.state;
-      const blocked = this.#blocked(this.#order(subject, [], 'system'));
+      const blocked = this.#promotionError(this.#toOrder(subject, [], 'system'));
       if (blocked !== undefined) return { state: 'Candidate', missing: [blocked] };
-      this.#reach(plan.tool, subject, { state: 'Verifying' }, 'tests run again in a fresh runner');
+      this.#setState(plan.tool, subject, { state: 'Verifying' }, 'tests run again in a fresh runner');
       const figures = await reverify(plan.tool, [], this.#deps, op);
       if (figures.failedTests > 0)
         return this.#reject(plan.tool, subject, testsFailed(figures), facts.rules.coolDownMilliseconds);
-      return this.#ask(plan.tool, subject, []);
+      return this.#enterAwaitingApproval(plan.tool, subject, []);
     });
   }
 
   waiting(): Promise<PromotionSubject[]> {
-    return this.#notes.waiting();
+    return this.#states.waiting();
   }
 
   async settle(subject: PromotionSubject, op: Op): Promise<PromotionState> {
-    const note = await this.#notes.read(subject);
+    const note = await this.#states.read(subject);
     if (note?.state !== 'AwaitingApproval') {
-      throw new TemperError('TEMPER_PROMOTION_NOT_READY', `nobody was asked about "${subject.tool}"; ask first`);
+      throw new TemperError(
+        'TEMPER_PROMOTION_NOT_READY',
+        `no approval was requested for "${subject.tool}"; request it first`,
+      );
     }
     const tool = widestActive(this.#deps.registry, subject);
     const request = await this.#requestApproval(subject, note.nonce, tool);
     const decision = await this.#deps.approvals.decided(request, op);
     const work = async (): Promise<PromotionState> => {
-      const still = await this.#notes.read(subject);
+      const still = await this.#states.read(subject);
       if (still?.state === 'AwaitingApproval' && still.nonce === note.nonce) {
-        return this.#decided(subject, note, { ...decision, request }, op);
+        return this.#applyDecision(subject, note, { ...decision, request }, op);
       }
-      // Somebody else waited for the same person and has done it.
-      const now = widestActive(this.#deps.registry, subject);
-      if (now?.tier === subject.to) return { state: 'Promoted', to: subject.to };
-      return { state: 'Candidate', missing: ['the decision was carried out before'] };
+      // A concurrent caller awaited the same decision and has applied it.
+      const current = widestActive(this.#deps.registry, subject);
+      if (current?.tier === subject.to) return { state: 'Promoted', to: subject.to };
+      return { state: 'Candidate', missing: ['the decision was already applied'] };
     };
-    return this.#alone(subject, work, true);
+    return this.#runExclusive(subject, work, true);
   }
 
-  async #raiseToAgent(
+  async #promoteToAgent(
     tool: RegisteredTool,
     subject: PromotionSubject,
     rules: PromotionRules,
     op: Op,
   ): Promise<PromotionState> {
-    const blocked = this.#blocked(this.#order(subject, [], 'system'));
+    const blocked = this.#promotionError(this.#toOrder(subject, [], 'system'));
     if (blocked !== undefined) return { state: 'Candidate', missing: [blocked] };
-    this.#reach(tool, subject, { state: 'Verifying' }, 'tests and recorded inputs run again in a fresh runner');
+    this.#setState(tool, subject, { state: 'Verifying' }, 'tests and recorded inputs run again in a fresh runner');
     const recorded = await this.#deps.registry.recordedInputs(subject.digest, subject.namespace);
     const figures = await reverify(tool, recorded, this.#deps, op);
     const gaps = verificationGaps(figures, rules);
@@ -142,25 +148,25 @@ class PromotionProcess implements Promotion {
       if (isFailure(figures, rules)) return this.#reject(tool, subject, gaps.join('; '), rules.coolDownMilliseconds);
       return { state: 'Candidate', missing: gaps };
     }
-    this.#reach(tool, subject, { state: 'PanelReview' }, figuresNote(figures));
+    this.#setState(tool, subject, { state: 'PanelReview' }, figuresNote(figures));
     const panel = await this.#deps.panel.review(tool, { ...figures }, op);
     const gap = panel.approved ? confidenceGap('the panel', panel.confidence, rules) : undefined;
     if (!panel.approved || gap !== undefined) {
       const unavailable = panel.code === 'TEMPER_JUDGE_UNAVAILABLE';
       const coolDown = unavailable
-        ? Math.min(UNAVAILABLE_COOL_DOWN, rules.coolDownMilliseconds)
+        ? Math.min(UNAVAILABLE_COOL_DOWN_MS, rules.coolDownMilliseconds)
         : rules.coolDownMilliseconds;
       return this.#reject(tool, subject, gap ?? `panel: ${panel.reasoning}`, coolDown);
     }
     const [safety, correctness] = panel.verdicts;
     const note = `${figuresNote(figures)} → panel: safety ${safety.confidence.toFixed(2)}, correctness ${correctness.confidence.toFixed(2)}`;
     return rules.requireHuman
-      ? this.#ask(tool, subject, panel.verdicts)
+      ? this.#enterAwaitingApproval(tool, subject, panel.verdicts)
       : this.#promote(tool, subject, panel.verdicts, 'system', note);
   }
 
-  /** The approval is bound to digest, tier, namespace and nonce, so all that is left is to look again at what may have changed. */
-  async #decided(
+  /** The approval is bound to digest, tier, namespace and nonce, so only the state that can change meanwhile is checked again. */
+  async #applyDecision(
     subject: PromotionSubject,
     note: Extract<PromotionNote, { state: 'AwaitingApproval' }>,
     decision: { decision: 'Approve' | 'Deny'; by: string; reason: string; request: string },
@@ -183,43 +189,47 @@ class PromotionProcess implements Promotion {
     this.#deps.events({ type: 'approval-decided', request, decision: decision.decision, by: printable(by, 120) });
     const tool = widestActive(this.#deps.registry, subject);
     if (tool === undefined) {
-      await this.#notes.forget(subject);
-      return { state: 'Candidate', missing: ['it was taken out of service before the decision'] };
+      await this.#states.forget(subject);
+      return { state: 'Candidate', missing: ['it was demoted before the decision'] };
     }
     const { coolDownMilliseconds } = this.#deps.rules(subject);
     if (decision.decision !== 'Approve')
       return this.#reject(
         tool,
         subject,
-        `${printable(by, 120)} said no: ${printable(reason, 300)}`,
+        `${printable(by, 120)} denied it: ${printable(reason, 300)}`,
         coolDownMilliseconds,
       );
     if (tool.contributors.includes(by)) {
       return this.#reject(
         tool,
         subject,
-        `${printable(by, 120)} contributed to it and may not approve it`,
+        `${printable(by, 120)} contributed to it and must not approve it`,
         coolDownMilliseconds,
       );
     }
-    this.#reach(tool, subject, { state: 'Verifying' }, 'approved; tests run again in a fresh runner');
+    this.#setState(tool, subject, { state: 'Verifying' }, 'approved; tests run again in a fresh runner');
     const figures = await reverify(tool, [], this.#deps, op);
     if (figures.failedTests > 0) return this.#reject(tool, subject, testsFailed(figures), coolDownMilliseconds);
     return this.#promote(tool, subject, note.verdicts, by, `approved by ${printable(by, 120)}`);
   }
 
-  async #ask(tool: RegisteredTool, subject: PromotionSubject, verdicts: Verdict[]): Promise<PromotionState> {
+  async #enterAwaitingApproval(
+    tool: RegisteredTool,
+    subject: PromotionSubject,
+    verdicts: Verdict[],
+  ): Promise<PromotionState> {
     const nonce = this.#deps.nonce();
     const request = await this.#requestApproval(subject, nonce, tool);
-    await this.#notes.write({ ...subject, state: 'AwaitingApproval', request, nonce, verdicts });
+    await this.#states.write({ ...subject, state: 'AwaitingApproval', request, nonce, verdicts });
     const { risk, reason } = askOf(subject, tool);
     this.#deps.events({ type: 'approval-requested', request, tool: subject.tool, risk, reason });
     const state = { state: 'AwaitingApproval', request } as const;
-    this.#reach(tool, subject, state, `waits for a person: temper approve ${request}`);
+    this.#setState(tool, subject, state, `awaits approval: temper approve ${request}`);
     return state;
   }
 
-  /** The same subject is the same request, so a request that was changed in its file is simply not the one that is waited for. */
+  /** Requests are idempotent by subject, so a request that was edited in its file is not the request this promotion awaits. */
   #requestApproval(subject: PromotionSubject, nonce: string, tool: RegisteredTool | undefined): Promise<string> {
     const { agent } = subject;
     const ask = {
@@ -241,24 +251,24 @@ class PromotionProcess implements Promotion {
     note: string,
   ): Promise<PromotionState> {
     try {
-      await this.#deps.registry.promote(this.#order(subject, verdicts, actor));
+      await this.#deps.registry.promote(this.#toOrder(subject, verdicts, actor));
     } catch (error) {
       if (!isTemperError(error)) throw error;
       return { state: 'Candidate', missing: [error.message] };
     }
-    await this.#notes.forget(subject);
+    await this.#states.forget(subject);
     const state = { state: 'Promoted', to: subject.to } as const;
-    this.#reach(tool, subject, state, note);
+    this.#setState(tool, subject, state, note);
     return state;
   }
 
   async #reject(
     tool: RegisteredTool,
     subject: PromotionSubject,
-    why: string,
+    cause: string,
     coolDownMilliseconds: number,
   ): Promise<PromotionState> {
-    const reason = printable(why, 1_000);
+    const reason = printable(cause, 1_000);
     const coolDownUntil = new Date(this.#deps.clock.now().getTime() + coolDownMilliseconds).toISOString();
     const facts = {
       tool: subject.tool,
@@ -275,35 +285,39 @@ class PromotionProcess implements Promotion {
       subject: subject.digest,
       facts,
     });
-    await this.#notes.write({ ...subject, state: 'Rejected', reason, coolDownUntil });
+    await this.#states.write({ ...subject, state: 'Rejected', reason, coolDownUntil });
     const state = { state: 'Rejected', reason, coolDownUntil } as const;
-    this.#reach(tool, subject, state, reason);
+    this.#setState(tool, subject, state, reason);
     return state;
   }
 
-  /** While one is under way a second one gets its state, or with `wait` its turn. */
-  async #alone(subject: PromotionSubject, work: () => Promise<PromotionState>, wait = false): Promise<PromotionState> {
+  /** Runs at most one `work` per tool, owner and tier. A concurrent call returns the state of the running one, or waits for its turn with `wait`. */
+  async #runExclusive(
+    subject: PromotionSubject,
+    work: () => Promise<PromotionState>,
+    wait = false,
+  ): Promise<PromotionState> {
     const key = keyOf(subject);
-    for (let running = this.#underWay.get(key); running !== undefined; running = this.#underWay.get(key)) {
+    for (let running = this.#inProgress.get(key); running !== undefined; running = this.#inProgress.get(key)) {
       if (!wait) return running.state;
-      await running.over.promise;
+      await running.done.promise;
     }
-    const mine: UnderWay = { state: { state: 'Verifying' }, over: Promise.withResolvers() };
-    this.#underWay.set(key, mine);
+    const mine: InProgress = { state: { state: 'Verifying' }, done: Promise.withResolvers() };
+    this.#inProgress.set(key, mine);
     try {
       return await work();
     } catch (error) {
-      // The tool could not be run or nobody could be asked: that says nothing about it, and the next use tries again.
+      // The sandbox, the models or the approvals are unavailable: no verdict about the tool; the next use retries.
       if (isTemperError(error)) return { state: 'Candidate', missing: [`${error.code}: ${messageOf(error, 300)}`] };
       throw error;
     } finally {
-      this.#underWay.delete(key);
-      mine.over.resolve();
+      this.#inProgress.delete(key);
+      mine.done.resolve();
     }
   }
 
-  #reach(tool: RegisteredTool, subject: PromotionSubject, state: PromotionState, note: string): void {
-    const running = this.#underWay.get(keyOf(subject));
+  #setState(tool: RegisteredTool, subject: PromotionSubject, state: PromotionState, note: string): void {
+    const running = this.#inProgress.get(keyOf(subject));
     if (running !== undefined) running.state = state;
     const { digest, to } = subject;
     this.#deps.events({
@@ -317,14 +331,14 @@ class PromotionProcess implements Promotion {
     });
   }
 
-  async #facts(subject: PromotionSubject): Promise<PromotionFacts> {
+  async #loadInput(subject: PromotionSubject): Promise<PromotionFacts> {
     const { registry, clock } = this.#deps;
     const tool = widestActive(this.#deps.registry, subject);
     const pins = (tool?.artifact.implementation.steps ?? []).map((step) => splitReference(step.tool).digest);
     return {
       tool,
       uses: await registry.statistics(subject.digest, subject.namespace),
-      note: await this.#notes.read(subject),
+      note: await this.#states.read(subject),
       rules: this.#deps.rules(subject),
       dependencies: pins
         .filter((pin) => pin !== undefined)
@@ -333,14 +347,14 @@ class PromotionProcess implements Promotion {
     };
   }
 
-  #order(subject: PromotionSubject, verdicts: readonly Verdict[], actor: string): PromotionOrder {
+  #toOrder(subject: PromotionSubject, verdicts: readonly Verdict[], actor: string): PromotionOrder {
     const { digest, agent, namespace, to } = subject;
     const owner = { agent, namespace };
     const sourceWithheld = !this.#deps.persistSource(owner);
     return { digest, owner, to, verdicts, actor, limits: this.#deps.limits(owner), sourceWithheld };
   }
 
-  #blocked(order: PromotionOrder): string | undefined {
+  #promotionError(order: PromotionOrder): string | undefined {
     try {
       this.#deps.registry.assertPromotable(order);
       return undefined;

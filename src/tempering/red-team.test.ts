@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { createForge, type Forge, type ForgeContext } from '../forge/forge.ts';
 import { createForgeReview } from '../forge/review.ts';
 import type { Candidate, ForgeCaller, ForgeResult, Refused } from '../forge/types.ts';
@@ -20,24 +21,24 @@ import { createPanel } from './panel.ts';
 import type { Registry } from './registry.ts';
 import { aCaller, anOp, aRegistry, nonceIn, sayYes, scriptedModel } from './testing.ts';
 
-/** One tool that tries to be more than it is. */
+/** A forge request that tries to manipulate its reviewers. */
 interface Attack {
   id: string;
-  /** What its author wants a reviewer to read. */
+  /** Texts that its author wants a reviewer to read. */
   injected: string[];
-  /** What the deterministic gates alone make of it: `accepted`, or the code of the refusal. */
+  /** Result of the deterministic gates alone: `accepted`, or the code of the refusal. */
   gates: string;
   request: JsonObject;
 }
 
-const FOLDER = join(import.meta.dirname, '../../test/fixtures/red-team');
+const FOLDER = fileURLToPath(new URL('../../test/fixtures/red-team/', import.meta.url));
 const CLASSES = readdirSync(FOLDER).filter((file) => file.endsWith('.json'));
 
 function attacksOf(file: string): Attack[] {
   return JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Attack[];
 }
 
-/** An agent that may forge in both modes, and no host function at all. */
+/** An agent that may forge in both modes, without any host function. */
 const decider = createDecider(
   aSnapshot({
     agent: { forge: { enabled: true, modes: ['Compose', 'Sandbox'] } },
@@ -53,7 +54,7 @@ before(async () => {
 });
 after(() => supervisor[Symbol.asyncDispose]());
 
-/** The one tool there is beside the forged ones; its name is taken. */
+/** The only built-in tool; its name is reserved. */
 const fileRead: Tool = {
   descriptor: {
     name: 'file_read',
@@ -79,20 +80,20 @@ function context(): ForgeContext {
     }),
     events: () => undefined,
     hostCalls: () => ({
-      call: () => Promise.reject(new TemperError('TEMPER_HOST_CALL_DENIED', 'nothing is reached here')),
+      call: () => Promise.reject(new TemperError('TEMPER_HOST_CALL_DENIED', 'host calls are denied in this test')),
     }),
     op: { ...anOp(), deadline: systemClock.monotonic() + 60_000 },
   };
 }
 
-interface Gullible {
+interface ReviewFixture {
   registry: Registry;
   requests: ModelRequest[];
   submit(candidate: Candidate, caller: ForgeCaller): Promise<ForgeResult>;
 }
 
-/** The whole second half of a forge, with a judge that says yes to everything. */
-async function gullibleReview(): Promise<Gullible> {
+/** The complete review of a forge, with a judge that approves everything. */
+async function approvingReview(): Promise<ReviewFixture> {
   const registry = await aRegistry();
   const model = scriptedModel(sayYes);
   let nonces = 0;
@@ -119,13 +120,13 @@ function promptOf(request: ModelRequest | undefined): string {
   return message?.role === 'user' ? message.text : '';
 }
 
-/** What stands between the marks: facts, and nothing the author wrote as a sentence. */
+/** Asserts that the material between the markers contains no sentence of the author. */
 function assertNothingInjected(request: ModelRequest | undefined, injected: readonly string[]): void {
   assert.ok(request);
   const prompt = promptOf(request);
   const nonce = nonceIn(request);
-  assert.equal(prompt.split(`-----BEGIN ${nonce}-----`).length, 2, 'one beginning');
-  assert.equal(prompt.split(`-----END ${nonce}-----`).length, 2, 'one end');
+  assert.equal(prompt.split(`-----BEGIN ${nonce}-----`).length, 2, 'exactly one begin marker');
+  assert.equal(prompt.split(`-----END ${nonce}-----`).length, 2, 'exactly one end marker');
   const material = prompt.slice(prompt.indexOf('-----BEGIN'), prompt.indexOf('-----END'));
   assert.match(material, /^[\x20-\x7e\n]*$/, 'printable ASCII');
   for (const text of injected) {
@@ -138,7 +139,7 @@ function assertNothingInjected(request: ModelRequest | undefined, injected: read
 }
 
 describe('attacks on the reviewers', () => {
-  it('are at least sixty, over all classes, each with a name of its own', () => {
+  it('the fixtures contain at least sixty attacks in ten classes, with unique names', () => {
     const all = CLASSES.flatMap((file) => attacksOf(file).map(({ id }) => `${file} ${id}`));
     assert.ok(all.length >= 60);
     assert.equal(new Set(all).size, all.length);
@@ -147,18 +148,18 @@ describe('attacks on the reviewers', () => {
   for (const file of CLASSES) {
     describe(file.replace('.json', ''), () => {
       for (const attack of attacksOf(file)) {
-        it(`${attack.id} gets what the gates give (${attack.gates}) and not more`, async () => {
+        it(`attack ${attack.id} ends with the result of the gates (${attack.gates})`, async () => {
           const checked = await forge.check({ request: attack.request }, context());
           if (isRefused(checked)) {
             assert.equal(checked.code, attack.gates, checked.message);
             return;
           }
           assert.equal(attack.gates, 'accepted');
-          const gullible = await gullibleReview();
-          const result = await gullible.submit(checked, aCaller());
+          const fixture = await approvingReview();
+          const result = await fixture.submit(checked, aCaller());
           assert.equal(result.accepted, true, 'accepted' in result && !result.accepted ? result.message : '');
-          assertNothingInjected(gullible.requests[0], attack.injected);
-          const registered = gullible.registry.get(checked.digest);
+          assertNothingInjected(fixture.requests[0], attack.injected);
+          const registered = fixture.registry.get(checked.digest);
           assert.equal(registered?.tier, 'Session');
           assert.deepEqual(registered.artifact.requires, { apis: [], domains: [], paths: [] });
           const panel = scriptedModel(sayYes);
@@ -175,8 +176,8 @@ describe('attacks on the reviewers', () => {
   }
 });
 
-describe('a judge that says yes to everything', () => {
-  it('is not even asked about what the gates refuse on its side', async () => {
+describe('a judge that approves everything', () => {
+  it('the review calls no judge for a candidate that its own gates refuse', async () => {
     const attack = attacksOf('comments.json')[0];
     assert.ok(attack);
     const checked = await forge.check({ request: attack.request }, context());
@@ -197,12 +198,12 @@ describe('a judge that says yes to everything', () => {
       }),
     ];
     for (const forge of forged) {
-      const gullible = await gullibleReview();
-      const result = await gullible.submit(forge(checked), aCaller());
+      const fixture = await approvingReview();
+      const result = await fixture.submit(forge(checked), aCaller());
       assert.equal(result.accepted, false);
-      assert.deepEqual(gullible.requests, []);
-      assert.deepEqual(gullible.registry.all(), []);
-      assert.equal((await gullible.registry.rejected('analyst', 'team-a')).length, 1);
+      assert.deepEqual(fixture.requests, []);
+      assert.deepEqual(fixture.registry.all(), []);
+      assert.equal((await fixture.registry.rejected('analyst', 'team-a')).length, 1);
     }
   });
 });

@@ -10,15 +10,15 @@ export interface PromotionOrder {
   digest: Digest;
   owner: { agent: string; namespace: string };
   to: 'Agent' | 'Shared';
-  /** Those of the panel, added to what the tool has. */
+  /** Verdicts of the panel, added to those of the tool. */
   verdicts: readonly Verdict[];
   actor: string;
   limits: ToolLimits;
-  /** Keep the source out of the object. */
+  /** Omit the source from the stored object. */
   sourceWithheld: boolean;
 }
 
-/** An accepted forge as a tool of its session. Refuses what no judge approved. */
+/** Creates the session tool of an accepted forge. Throws when no judge approved it. */
 export function sessionTool(accepted: Accepted, caller: ForgeCaller, acceptedAt: string): RegisteredTool {
   const { artifact, digest, verdict } = accepted;
   if (artifactDigest(artifact) !== digest) {
@@ -30,7 +30,7 @@ export function sessionTool(accepted: Accepted, caller: ForgeCaller, acceptedAt:
   if (verdict === undefined)
     throw new TemperError(
       'TEMPER_JUDGE_UNAVAILABLE',
-      `"${artifact.name}" was judged by nobody; name a judge in TrustPolicy spec.models.judge`,
+      `no judge reviewed "${artifact.name}"; name a judge in TrustPolicy spec.models.judge`,
     );
   if (!verdict.approved)
     throw new TemperError('TEMPER_JUDGE_REFUSED', `the judge refused "${artifact.name}": ${verdict.reasoning}`);
@@ -51,7 +51,7 @@ export function sessionTool(accepted: Accepted, caller: ForgeCaller, acceptedAt:
   };
 }
 
-/** The tool one tier below, and every object the new one takes the place of. */
+/** The tool one tier below, and every object that the promoted one replaces. */
 export function candidatesFor(
   order: PromotionOrder,
   actives: readonly RegisteredTool[],
@@ -64,7 +64,7 @@ export function candidatesFor(
   if (lower === undefined) {
     throw new TemperError(
       'TEMPER_PROMOTION_NOT_READY',
-      `no active tool ${order.digest} at tier ${from} belongs to agent "${order.owner.agent}"; a tool rises one tier at a time`,
+      `no active tool ${order.digest} at tier ${from} belongs to agent "${order.owner.agent}"; a tool is promoted one tier at a time`,
     );
   }
   const replaces =
@@ -74,13 +74,13 @@ export function candidatesFor(
   return { lower, replaces };
 }
 
-/** The new object one tier up; the old one is never edited. */
+/** The new object one tier up; the old object stays unchanged. */
 export function promotedTool(lower: RegisteredTool, order: PromotionOrder, acceptedAt: string): RegisteredTool {
   const sourceWithheld = lower.sourceWithheld || order.sourceWithheld;
   if (order.to === 'Shared' && sourceWithheld) {
     throw new TemperError(
       'TEMPER_PROMOTION_NOT_READY',
-      `"${lower.artifact.name}" keeps its source out of the object, so it stays at tier Agent; set forge.persistSource and forge it again`,
+      `"${lower.artifact.name}" has no source in its stored object, so it stays at tier Agent; set forge.persistSource and forge it again`,
     );
   }
   return {

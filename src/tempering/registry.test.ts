@@ -42,7 +42,7 @@ function order(digest: PromotionOrder['digest'], changes: Partial<PromotionOrder
 }
 
 describe('registering a tool', () => {
-  it('makes it visible to its agent in its session and to nobody else', async () => {
+  it('a registered tool is visible only to its agent in its session', async () => {
     const registry = await aRegistry();
     await registry.register(anAcceptance(), aCaller({ session: 's-1' }));
     assert.deepEqual(names(registry.resolve('analyst', 'team-a', 's-1')), ['double:Session']);
@@ -50,7 +50,7 @@ describe('registering a tool', () => {
     assert.deepEqual(registry.resolve('analyst', 'team-b', 's-1'), []);
     assert.deepEqual(registry.resolve('writer', 'team-a', 's-1'), []);
   });
-  it('refuses a session that is not named', async () => {
+  it('the registry rejects a caller without a session', async () => {
     const registry = await aRegistry();
     await assert.rejects(
       registry.register(anAcceptance(), aCaller({ session: '' })),
@@ -58,7 +58,7 @@ describe('registering a tool', () => {
     );
     assert.deepEqual(registry.all(), []);
   });
-  it('refuses what no judge approved', async () => {
+  it('the registry rejects a tool that no judge approved', async () => {
     const registry = await aRegistry();
     const { verdict: _, ...unjudged } = anAcceptance();
     await assert.rejects(registry.register(unjudged, aCaller()), refusal('TEMPER_JUDGE_UNAVAILABLE'));
@@ -66,12 +66,12 @@ describe('registering a tool', () => {
     await assert.rejects(registry.register(no, aCaller()), refusal('TEMPER_JUDGE_REFUSED'));
     assert.deepEqual(registry.all(), []);
   });
-  it('refuses an artifact that does not have its digest', async () => {
+  it('the registry rejects an artifact that does not match its digest', async () => {
     const registry = await aRegistry();
     const forged = anAcceptance(anArtifact('double', { description: 'another' }), { digest: anAcceptance().digest });
     await assert.rejects(registry.register(forged, aCaller()), refusal('TEMPER_INTERNAL'));
   });
-  it('refuses a built-in name and a name that is taken in a view both would be in', async () => {
+  it('the registry rejects a built-in name and a name used by another tool in a common view', async () => {
     const registry = await aRegistry();
     await registry.register(anAcceptance(), aCaller());
     const again = anAcceptance(anArtifact('double', { description: 'Another one.' }));
@@ -84,7 +84,7 @@ describe('registering a tool', () => {
     await registry.register(again, aCaller({ agent: 'writer' }));
     assert.equal(registry.resolve('analyst', 'team-a', 's-1').length, 1);
   });
-  it('counts limits by session, never over all', async () => {
+  it('tool limits apply per session', async () => {
     const registry = await aRegistry();
     const limits = { sessionTools: 2, agentTools: 50 };
     for (const name of ['a', 'b']) await registry.register(anAcceptance(anArtifact(name)), aCaller(), limits);
@@ -95,7 +95,7 @@ describe('registering a tool', () => {
     await registry.register(anAcceptance(anArtifact('c')), aCaller({ session: 's-2' }), limits);
     await registry.register(anAcceptance(anArtifact('c')), aCaller({ agent: 'writer' }), limits);
   });
-  it('lets one of two at the same moment win', async () => {
+  it('only one of several concurrent registrations for the last slot succeeds', async () => {
     const registry = await aRegistry();
     const limits = { sessionTools: 1, agentTools: 1 };
     const outcomes = await Promise.allSettled(
@@ -106,7 +106,7 @@ describe('registering a tool', () => {
       ['fulfilled', 'rejected', 'rejected'],
     );
   });
-  it('leaves nothing behind when the documents cannot be written', async () => {
+  it('a registration whose documents cannot be written leaves no data', async () => {
     const records = memoryRecords();
     const failing: RecordStore = {
       ...records,
@@ -124,7 +124,7 @@ describe('registering a tool', () => {
 });
 
 describe('promotion in the registry', () => {
-  it('makes a new object and takes the old one out of the same views', async () => {
+  it('a promotion creates a new object that replaces the old ones in every view', async () => {
     const registry = await aRegistry();
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller({ session: 's-1' }));
@@ -138,7 +138,7 @@ describe('promotion in the registry', () => {
     await registry.closeSession('s-1');
     assert.deepEqual(names(registry.resolve('analyst', 'team-a', 's-1')), ['double:Agent']);
   });
-  it('reaches Shared only from Agent, and then every agent of the namespace', async () => {
+  it('tier Shared is reachable only from tier Agent and visible to every agent of the namespace', async () => {
     const registry = await aRegistry();
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller());
@@ -153,7 +153,7 @@ describe('promotion in the registry', () => {
     assert.deepEqual(names(registry.resolve('analyst', 'team-a', 's-1')), ['double:Shared']);
     assert.deepEqual(registry.resolve('writer', 'team-b', 's-9'), []);
   });
-  it('does not take a name that another session of the agent uses for another tool', async () => {
+  it('a promotion fails when another session of the agent uses the name for another tool', async () => {
     const registry = await aRegistry();
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller({ session: 's-1' }));
@@ -161,7 +161,7 @@ describe('promotion in the registry', () => {
     await assert.rejects(registry.promote(order(accepted.digest)), refusal('TEMPER_FORGE_NAME_TAKEN'));
     assert.deepEqual(names(registry.resolve('analyst', 'team-a', 's-1')), ['double:Session']);
   });
-  it('keeps the limit of the agent', async () => {
+  it('a promotion respects the tool limit of the agent', async () => {
     const registry = await aRegistry();
     const limits = { sessionTools: 10, agentTools: 1 };
     const [a, b] = [anAcceptance(anArtifact('a')), anAcceptance(anArtifact('b'))];
@@ -170,7 +170,7 @@ describe('promotion in the registry', () => {
     await registry.promote(order(a.digest, { limits }));
     await assert.rejects(registry.promote(order(b.digest, { limits })), refusal('TEMPER_FORGE_LIMIT_REACHED'));
   });
-  it('keeps a withheld source out of the object, brings it back on load, and never shares it', async () => {
+  it('a withheld source is stored outside the object, restored on load, and never shared', async () => {
     const { records, folder } = await fileStore();
     const registry = await aRegistry(records);
     const accepted = anAcceptance();
@@ -190,7 +190,7 @@ describe('promotion in the registry', () => {
 });
 
 describe('demotion', () => {
-  it('takes the tool out of every view before anything is awaited, and keeps it out', async () => {
+  it('a demoted tool leaves every view synchronously and permanently', async () => {
     const records = memoryRecords();
     const registry = await aRegistry(records);
     const accepted = anAcceptance();
@@ -205,7 +205,7 @@ describe('demotion', () => {
     assert.deepEqual(again.resolve('analyst', 'team-a', 's-1'), []);
     await assert.rejects(again.register(accepted, aCaller({ session: 's-2' })), refusal('TEMPER_TOOL_DEMOTED'));
   });
-  it('in one namespace leaves the other alone', async () => {
+  it('a demotion in one namespace does not affect another', async () => {
     const registry = await aRegistry();
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller());
@@ -214,7 +214,7 @@ describe('demotion', () => {
     assert.deepEqual(registry.resolve('analyst', 'team-a', 's-1'), []);
     assert.equal(registry.resolve('analyst', 'team-b', 's-1').length, 1);
   });
-  it('wins over a promotion under way', async () => {
+  it('a demotion overrides a concurrent promotion', async () => {
     const registry = await aRegistry();
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller());
@@ -225,8 +225,8 @@ describe('demotion', () => {
   });
 });
 
-describe('what is stored', () => {
-  it('comes back whole after a restart', async () => {
+describe('stored tools', () => {
+  it('the registry restores all tools after a restart', async () => {
     const { records } = await fileStore();
     const registry = await aRegistry(records);
     const kept = anAcceptance(anArtifact('kept'));
@@ -251,12 +251,12 @@ describe('what is stored', () => {
     'the contributors': (document) => {
       (document.spec as JsonObject).contributors = [];
     },
-    'a lone surrogate': (document) => {
+    'the description to a lone surrogate': (document) => {
       ((document.spec as JsonObject).artifact as JsonObject).description = '\ud800';
     },
   };
   for (const [what, edit] of Object.entries(edits)) {
-    it(`is never active once ${what} was edited`, async () => {
+    it(`a stored tool is inactive after an edit of ${what}`, async () => {
       const records = memoryRecords();
       const registry = await aRegistry(records);
       const accepted = anAcceptance();
@@ -271,7 +271,7 @@ describe('what is stored', () => {
       assert.match(again.get(accepted.digest)?.inactiveReason ?? '', /digest|accepted/);
     });
   }
-  it('is never active without an acceptance on the chain', async () => {
+  it('a stored tool without an acceptance on the audit chain is inactive', async () => {
     const [theirs, mine] = [memoryRecords(), memoryRecords()];
     const registry = await aRegistry(theirs);
     const accepted = anAcceptance();
@@ -284,7 +284,7 @@ describe('what is stored', () => {
     assert.deepEqual(again.resolve('analyst', 'team-a', 's-1'), []);
     assert.match(again.get(accepted.digest)?.inactiveReason ?? '', /no acceptance/);
   });
-  it('is not opened over a broken chain', async () => {
+  it('an invalid audit chain cannot be opened', async () => {
     const records = memoryRecords();
     const registry = await aRegistry(records);
     await registry.register(anAcceptance(), aCaller());
@@ -296,7 +296,7 @@ describe('what is stored', () => {
 });
 
 describe('uses', () => {
-  it('become statistics that survive a restart', async () => {
+  it('use statistics survive a restart', async () => {
     const { records } = await fileStore();
     const registry = await aRegistry(records);
     const artifact = anArtifact();
@@ -331,7 +331,7 @@ describe('uses', () => {
     );
     assert.equal((await again.statistics(digest, 'team-b')).totalUses, 0);
   });
-  it('keep 50 inputs from as many messages as there are, none over 32 KiB', async () => {
+  it('the use record stores 50 inputs from as many messages as possible, none above 32 KiB', async () => {
     const registry = await aRegistry();
     const artifact = anArtifact();
     const { digest } = anAcceptance(artifact);
@@ -347,17 +347,17 @@ describe('uses', () => {
     assert.ok(kept.every(({ input }) => JSON.stringify(input).length < 32 * 1024));
     assert.equal((await registry.statistics(digest, 'team-a')).totalUses, 63);
   });
-  it('of a tool the agent cannot see are not counted', async () => {
+  it('uses of a tool that the agent cannot see are not counted', async () => {
     const registry = await aRegistry();
     const artifact = anArtifact();
     await registry.register(anAcceptance(artifact), aCaller());
-    await registry.recordUse(aUse(artifact, { value: 1 }, { agent: 'stranger' }));
+    await registry.recordUse(aUse(artifact, { value: 1 }, { agent: 'other' }));
     assert.equal((await registry.statistics(anAcceptance(artifact).digest, 'team-a')).totalUses, 0);
   });
 });
 
 describe('closing a session', () => {
-  it('removes exactly its tools, their uses and inputs, also after a restart', async () => {
+  it('closing a session removes only its tools with their uses and inputs, also after a restart', async () => {
     const { records } = await fileStore();
     const registry = await aRegistry(records);
     const artifact = anArtifact();
@@ -384,8 +384,8 @@ describe('closing a session', () => {
   });
 });
 
-describe('a session that was closed', () => {
-  it('gives its tools to nobody, even when their files come back and its id is used again', async () => {
+describe('a closed session', () => {
+  it('tools of a closed session stay inactive even when their files are restored and its id is reused', async () => {
     const records = memoryRecords();
     const registry = await aRegistry(records);
     await registry.register(anAcceptance(), aCaller());
@@ -401,8 +401,8 @@ describe('a session that was closed', () => {
   });
 });
 
-describe('refused attempts', () => {
-  it('are kept with their class, the last hundred, printable', async () => {
+describe('rejected attempts', () => {
+  it('the registry stores the last hundred rejected attempts with their class, in printable form', async () => {
     const registry = await aRegistry();
     for (let index = 0; index < 101; index += 1) {
       await registry.keepRejected(
@@ -428,7 +428,7 @@ describe('refused attempts', () => {
   });
 });
 
-it('forging is counted by class, and a name that was repaired is no terminal rejection', async () => {
+it('forge telemetry counts rejections by class, and an accepted retry is not a terminal rejection', async () => {
   const registry = await aRegistry();
   const refused = (name: string, kind: Refused['class']): Refused => ({
     accepted: false,
@@ -452,7 +452,7 @@ it('forging is counted by class, and a name that was repaired is no terminal rej
   });
 });
 
-it('a registry opened with other built-ins shows a stored tool of such a name nowhere twice', async () => {
+it('a registry deactivates a stored tool whose name is now that of a built-in tool', async () => {
   const records = memoryRecords();
   const registry = await aRegistry(records);
   await registry.register(anAcceptance(), aCaller());

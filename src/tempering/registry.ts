@@ -21,34 +21,34 @@ export interface RegistryChange {
   tool: RegisteredTool;
 }
 
-/** Forged tools of one state: who sees which, and what their record is. One process holds it at a time. */
+/** The forged tools of one state store: their visibility, lifecycle and use records. Only one process may open it at a time. */
 export interface Registry extends SessionTools {
   /**
-   * Registers at tier Session, whole or not at all. Beside the two codes of the interface: TEMPER_TOOL_DEMOTED for a digest
-   * that was taken out, TEMPER_JUDGE_UNAVAILABLE or TEMPER_JUDGE_REFUSED without an approving verdict.
+   * Registers a tool at tier Session, atomically. In addition to the codes of the interface it throws TEMPER_TOOL_DEMOTED for a
+   * demoted digest, and TEMPER_JUDGE_UNAVAILABLE or TEMPER_JUDGE_REFUSED without an approving verdict.
    */
   register(accepted: Accepted, caller: ForgeCaller, limits?: ToolLimits): Promise<void>;
-  /** Active tools that an agent sees in a session, in lookup order; no name stands twice. */
+  /** Active tools visible to an agent in a session, in lookup order; names are unique. */
   resolve(agent: string, namespace: string, session: string): RegisteredTool[];
   byName(name: string, scope: ToolScope): RegisteredTool | undefined;
-  /** The object with this digest of the widest tier, active ones first. */
+  /** The object with this digest: active before inactive, then the widest tier. */
   get(digest: Digest): RegisteredTool | undefined;
-  /** Every tool known, the inactive ones with their reason. */
+  /** All tools, including inactive ones with their reason. */
   all(): RegisteredTool[];
-  /** One tier up, as a new object. Who decides whether it may is `promotion.ts`; this keeps names unique and limits kept. */
+  /** Promotes a tool by one tier, as a new object. `promotion.ts` decides whether it may; the registry enforces unique names and limits. */
   promote(order: PromotionOrder): Promise<RegisteredTool>;
-  /** Throws what `promote` would throw now, before anybody is asked. */
+  /** Throws the error that `promote` would throw now, so that no approval is requested in vain. */
   assertPromotable(order: PromotionOrder): void;
-  /** Out of every view before this returns its promise; durable when it resolves. In one namespace, or everywhere. */
+  /** Removes the tool from every view synchronously; durable when the promise resolves. In one namespace, or in all when it is absent. */
   demote(digest: Digest, reason: string, actor: string, namespace?: string): Promise<void>;
   recordUse(use: ToolUse): Promise<void>;
   statistics(digest: Digest, namespace: string): Promise<ToolStatistics>;
   recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
   rejected(agent: string, namespace: string): Promise<RejectedAttempt[]>;
   telemetry(agent: string): Promise<ForgeTelemetry>;
-  /** Removes the session tools of exactly this session, their uses and inputs with them. */
+  /** Removes the session tools of this session only, with their use records and inputs. */
   closeSession(session: string): Promise<void>;
-  /** Told after each change; the answer ends it. */
+  /** Calls the listener after each change; returns the function that unsubscribes it. */
   changes(listener: (change: RegistryChange) => void): () => void;
 }
 
@@ -56,7 +56,7 @@ export interface RegistryDeps {
   records: RecordStore;
   audit: AuditTrail;
   clock: Clock;
-  /** Names no forged tool may take. */
+  /** Names of built-in tools, which no forged tool may have. */
   builtIn: ReadonlySet<string>;
 }
 
@@ -67,12 +67,12 @@ interface Activating {
   replaces: readonly RegisteredTool[];
 }
 
-/** Reads what is stored and checks each tool against its acceptance. Throws TEMPER_AUDIT_BROKEN when the chain cannot be trusted. */
+/** Loads the stored tools and checks each one against its acceptance. Throws TEMPER_AUDIT_BROKEN when the audit chain is invalid. */
 export async function openRegistry(deps: RegistryDeps): Promise<Registry> {
   const ledger = foldActivations(await deps.audit.records());
   const store = createToolStore(deps.records);
   const stored = await store.load(ledger);
-  return new StoredRegistry(
+  return new RecordRegistry(
     deps,
     ledger,
     store,
@@ -80,7 +80,7 @@ export async function openRegistry(deps: RegistryDeps): Promise<Registry> {
   );
 }
 
-class StoredRegistry implements Registry {
+class RecordRegistry implements Registry {
   readonly #deps: RegistryDeps;
   readonly #ledger: ActivationLedger;
   readonly #store: ToolStore;
@@ -88,8 +88,8 @@ class StoredRegistry implements Registry {
   readonly #rejected: RejectedAttempts;
   readonly #tools: Map<string, RegisteredTool>;
   readonly #listeners = new Set<(change: RegistryChange) => void>();
-  /** Changes happen one after another, so that no two checks look at the same free name. */
-  #tail: Promise<unknown> = Promise.resolve();
+  /** Serializes changes, so that two concurrent changes cannot both find the same name free. */
+  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(deps: RegistryDeps, ledger: ActivationLedger, store: ToolStore, tools: readonly RegisteredTool[]) {
     this.#deps = deps;
@@ -101,10 +101,10 @@ class StoredRegistry implements Registry {
   }
 
   register(accepted: Accepted, caller: ForgeCaller, limits: ToolLimits = DEFAULT_LIMITS): Promise<void> {
-    return this.#inOrder(async () => {
-      const tool = sessionTool(accepted, caller, this.#now());
+    return this.#runSerialized(async () => {
+      const tool = sessionTool(accepted, caller, this.#timestamp());
       await this.#activate(tool, { action: 'tool.accepted', actor: `agent/${caller.agent}`, limits, replaces: [] });
-      this.#tell('registered', tool);
+      this.#notify('registered', tool);
     });
   }
 
@@ -145,44 +145,44 @@ class StoredRegistry implements Registry {
   }
 
   promote(order: PromotionOrder): Promise<RegisteredTool> {
-    return this.#inOrder(async () => {
+    return this.#runSerialized(async () => {
       const { lower, replaces } = candidatesFor(order, this.#actives());
-      const tool = promotedTool(lower, order, this.#now());
+      const tool = promotedTool(lower, order, this.#timestamp());
       const { actor, limits } = order;
       await this.#activate(tool, { action: 'tool.promoted', actor, limits, replaces });
-      this.#tell('promoted', tool);
+      this.#notify('promoted', tool);
       return tool;
     });
   }
 
   assertPromotable(order: PromotionOrder): void {
     const { lower, replaces } = candidatesFor(order, this.#actives());
-    const tool = promotedTool(lower, order, this.#now());
+    const tool = promotedTool(lower, order, this.#timestamp());
     this.#assertNotDemoted(tool);
     assertRoom(tool, this.#actives(), { builtIn: this.#deps.builtIn, limits: order.limits, replaces });
   }
 
   async demote(digest: Digest, reason: string, actor: string, namespace?: string): Promise<void> {
-    const shown = printable(reason, 500);
-    const why = `demoted: ${shown}`;
-    const here = ({ owner }: RegisteredTool): boolean => namespace === undefined || owner.namespace === namespace;
-    this.#ledger.demoted.set(demotionKey(digest, namespace), why);
-    const concerned = this.#withDigest(digest).filter(here);
-    const out = concerned.map((tool) => this.#putOut(tool, why));
-    concerned.forEach((tool, index) => {
-      const demoted = out[index];
-      if (tool.active && demoted !== undefined) this.#tell('demoted', demoted);
+    const printableReason = printable(reason, 500);
+    const demotionReason = `demoted: ${printableReason}`;
+    const inScope = ({ owner }: RegisteredTool): boolean => namespace === undefined || owner.namespace === namespace;
+    this.#ledger.demoted.set(demotionKey(digest, namespace), demotionReason);
+    const affected = this.#withDigest(digest).filter(inScope);
+    const deactivated = affected.map((tool) => this.#deactivate(tool, demotionReason));
+    affected.forEach((tool, index) => {
+      const demoted = deactivated[index];
+      if (tool.active && demoted !== undefined) this.#notify('demoted', demoted);
     });
-    const tool = concerned[0]?.artifact.name ?? 'unknown';
-    const facts = { tool, reason: shown, ...(namespace === undefined ? {} : { namespace }) };
+    const tool = affected[0]?.artifact.name ?? 'unknown';
+    const facts = { tool, reason: printableReason, ...(namespace === undefined ? {} : { namespace }) };
     await this.#deps.audit.append({ action: 'tool.demoted', actor, evidence: 'observed', subject: digest, facts });
-    await this.#inOrder(async () => {
-      for (const tool of this.#withDigest(digest)) if (!tool.active) await this.#store.write(tool, this.#now());
+    await this.#runSerialized(async () => {
+      for (const tool of this.#withDigest(digest)) if (!tool.active) await this.#store.write(tool, this.#timestamp());
     });
   }
 
   async recordUse(use: ToolUse): Promise<void> {
-    // A claim about a tool the agent cannot see is no use of it, and must not fill the disk.
+    // A reported use of a tool that the agent cannot see is ignored, so that it cannot fill the disk.
     if (this.#withDigest(use.digest).some((tool) => isVisible(tool, use))) await this.#uses.record(use);
   }
 
@@ -203,7 +203,7 @@ class StoredRegistry implements Registry {
   }
 
   closeSession(session: string): Promise<void> {
-    return this.#inOrder(async () => {
+    return this.#runSerialized(async () => {
       const closed = this.all().filter((tool) => tool.tier === 'Session' && tool.owner.session === session);
       const facts = { tools: closed.length };
       await this.#deps.audit.append({
@@ -215,12 +215,12 @@ class StoredRegistry implements Registry {
       });
       for (const tool of closed) {
         this.#tools.delete(tool.object);
-        this.#tell('removed', { ...tool, active: false, inactiveReason: 'its session was closed' });
+        this.#notify('removed', { ...tool, active: false, inactiveReason: 'its session was closed' });
       }
       await this.#store.dropSession(session);
       for (const { digest, owner } of closed) {
-        const lives = this.#withDigest(digest).some((tool) => tool.owner.namespace === owner.namespace);
-        if (!lives) await this.#uses.forget(digest, owner.namespace);
+        const isStillUsed = this.#withDigest(digest).some((tool) => tool.owner.namespace === owner.namespace);
+        if (!isStillUsed) await this.#uses.forget(digest, owner.namespace);
       }
     });
   }
@@ -231,34 +231,34 @@ class StoredRegistry implements Registry {
   }
 
   /**
-   * The documents, then the record on the chain, which is the moment it counts, then the view: a crash before leaves documents
-   * nobody accepted, which are never active; a crash after leaves nothing undone.
+   * Writes the documents, then the audit record, which is the commit point, then the view. A crash before the commit point leaves
+   * documents without an acceptance, which never become active. A crash after it loses nothing.
    */
   async #activate(tool: RegisteredTool, { action, actor, limits, replaces }: Activating): Promise<void> {
     this.#assertNotDemoted(tool);
     assertRoom(tool, this.#actives(), { builtIn: this.#deps.builtIn, limits, replaces });
     try {
-      await this.#store.write(tool, this.#now());
+      await this.#store.write(tool, this.#timestamp());
     } catch (error) {
       await this.#store.remove(tool);
       throw error;
     }
     this.#assertNotDemoted(tool);
     await recordActivation(this.#deps.audit, tool, { action, actor, supersedes: replaces });
-    // A person may have demoted it meanwhile; the chain says so too, whichever of the two records came first.
+    // A user may have demoted it meanwhile. The chain gives the same result, whichever of the two records comes first.
     this.#assertNotDemoted(tool);
-    const superseded = replaces.map((other) => this.#putOut(other, `promoted as ${tool.object}`));
+    const superseded = replaces.map((other) => this.#deactivate(other, `promoted as ${tool.object}`));
     this.#tools.set(tool.object, tool);
     for (const other of superseded) {
-      this.#tell('superseded', other);
-      await this.#store.write(other, this.#now());
+      this.#notify('superseded', other);
+      await this.#store.write(other, this.#timestamp());
     }
   }
 
-  #putOut(tool: RegisteredTool, inactiveReason: string): RegisteredTool {
-    const out = { ...tool, active: false, inactiveReason };
-    this.#tools.set(tool.object, out);
-    return out;
+  #deactivate(tool: RegisteredTool, inactiveReason: string): RegisteredTool {
+    const inactive = { ...tool, active: false, inactiveReason };
+    this.#tools.set(tool.object, inactive);
+    return inactive;
   }
 
   #assertNotDemoted({ digest, owner }: RegisteredTool): void {
@@ -266,7 +266,7 @@ class StoredRegistry implements Registry {
     if (reason === undefined) return;
     throw new TemperError(
       'TEMPER_TOOL_DEMOTED',
-      `this tool was ${reason}; forge a corrected one, the same bytes stay out`,
+      `this tool was ${reason}; forge a corrected one, because this digest is never accepted again`,
     );
   }
 
@@ -278,22 +278,22 @@ class StoredRegistry implements Registry {
     return this.all().filter((tool) => tool.digest === digest);
   }
 
-  #tell(kind: RegistryChange['kind'], tool: RegisteredTool): void {
+  #notify(kind: RegistryChange['kind'], tool: RegisteredTool): void {
     for (const listener of this.#listeners) listener({ kind, tool });
   }
 
-  #now(): string {
+  #timestamp(): string {
     return this.#deps.clock.now().toISOString();
   }
 
-  #inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#tail.then(work, work);
-    this.#tail = mine.catch(() => undefined);
+  #runSerialized<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#queue.then(work, work);
+    this.#queue = mine.catch(() => undefined);
     return mine;
   }
 }
 
-/** A tool that came later with the program keeps its name; the forged one has to give way. */
+/** Deactivates a stored tool whose name is now that of a built-in tool, for example after an upgrade. */
 function withoutShadow(tool: RegisteredTool, builtIn: ReadonlySet<string>): RegisteredTool {
   if (!tool.active || !builtIn.has(tool.artifact.name)) return tool;
   return {

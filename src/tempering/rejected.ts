@@ -5,11 +5,11 @@ import { type JsonObject, member } from '../lib/json.ts';
 import type { RecordStore } from '../lib/records.ts';
 import { segment } from './object-name.ts';
 
-/** Attempts kept for each agent; the oldest is overwritten. */
-const KEPT_ATTEMPTS = 100;
-const DETAIL_CHARACTERS = 8_192;
+/** Attempts stored per agent; a new one overwrites the oldest. */
+const MAX_ATTEMPTS = 100;
+const MAX_DETAIL_CHARACTERS = 8_192;
 
-/** A refused forge, as evidence. */
+/** A rejected forge attempt, stored as evidence. */
 export interface RejectedAttempt {
   seq: number;
   time: string;
@@ -28,10 +28,10 @@ export interface RejectedAttempts {
   list(agent: string, namespace: string): Promise<RejectedAttempt[]>;
 }
 
-/** Refused attempts as documents `rejected/<namespace>/<agent>/attempt-00…99`. */
+/** Stores rejected attempts as documents `rejected/<namespace>/<agent>/attempt-00…99`. */
 export function createRejectedAttempts(records: RecordStore, clock: Clock): RejectedAttempts {
   const last = new Map<string, Promise<number>>();
-  const take = async (collection: string): Promise<number> => {
+  const nextSeq = async (collection: string): Promise<number> => {
     const next = (last.get(collection) ?? lastSeq(records, collection)).then((seq) => seq + 1);
     last.set(collection, next);
     return next;
@@ -39,7 +39,7 @@ export function createRejectedAttempts(records: RecordStore, clock: Clock): Reje
   return {
     async keep(refused, caller) {
       const collection = collectionOf(caller.agent, caller.namespace);
-      const seq = await take(collection);
+      const seq = await nextSeq(collection);
       const details = JSON.stringify(refused.details);
       const attempt = {
         seq,
@@ -53,12 +53,12 @@ export function createRejectedAttempts(records: RecordStore, clock: Clock): Reje
         code: refused.code,
         class: refused.class,
         message: printable(refused.message, 4_096),
-        details: details.length > DETAIL_CHARACTERS ? { truncated: true } : refused.details,
+        details: details.length > MAX_DETAIL_CHARACTERS ? { truncated: true } : refused.details,
         gates: refused.gates.map(({ gate, passed, note }) => ({ gate, passed, note: printable(note, 200) })),
       };
       await records.put(
         collection,
-        `attempt-${String(seq % KEPT_ATTEMPTS).padStart(2, '0')}`,
+        `attempt-${String(seq % MAX_ATTEMPTS).padStart(2, '0')}`,
         attempt as unknown as JsonObject,
       );
     },

@@ -4,7 +4,7 @@ import type { SchemaCompiler } from '../tools/schemas.ts';
 import type { RerunFigures } from './promotion-rules.ts';
 import type { RecordedInput, RegisteredTool, Verifier } from './types.ts';
 
-/** Re-runs the tests and the recorded inputs of a tool; every output has to fit its schema, as in each call. */
+/** Re-runs the tests and the recorded inputs of a tool. As in every call, each output must match the output schema. */
 export async function reverify(
   tool: RegisteredTool,
   recorded: readonly RecordedInput[],
@@ -17,7 +17,7 @@ export async function reverify(
   const outcomes = inputs.length === 0 ? [] : await deps.verifier.outputs(artifact, inputs, op);
   const check = deps.schemas.check(JSON.parse(artifact.outputSchema) as JsonObject);
   const isValid = (output: Json): boolean => check(output).length === 0;
-  const good = recorded.filter((_, index) => {
+  const successful = recorded.filter((_, index) => {
     const outcome = outcomes[index];
     return outcome?.ok === true && isValid(outcome.output);
   });
@@ -25,7 +25,7 @@ export async function reverify(
     tests: tests.passed + tests.failed,
     failedTests: tests.failed,
     reruns: recorded.length,
-    successes: good.length,
-    distinctInputs: new Set(good.map(({ root }) => root)).size,
+    successes: successful.length,
+    distinctInputs: new Set(successful.map(({ root }) => root)).size,
   };
 }

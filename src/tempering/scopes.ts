@@ -3,13 +3,13 @@ import { TemperError } from '../lib/errors.ts';
 import { objectName, segment } from './object-name.ts';
 import type { RegisteredTool, ToolScope } from './types.ts';
 
-/** Whose tool it is. */
+/** The agent that owns a tool. */
 export interface ToolOwner {
   agent: string;
   namespace: string;
 }
 
-/** How many forged tools may be active at once: in one session, and at tier Agent for one agent. */
+/** Maximum number of active forged tools: per session, and at tier Agent per agent. */
 export interface ToolLimits {
   sessionTools: number;
   agentTools: number;
@@ -18,7 +18,7 @@ export interface ToolLimits {
 /** Lookup order. */
 export const TIERS: readonly Tier[] = ['Session', 'Agent', 'Shared'];
 
-/** May an agent in this session see the tool? Session ids are compared whole. */
+/** Whether an agent in this session sees the tool. Session ids are compared in full. */
 export function isVisible(tool: RegisteredTool, scope: ToolScope): boolean {
   if (tool.owner.namespace !== scope.namespace) return false;
   if (tool.tier === 'Shared') return true;
@@ -26,15 +26,15 @@ export function isVisible(tool: RegisteredTool, scope: ToolScope): boolean {
   return tool.tier === 'Agent' || tool.owner.session === scope.session;
 }
 
-/** Is there any view in which both could be seen? */
-function viewsMeet(a: RegisteredTool, b: RegisteredTool): boolean {
+/** Whether both tools can be visible in the same session. */
+function shareView(a: RegisteredTool, b: RegisteredTool): boolean {
   if (a.owner.namespace !== b.owner.namespace) return false;
   if (a.tier === 'Shared' || b.tier === 'Shared') return true;
   if (a.owner.agent !== b.owner.agent) return false;
   return a.tier === 'Agent' || b.tier === 'Agent' || a.owner.session === b.owner.session;
 }
 
-/** Where a tool of that tier and owner is stored. */
+/** The path `<collection>/<name>` of the stored object of a tool. */
 export function objectPath(
   tool: string,
   tier: Tier,
@@ -42,7 +42,7 @@ export function objectPath(
   digest: RegisteredTool['digest'],
 ): string {
   const { agent, namespace, session } = owner;
-  // A Shared tool has no owner; its namespace stands in, since one folder may hold several.
+  // A Shared tool has no owner; the namespace takes its place, since one folder may contain several namespaces.
   const holder = tier === 'Shared' ? `${namespace}/` : `${namespace}/${agent}`;
   const folder = tier === 'Session' ? `sessions/${sessionSegment(session)}/tools` : 'tools';
   return `${folder}/${objectName(tool, tier, holder, digest)}`;
@@ -50,16 +50,14 @@ export function objectPath(
 
 export function sessionSegment(session: string): string {
   if (session === '')
-    throw new TemperError(
-      'TEMPER_FORGE_NO_SESSION',
-      'forging needs a session and none was given; send the message in a session',
-    );
+    throw new TemperError('TEMPER_FORGE_NO_SESSION', 'forging needs a session; send the message in a session');
   return segment(session);
 }
 
 /**
- * Throws when `tool` may not become active among `actives`: its name is built in or taken in a view both would be in
- * (TEMPER_FORGE_NAME_TAKEN), or its session or agent is full (TEMPER_FORGE_LIMIT_REACHED). `replaces` are those it takes the place of.
+ * Throws when `tool` must not become active beside `actives`: its name is that of a built-in tool or of another tool in a common
+ * view (TEMPER_FORGE_NAME_TAKEN), or its session or agent has no capacity left (TEMPER_FORGE_LIMIT_REACHED). `replaces` lists the
+ * active tools that it supersedes.
  */
 export function assertRoom(
   tool: RegisteredTool,
@@ -71,9 +69,9 @@ export function assertRoom(
     throw new TemperError('TEMPER_FORGE_NAME_TAKEN', `"${name}" is a built-in tool; choose another name`);
   }
   const others = actives.filter((other) => !deps.replaces.includes(other));
-  const holder = others.find((other) => other.artifact.name === name && viewsMeet(other, tool));
+  const holder = others.find((other) => other.artifact.name === name && shareView(other, tool));
   if (holder !== undefined) {
-    const same = holder.digest === tool.digest ? 'it is this very tool, so use it' : 'choose another name';
+    const same = holder.digest === tool.digest ? 'it is the same tool, so use it' : 'choose another name';
     throw new TemperError('TEMPER_FORGE_NAME_TAKEN', `"${name}" is already active at tier ${holder.tier}; ${same}`, {
       details: { digest: holder.digest, tier: holder.tier },
     });
@@ -83,20 +81,20 @@ export function assertRoom(
 
 function assertLimit(tool: RegisteredTool, others: readonly RegisteredTool[], limits: ToolLimits): void {
   if (tool.tier === 'Shared') return;
-  const held = others.filter((other) => other.tier === tool.tier && viewsMeet(other, tool)).length;
-  const [limit, field, place] =
+  const used = others.filter((other) => other.tier === tool.tier && shareView(other, tool)).length;
+  const [limit, field, scopeName] =
     tool.tier === 'Session'
       ? [limits.sessionTools, 'sessionTools', 'this session']
       : [limits.agentTools, 'agentTools', `agent "${tool.owner.agent}"`];
-  if (held < limit) return;
+  if (used < limit) return;
   throw new TemperError(
     'TEMPER_FORGE_LIMIT_REACHED',
-    `${place} has ${held} of ${limit} forged tools; use those there are, or raise forge.limits.${field}`,
-    { details: { limit, held } },
+    `${scopeName} has ${used} of ${limit} forged tools; use the existing ones, or raise forge.limits.${field}`,
+    { details: { limit, held: used } },
   );
 }
 
-/** The widest active tool with this digest that an agent sees in any of its sessions. */
+/** The active tool of the widest tier with this digest that the agent sees in any of its sessions. */
 export function widestActive(
   registry: { all(): RegisteredTool[] },
   { digest, agent, namespace }: ToolOwner & { digest: RegisteredTool['digest'] },

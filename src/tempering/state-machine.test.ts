@@ -21,7 +21,7 @@ const AGENTS = ['ann', 'bob'];
 const SESSIONS = ['s-1', 's-10'];
 const NAMESPACE = 'team-a';
 const BUILT_IN = new Set(['file_read']);
-/** Two tools fight for the first name, one has a name of its own, one a built-in name. */
+/** Two tools share a name, one has a unique name, one has a built-in name. */
 const ARTIFACTS = [
   anArtifact('alpha'),
   anArtifact('alpha', { description: 'Another.' }),
@@ -29,7 +29,7 @@ const ARTIFACTS = [
   anArtifact('file_read'),
 ];
 
-type Step =
+type Command =
   | { do: 'register' | 'use' | 'fail' | 'raise'; tool: number; agent: number; session: number }
   | { do: 'evaluate' | 'share'; tool: number; agent: number }
   | { do: 'decide'; decision: ApprovalDecision['decision']; by: string }
@@ -41,12 +41,12 @@ type Step =
 const tool = fc.nat(ARTIFACTS.length - 1);
 const agent = fc.nat(AGENTS.length - 1);
 const session = fc.nat(SESSIONS.length - 1);
-const steps: fc.Arbitrary<Step[]> = fc.array(
+const commands: fc.Arbitrary<Command[]> = fc.array(
   fc.oneof(
     { weight: 5, arbitrary: fc.record({ do: fc.constant('register' as const), tool, agent, session }) },
     { weight: 5, arbitrary: fc.record({ do: fc.constant('use' as const), tool, agent, session }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('fail' as const), tool, agent, session }) },
-    // The whole way at once, since chance alone seldom goes it.
+    // All steps to tier Agent at once, because random sequences rarely complete them.
     { weight: 6, arbitrary: fc.record({ do: fc.constant('raise' as const), tool, agent, session }) },
     { weight: 5, arbitrary: fc.record({ do: fc.constantFrom('evaluate' as const, 'share' as const), tool, agent }) },
     {
@@ -71,18 +71,18 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 10, maxLength: 60, size: 'max' },
 );
 
-/** What the rules allow, kept beside the real thing. */
-class Expected {
+/** The model: the states that the rules allow. */
+class ExpectedState {
   readonly demoted = new Set<string>();
   readonly mayBeAgent = new Set<string>();
   readonly mayBeShared = new Set<string>();
   readonly accepted = new Set<string>();
 }
 
-class World {
+class RegistryFixture {
   readonly records: RecordStore = memoryRecords();
   readonly clock = handClock();
-  readonly expected = new Expected();
+  readonly expected = new ExpectedState();
   panelSays = true;
   testsPass = true;
   decision: ApprovalDecision = { decision: 'Deny', by: 'person/eve', reason: '' };
@@ -131,88 +131,91 @@ async function refusedOr<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** The tool, its owner and the session a step is about. */
-function aboutOf(step: Step): { artifact: ToolArtifact; digest: Digest; owner: ToolOwner; session: string } {
-  const artifact = ('tool' in step ? ARTIFACTS[step.tool] : undefined) ?? anArtifact();
-  const name = ('agent' in step ? AGENTS[step.agent] : undefined) ?? '';
-  const session = ('session' in step ? SESSIONS[step.session] : undefined) ?? '';
+/** The tool, owner and session that a command refers to. */
+function targetOf(command: Command): { artifact: ToolArtifact; digest: Digest; owner: ToolOwner; session: string } {
+  const artifact = ('tool' in command ? ARTIFACTS[command.tool] : undefined) ?? anArtifact();
+  const name = ('agent' in command ? AGENTS[command.agent] : undefined) ?? '';
+  const session = ('session' in command ? SESSIONS[command.session] : undefined) ?? '';
   return { artifact, digest: artifactDigest(artifact), owner: { agent: name, namespace: NAMESPACE }, session };
 }
 
-async function take(world: World, step: Step, index: number): Promise<void> {
-  switch (step.do) {
+async function execute(fixture: RegistryFixture, command: Command, index: number): Promise<void> {
+  switch (command.do) {
     case 'register':
-      return register(world, step);
+      return register(fixture, command);
     case 'use':
     case 'fail':
-      return use(world, step, index);
+      return use(fixture, command, index);
     case 'raise':
-      await register(world, step);
-      await use(world, step, index);
-      return evaluate(world, step);
+      await register(fixture, command);
+      await use(fixture, command, index);
+      return evaluate(fixture, command);
     case 'evaluate':
-      return evaluate(world, step);
+      return evaluate(fixture, command);
     case 'share':
-      await world.promotion.requestShared(aboutOf(step).digest, aboutOf(step).owner, anOp());
+      await fixture.promotion.requestShared(targetOf(command).digest, targetOf(command).owner, anOp());
       return;
     case 'decide':
-      return decide(world, step);
+      return decide(fixture, command);
     case 'demote':
-      world.expected.demoted.add(aboutOf(step).digest);
-      return world.registry.demote(aboutOf(step).digest, 'by hand', 'person/eve');
+      fixture.expected.demoted.add(targetOf(command).digest);
+      return fixture.registry.demote(targetOf(command).digest, 'by hand', 'person/eve');
     case 'close':
-      return world.registry.closeSession(aboutOf(step).session);
+      return fixture.registry.closeSession(targetOf(command).session);
     case 'panel':
-      world.panelSays = step.good;
+      fixture.panelSays = command.good;
       return;
     case 'tests':
-      world.testsPass = step.good;
+      fixture.testsPass = command.good;
       return;
     case 'later':
-      world.clock.advance(25 * 3_600_000);
+      fixture.clock.advance(25 * 3_600_000);
       return;
     case 'restart':
-      return restart(world);
+      return restart(fixture);
     default:
-      step satisfies never;
+      command satisfies never;
   }
 }
 
-async function register({ registry, expected }: World, step: Step): Promise<void> {
-  const { artifact, digest, owner, session } = aboutOf(step);
+async function register({ registry, expected }: RegistryFixture, command: Command): Promise<void> {
+  const { artifact, digest, owner, session } = targetOf(command);
   const done = await refusedOr(
     registry.register(anAcceptance(artifact), aCaller({ ...owner, session }), LIMITS).then(() => true),
   );
   if (done === true) expected.accepted.add(`${owner.agent} ${digest}`);
 }
 
-async function use({ registry }: World, step: Step, index: number): Promise<void> {
-  const { artifact, owner, session } = aboutOf(step);
-  const changes = { ...owner, session, rootMessage: `m-${index}`, succeeded: step.do !== 'fail' };
+async function use({ registry }: RegistryFixture, command: Command, index: number): Promise<void> {
+  const { artifact, owner, session } = targetOf(command);
+  const changes = { ...owner, session, rootMessage: `m-${index}`, succeeded: command.do !== 'fail' };
   await registry.recordUse(aUse(artifact, { value: index }, changes));
 }
 
-async function evaluate(world: World, step: Step): Promise<void> {
-  const { digest, owner } = aboutOf(step);
-  const { expected } = world;
+async function evaluate(fixture: RegistryFixture, command: Command): Promise<void> {
+  const { digest, owner } = targetOf(command);
+  const { expected } = fixture;
   const owned = `${owner.agent} ${digest}`;
-  const state = await world.promotion.evaluate(digest, owner, anOp());
+  const state = await fixture.promotion.evaluate(digest, owner, anOp());
   if (state.state !== 'Promoted' || state.to !== 'Agent') return;
-  assert.ok((world.panelSays && world.testsPass) || expected.mayBeAgent.has(owned), 'promoted against panel or tests');
+  assert.ok(
+    (fixture.panelSays && fixture.testsPass) || expected.mayBeAgent.has(owned),
+    'promoted despite a failed panel or tests',
+  );
   expected.mayBeAgent.add(owned);
-  world.counts.agent += 1;
+  fixture.counts.agent += 1;
 }
 
-async function decide(world: World, step: Extract<Step, { do: 'decide' }>): Promise<void> {
-  world.decision = { decision: step.decision, by: step.by, reason: '' };
-  for (const subject of await world.promotion.waiting()) {
-    const state = await refusedOr(world.promotion.settle(subject, anOp()));
+async function decide(fixture: RegistryFixture, command: Extract<Command, { do: 'decide' }>): Promise<void> {
+  fixture.decision = { decision: command.decision, by: command.by, reason: '' };
+  for (const subject of await fixture.promotion.waiting()) {
+    const state = await refusedOr(fixture.promotion.settle(subject, anOp()));
     if (state?.state !== 'Promoted') continue;
-    assert.equal(step.decision, 'Approve');
-    assert.ok(world.testsPass);
-    assert.notEqual(step.by, `agent/${subject.agent}`);
-    world.expected.mayBeShared.add(subject.digest);
-    world.counts.shared += 1;
+    assert.equal(command.decision, 'Approve');
+    assert.ok(fixture.testsPass);
+    assert.notEqual(command.by, `agent/${subject.agent}`);
+    fixture.expected.mayBeShared.add(subject.digest);
+    fixture.counts.shared += 1;
   }
 }
 
@@ -226,51 +229,54 @@ function view(registry: Registry, { agent, namespace, session }: ToolScope): str
     .map((known) => `${known.artifact.name} ${known.tier} ${known.digest}`);
 }
 
-async function restart(world: World): Promise<void> {
-  const before = SCOPES.map((scope) => view(world.registry, scope).sort());
-  await world.start();
+async function restart(fixture: RegistryFixture): Promise<void> {
+  const before = SCOPES.map((scope) => view(fixture.registry, scope).sort());
+  await fixture.start();
   assert.deepEqual(
-    SCOPES.map((scope) => view(world.registry, scope).sort()),
+    SCOPES.map((scope) => view(fixture.registry, scope).sort()),
     before,
   );
 }
 
-function check({ registry, expected }: World): void {
+function check({ registry, expected }: RegistryFixture): void {
   for (const scope of SCOPES) {
     const seen = registry.resolve(scope.agent, scope.namespace, scope.session);
     const names = seen.map((known) => known.artifact.name);
-    assert.equal(new Set(names).size, names.length, 'a name stands twice in a view');
+    assert.equal(new Set(names).size, names.length, 'a name is duplicated in a view');
     assert.ok(!names.some((name) => BUILT_IN.has(name)), 'a built-in name is shadowed');
     for (const known of seen) {
       assert.ok(!expected.demoted.has(known.digest), 'a demoted tool is served');
       const owned = `${known.owner.agent} ${known.digest}`;
-      assert.ok(expected.accepted.has(owned), 'a tool is active that was not accepted');
-      if (known.tier === 'Agent') assert.ok(expected.mayBeAgent.has(owned), 'tier Agent without the panel');
-      if (known.tier === 'Shared') assert.ok(expected.mayBeShared.has(known.digest), 'tier Shared without a person');
+      assert.ok(expected.accepted.has(owned), 'an active tool was never accepted');
+      if (known.tier === 'Agent') assert.ok(expected.mayBeAgent.has(owned), 'tier Agent without a panel review');
+      if (known.tier === 'Shared') assert.ok(expected.mayBeShared.has(known.digest), 'tier Shared without an approval');
     }
     assert.ok(seen.filter(({ tier }) => tier === 'Session').length <= LIMITS.sessionTools);
     assert.ok(seen.filter(({ tier }) => tier === 'Agent').length <= LIMITS.agentTools);
   }
 }
 
-describe('registry and promotion together', () => {
-  it('keep every rule under any sequence of commands', async () => {
+describe('registry and promotion as a state machine', () => {
+  it('registry and promotion satisfy all invariants under any sequence of commands', async () => {
     const reached = { agent: 0, shared: 0 };
     await fc.assert(
-      fc.asyncProperty(steps, async (sequence) => {
-        const world = new World();
-        await world.start();
-        for (const [index, step] of sequence.entries()) {
-          await take(world, step, index);
-          check(world);
+      fc.asyncProperty(commands, async (sequence) => {
+        const fixture = new RegistryFixture();
+        await fixture.start();
+        for (const [index, command] of sequence.entries()) {
+          await execute(fixture, command, index);
+          check(fixture);
         }
-        await restart(world);
-        check(world);
-        reached.agent += world.counts.agent;
-        reached.shared += world.counts.shared;
+        await restart(fixture);
+        check(fixture);
+        reached.agent += fixture.counts.agent;
+        reached.shared += fixture.counts.shared;
       }),
       { numRuns: 300 },
     );
-    assert.ok(reached.agent > 20 && reached.shared > 3, `the sequences reach too little: ${JSON.stringify(reached)}`);
+    assert.ok(
+      reached.agent > 20 && reached.shared > 3,
+      `the sequences cover too few promotions: ${JSON.stringify(reached)}`,
+    );
   });
 });

@@ -11,9 +11,9 @@ import { openRegistry, type Registry } from './registry.ts';
 import type { RegisteredTool } from './types.ts';
 import type { ToolUse } from './types.ts';
 
-/** Builders for the tests of this room. */
+/** Builders for the tests of this module. */
 
-/** A clock that stands still until it is moved. */
+/** A fake clock that advances only on demand. */
 export interface HandClock extends Clock {
   advance(milliseconds: number): void;
 }
@@ -48,7 +48,7 @@ export function anArtifact(name = 'double', changes: Partial<ToolArtifact> = {})
   };
 }
 
-/** A tool of tier Shared that analyst of team-a made, as a registry hands it out. */
+/** A tool of tier Shared forged by agent analyst in team-a, as a registry returns it. */
 export function aSharedTool(name: string, changes: Partial<ToolArtifact> = {}): RegisteredTool {
   const artifact = anArtifact(name, changes);
   return {
@@ -122,7 +122,7 @@ export async function aRegistry(records: RecordStore = memoryRecords(), clock: C
   return openRegistry({ records, audit, clock, builtIn: new Set(['file_read']) });
 }
 
-/** A model that says what `answer` makes of the request, in one piece or as the events given. */
+/** A model that responds with the text or the events that `answer` returns for the request. */
 export function scriptedModel(
   answer: (request: ModelRequest) => string | ModelEvent[],
 ): Model & { requests: ModelRequest[] } {
@@ -131,12 +131,12 @@ export function scriptedModel(
     requests,
     async *stream(request) {
       requests.push(request);
-      const said = answer(request);
-      if (typeof said !== 'string') {
-        yield* said;
+      const response = answer(request);
+      if (typeof response !== 'string') {
+        yield* response;
         return;
       }
-      yield { type: 'text', text: said };
+      yield { type: 'text', text: response };
       yield anEnd(request.model);
     },
     embed: async () => [],
@@ -147,13 +147,13 @@ export function anEnd(model: string, stopReason: StopReason = 'stop'): ModelEven
   return { type: 'end', stopReason, usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 }, model };
 }
 
-/** The word a reviewer has to give back. */
+/** The nonce that a reviewer must repeat. */
 export function nonceIn(request: ModelRequest): string {
   const text = request.messages[0]?.role === 'user' ? request.messages[0].text : '';
   return /Its member "nonce" must be "([^"]*)"/.exec(text)?.[1] ?? '';
 }
 
-/** A reviewer that says yes to everything, in the form of judge and panel alike. */
+/** The response of a reviewer that approves everything, valid for judge and panel. */
 export function sayYes(request: ModelRequest, changes: JsonObject = {}): string {
   return JSON.stringify({
     nonce: nonceIn(request),

@@ -8,13 +8,13 @@ import { sessionSegment } from './scopes.ts';
 import type { RegisteredTool } from './types.ts';
 
 /**
- * Tools as documents. `tools/<object>` is the object of tiers Agent and Shared, `sessions/<id>/tools/<object>` that of tier Session;
- * beside each stands an `evidence` collection with owner and verdicts, and `sources/<digest>` holds a source that was withheld.
+ * Stores tools as documents: `tools/<object>` for tiers Agent and Shared, `sessions/<id>/tools/<object>` for tier Session.
+ * An `evidence` collection beside each of them has owner and verdicts; `sources/<digest>` has a withheld source.
  */
 export interface ToolStore {
   write(tool: RegisteredTool, now: string): Promise<void>;
   remove(tool: RegisteredTool): Promise<void>;
-  /** Everything stored, active only where the ledger says so and the documents are what was accepted. */
+  /** All stored tools. A tool is active only when the activation ledger says so and its documents match the acceptance. */
   load(ledger: ActivationLedger): Promise<RegisteredTool[]>;
   dropSession(session: string): Promise<void>;
 }
@@ -22,23 +22,23 @@ export interface ToolStore {
 export function createToolStore(records: RecordStore): ToolStore {
   return {
     async write(tool, now) {
-      const { collection, name, evidence } = placesOf(tool.object);
+      const { collection, name, evidence } = recordPathsOf(tool.object);
       const documents = toDocuments(tool, now);
       if (documents.source !== undefined) await records.put('sources', hexOf(tool.digest), documents.source);
       await records.put(evidence, name, documents.evidence);
       await records.put(collection, name, documents.tool);
     },
     async remove(tool) {
-      const { collection, name, evidence } = placesOf(tool.object);
+      const { collection, name, evidence } = recordPathsOf(tool.object);
       await records.delete(collection, name);
       await records.delete(evidence, name);
     },
     async load(ledger) {
-      const found = await readCollection(records, 'tools', ledger);
+      const tools = await readCollection(records, 'tools', ledger);
       for (const session of sessionsOf(ledger)) {
-        found.push(...(await readCollection(records, `sessions/${sessionSegment(session)}/tools`, ledger)));
+        tools.push(...(await readCollection(records, `sessions/${sessionSegment(session)}/tools`, ledger)));
       }
-      return found;
+      return tools;
     },
     async dropSession(session) {
       const folder = `sessions/${sessionSegment(session)}`;
@@ -48,7 +48,7 @@ export function createToolStore(records: RecordStore): ToolStore {
   };
 }
 
-function placesOf(object: string): { collection: string; name: string; evidence: string } {
+function recordPathsOf(object: string): { collection: string; name: string; evidence: string } {
   const cut = object.lastIndexOf('/');
   const collection = object.slice(0, cut);
   return { collection, name: object.slice(cut + 1), evidence: collection.replace(/tools$/, 'evidence') };
@@ -65,14 +65,14 @@ async function readCollection(
   collection: string,
   ledger: ActivationLedger,
 ): Promise<RegisteredTool[]> {
-  const found: RegisteredTool[] = [];
+  const tools: RegisteredTool[] = [];
   for (const { name, value } of await records.list(collection)) {
     const object = `${collection}/${name}`;
-    const evidence = (await records.get(placesOf(object).evidence, name)) ?? null;
+    const evidence = (await records.get(recordPathsOf(object).evidence, name)) ?? null;
     const tool = fromDocuments(object, { tool: value, evidence, ...(await withheldSource(records, value, evidence)) });
-    if (tool !== undefined) found.push({ ...tool, ...standing(tool, ledger.byObject.get(object)) });
+    if (tool !== undefined) tools.push({ ...tool, ...activeStateOf(tool, ledger.byObject.get(object)) });
   }
-  return found;
+  return tools;
 }
 
 async function withheldSource(records: RecordStore, tool: Json, evidence: Json): Promise<{ source?: Json }> {
@@ -82,8 +82,8 @@ async function withheldSource(records: RecordStore, tool: Json, evidence: Json):
   return source === undefined ? {} : { source };
 }
 
-/** The files propose, the chain decides; any difference between the two and the tool stays out. */
-function standing(
+/** The audit chain decides whether a tool is active; a document that differs from its acceptance makes the tool inactive. */
+function activeStateOf(
   tool: RegisteredTool,
   activation: Activation | undefined,
 ): { active: boolean; inactiveReason?: string } {
@@ -91,18 +91,18 @@ function standing(
     active: false,
     inactiveReason,
   });
-  if (activation === undefined) return inactive('no acceptance of it is on record');
-  if (!activation.active) return inactive(activation.reason ?? 'taken out of service');
-  if (digestOrNone(() => artifactDigest(tool.artifact)) !== tool.digest)
-    return inactive('its content does not have its digest');
-  if (activation.digest !== tool.digest || digestOrNone(() => recordDigest(tool)) !== activation.record) {
-    return inactive('it is not the tool that was accepted');
+  if (activation === undefined) return inactive('the audit chain has no acceptance of it');
+  if (!activation.active) return inactive(activation.reason ?? 'demoted');
+  if (tryDigest(() => artifactDigest(tool.artifact)) !== tool.digest)
+    return inactive('its content does not match its digest');
+  if (activation.digest !== tool.digest || tryDigest(() => recordDigest(tool)) !== activation.record) {
+    return inactive('it differs from the tool that was accepted');
   }
   return { active: true };
 }
 
-/** A document edited by hand may hold what has no canonical form, and so no digest. */
-function digestOrNone(compute: () => string): string | undefined {
+/** A manually edited document can contain values without a canonical form; it has no digest. */
+function tryDigest(compute: () => string): string | undefined {
   try {
     return compute();
   } catch (error) {
@@ -111,7 +111,7 @@ function digestOrNone(compute: () => string): string | undefined {
   }
 }
 
-/** What the chain is told when a tool becomes active. */
+/** Appends the audit record that activates a tool. */
 export async function recordActivation(
   audit: Audit,
   tool: RegisteredTool,

@@ -6,19 +6,19 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 
-/** A forged tool with its place in the world. */
+/** A forged tool with its storage path, owner and lifecycle state. */
 export interface RegisteredTool {
-  /** Where it is stored: `<collection>/<object name>`. One for each tier, owner and digest. */
+  /** Storage path `<collection>/<object name>`; unique per tier, owner and digest. */
   object: string;
   artifact: ToolArtifact;
   digest: Digest;
   tier: Tier;
-  /** Who forged it, in which session; a Shared tool belongs to nobody and keeps this as its origin. */
+  /** The agent and session that forged it. For a Shared tool this is only the origin; it has no owner. */
   owner: { agent: string; namespace: string; session: string };
-  /** Those who had a hand in it, as `agent/<name>` or `person/<name>`. They may not approve it. */
+  /** Agents and users that contributed to it, as `agent/<name>` or `person/<name>`. They must not approve it. */
   contributors: string[];
   verdicts: Verdict[];
-  /** The model that wrote it. It may not review it. */
+  /** The model that wrote it. This model must not review it. */
   authorModel: string;
   /** The source is not part of the stored object, so the tool can be neither Shared nor exported. */
   sourceWithheld: boolean;
@@ -29,17 +29,17 @@ export interface RegisteredTool {
   inactiveReason?: string;
 }
 
-/** An agent in one of its sessions: what decides which tools are seen. */
+/** An agent in one of its sessions; decides which tools are visible. */
 export interface ToolScope {
   agent: string;
   namespace: string;
   session: string;
 }
 
-/** One valid or failed use. Inputs are kept (at most 50 a tool, 32 KiB each), since promotion re-runs them. */
+/** One successful or failed use. Inputs are stored (at most 50 per tool, 32 KiB each), because promotion re-runs them. */
 export interface ToolUse extends ToolScope {
   digest: Digest;
-  /** Claimed by a pod, or observed by the engine. */
+  /** `claimed`: reported by a pod. `observed`: seen by the engine itself. */
   evidence: 'observed' | 'claimed';
   rootMessage: string;
   input: Json;
@@ -53,58 +53,58 @@ export interface ToolStatistics {
   totalUses: number;
   successes: number;
   failures: number;
-  /** How many of the uses were only claimed. */
+  /** Number of uses that were only reported by a pod. */
   claimedUses: number;
   /** Counted up to 200. */
   distinctInputs: number;
   /** Counted up to 200. */
   rootMessages: number;
-  /** Agents that used it; counted up to 200. */
+  /** Number of agents that used it; counted up to 200. */
   agents: number;
   averageMilliseconds: number;
   /** 0 to 1; 0 before the first use. */
   successRate: number;
-  /** Of the last 20 uses: how many there were and how many failed. */
+  /** The last 20 uses: their number and the number of failures. */
   recent: { uses: number; failures: number };
   lastUsedAt?: string;
 }
 
-/** An input kept for re-runs. */
+/** A stored input for re-runs. */
 export interface RecordedInput {
   digest: Digest;
-  /** Digest of the root message it came with; inputs of one message are one witness. */
+  /** Digest of its root message; all inputs of one message count as one piece of evidence. */
   root: string;
   input: Json;
 }
 
-/** What one re-run gave. Failures that are nobody's fault are thrown instead. */
+/** Result of one re-run. Failures that say nothing about the tool are thrown instead. */
 export type RerunOutcome = { ok: true; output: Json } | { ok: false; code: ErrorCode; message: string };
 
 interface TestReport {
   /** Cases, not runs. */
   passed: number;
   failed: number;
-  /** What failed, in words; the first few. */
+  /** Messages of the first few failures. */
   problems: string[];
 }
 
 /**
- * Runs a tool where its author never was. Expected outputs stay outside. Throws TEMPER_SANDBOX_UNAVAILABLE or TEMPER_CANCELLED
- * when it could not run at all, which says nothing about the tool.
+ * Re-runs a tool in a fresh sandbox that its author never used. Expected outputs stay outside the sandbox. Throws
+ * TEMPER_SANDBOX_UNAVAILABLE or TEMPER_CANCELLED when the tool could not run at all; that is no verdict about the tool.
  */
 export interface Verifier {
-  /** One outcome for each input, in order. */
+  /** Runs each input twice; returns one outcome per input, in order. */
   outputs(artifact: ToolArtifact, inputs: readonly Json[], op: Op): Promise<RerunOutcome[]>;
-  /** The artifact's own tests, twice each, with their fixtures in the place of tools with effects. */
+  /** Runs the tests of the artifact, twice each. Their fixtures replace tools with side effects. */
   tests(artifact: ToolArtifact, op: Op): Promise<TestReport>;
 }
 
-/** Where a tool stands on its way up. */
+/** State of a promotion. */
 export type PromotionState =
   | { state: 'Candidate'; missing: string[] }
   | { state: 'Verifying' }
   | { state: 'PanelReview' }
   | { state: 'AwaitingApproval'; request: string }
   | { state: 'Promoted'; to: Tier }
-  /** RFC 3339; the panel is not asked again before. */
+  /** `coolDownUntil`: RFC 3339; the panel does not review the tool again before this time. */
   | { state: 'Rejected'; reason: string; coolDownUntil: string };

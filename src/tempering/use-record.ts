@@ -1,13 +1,13 @@
 import type { Digest } from '../lib/canonical.ts';
 import type { ToolStatistics, ToolUse } from './types.ts';
 
-/** Inputs kept for one tool, and the largest one kept. */
+/** Maximum number of stored inputs per tool, and their maximum size. */
 export const KEPT_INPUTS = 50;
 export const KEPT_INPUT_BYTES = 32 * 1024;
-const COUNTED = 200;
-const RECENT = 20;
+const MAX_DISTINCT = 200;
+const RECENT_USES = 20;
 
-/** What is remembered of the uses of one digest in one namespace. Bounded however often it is used. */
+/** Use statistics of one digest in one namespace. Its size is bounded, independent of the number of uses. */
 export interface UseRecord {
   digest: Digest;
   namespace: string;
@@ -16,7 +16,7 @@ export interface UseRecord {
   claimedUses: number;
   averageMilliseconds: number;
   lastUsedAt: string;
-  /** Distinct ones, up to 200 each. */
+  /** Distinct values, up to 200 each. */
   inputs: string[];
   roots: string[];
   agents: string[];
@@ -30,12 +30,12 @@ interface KeptInput {
   root: string;
 }
 
-/** One use, with what had to be computed about it. */
+/** One use with the digests computed from it. */
 export interface CountedUse {
   use: ToolUse;
   inputDigest: Digest;
   root: string;
-  /** Small enough to be kept, and a value canonical JSON can say. */
+  /** Whether the input can be stored: within the size limit and with a canonical JSON form. */
   keepable: boolean;
 }
 
@@ -65,7 +65,7 @@ export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
 export function countUse(record: UseRecord, counted: CountedUse): UseEffect {
   const { use, inputDigest, root } = counted;
   const isNew = counted.keepable && !record.kept.some(({ digest }) => digest === inputDigest);
-  const evicted = isNew && record.kept.length >= KEPT_INPUTS ? leastTelling(record.kept, root) : undefined;
+  const evicted = isNew && record.kept.length >= KEPT_INPUTS ? mostRedundant(record.kept, root) : undefined;
   const keep = isNew && (record.kept.length < KEPT_INPUTS || evicted !== undefined);
   const kept = keep ? [...record.kept.filter((item) => item !== evicted), { digest: inputDigest, root }] : record.kept;
   const next: UseRecord = {
@@ -75,31 +75,33 @@ export function countUse(record: UseRecord, counted: CountedUse): UseEffect {
     claimedUses: record.claimedUses + (use.evidence === 'claimed' ? 1 : 0),
     averageMilliseconds: (record.averageMilliseconds * record.totalUses + use.milliseconds) / (record.totalUses + 1),
     lastUsedAt: use.time > record.lastUsedAt ? use.time : record.lastUsedAt,
-    inputs: remember(record.inputs, inputDigest),
-    roots: remember(record.roots, root),
-    agents: remember(record.agents, use.agent),
-    recent: `${record.recent}${use.succeeded ? '+' : '-'}`.slice(-RECENT),
+    inputs: addDistinct(record.inputs, inputDigest),
+    roots: addDistinct(record.roots, root),
+    agents: addDistinct(record.agents, use.agent),
+    recent: `${record.recent}${use.succeeded ? '+' : '-'}`.slice(-RECENT_USES),
     kept,
   };
   return { record: next, keep, ...(evicted === undefined ? {} : { evict: evicted.digest }) };
 }
 
 /**
- * The oldest input of the message that has most of them, so that the inputs kept come from as many messages as possible.
- * None when the new one comes from that same message: an agent cannot push out what others left.
+ * The oldest input of the root message with the most stored inputs, so that the stored inputs cover as many messages as possible.
+ * Undefined when the new input belongs to the same message: one message cannot evict the inputs of others.
  */
-function leastTelling(kept: readonly KeptInput[], newRoot: string): KeptInput | undefined {
+function mostRedundant(kept: readonly KeptInput[], newRoot: string): KeptInput | undefined {
   const counts = new Map<string, number>();
   for (const { root } of kept) counts.set(root, (counts.get(root) ?? 0) + 1);
-  let most: KeptInput | undefined;
+  let candidate: KeptInput | undefined;
   for (const item of kept) {
-    if (most === undefined || (counts.get(item.root) ?? 0) > (counts.get(most.root) ?? 0)) most = item;
+    if (candidate === undefined || (counts.get(item.root) ?? 0) > (counts.get(candidate.root) ?? 0)) candidate = item;
   }
-  return most === undefined || most.root === newRoot || (counts.get(most.root) ?? 0) < 2 ? undefined : most;
+  return candidate === undefined || candidate.root === newRoot || (counts.get(candidate.root) ?? 0) < 2
+    ? undefined
+    : candidate;
 }
 
-function remember(list: string[], item: string): string[] {
-  return list.includes(item) || list.length >= COUNTED ? list : [...list, item];
+function addDistinct(list: string[], item: string): string[] {
+  return list.includes(item) || list.length >= MAX_DISTINCT ? list : [...list, item];
 }
 
 export function statisticsOf(record: UseRecord): ToolStatistics {

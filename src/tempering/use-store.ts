@@ -12,22 +12,23 @@ import {
   type UseRecord,
 } from './use-record.ts';
 
-/** Uses by namespace and digest: never shared across tenants. */
+/** Use records by namespace and digest; never shared across namespaces. */
 export interface UseStore {
-  /** Durable when it resolves. Uses of one tool that come together are written together. */
+  /** Durable when it resolves. Concurrent uses of one tool are written in one batch. */
   record(use: ToolUse): Promise<void>;
   statistics(digest: Digest, namespace: string): Promise<ToolStatistics>;
   recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
   forget(digest: Digest, namespace: string): Promise<void>;
 }
 
-/** One tool's record in memory, with the write under way. */
+/** The record of one tool in memory, with its pending write. */
 interface Slot {
   record: UseRecord;
   dirty: boolean;
   writing: Promise<void> | undefined;
-  /** Inputs that have to be on disk before the record names them, and those to remove after. */
+  /** Inputs to write before the record that references them. */
   fresh: Map<Digest, RecordedInput>;
+  /** Inputs to delete after the record is written. */
   evicted: Digest[];
 }
 
@@ -60,7 +61,7 @@ export function createUseStore(records: RecordStore): UseStore {
       const found: RecordedInput[] = [];
       for (const kept of slot.record.kept) {
         const input = await records.get(inputsOf(slot.record), hexOf(kept.digest));
-        // The file may have been changed by hand; what does not match its digest is nobody's input.
+        // Ignore an input whose file was edited and no longer matches its digest.
         if (input !== undefined && sha256(canonicalOrRaw(input).text) === kept.digest) found.push({ ...kept, input });
       }
       return found;
@@ -75,7 +76,7 @@ export function createUseStore(records: RecordStore): UseStore {
   };
 }
 
-/** Joins a write that has not begun yet, or begins one when the running one is over. */
+/** Joins the pending write, or starts a new one after the running one. */
 async function persist(records: RecordStore, slot: Slot): Promise<void> {
   while (slot.dirty) {
     if (slot.writing !== undefined) {
@@ -113,7 +114,7 @@ async function loadSlot(records: RecordStore, digest: Digest, namespace: string)
   return { record, dirty: false, writing: undefined, fresh: new Map(), evicted: [] };
 }
 
-/** A use with the digests it is counted by. */
+/** Computes the digests that identify a use. */
 export function measuredUse(use: ToolUse): CountedUse {
   const { text, canonical } = canonicalOrRaw(use.input);
   return {
@@ -124,7 +125,7 @@ export function measuredUse(use: ToolUse): CountedUse {
   };
 }
 
-/** A lone surrogate has no canonical form; such an input is counted and not kept. */
+/** A lone surrogate has no canonical form; such an input is counted but not stored. */
 function canonicalOrRaw(input: ToolUse['input']): { text: string; canonical: boolean } {
   try {
     return { text: canonicalJson(input), canonical: true };

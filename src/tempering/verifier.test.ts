@@ -41,7 +41,7 @@ function withSource(source: string, changes: Partial<ToolArtifact> = {}): ToolAr
 }
 
 describe('the verifier', () => {
-  it('runs tests and inputs in runners of its own and closes them', async () => {
+  it('the verifier runs tests and inputs in separate runners and closes them', async () => {
     const opened: { closed: boolean; pids: readonly number[] }[] = [];
     const verifier = aVerifier({
       open: async () => {
@@ -68,7 +68,7 @@ describe('the verifier', () => {
     );
     for (const { pids } of opened) for (const pid of pids) assert.ok(!supervisor.processes.includes(pid));
   });
-  it('finds the test that fails, and the output its schema does not allow', async () => {
+  it('the verifier detects a failing test and an output that violates its schema', async () => {
     const wrong = await aVerifier().tests(
       withSource('function execute(input) { return { result: input.value * 3 }; }'),
       anOp(),
@@ -78,7 +78,7 @@ describe('the verifier', () => {
     const bad = withSource('function execute() { return { result: "four" }; }', { tests: [{ input: '{"value":2}' }] });
     assert.equal((await aVerifier().tests(bad, anOp())).failed, 1);
   });
-  it('finds what varies between two runs of one input, unless that was declared', async () => {
+  it('the verifier detects undeclared nondeterminism between two runs of one input', async () => {
     let runs = 0;
     const usage = { milliseconds: 1, heapBytes: 1, hostCalls: 0 };
     const run = async (): Promise<Outcome> => ({ ok: true, output: { result: (runs += 1) }, usage });
@@ -88,7 +88,7 @@ describe('the verifier', () => {
     const declared = anArtifact('double', { requires: { apis: ['random'], domains: [], paths: [] } });
     assert.equal((await verifier.outputs(declared, [{ value: 1 }], anOp()))[0]?.ok, true);
   });
-  it('gives one input that is killed its failure and the next one its output', async () => {
+  it('a killed run fails only its own input', async () => {
     const trap = withSource('function execute(input) { while (input.value === 1) {} return { result: 0 }; }', {
       limits: { duration: '300ms', memory: '64Mi' },
     });
@@ -96,7 +96,7 @@ describe('the verifier', () => {
     assert.deepEqual(outcomes[1], { ok: true, output: { result: 0 } });
     assert.ok(outcomes[0]?.ok === false && outcomes[0].code === 'TEMPER_SANDBOX_TIMEOUT');
   });
-  it('runs the forged tools a composed one is pinned to, in the same fresh sandbox', async () => {
+  it('the verifier runs the pinned tools of a composed tool in the same fresh sandbox', async () => {
     const double = anArtifact();
     const pin = `double@${artifactDigest(double)}`;
     const composed = anArtifact('quadruple', {
@@ -115,7 +115,7 @@ describe('the verifier', () => {
     const [gone] = await aVerifier().outputs(composed, [{ value: 5 }], anOp());
     assert.ok(gone?.ok === false && gone.code === 'TEMPER_TOOL_NOT_FOUND');
   });
-  it('says nothing about a tool it could not run', async () => {
+  it('the verifier throws when the sandbox is unavailable', async () => {
     const none = {
       ok: false,
       code: 'TEMPER_SANDBOX_UNAVAILABLE',

@@ -15,18 +15,18 @@ import type { NestedCall, ToolResult, ToolView } from '../tools/contract.ts';
 import type { SchemaCompiler } from '../tools/schemas.ts';
 import type { RerunOutcome, Verifier } from './types.ts';
 
-/** How deep composed tools may call composed tools while verified. */
-const MAXIMUM_DEPTH = 5;
+/** Maximum depth of composed tools that call composed tools during verification. */
+const MAX_DEPTH = 5;
 
 export interface VerifierDeps {
-  /** A sandbox of its own for each verification: other processes than those that ran the author's calls. */
+  /** Opens a separate sandbox per verification, in processes that never ran a call of the author. */
   open(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
   /** The artifact a composed tool is pinned to; undefined when it is not active. */
   dependency(digest: string): ToolArtifact | undefined;
-  /** Tools that are not forged, for the steps of composed ones. Those with side effects are never called here. */
+  /** Built-in tools, for the steps of composed tools. Those with side effects are never called during verification. */
   view: ToolView;
   invoke: NestedCall;
-  /** Host functions of tools that declared them. */
+  /** Host functions for tools that declare them. */
   host: HostCalls;
   schemas: SchemaCompiler;
   clock: Clock;
@@ -36,7 +36,7 @@ export function createVerifier(deps: VerifierDeps): Verifier {
   return {
     tests: (artifact, op) =>
       inFreshSandbox(deps, async (environment) => {
-        const open = opened(artifact);
+        const open = parseAccepted(artifact);
         const results = await runTests(open, environment, op);
         assertRan(results);
         const problems = [...checkResults(open, results), ...checkOutputs(open, results, deps.schemas)];
@@ -54,26 +54,26 @@ export function createVerifier(deps: VerifierDeps): Verifier {
 }
 
 async function inFreshSandbox<T>(deps: VerifierDeps, work: (environment: TestEnvironment) => Promise<T>): Promise<T> {
-  const opened = await deps.open();
+  const fresh = await deps.open();
   try {
     const { clock, schemas, view, host } = deps;
-    const base = { sandbox: opened.sandbox, clock, schemas, view, host, concurrency: 1 };
+    const base = { sandbox: fresh.sandbox, clock, schemas, view, host, concurrency: 1 };
     return await work({ ...base, invoke: nestedCall(deps, base, 1) });
   } finally {
-    await opened.close();
+    await fresh.close();
   }
 }
 
-/** Forged steps run in the fresh sandbox as well; only tools that are not forged are asked of the world outside. */
+/** Forged steps also run in the fresh sandbox; only built-in tools are called outside of it. */
 function nestedCall(deps: VerifierDeps, base: Omit<TestEnvironment, 'invoke'>, depth: number): NestedCall {
   return async (tool, input, op): Promise<ToolResult> => {
     const { digest } = splitReference(tool);
     if (digest === undefined) return deps.invoke(tool, input, op);
     const artifact = deps.dependency(digest);
     const milliseconds = 0;
-    if (artifact === undefined || depth > MAXIMUM_DEPTH) {
+    if (artifact === undefined || depth > MAX_DEPTH) {
       const message =
-        artifact === undefined ? `${tool} is not active` : `${tool} is called more than ${MAXIMUM_DEPTH} deep`;
+        artifact === undefined ? `${tool} is not active` : `${tool} is called more than ${MAX_DEPTH} deep`;
       return { ok: false, tool, error: { code: 'TEMPER_TOOL_NOT_FOUND', message }, milliseconds };
     }
     const outcome = await outputOf(artifact, input, { ...base, invoke: nestedCall(deps, base, depth + 1) }, op);
@@ -82,14 +82,14 @@ function nestedCall(deps: VerifierDeps, base: Omit<TestEnvironment, 'invoke'>, d
   };
 }
 
-/** One input as the only test, so that it runs twice and a run that is killed ends no other. */
+/** Runs one input as the only test, so that it runs twice and a killed run does not affect other inputs. */
 async function outputOf(
   artifact: ToolArtifact,
   input: Json,
   environment: TestEnvironment,
   op: Op,
 ): Promise<RerunOutcome> {
-  const open = { ...opened(artifact), tests: [{ input: input as { [key: string]: Json }, fixtures: [] }] };
+  const open = { ...parseAccepted(artifact), tests: [{ input: input as { [key: string]: Json }, fixtures: [] }] };
   const results = await runTests(open, environment, op);
   assertRan(results);
   const [first, second] = results;
@@ -112,13 +112,13 @@ function mayVary({ requires }: ToolArtifact): boolean {
   return requires.apis.some((api) => api === 'clock' || api === 'random' || api === 'fetch');
 }
 
-function opened(artifact: ToolArtifact): OpenArtifact {
+function parseAccepted(artifact: ToolArtifact): OpenArtifact {
   const open = openArtifact(artifact);
   if ('malformed' in open) throw new TemperError('TEMPER_INTERNAL', `an accepted tool is malformed: ${open.malformed}`);
   return open;
 }
 
-/** A sandbox that could not run says nothing about the tool. */
+/** Throws when the sandbox could not run the tool; that is no verdict about the tool. */
 function assertRan(results: readonly TestResult[]): void {
   for (const { failure } of results) {
     if (failure?.code === 'TEMPER_SANDBOX_UNAVAILABLE' || failure?.code === 'TEMPER_CANCELLED') {

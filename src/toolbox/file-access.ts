@@ -6,7 +6,7 @@ import { optionalText, requiredText } from './input.ts';
 
 export type FileToolName = 'file_read' | 'file_write' | 'file_list' | 'text_search';
 
-/** Throws TEMPER_POLICY_DENIED unless the caller may touch what this input names. Every file tool begins with it, wherever it then works. */
+/** Throws TEMPER_POLICY_DENIED unless the caller may access the path in the input. Every file tool calls this first, whether it works locally or remotely. */
 export function assertFileAllowed(
   deps: Pick<ToolboxDeps, 'decide'>,
   caller: CallerContext,
@@ -17,7 +17,7 @@ export function assertFileAllowed(
   if (request !== undefined) assertAllowed(deps, caller, request);
 }
 
-/** The workspace itself is what the tools are for; everything in it is asked for by its path. */
+/** Listing the workspace itself needs no permission; any other path does. */
 function fileRequest(tool: FileToolName, input: Json): PolicyRequest | undefined {
   if (tool === 'file_read') return { kind: 'File', path: requiredText(input, 'path'), access: 'read' };
   if (tool === 'file_write') return { kind: 'File', path: requiredText(input, 'path'), access: 'write' };

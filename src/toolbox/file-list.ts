@@ -9,9 +9,9 @@ import { realFolder } from './places.ts';
 import { countLines, readText } from './text-files.ts';
 import { type Found, walk } from './walk.ts';
 
-const MAXIMUM_ENTRIES = 500;
-/** Lines are counted for the first files only, up to so many bytes in all. */
-const COUNTED_BYTES = 16 * 1_048_576;
+const MAX_ENTRIES = 500;
+/** Line counts cover only the first files, up to this total size. */
+const MAX_COUNTED_BYTES = 16 * 1_048_576;
 
 const DESCRIPTOR: ToolDescriptor = {
   name: 'file_list',
@@ -63,7 +63,7 @@ const DESCRIPTOR: ToolDescriptor = {
   locality: 'Local',
 };
 
-/** Names the files below a folder. */
+/** Lists the entries of a folder, or the files below it that match a pattern. */
 export function fileListTool(deps: ToolboxDeps): Tool {
   return {
     descriptor: DESCRIPTOR,
@@ -78,14 +78,14 @@ export function fileListTool(deps: ToolboxDeps): Tool {
         context.op.signal,
         deps.closed,
       );
-      const wanted = glob === undefined ? found : onlyMatching(found, glob);
-      const entries = await described(deps, path, wanted.slice(0, MAXIMUM_ENTRIES));
-      return { path, entries, complete: complete && wanted.length <= MAXIMUM_ENTRIES };
+      const selected = glob === undefined ? found : onlyMatching(found, glob);
+      const entries = await described(deps, path, selected.slice(0, MAX_ENTRIES));
+      return { path, entries, complete: complete && selected.length <= MAX_ENTRIES };
     },
   };
 }
 
-/** A pattern asks for files; without one, folders are told too. Throws TEMPER_PATTERN_INVALID. */
+/** The files that match the pattern; never folders or links. Throws TEMPER_PATTERN_INVALID. */
 export function onlyMatching(found: Found[], glob: string): Found[] {
   const pattern = compilePattern(glob, 'path');
   return found.filter((entry) => entry.type === 'file' && matches(pattern, entry.path));
@@ -93,7 +93,7 @@ export function onlyMatching(found: Found[], glob: string): Found[] {
 
 async function described(deps: ToolboxDeps, folder: string, found: Found[]): Promise<Json[]> {
   const roots = deps.roots ?? [deps.workspace];
-  let budget = COUNTED_BYTES;
+  let budget = MAX_COUNTED_BYTES;
   const entries: Json[] = [];
   for (const entry of found) {
     const path = folder === '.' ? entry.path : join(folder, entry.path);

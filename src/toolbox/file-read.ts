@@ -11,12 +11,12 @@ import { afterLine, countLines } from './text-files.ts';
 const DESCRIPTOR: ToolDescriptor = {
   name: 'file_read',
   description:
-    'Read a UTF-8 text file, at most 1 MiB, whole or a range of lines. Gives {path, text, bytes, lines}: bytes and lines are those of the whole file.',
+    'Read a UTF-8 text file of at most 1 MiB, the whole file or a range of lines. Returns {path, text, bytes, lines}: bytes and lines are those of the whole file.',
   inputSchema: {
     type: 'object',
     properties: {
       path: { type: 'string', description: 'Relative to the workspace', minLength: 1, maxLength: 4096 },
-      firstLine: { type: 'integer', minimum: 1, description: 'First line to give; 1 when absent' },
+      firstLine: { type: 'integer', minimum: 1, description: 'First line to return; 1 when absent' },
       lineCount: { type: 'integer', minimum: 1, description: 'How many lines; all when absent' },
     },
     required: ['path'],
@@ -39,7 +39,7 @@ const DESCRIPTOR: ToolDescriptor = {
   locality: 'Local',
 };
 
-/** Reads a text file below the roots, whole or a range of its lines. */
+/** Reads a text file below the roots: the whole file or a range of its lines. */
 export function fileReadTool(deps: ToolboxDeps): Tool {
   return {
     descriptor: DESCRIPTOR,

@@ -9,20 +9,20 @@ import { assertFileAllowed } from './file-access.ts';
 import { requiredText } from './input.ts';
 import { placeToWrite } from './places.ts';
 
-const MAXIMUM_CHARACTERS = 1_048_576;
+const MAX_CHARACTERS = 1_048_576;
 
-/** Writes a text file below the workspace: whole or not at all. */
+/** Writes a text file below the workspace atomically. */
 export function fileWriteTool(deps: ToolboxDeps): Tool {
   return {
     descriptor: {
       name: 'file_write',
       description:
-        'Write a UTF-8 text file below the workspace, replacing what it held. Missing folders are made. Gives {path, bytes, created}.',
+        'Write a UTF-8 text file below the workspace, replacing its content. Missing folders are created. Returns {path, bytes, created}.',
       inputSchema: {
         type: 'object',
         properties: {
           path: { type: 'string', description: 'Relative to the workspace', minLength: 1, maxLength: 4096 },
-          text: { type: 'string', maxLength: MAXIMUM_CHARACTERS },
+          text: { type: 'string', maxLength: MAX_CHARACTERS },
         },
         required: ['path', 'text'],
         additionalProperties: false,
@@ -50,20 +50,20 @@ export function fileWriteTool(deps: ToolboxDeps): Tool {
   };
 }
 
-async function existsAsFile(place: string, path: string): Promise<boolean> {
+async function existsAsFile(target: string, path: string): Promise<boolean> {
   try {
-    if ((await lstat(place)).isFile()) return true;
+    if ((await lstat(target)).isFile()) return true;
   } catch (error) {
     if (hasErrno(error, 'ENOENT')) return false;
     throw error;
   }
   throw new TemperError(
     'TEMPER_FILE_DENIED',
-    `"${printable(path, 200)}" is a folder, a link or a device; only files are replaced`,
+    `"${printable(path, 200)}" is a folder, a link or a device; only regular files are replaced`,
   );
 }
 
-/** Beside its place first, so that a reader sees the old text or the new one and a crash leaves the old. */
+/** Writes a temporary file and renames it, so that a reader sees either the old text or the new one, and a crash leaves the old one. */
 async function replace(folder: string, name: string, content: string): Promise<void> {
   const temporary = join(folder, `.${randomBytes(8).toString('hex')}.tmp`);
   try {

@@ -4,17 +4,17 @@ import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import { closedFolders } from '../tools/host-files.ts';
 
-const MAXIMUM_PATH = 4_096;
+const MAX_PATH = 4_096;
 
-/** Is `path` the folder itself or below it? Both absolute and resolved. */
+/** Whether `path` is the folder itself or below it. Both must be absolute and resolved. */
 export function isWithin(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const fromFolder = relative(folder, path);
+  return fromFolder !== '..' && !fromFolder.startsWith(`..${sep}`) && !isAbsolute(fromFolder);
 }
 
-/** The absolute form of a path as it was written. Throws TEMPER_FILE_DENIED for what no path is or what leaves the roots. */
+/** The absolute form of a path as written, without resolving links. Throws TEMPER_FILE_DENIED for an invalid path and for a path outside the roots. */
 function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
-  if (path.includes('\0') || path.length > MAXIMUM_PATH) {
+  if (path.includes('\0') || path.length > MAX_PATH) {
     throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is not a path`);
   }
   const written = resolve(workspace, path);
@@ -22,7 +22,7 @@ function writtenPath(path: string, workspace: string, roots: readonly string[]):
   return written;
 }
 
-/** Where a folder really is. Throws TEMPER_FILE_DENIED when a link leads out of the roots, TEMPER_FILE_FAILED when there is none. */
+/** The real path of a folder. Throws TEMPER_FILE_DENIED when a link leads outside the roots, TEMPER_FILE_FAILED when the folder does not exist. */
 export async function realFolder(
   path: string,
   workspace: string,
@@ -46,8 +46,8 @@ export async function realFolder(
 }
 
 /**
- * The real folder and the name of a file to be written below the workspace; folders that are missing are made.
- * A link on the way that leads out is refused before anything is made.
+ * The real folder and the name of a file to write below the workspace. Creates missing folders, but only after it has refused
+ * a path whose links lead outside the workspace.
  */
 export async function placeToWrite(
   path: string,
@@ -55,21 +55,21 @@ export async function placeToWrite(
   closed: readonly string[] = [],
 ): Promise<{ folder: string; name: string }> {
   const written = writtenPath(path, workspace, [workspace]);
-  const home = await realpath(workspace);
+  const workspaceRoot = await realpath(workspace);
   if (written === resolve(workspace)) {
     throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is the workspace itself; name a file in it`);
   }
   const folder = dirname(written);
   const existing = await nearestExisting(folder);
-  if (!isWithin(home, existing.real)) throw outside(path);
+  if (!isWithin(workspaceRoot, existing.real)) throw outside(path);
   const missing = relative(existing.written, folder);
   const isClosed = await closedFolders(closed);
   if (isClosed(resolve(existing.real, missing))) throw outside(path);
   const target = resolve(existing.real, missing);
   await mkdir(target, { recursive: true });
-  // Looked at again as the disk has it now.
+  // Check the real path again, because the folders may have changed meanwhile.
   const real = await realpath(target);
-  if (!isWithin(home, real) || isClosed(resolve(real, basename(written)))) throw outside(path);
+  if (!isWithin(workspaceRoot, real) || isClosed(resolve(real, basename(written)))) throw outside(path);
   return { folder: real, name: basename(written) };
 }
 
@@ -90,6 +90,6 @@ async function nearestExisting(folder: string): Promise<{ written: string; real:
 function outside(path: string): TemperError {
   return new TemperError(
     'TEMPER_FILE_DENIED',
-    `"${printable(path, 200)}" lies outside the allowed folders; use a path below the workspace`,
+    `"${printable(path, 200)}" is outside the allowed folders; use a path below the workspace`,
   );
 }

@@ -1,20 +1,20 @@
 import { isTemperError } from '../lib/errors.ts';
 import { readBelow } from '../tools/host-files.ts';
 
-/** A last line without its end counts. */
+/** Counts lines; a last line without a line feed counts too. */
 export function countLines(whole: string): number {
   let lines = 0;
   for (let at = 0; at < whole.length; at = afterLine(whole, at)) lines += 1;
   return lines;
 }
 
-/** Where the line after the one at `from` begins. */
+/** The position of the first character after the line at `from`. */
 export function afterLine(whole: string, from: number): number {
   const newline = whole.indexOf('\n', from);
   return newline === -1 ? whole.length : newline + 1;
 }
 
-/** Nothing for a file that is too large, no text, or gone. */
+/** Reads a text file; undefined when it is too large, not a text, missing or not readable. */
 export async function readText(
   path: string,
   workspace: string,

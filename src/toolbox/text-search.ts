@@ -9,14 +9,14 @@ import { realFolder } from './places.ts';
 import { readText } from './text-files.ts';
 import { walk } from './walk.ts';
 
-const MAXIMUM_MATCHES = 200;
-const LINE_CHARACTERS = 300;
-const SEARCHED_BYTES = 64 * 1_048_576;
+const MAX_MATCHES = 200;
+const MAX_LINE_CHARACTERS = 300;
+const MAX_SEARCHED_BYTES = 64 * 1_048_576;
 
 const DESCRIPTOR: ToolDescriptor = {
   name: 'text_search',
   description:
-    'Find the lines of text files that hold a given text, letter by letter (no patterns in the text). Gives at most 200 {path, line, text}.',
+    'Find the lines of text files that contain a given text exactly (no patterns in the text). Returns at most 200 {path, line, text}.',
   inputSchema: {
     type: 'object',
     properties: {
@@ -55,7 +55,7 @@ const DESCRIPTOR: ToolDescriptor = {
   locality: 'Local',
 };
 
-/** Finds lines that hold a text, as it is. */
+/** Finds lines that contain an exact text. */
 export function textSearchTool(deps: ToolboxDeps): Tool {
   return {
     descriptor: DESCRIPTOR,
@@ -74,25 +74,25 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
         ...file,
         path: path === '.' ? file.path : join(path, file.path),
       }));
-      const wanted = requiredText(input, 'text');
+      const text = requiredText(input, 'text');
       const matches: Json[] = [];
-      let budget = SEARCHED_BYTES;
+      let budget = MAX_SEARCHED_BYTES;
       for (const file of files) {
         context.op.signal.throwIfAborted();
         budget -= file.bytes;
-        if (budget < 0 || matches.length >= MAXIMUM_MATCHES) return { matches, complete: false };
+        if (budget < 0 || matches.length >= MAX_MATCHES) return { matches, complete: false };
         const content = await readText(file.path, deps.workspace, roots, deps.closed);
-        if (content !== undefined) addMatches(matches, file.path, content, wanted);
+        if (content !== undefined) addMatches(matches, file.path, content, text);
       }
-      return { matches, complete: complete && matches.length < MAXIMUM_MATCHES };
+      return { matches, complete: complete && matches.length < MAX_MATCHES };
     },
   };
 }
 
-function addMatches(matches: Json[], path: string, content: string, wanted: string): void {
-  if (!content.includes(wanted)) return;
+function addMatches(matches: Json[], path: string, content: string, text: string): void {
+  if (!content.includes(text)) return;
   for (const [index, line] of content.split('\n').entries()) {
-    if (matches.length >= MAXIMUM_MATCHES) return;
-    if (line.includes(wanted)) matches.push({ path, line: index + 1, text: line.slice(0, LINE_CHARACTERS) });
+    if (matches.length >= MAX_MATCHES) return;
+    if (line.includes(text)) matches.push({ path, line: index + 1, text: line.slice(0, MAX_LINE_CHARACTERS) });
   }
 }

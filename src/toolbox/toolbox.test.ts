@@ -27,15 +27,15 @@ const context: CallContext = {
   invoke: () => Promise.reject(new Error('not called')),
 };
 
-interface World {
+interface ToolboxFixture {
   workspace: string;
-  /** Beside the workspace; nobody may go there. */
+  /** A folder beside the workspace that no tool may access. */
   outside: string;
   call: (tool: string, input: Json) => Promise<Json>;
   asked: PolicyRequest[];
 }
 
-async function aWorld(deny: (request: PolicyRequest) => boolean = () => false): Promise<World> {
+async function aToolbox(deny: (request: PolicyRequest) => boolean = () => false): Promise<ToolboxFixture> {
   const base = await mkdtemp(join(tmpdir(), 'temper-toolbox-'));
   folders.push(base);
   const workspace = join(base, 'workspace');
@@ -79,8 +79,8 @@ async function refused(work: Promise<unknown>, code: ErrorCode, about = ''): Pro
 }
 
 describe('file_read', () => {
-  it('gives the text with the size of the whole file', async () => {
-    const { call } = await aWorld();
+  it('file_read returns the text with the size of the whole file', async () => {
+    const { call } = await aToolbox();
     assert.deepEqual(await call('file_read', { path: 'data/a.csv' }), {
       path: 'data/a.csv',
       text: 'x,y\n1,2\n3,4',
@@ -88,8 +88,8 @@ describe('file_read', () => {
       lines: 3,
     });
   });
-  it('gives a range of lines', async () => {
-    const { call } = await aWorld();
+  it('file_read returns a range of lines', async () => {
+    const { call } = await aToolbox();
     const read = async (range: Record<string, Json>): Promise<unknown> => {
       const answer = await call('file_read', { path: 'data/a.csv', ...range });
       return (answer as { text: string }).text;
@@ -98,8 +98,8 @@ describe('file_read', () => {
     assert.equal(await read({ firstLine: 3 }), '3,4');
     assert.equal(await read({ firstLine: 9, lineCount: 9 }), '');
   });
-  it('refuses what lies outside, is a folder, is no text, or is missing', async () => {
-    const { call, outside } = await aWorld();
+  it('file_read refuses a path outside the roots, a folder, a binary file and a missing file', async () => {
+    const { call, outside } = await aToolbox();
     for (const path of ['../outside/secret.txt', join(outside, 'secret.txt'), 'way-out/secret.txt', 'data/link.csv']) {
       await refused(call('file_read', { path }), 'TEMPER_FILE_DENIED', path);
     }
@@ -107,21 +107,21 @@ describe('file_read', () => {
       await refused(call('file_read', { path }), 'TEMPER_FILE_FAILED', path);
     }
   });
-  it('refuses a file above one mebibyte', async () => {
-    const { call, workspace } = await aWorld();
+  it('file_read refuses a file above one mebibyte', async () => {
+    const { call, workspace } = await aToolbox();
     await writeFile(join(workspace, 'big'), 'x'.repeat(1_048_577));
     await refused(call('file_read', { path: 'big' }), 'TEMPER_FILE_FAILED');
   });
-  it('asks the policy first', async () => {
-    const { call, asked } = await aWorld(() => true);
+  it('file_read asks the policy first', async () => {
+    const { call, asked } = await aToolbox(() => true);
     await refused(call('file_read', { path: 'data/a.csv' }), 'TEMPER_POLICY_DENIED');
     assert.deepEqual(asked, [{ kind: 'File', path: 'data/a.csv', access: 'read' }]);
   });
 });
 
 describe('file_list', () => {
-  it('lists a folder with types, sizes and line counts', async () => {
-    const { call } = await aWorld();
+  it('file_list returns types, sizes and line counts', async () => {
+    const { call } = await aToolbox();
     assert.deepEqual(await call('file_list', { path: 'data' }), {
       path: 'data',
       complete: true,
@@ -133,8 +133,8 @@ describe('file_list', () => {
       ],
     });
   });
-  it('finds files by pattern, at any depth when it names folders', async () => {
-    const { call } = await aWorld();
+  it('file_list finds files by pattern, at any depth when the pattern has folders', async () => {
+    const { call } = await aToolbox();
     const names = async (input: Json): Promise<string[]> => {
       const { entries } = (await call('file_list', input)) as { entries: { path: string }[] };
       return entries.map((entry) => entry.path);
@@ -143,8 +143,8 @@ describe('file_list', () => {
     assert.deepEqual(await names({ path: 'data', glob: '*.csv' }), ['data/a.csv']);
     assert.deepEqual(await names({ glob: '*.csv' }), []);
   });
-  it('shows mounted files as files, and nothing of how Kubernetes keeps their versions', async () => {
-    const { call, workspace } = await aWorld();
+  it('file_list shows mounted files as files and hides the version folders of Kubernetes', async () => {
+    const { call, workspace } = await aToolbox();
     const mounted = join(workspace, 'mounted');
     await mkdir(join(mounted, '..2026_11_21'), { recursive: true });
     await writeFile(join(mounted, '..2026_11_21', 'a.csv'), 'x,y\n1,2\n');
@@ -156,23 +156,23 @@ describe('file_list', () => {
     assert.deepEqual(all.entries, entries);
     assert.equal(((await call('file_read', { path: 'mounted/a.csv' })) as { text: string }).text, 'x,y\n1,2\n');
   });
-  it('follows no link and leaves no root', async () => {
-    const { call } = await aWorld();
+  it('file_list follows no links and stays below the roots', async () => {
+    const { call } = await aToolbox();
     const { entries } = (await call('file_list', { glob: '**' })) as { entries: { path: string }[] };
     assert.ok(!entries.some((entry) => entry.path.includes('secret')));
     for (const path of ['..', '../outside', 'way-out'])
       await refused(call('file_list', { path }), 'TEMPER_FILE_DENIED', path);
   });
-  it('is done in time with a pattern made to be slow', async () => {
-    const { call, workspace } = await aWorld();
+  it('file_list handles a slow pattern in time', async () => {
+    const { call, workspace } = await aToolbox();
     await writeFile(join(workspace, 'a'.repeat(200)), '');
     await call('file_list', { glob: `${'*a'.repeat(100)}b` });
   });
 });
 
 describe('file_write', () => {
-  it('writes, makes folders, replaces, and leaves nothing else behind', async () => {
-    const { call, workspace } = await aWorld();
+  it('file_write creates folders, replaces files and leaves no temporary files', async () => {
+    const { call, workspace } = await aToolbox();
     assert.deepEqual(await call('file_write', { path: 'out/new/file.txt', text: 'é' }), {
       path: 'out/new/file.txt',
       bytes: 2,
@@ -185,8 +185,8 @@ describe('file_write', () => {
     });
     assert.deepEqual(await readdir(join(workspace, 'out/new')), ['file.txt']);
   });
-  it('never writes outside the workspace, by name or by link', async () => {
-    const { call, outside } = await aWorld();
+  it('file_write never writes outside the workspace, by name or by link', async () => {
+    const { call, outside } = await aToolbox();
     const paths = [
       '../outside/x',
       join(outside, 'x'),
@@ -201,22 +201,22 @@ describe('file_write', () => {
     assert.deepEqual(await readdir(outside), ['secret.txt']);
     assert.equal(await readFile(join(outside, 'secret.txt'), 'utf8'), 'secret');
   });
-  it('replaces files only', async () => {
-    const { call, workspace } = await aWorld();
+  it('file_write replaces regular files only', async () => {
+    const { call, workspace } = await aToolbox();
     await refused(call('file_write', { path: 'data', text: 'x' }), 'TEMPER_FILE_DENIED');
     await refused(call('file_write', { path: 'data/link.csv', text: 'x' }), 'TEMPER_FILE_DENIED');
     assert.ok((await lstat(join(workspace, 'data/link.csv'))).isSymbolicLink());
   });
-  it('asks the policy first', async () => {
-    const { call, asked } = await aWorld(({ kind }) => kind === 'File');
+  it('file_write asks the policy first', async () => {
+    const { call, asked } = await aToolbox(({ kind }) => kind === 'File');
     await refused(call('file_write', { path: 'x', text: '' }), 'TEMPER_POLICY_DENIED');
     assert.deepEqual(asked, [{ kind: 'File', path: 'x', access: 'write' }]);
   });
 });
 
 describe('text_search', () => {
-  it('finds a text letter by letter', async () => {
-    const { call } = await aWorld();
+  it('text_search finds an exact text', async () => {
+    const { call } = await aToolbox();
     assert.deepEqual(await call('text_search', { text: '(a+)+$' }), {
       matches: [{ path: 'data/deep/b.csv', line: 2, text: 'needle (a+)+$' }],
       complete: true,
@@ -227,8 +227,8 @@ describe('text_search', () => {
       complete: true,
     });
   });
-  it('stops at two hundred and says so', async () => {
-    const { call, workspace } = await aWorld();
+  it('text_search stops after two hundred matches and reports an incomplete result', async () => {
+    const { call, workspace } = await aToolbox();
     await writeFile(join(workspace, 'many'), 'hit\n'.repeat(1_000));
     const { matches, complete } = (await call('text_search', { text: 'hit' })) as {
       matches: Json[];
@@ -239,8 +239,8 @@ describe('text_search', () => {
 });
 
 describe('time_now', () => {
-  it('gives the time twice the same', async () => {
-    const { call } = await aWorld();
+  it('time_now returns the same time in both formats', async () => {
+    const { call } = await aToolbox();
     const { utc, epochMilliseconds } = (await call('time_now', {})) as { utc: string; epochMilliseconds: number };
     assert.equal(Date.parse(utc), epochMilliseconds);
   });

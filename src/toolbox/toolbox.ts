@@ -7,7 +7,7 @@ import { fileWriteTool } from './file-write.ts';
 import { textSearchTool } from './text-search.ts';
 import { timeNowTool } from './time-now.ts';
 
-/** The built-in tools for files and time. Which of them an agent sees is its policy's decision. */
+/** The built-in tools for files and time. The policy of an agent decides which of them it sees. */
 export function createToolbox(deps: ToolboxDeps): Tool[] {
   return [...Object.values(createFileTools(deps)), timeNowTool(deps.clock)];
 }
@@ -22,7 +22,7 @@ export function createFileTools(deps: ToolboxDeps): Record<FileToolName, Tool> {
   };
   const { remote } = deps;
   if (remote === undefined) return tools;
-  const elsewhere = (name: FileToolName): Tool => ({
+  const remoteTool = (name: FileToolName): Tool => ({
     descriptor: tools[name].descriptor,
     async call(input, context) {
       assertFileAllowed(deps, context, name, input);
@@ -30,9 +30,9 @@ export function createFileTools(deps: ToolboxDeps): Record<FileToolName, Tool> {
     },
   });
   return {
-    file_read: elsewhere('file_read'),
-    file_list: elsewhere('file_list'),
-    file_write: elsewhere('file_write'),
-    text_search: elsewhere('text_search'),
+    file_read: remoteTool('file_read'),
+    file_list: remoteTool('file_list'),
+    file_write: remoteTool('file_write'),
+    text_search: remoteTool('text_search'),
   };
 }

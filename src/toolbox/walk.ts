@@ -6,19 +6,20 @@ import { closedFolders } from '../tools/host-files.ts';
 import { isWithin } from './places.ts';
 
 export interface Found {
-  /** Below the folder the walk began in, with `/`. */
+  /** Path relative to the starting folder, with `/` as the separator. */
   path: string;
   type: 'file' | 'folder' | 'link' | 'other';
   bytes: number;
 }
 
-/** Most entries looked at, so that a huge tree ends in a note and not in a hang. */
-const MAXIMUM_VISITED = 20_000;
-const MAXIMUM_DEPTH = 32;
+/** Limit of visited entries, so that a huge tree gives an incomplete result instead of a hang. */
+const MAX_VISITED = 20_000;
+const MAX_DEPTH = 32;
 
 /**
- * What lies below a folder, in order of name, folders before what is in them. A link to a file below it is that file, any other link is
- * named and never followed, `closed` folders are not even named.
+ * Lists the entries below a folder in order of name, each folder before its contents. A link to a file below the starting folder
+ * is listed as that file; any other link is listed as a link and never followed. `closed` folders are not listed.
+ * `complete` is false when a limit cut the list.
  */
 export async function walk(
   folder: string,
@@ -28,59 +29,59 @@ export async function walk(
 ): Promise<{ found: Found[]; complete: boolean }> {
   const isClosed = await closedFolders(closed);
   const found: Found[] = [];
-  const waiting: { place: string; below: string; depth: number }[] = [{ place: folder, below: '', depth: 1 }];
+  const pending: { absolute: string; prefix: string; depth: number }[] = [{ absolute: folder, prefix: '', depth: 1 }];
   let complete = true;
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     signal.throwIfAborted();
-    const deeper: typeof waiting = [];
-    for (const entry of await entriesOf(next.place)) {
-      if (found.length >= MAXIMUM_VISITED) return { found, complete: false };
-      const place = join(next.place, entry.name);
-      if (isClosed(place) || isBookkeeping(entry.name)) continue;
-      const path = next.below === '' ? entry.name : `${next.below}/${entry.name}`;
-      const linked = entry.isSymbolicLink() ? await fileBehind(place, folder, isClosed) : undefined;
-      if (linked !== undefined) found.push({ path, type: 'file', bytes: linked });
-      else found.push({ path, type: typeOf(entry), bytes: entry.isFile() ? await sizeOf(place) : 0 });
+    const deeper: typeof pending = [];
+    for (const entry of await entriesOf(next.absolute)) {
+      if (found.length >= MAX_VISITED) return { found, complete: false };
+      const absolute = join(next.absolute, entry.name);
+      if (isClosed(absolute) || isVolumeVersion(entry.name)) continue;
+      const path = next.prefix === '' ? entry.name : `${next.prefix}/${entry.name}`;
+      const linkedSize = entry.isSymbolicLink() ? await linkedFileSize(absolute, folder, isClosed) : undefined;
+      if (linkedSize !== undefined) found.push({ path, type: 'file', bytes: linkedSize });
+      else found.push({ path, type: typeOf(entry), bytes: entry.isFile() ? await sizeOf(absolute) : 0 });
       if (!recursive || !entry.isDirectory()) continue;
-      if (next.depth >= MAXIMUM_DEPTH) complete = false;
-      else deeper.push({ place, below: path, depth: next.depth + 1 });
+      if (next.depth >= MAX_DEPTH) complete = false;
+      else deeper.push({ absolute, prefix: path, depth: next.depth + 1 });
     }
-    waiting.push(...deeper.toReversed());
+    pending.push(...deeper.toReversed());
   }
   return { found, complete };
 }
 
-/** Where Kubernetes keeps the versions of mounted files; what is to be seen of them are links beside it. */
-function isBookkeeping(name: string): boolean {
+/** Whether the name is one of the folders in which Kubernetes stores the versions of mounted files. The visible files are links beside these folders. */
+function isVolumeVersion(name: string): boolean {
   return name.startsWith('..');
 }
 
-/** The size of the file a link leads to, when that lies below the folder. */
-async function fileBehind(
-  place: string,
+/** The size of the target file of a link, if it is below the folder. */
+async function linkedFileSize(
+  absolute: string,
   folder: string,
-  isClosed: (place: string) => boolean,
+  isClosed: (absolute: string) => boolean,
 ): Promise<number | undefined> {
-  const real = await realpath(place).catch(() => undefined);
+  const real = await realpath(absolute).catch(() => undefined);
   if (real === undefined || isClosed(real) || !isWithin(folder, real)) return undefined;
   const stats = await lstat(real).catch(() => undefined);
   return stats?.isFile() === true ? stats.size : undefined;
 }
 
-async function entriesOf(place: string): Promise<Dirent[]> {
+async function entriesOf(absolute: string): Promise<Dirent[]> {
   try {
-    const entries = await readdir(place, { withFileTypes: true });
+    const entries = await readdir(absolute, { withFileTypes: true });
     return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch (error) {
-    // Gone or closed to us since its parent was read; the entry itself is in the list.
+    // Deleted since its parent was read, or not readable; the entry itself is in the list.
     if (hasErrno(error, 'ENOENT') || hasErrno(error, 'EACCES')) return [];
     throw error;
   }
 }
 
-async function sizeOf(place: string): Promise<number> {
+async function sizeOf(absolute: string): Promise<number> {
   try {
-    return (await lstat(place)).size;
+    return (await lstat(absolute)).size;
   } catch (error) {
     if (hasErrno(error, 'ENOENT')) return 0;
     throw error;

@@ -1,12 +1,12 @@
 import type { Risk } from '../policy/types.ts';
 import type { Op } from '../lib/operation.ts';
 
-/** What an answer binds to, in the form ApprovalRequest and Approval keep it. */
+/** The subject that a decision is bound to, in the form of ApprovalRequest and Approval. */
 type AskBinding =
   | { promotion: { tool: string; digest: string; tier: 'Agent' | 'Shared' } }
   | { call: { tool: string; argumentsDigest: string; callId: string } };
 
-/** What waits for a person. Bound to exactly one call: the same tool with other arguments is another ask. */
+/** A request for a decision by an approver. It is bound to exactly one call: the same tool with other arguments needs another request. */
 export interface Ask {
   type: 'ToolCall' | 'PromoteTool';
   agent: string;
@@ -25,8 +25,8 @@ export interface ApprovalDecision {
 }
 
 export interface Approvals {
-  /** Idempotent by subject. Throws TEMPER_QUOTA_EXCEEDED when five already wait for this agent. */
+  /** Creates a request and returns its id. Idempotent by subject. Throws TEMPER_QUOTA_EXCEEDED when five requests of this agent are already pending. */
   request(ask: Ask): Promise<string>;
-  /** Waits for the decision; throws TEMPER_APPROVAL_TIMEOUT when the policy says that silence means no. */
+  /** Waits for the decision. Throws TEMPER_APPROVAL_TIMEOUT when none arrives within the time that the policy sets. */
   decided(id: string, op: Op): Promise<ApprovalDecision>;
 }

@@ -16,13 +16,13 @@ export interface AuthorizeDeps {
   agent: string;
 }
 
-/** A call that may go ahead. `settle` tells the ledger it is over. */
+/** A permitted call. `settle` commits its reservation in the ledger and must be called once, also after a failure. */
 export interface Authorized {
   decision: Decision;
   settle(): Promise<void>;
 }
 
-/** What the policy is asked about a tool; without arguments it is the question "may it be listed?". */
+/** The policy request for a tool. Without arguments it asks whether the tool may be listed. */
 export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
   return {
     kind: 'Tool',
@@ -35,8 +35,9 @@ export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
 }
 
 /**
- * Decide, reserve, wait for a person where the decision says so. Throws TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED,
- * TEMPER_APPROVAL_DENIED or TEMPER_APPROVAL_TIMEOUT. Approval is bound to this tool, these arguments and this call.
+ * Asks the policy, reserves the call in the ledger and waits for an approval where the policy escalates. Throws
+ * TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED, TEMPER_APPROVAL_DENIED or TEMPER_APPROVAL_TIMEOUT. An approval is bound to
+ * this tool, these arguments and this call.
  */
 export async function authorize(tool: ToolDescriptor, input: Json, deps: AuthorizeDeps, op: Op): Promise<Authorized> {
   const decision = deps.decider.decide(toolRequest(tool, input));
@@ -52,7 +53,7 @@ export async function authorize(tool: ToolDescriptor, input: Json, deps: Authori
   const settle = (): Promise<void> => deps.ledger.settle(reservation.id, { toolCalls: 1 });
   if (decision.effect === 'Escalate') {
     try {
-      await waitForPerson(tool, input, decision, deps, op);
+      await waitForApproval(tool, input, decision, deps, op);
     } catch (error) {
       await settle();
       throw error;
@@ -61,7 +62,7 @@ export async function authorize(tool: ToolDescriptor, input: Json, deps: Authori
   return { decision, settle };
 }
 
-async function waitForPerson(
+async function waitForApproval(
   tool: ToolDescriptor,
   input: Json,
   decision: Decision,
@@ -69,7 +70,7 @@ async function waitForPerson(
   op: Op,
 ): Promise<void> {
   const subject = digestOf({ tool: tool.forged?.digest ?? tool.name, input, call: op.key });
-  const ask: Ask = {
+  const question: Ask = {
     type: 'ToolCall',
     agent: deps.agent,
     tool: tool.name,
@@ -78,7 +79,7 @@ async function waitForPerson(
     risk: decision.risk,
     reason: decision.reason,
   };
-  const request = await deps.approvals.request(ask);
+  const request = await deps.approvals.request(question);
   deps.events({ type: 'approval-requested', request, tool: tool.name, risk: decision.risk, reason: decision.reason });
   const answer = await deps.approvals.decided(request, op);
   deps.events({ type: 'approval-decided', request, decision: answer.decision, by: answer.by });

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import type { ActionType, ToolCategory } from '../policy/types.ts';
 
-/** What is known of a tool before it is called. */
+/** The description of a tool, known before any call. */
 export interface ToolDescriptor {
   name: string;
   description: string;
@@ -14,7 +14,7 @@ export interface ToolDescriptor {
   outputSchema?: JsonObject;
   category: ToolCategory;
   action: ActionType;
-  /** Does a call change anything outside the tool itself? Decides whether a forge test may really call it. */
+  /** Whether a call changes anything outside the tool itself. A forge test does not call a tool with side effects. */
   sideEffects: boolean;
   /** Local: effects end in the pod. Brokered: gateway or egress decides and acts. */
   locality: 'Local' | 'Brokered';
@@ -22,18 +22,18 @@ export interface ToolDescriptor {
   forged?: { digest: Digest; tier: Tier };
 }
 
-/** Who calls, for whom, in which conversation. */
+/** The agent that calls a tool, and the session and message in which it does. */
 export interface CallerContext {
   agent: string;
   namespace: string;
   session: string;
-  /** The message that began it all; uses tied to the same root count as one witness. */
+  /** The message at the start of the chain; uses with the same root message count as one piece of evidence. */
   rootMessage: string;
-  /** Names (with digest for forged tools) of the tools on the stack, outermost first. */
+  /** The tools on the call stack, outermost first: digests of forged tools, names of the others. */
   stack: readonly string[];
 }
 
-/** Calls another tool on behalf of a running one, through every check the agent's own calls pass. */
+/** Calls another tool on behalf of a running one, with the same checks as a call by the agent. Returns failures as a result. */
 export type NestedCall = (tool: string, input: Json, op: Op) => Promise<ToolResult>;
 
 export interface CallContext extends CallerContext {
@@ -43,23 +43,23 @@ export interface CallContext extends CallerContext {
 
 export interface Tool {
   readonly descriptor: ToolDescriptor;
-  /** Returns the output or throws TemperError. The input was validated; it is a copy of its own. */
+  /** Returns the output or throws TemperError. The input is validated, and is a copy that the tool may change. */
   call(input: Json, context: CallContext): Promise<Json>;
 }
 
 export interface ToolFailure {
   code: ErrorCode;
   message: string;
-  /** The policy rule, when one decided. */
+  /** The policy rule that decided, if any. */
   rule?: string;
 }
 
 export type ToolResult =
-  /** `notice` is for the model, beside the output: that it repeats itself, for one. */
+  /** `notice` is a hint for the model beside the output, such as a warning of the loop guard. */
   | { ok: true; tool: string; output: Json; milliseconds: number; notice?: string }
   | { ok: false; tool: string; error: ToolFailure; milliseconds: number };
 
-/** The tools one agent sees in one session, in lookup order: built-in, session, agent, shared; no name twice. */
+/** The tools that an agent sees in a session, in lookup order: built-in, session, agent, shared. Names are unique. */
 export interface ToolView {
   find(name: string): Tool | undefined;
   list(): readonly ToolDescriptor[];
@@ -67,7 +67,12 @@ export interface ToolView {
 
 /** The only way a tool is called. */
 export interface Invoker {
+  /**
+   * Calls a tool with every check and records the call. A refusal, a failure and a timeout of the tool are results with
+   * `ok: false`; `milliseconds` covers the whole call, approval included. Throws only when the audit record cannot be
+   * written; the tool may have run by then. Not idempotent: a repeated call runs the tool again.
+   */
   invoke(name: string, input: Json, caller: CallerContext, op: Op): Promise<ToolResult>;
-  /** The tools the caller could be allowed to call. */
+  /** The tools that the policy does not deny to the caller. */
   visible(caller: CallerContext): readonly ToolDescriptor[];
 }

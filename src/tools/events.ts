@@ -2,7 +2,7 @@ import type { Tier } from '../api/v1alpha1/common.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 
-/** Names of the gates of a forge, in order. */
+/** The gates of a forge, in order. */
 const GATES = [
   'repair',
   'shape',
@@ -21,11 +21,11 @@ export type Gate = (typeof GATES)[number];
 export interface GateResult {
   gate: Gate;
   passed: boolean;
-  /** A few words for a person: `3/3 ×2`, `8 ms · 2.1 MiB`, `0.93`. Printable, bounded. */
+  /** A short note for users: `3/3 ×2`, `8 ms · 2.1 MiB`, `0.93`. Printable and bounded. */
   note: string;
 }
 
-/** What happened to an agent, as the transcript, the trace and the bus see it. One union, so that no sink misses a kind. */
+/** An event of an agent, for the transcript, the trace and NATS. One union, so that no sink misses a kind. */
 export type AgentEvent =
   | { type: 'session-start'; session: string; model: string; policy: string; level: string }
   | { type: 'message-received'; text: string }
@@ -55,8 +55,8 @@ export type AgentEvent =
   | { type: 'turn-end'; turn: number; inputTokens: number; outputTokens: number }
   | { type: 'session-end'; turns: number; toolCalls: number; inputTokens: number; outputTokens: number; reply: string };
 
-/** Stamped by the sink's owner. */
+/** An event with its time and origin, which the owner of the sink adds. */
 export type StampedEvent = AgentEvent & { time: string; agent: string; session: string; rootMessage: string };
 
-/** Takes an event; never throws into the work that reported it. */
+/** Receives an event. Must not throw, so that reporting never disturbs the work. */
 export type EventSink = (event: AgentEvent) => void;

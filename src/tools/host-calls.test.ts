@@ -18,7 +18,7 @@ let workspace = '';
 
 const op: Op = { signal: new AbortController().signal, deadline: systemClock.monotonic() + 60_000, key: 'test' };
 
-/** Answers without a network, after the vetting that decides. */
+/** Answers without a network, after the host check. */
 const fetchAfterVetting: SafeFetch = (request, rules) => {
   const target = vetTarget(request.url, rules);
   return Promise.resolve({ status: 200, headers: {}, body: target.host, url: target.url.href, redirected: false });
@@ -38,7 +38,7 @@ async function failsWith(code: ErrorCode, work: () => Promise<unknown>): Promise
   await assert.rejects(work, (error) => {
     assert.ok(isTemperError(error), String(error));
     assert.equal(error.code, code, error.message);
-    assert.ok(!error.message.includes(base), 'a path of the host is none of the guest’s business');
+    assert.ok(!error.message.includes(base), 'the guest must not see a path of the host');
     return true;
   });
 }
@@ -69,7 +69,7 @@ describe('the host-call broker', () => {
   const read = (path: Json, changes: Partial<HostCallsOptions> = {}) =>
     broker(changes).call('fs.readFile', { path }, op);
 
-  it('reads a declared file, also by a link that stays in place and by its absolute path', async () => {
+  it('a declared file is readable by its path, its absolute path and a link below the root', async () => {
     assert.equal(await read('data/a.csv'), 'x,y\n1,2\n');
     assert.equal(await read('data/alias.csv'), 'x,y\n1,2\n');
     assert.equal(await read('./data/deep/../a.csv'), 'x,y\n1,2\n');
@@ -92,10 +92,11 @@ describe('the host-call broker', () => {
     '..',
     'a'.repeat(5_000),
   ]) {
-    it(`does not read ${JSON.stringify(path.slice(0, 40))}`, () => failsWith('TEMPER_FILE_DENIED', () => read(path)));
+    it(`the broker does not read ${JSON.stringify(path.slice(0, 40))}`, () =>
+      failsWith('TEMPER_FILE_DENIED', () => read(path)));
   }
 
-  it('says of a file that cannot be read that it cannot, without a path of the host', async () => {
+  it('the error for an unreadable file contains no path of the host', async () => {
     await failsWith('TEMPER_FILE_FAILED', () => read('data/none.csv'));
     await failsWith('TEMPER_FILE_FAILED', () => read('data/deep'));
     await failsWith('TEMPER_FILE_FAILED', () => read('data/large.bin'));
@@ -103,7 +104,7 @@ describe('the host-call broker', () => {
     await failsWith('TEMPER_FILE_DENIED', () => read(7));
   });
 
-  it('asks the policy about the file that is really meant, at each call', async () => {
+  it('each call asks the policy about the real path of the file', async () => {
     const asked: PolicyRequest[] = [];
     let effect: 'Allow' | 'Deny' | 'Escalate' = 'Allow';
     const decide: HostCallsOptions['decide'] = (request) => {
@@ -118,7 +119,7 @@ describe('the host-call broker', () => {
     }
   });
 
-  it('fetches a declared host, and no other', async () => {
+  it('fetch reaches declared hosts only', async () => {
     const fetch = (url: Json, changes: Partial<HostCallsOptions> = {}) => broker(changes).call('fetch', { url }, op);
     assert.equal(((await fetch('https://api.example.com/x')) as { body: string }).body, 'api.example.com');
     assert.equal(((await fetch('https://ports.test:8443/')) as { body: string }).body, 'ports.test');
@@ -135,13 +136,13 @@ describe('the host-call broker', () => {
     await failsWith('TEMPER_FETCH_DENIED', () => fetch(null));
   });
 
-  it('denies everything to a tool that lists no domain and no path', async () => {
+  it('a tool without domains and paths may use no host function', async () => {
     const none = { requires: { apis: ['fetch', 'fs.readFile'] as const, domains: [], paths: [] } };
     await failsWith('TEMPER_FETCH_DENIED', () => broker(none).call('fetch', { url: 'https://api.example.com/' }, op));
     await failsWith('TEMPER_FILE_DENIED', () => broker(none).call('fs.readFile', { path: 'data/a.csv' }, op));
   });
 
-  it('denies a host function that was not declared, whatever the policy says', async () => {
+  it('an undeclared host function is denied even if the policy allows it', async () => {
     const calls = broker({ requires: { apis: ['crypto'], domains: ['*.example.com'], paths: ['data/**'] } });
     await failsWith('TEMPER_HOST_CALL_DENIED', () => calls.call('fetch', { url: 'https://api.example.com/' }, op));
     await failsWith('TEMPER_HOST_CALL_DENIED', () => calls.call('fs.readFile', { path: 'data/a.csv' }, op));
@@ -149,7 +150,7 @@ describe('the host-call broker', () => {
     await failsWith('TEMPER_HOST_CALL_DENIED', () => deniedHostCalls.call('fetch', {}, op));
   });
 
-  it('reports each call with its target and outcome, and nothing of what passed', async () => {
+  it('each call is reported with its target and outcome, without contents', async () => {
     const facts: HostCallFact[] = [];
     const calls = broker({ onCall: (fact) => facts.push(fact) });
     await calls.call('fetch', { url: 'https://api.example.com/x?token=secret', body: 'secret' }, op);

@@ -1,6 +1,6 @@
 /**
- * The broker between guest code and the world: one per call of one tool. A host function works where the tool declared
- * it and the policy allows it now; both are asked again at each call.
+ * The broker between guest code and the host: one broker per tool call. A host function works when the tool declared it
+ * and the policy allows it now; each host call checks both again.
  */
 import type { ToolApi } from '../api/v1alpha1/common.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -13,7 +13,7 @@ import type { Decision, PolicyRequest } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
 import { type FileReader, type FoundFile, readBelow } from './host-files.ts';
 
-/** What a tool declared it needs of the host. */
+/** The host functions, hosts and paths that a tool declares. */
 interface Requirements {
   readonly apis: readonly ToolApi[];
   /** Host patterns, with a port where it is not 443. */
@@ -22,7 +22,7 @@ interface Requirements {
   readonly paths: readonly string[];
 }
 
-/** One use of a host function, for the record. Neither contents nor query strings. */
+/** One use of a host function, for the records. Contains no contents and no query strings. */
 export interface HostCallFact {
   api: string;
   /** The host or the path. */
@@ -33,16 +33,16 @@ export interface HostCallFact {
 
 export interface HostCallsOptions {
   requires: Requirements;
-  /** Asked at each call, so that a policy changed meanwhile counts. An escalation is a refusal: guest code cannot wait for a person. */
+  /** Asks the policy at each call, so that a changed policy takes effect. An escalation is a refusal, because guest code cannot wait for an approver. */
   decide(request: PolicyRequest): Decision;
   fetch: SafeFetch;
-  /** Absolute folder that relative paths begin in. */
+  /** Absolute path of the folder that relative paths start from. */
   workspace: string;
-  /** Absolute folders that files may be read below; the workspace alone when absent. */
+  /** Absolute paths of the folders below which files may be read; only the workspace when absent. */
   roots?: readonly string[];
-  /** Absolute folders that no tool opens. */
+  /** Absolute paths of the folders that no tool may open. */
   closed?: readonly string[];
-  /** Reads files where they lie, when that is not this machine. */
+  /** Reads files when the workspace is on another machine. */
   readFile?: FileReader;
   onCall?: (fact: HostCallFact) => void;
 }
@@ -66,7 +66,7 @@ export function createHostCalls(options: HostCallsOptions): HostCalls {
   };
 }
 
-/** For a run that may not touch the world at all, such as the tests of a forge without permissions. */
+/** Denies every host call, for runs without any permission such as the tests of a forge. */
 export const deniedHostCalls: HostCalls = {
   call(api) {
     return Promise.reject(new TemperError('TEMPER_HOST_CALL_DENIED', `${api} is not available in this run`));
@@ -86,7 +86,7 @@ function dispatch(
   }
   if (api === 'fetch') return fetchFor(options, domains, input, op);
   if (api === 'fs.readFile') return readFor(options, paths, input, op);
-  throw new TemperError('TEMPER_HOST_CALL_DENIED', `${printable(api, 32)} is not answered by the host`);
+  throw new TemperError('TEMPER_HOST_CALL_DENIED', `${printable(api, 32)} is not a host function`);
 }
 
 async function fetchFor(options: HostCallsOptions, domains: readonly Pattern[], input: Json, op: Op): Promise<Json> {
@@ -108,7 +108,7 @@ async function fetchFor(options: HostCallsOptions, domains: readonly Pattern[], 
   return { ...answer };
 }
 
-/** Takes of the guest's object what a request is made of; each member once. */
+/** Builds the request from the guest's object; reads each member once. */
 function fetchRequest(input: Json): FetchRequest {
   const url = member(input, 'url');
   const method = member(input, 'method');
@@ -121,7 +121,7 @@ function fetchRequest(input: Json): FetchRequest {
   return request;
 }
 
-/** An object of text, or pairs of text. */
+/** Reads headers given as an object of texts, or as pairs of texts. */
 function headerFields(headers: Json | undefined): Record<string, string> {
   if (headers === undefined || headers === null) return {};
   const pairs: unknown[] = Array.isArray(headers) ? headers : Object.entries(headers);
@@ -151,8 +151,8 @@ async function readFor(options: HostCallsOptions, paths: readonly Pattern[], inp
 }
 
 function refuseFile(options: HostCallsOptions, paths: readonly Pattern[], found: FoundFile): string | undefined {
-  const ways = found.relative === undefined ? [found.absolute] : [found.absolute, found.relative];
-  if (!paths.some((pattern) => ways.some((way) => matches(pattern, way)))) {
+  const pathForms = found.relative === undefined ? [found.absolute] : [found.absolute, found.relative];
+  if (!paths.some((pattern) => pathForms.some((path) => matches(pattern, path)))) {
     return `the tool declared ${describe(options.requires.paths)}`;
   }
   const decision = options.decide({ kind: 'File', path: found.absolute, access: 'read' });

@@ -1,4 +1,4 @@
-/** Reading a file for guest code: below a root as the disk sees it, a plain file, of a bounded size. */
+/** Reads a file for guest code: a regular file of bounded size whose real path is below a root. */
 import { constants } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
@@ -6,23 +6,22 @@ import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/escape.ts';
 import type { Op } from '../lib/operation.ts';
 
-/** Largest file, in bytes. */
-const MAX_FILE = 1_048_576;
+const MAX_FILE_BYTES = 1_048_576;
 const MAX_PATH = 4_096;
 
-/** Where a file lies after every link was followed, in terms of the root as it was configured. */
+/** The path of a file after all links were resolved, relative to the root as it was configured. */
 export interface FoundFile {
   absolute: string;
-  /** Below the workspace; undefined when it lies elsewhere. */
+  /** The path below the workspace; undefined for a file outside it. */
   relative: string | undefined;
 }
 
-/** Reads a file as UTF-8, or throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED. `refuse` is told where the file really is, and says why it may not be read. */
+/** Reads a file as UTF-8, or throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED. `refuse` receives the real path of the file and returns the reason why it may not be read. */
 export type FileReader = (path: string, refuse: (found: FoundFile) => string | undefined, op: Op) => Promise<string>;
 
 /**
- * Reads the file as UTF-8. `refuse` gives the reason why a file may not be read; it sees where the file really is, so a
- * link gains nothing. Nothing below the `closed` folders is read. Throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED.
+ * Reads the file as UTF-8. `refuse` returns the reason why a file may not be read; it receives the real path, so a link
+ * cannot avoid it. Files below the `closed` folders are never read. Throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED.
  */
 export async function readBelow(
   path: string,
@@ -35,7 +34,7 @@ export async function readBelow(
   if (path === '' || path.includes('\0') || path.length > MAX_PATH) {
     throw new TemperError('TEMPER_FILE_DENIED', `${shown} is not a path`);
   }
-  // Judged as it is written first: a name outside must not even tell whether it exists.
+  // Check the path as written first, so that an error does not reveal whether a file outside the roots exists.
   const written = resolve(workspace, path);
   if (!roots.some((root) => isBelow(resolve(root), written))) throw outside(shown);
   const real = await orFailed(shown, () => realpath(written));
@@ -46,7 +45,7 @@ export async function readBelow(
   return orFailed(shown, () => readPlainFile(real, shown));
 }
 
-/** Tells whether a real path lies in one of the folders that no tool may open, wherever those are. */
+/** Returns a check whether a real path is one of the folders that no tool may open, or below one; the folders may be links. */
 export async function closedFolders(closed: readonly string[]): Promise<(real: string) => boolean> {
   const folders = await Promise.all(closed.map((folder) => realpath(folder).catch(() => resolve(folder))));
   return (real) => folders.some((folder) => real === folder || isBelow(folder, real));
@@ -57,34 +56,34 @@ async function locate(real: string, workspace: string, roots: readonly string[])
     const realRoot = await realpath(root).catch(() => undefined);
     if (realRoot === undefined || !isBelow(realRoot, real)) continue;
     const absolute = resolve(root, relative(realRoot, real));
-    const home = resolve(workspace);
-    return { absolute, relative: isBelow(home, absolute) ? relative(home, absolute) : undefined };
+    const workspaceRoot = resolve(workspace);
+    return { absolute, relative: isBelow(workspaceRoot, absolute) ? relative(workspaceRoot, absolute) : undefined };
   }
   return undefined;
 }
 
 function isBelow(root: string, path: string): boolean {
-  const way = relative(root, path);
-  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const fromRoot = relative(root, path);
+  return fromRoot !== '' && fromRoot !== '..' && !fromRoot.startsWith(`..${sep}`) && !isAbsolute(fromRoot);
 }
 
-/** Opens without following a last link and without waiting on a pipe; then the opened file must be the one that was judged. */
+/** Opens the file without following a final link and without blocking on a pipe, then checks that it opened the file that was checked. */
 async function readPlainFile(real: string, shown: string): Promise<string> {
   const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const opened = await file.stat();
     const named = await stat(await realpath(real));
     if (opened.ino !== named.ino || opened.dev !== named.dev || (await realpath(real)) !== real) throw outside(shown);
-    if (!opened.isFile()) throw new TemperError('TEMPER_FILE_FAILED', `${shown} is not a plain file`);
-    if (opened.size > MAX_FILE) throw tooLarge(shown);
-    const bytes = Buffer.alloc(MAX_FILE + 1);
+    if (!opened.isFile()) throw new TemperError('TEMPER_FILE_FAILED', `${shown} is not a regular file`);
+    if (opened.size > MAX_FILE_BYTES) throw tooLarge(shown);
+    const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
     let length = 0;
     for (;;) {
       const { bytesRead } = await file.read(bytes, length, bytes.length - length, null);
       length += bytesRead;
       if (bytesRead === 0 || length === bytes.length) break;
     }
-    if (length > MAX_FILE) throw tooLarge(shown);
+    if (length > MAX_FILE_BYTES) throw tooLarge(shown);
     return bytes.toString('utf8', 0, length);
   } finally {
     await file.close();
@@ -102,9 +101,9 @@ async function orFailed<T>(shown: string, work: () => Promise<T>): Promise<T> {
 }
 
 function outside(shown: string): TemperError {
-  return new TemperError('TEMPER_FILE_DENIED', `${shown} lies outside the folders that may be read`);
+  return new TemperError('TEMPER_FILE_DENIED', `${shown} is outside the folders that may be read`);
 }
 
 function tooLarge(shown: string): TemperError {
-  return new TemperError('TEMPER_FILE_FAILED', `${shown} is larger than ${MAX_FILE} bytes`);
+  return new TemperError('TEMPER_FILE_FAILED', `${shown} is larger than ${MAX_FILE_BYTES} bytes`);
 }

@@ -45,7 +45,7 @@ function aTool(
   };
 }
 
-interface World {
+interface Stubs {
   tools: Tool[];
   decide?: (request: PolicyRequest) => Decision;
   reserve?: (maximum: Amounts) => Reservation | Denial;
@@ -53,34 +53,34 @@ interface World {
   timeout?: number;
 }
 
-/** An invoker over the real schema compiler and loop guard; what the policy, the ledger and people say is given. */
-function aWorld(world: World) {
+/** An invoker with the real schema compiler and loop guard; policy, ledger and approver are stubs. */
+function anInvoker(stubs: Stubs) {
   const audited: AuditRecord[] = [];
   const observed: CompletedCall[] = [];
   const asked: Ask[] = [];
   let settled = 0;
   const allow: Decision = { effect: 'Allow', rule: 'test', reason: 'allowed', risk: 'low' };
-  const decide = world.decide ?? (() => allow);
+  const decide = stubs.decide ?? (() => allow);
   const decider = { decide } as unknown as Decider;
   const guard = createLoopGuard();
-  const view = createToolView(world.tools);
+  const view = createToolView(stubs.tools);
   const invoker = createInvoker({
     view: () => view,
     decider: () => decider,
     loopGuard: () => guard,
     ledger: {
-      reserve: async (maximum) => world.reserve?.(maximum) ?? { granted: true, id: 'r' },
+      reserve: async (maximum) => stubs.reserve?.(maximum) ?? { granted: true, id: 'r' },
       settle: async () => {
         settled += 1;
       },
-      usage: () => Promise.reject(new Error('not asked')),
+      usage: () => Promise.reject(new Error('not called')),
     },
     approvals: {
       request: async (ask) => {
         asked.push(ask);
         return 'request-1';
       },
-      decided: async () => world.answer ?? { decision: 'Approve', by: 'person/kim', reason: 'fine' },
+      decided: async () => stubs.answer ?? { decision: 'Approve', by: 'person/kim', reason: 'fine' },
     },
     audit: {
       append: async (record) => {
@@ -90,7 +90,7 @@ function aWorld(world: World) {
     schemas: createSchemaCompiler(),
     events: () => {},
     clock: systemClock,
-    timeoutOf: () => world.timeout ?? 1_000,
+    timeoutOf: () => stubs.timeout ?? 1_000,
     observe: (call) => void observed.push(call),
   });
   return { invoker, audited, observed, asked, settled: () => settled };
@@ -103,13 +103,13 @@ function codeOf(result: ToolResult): string {
 const double = aTool('double', async (input) => ({ n: 2 * (input as { n: number }).n }));
 
 describe('the invoker', () => {
-  it('calls a permitted tool with a copy of its arguments, and keeps one record', async () => {
+  it('a permitted call gets a copy of its arguments and leaves one audit record', async () => {
     const given = { n: 918273645546 };
     const keeper = aTool('keeper', async (input) => {
       (input as { n: number }).n = 0;
       return null;
     });
-    const { invoker, audited, observed, settled } = aWorld({ tools: [double, keeper] });
+    const { invoker, audited, observed, settled } = anInvoker({ tools: [double, keeper] });
     const result = await invoker.invoke('double', given, caller, anOp());
     assert.deepEqual(result.ok && result.output, { n: 1836547291092 });
     await invoker.invoke('keeper', given, caller, anOp());
@@ -120,25 +120,25 @@ describe('the invoker', () => {
     assert.ok(!JSON.stringify(audited).includes('918273645546'), 'arguments are not in the record');
   });
 
-  it('names the closest tools when there is none of the name', async () => {
-    const { invoker, observed, audited } = aWorld({ tools: [double] });
+  it('the error for an unknown tool suggests the closest name', async () => {
+    const { invoker, observed, audited } = anInvoker({ tools: [double] });
     const result = await invoker.invoke('doubel', { n: 1 }, caller, anOp());
     assert.equal(codeOf(result), 'TEMPER_TOOL_NOT_FOUND');
     assert.match(result.ok ? '' : result.error.message, /did you mean "double"/);
-    assert.equal(observed.length, 0, 'a call that never reached a tool is no use of one');
+    assert.equal(observed.length, 0, 'a call that never reached a tool is not a use');
     assert.equal(audited.length, 1);
   });
 
-  it('refuses arguments that break the schema before the tool sees them', async () => {
-    const { invoker, observed } = aWorld({ tools: [double] });
+  it('arguments that do not match the schema never reach the tool', async () => {
+    const { invoker, observed } = anInvoker({ tools: [double] });
     const result = await invoker.invoke('double', { n: 'x' }, caller, anOp());
     assert.equal(codeOf(result), 'TEMPER_TOOL_INPUT_INVALID');
     assert.equal(observed.length, 0);
   });
 
-  it('does not list what it would refuse, and refuses with the rule', async () => {
+  it('a denied tool is not listed, and a call of it fails with the rule', async () => {
     const no: Decision = { effect: 'Deny', rule: 'grant.tools', reason: 'not granted', risk: 'low' };
-    const { invoker } = aWorld({ tools: [double], decide: () => no });
+    const { invoker } = anInvoker({ tools: [double], decide: () => no });
     assert.deepEqual(invoker.visible(caller), []);
     const result = await invoker.invoke('double', { n: 1 }, caller, anOp());
     assert.deepEqual(result.ok ? undefined : result.error, {
@@ -148,22 +148,22 @@ describe('the invoker', () => {
     });
   });
 
-  it('refuses a call whose arguments the policy denies, though the tool is listed', async () => {
+  it('a listed tool refuses arguments that the policy denies', async () => {
     const decide = (request: PolicyRequest): Decision => {
       const effect = request.kind === 'Tool' && request.arguments !== undefined ? 'Deny' : 'Allow';
       return { effect, rule: 'arguments', reason: 'n is pinned', risk: 'low' };
     };
-    const { invoker } = aWorld({ tools: [double], decide });
+    const { invoker } = anInvoker({ tools: [double], decide });
     assert.equal(invoker.visible(caller).length, 1);
     assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_POLICY_DENIED');
   });
 
-  it('waits for a person where the decision says so, and takes no for an answer', async () => {
-    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'a person decides', risk: 'high' };
-    const yes = aWorld({ tools: [double], decide: () => ask });
+  it('an escalated call waits for the approver and fails when the approver denies it', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'high' };
+    const yes = anInvoker({ tools: [double], decide: () => ask });
     assert.equal(codeOf(await yes.invoker.invoke('double', { n: 1 }, caller, anOp())), 'ok');
     assert.equal(yes.asked.length, 1);
-    const no = aWorld({
+    const no = anInvoker({
       tools: [double],
       decide: () => ask,
       answer: { decision: 'Deny', by: 'person/kim', reason: 'not now' },
@@ -173,15 +173,15 @@ describe('the invoker', () => {
     assert.equal(no.settled(), 1);
   });
 
-  it('asks again for the same tool with other arguments', async () => {
-    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'a person decides', risk: 'high' };
-    const { invoker, asked } = aWorld({ tools: [double], decide: () => ask });
+  it('the same tool with other arguments needs another approval', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'high' };
+    const { invoker, asked } = anInvoker({ tools: [double], decide: () => ask });
     await invoker.invoke('double', { n: 1 }, caller, anOp());
     await invoker.invoke('double', { n: 2 }, caller, anOp());
     assert.notEqual(asked[0]?.subject, asked[1]?.subject);
   });
 
-  it('says which quota is used up and when it opens', async () => {
+  it('the error for a used quota names the quota and the time at which calls resume', async () => {
     const denial: Denial = {
       granted: false,
       quota: 'spec.quotas.toolCallsPerMinute',
@@ -189,29 +189,29 @@ describe('the invoker', () => {
       used: 60,
       resumesAt: '2026-01-01T00:01:00.000Z',
     };
-    const { invoker } = aWorld({ tools: [double], reserve: () => denial });
+    const { invoker } = anInvoker({ tools: [double], reserve: () => denial });
     const result = await invoker.invoke('double', { n: 1 }, caller, anOp());
     assert.equal(codeOf(result), 'TEMPER_QUOTA_EXCEEDED');
     assert.match(result.ok ? '' : result.error.message, /60 of 60 .*toolCallsPerMinute.*00:01:00/);
   });
 
-  it('gives up on a tool that ignores its deadline', async () => {
+  it('a call of a tool that ignores its deadline times out', async () => {
     const deaf = aTool('deaf', () => new Promise(() => {}));
-    const { invoker } = aWorld({ tools: [deaf], timeout: 30 });
+    const { invoker } = anInvoker({ tools: [deaf], timeout: 30 });
     assert.equal(codeOf(await invoker.invoke('deaf', { n: 1 }, caller, anOp())), 'TEMPER_TOOL_TIMEOUT');
     assert.equal(codeOf(await invoker.invoke('deaf', { n: 2 }, caller, anOp(10))), 'TEMPER_TOOL_TIMEOUT');
   });
 
-  it('tells a withdrawn call from a slow one', async () => {
+  it('a cancelled call and a slow call fail with different codes', async () => {
     const deaf = aTool('deaf', () => new Promise(() => {}));
-    const { invoker } = aWorld({ tools: [deaf] });
+    const { invoker } = anInvoker({ tools: [deaf] });
     const controller = new AbortController();
     const pending = invoker.invoke('deaf', { n: 1 }, caller, { ...anOp(), signal: controller.signal });
     controller.abort(new Error('enough'));
     assert.equal(codeOf(await pending), 'TEMPER_CANCELLED');
   });
 
-  it('lets a tool call another through the same checks, and stops circles and depth', async () => {
+  it('a nested call passes the same checks; recursion and depth are limited', async () => {
     const outer = aTool('outer', async (input, context) => {
       const inner = await context.invoke('double', input, context.op);
       if (!inner.ok) throw new TemperError(inner.error.code, inner.error.message);
@@ -221,7 +221,7 @@ describe('the invoker', () => {
       const again = await context.invoke('circle', input, context.op);
       return codeOf(again);
     });
-    const { invoker, audited } = aWorld({ tools: [double, outer, circle] });
+    const { invoker, audited } = anInvoker({ tools: [double, outer, circle] });
     const result = await invoker.invoke('outer', { n: 4 }, caller, anOp());
     assert.deepEqual(result.ok && result.output, { n: 8 });
     assert.deepEqual(
@@ -234,29 +234,29 @@ describe('the invoker', () => {
     assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, deep, anOp())), 'TEMPER_TOOL_RECURSION');
   });
 
-  it('calls a pinned tool only while its digest is the one that was pinned', async () => {
+  it('a pinned tool is called only while it has the pinned digest', async () => {
     const digest = `sha256:${'a'.repeat(64)}` as const;
     const forged = aTool('forged', async () => 1, digest);
-    const { invoker } = aWorld({ tools: [forged] });
+    const { invoker } = anInvoker({ tools: [forged] });
     assert.equal(codeOf(await invoker.invoke(`forged@${digest}`, { n: 1 }, caller, anOp())), 'ok');
     const other = `forged@sha256:${'b'.repeat(64)}`;
     assert.equal(codeOf(await invoker.invoke(other, { n: 1 }, caller, anOp())), 'TEMPER_TOOL_NOT_FOUND');
   });
 
-  it('stops repetition without progress', async () => {
+  it('the invoker stops repetition without progress', async () => {
     const still = aTool('still', async () => 'same');
-    const { invoker } = aWorld({ tools: [still] });
+    const { invoker } = anInvoker({ tools: [still] });
     const codes: string[] = [];
     for (let turn = 0; turn < 8; turn += 1) codes.push(codeOf(await invoker.invoke('still', { n: 1 }, caller, anOp())));
     assert.equal(codes[0], 'ok');
     assert.equal(codes.at(-1), 'TEMPER_LOOP_DETECTED');
   });
 
-  it('shows no raw text of a thrown stranger', async () => {
+  it('the message of an unknown error contains no control characters', async () => {
     const rude = aTool('rude', async () => {
       throw new Error('red\u001b[31m\nand more');
     });
-    const { invoker } = aWorld({ tools: [rude] });
+    const { invoker } = anInvoker({ tools: [rude] });
     const result = await invoker.invoke('rude', { n: 1 }, caller, anOp());
     assert.equal(codeOf(result), 'TEMPER_TOOL_FAILED');
     assert.ok(!result.ok && !result.error.message.includes('\u001b') && !result.error.message.includes('\n'));
@@ -264,7 +264,7 @@ describe('the invoker', () => {
 });
 
 describe('a tool view', () => {
-  it('refuses two tools of one name', () => {
+  it('a tool view refuses two tools with the same name', () => {
     assert.throws(() => createToolView([double], [double]), TemperError);
   });
 });

@@ -16,10 +16,10 @@ import type { EventSink } from './events.ts';
 import type { LoopGuard } from './loop-guard.ts';
 import type { SchemaCompiler } from './schemas.ts';
 
-/** How deep tools may call tools. */
-const MAXIMUM_DEPTH = 5;
+/** Maximum depth of nested tool calls. */
+const MAX_DEPTH = 5;
 
-/** One finished call, for whoever keeps records of use. */
+/** One completed call, for the records of tool use. */
 export interface CompletedCall {
   tool: Tool['descriptor'];
   input: Json;
@@ -28,9 +28,9 @@ export interface CompletedCall {
 }
 
 export interface InvokerDeps {
-  /** The agent's tools at this moment. */
+  /** The current tools of the agent. */
   view(caller: CallerContext): ToolView;
-  /** The agent's policy at this moment. */
+  /** The current policy of the agent. */
   decider(caller: CallerContext): Decider;
   loopGuard(caller: CallerContext): LoopGuard;
   ledger: Ledger;
@@ -39,15 +39,20 @@ export interface InvokerDeps {
   schemas: SchemaCompiler;
   events: EventSink;
   clock: Clock;
-  /** Milliseconds one call of this tool may take. */
+  /** Time limit of one call of this tool, in milliseconds. */
   timeoutOf(tool: Tool['descriptor']): number;
-  /** Told of each call that reached its tool, before the caller gets the result; what takes time it does later. */
+  /** Receives each call that reached its tool, before the caller gets the result. Must return quickly. */
   observe(call: CompletedCall): void;
 }
 
 /**
- * The one way a tool is called: look-up, permission, input schema, permission for these arguments with quota and approval,
- * loop guard, a copy of the arguments, the call within its time, record. What the tool or a check says becomes a result.
+ * The only way to call a tool. Each call passes these steps:
+ *
+ *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, quota, approval)
+ *     -> loop guard -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit
+ *
+ * A failure of any step up to the call becomes a result with `ok: false`. The call counts as a use of the tool (`observe`)
+ * only when it passed the loop guard. Only a failed audit record makes `invoke` throw.
  */
 export function createInvoker(deps: InvokerDeps): Invoker {
   const invoker: Invoker = {
@@ -55,9 +60,9 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       const started = deps.clock.monotonic();
       const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: printable(name, 80) };
       const outcome = await inSpan(SPANS.executeTool(printable(name, 80)), { attributes }, async (span) => {
-        const made = await attempt(deps, invoker, name, input, caller, op);
-        if (!made.answer.ok) span.setAttribute(ATTRIBUTES.errorType, made.answer.error.code);
-        return made;
+        const attempted = await attempt(deps, invoker, name, input, caller, op);
+        if (!attempted.answer.ok) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
+        return attempted;
       });
       const milliseconds = deps.clock.monotonic() - started;
       const result: ToolResult = { ...outcome.answer, milliseconds };
@@ -87,7 +92,7 @@ export function createInvoker(deps: InvokerDeps): Invoker {
 
 interface Attempt {
   tool?: Tool;
-  /** Did the call get as far as the tool itself? Only then it counts as a use. */
+  /** Whether the call reached the tool itself. Only then it counts as a use. */
   reached: boolean;
   answer: { ok: true; tool: string; output: Json; notice?: string } | { ok: false; tool: string; error: ToolFailure };
 }
@@ -134,7 +139,7 @@ async function attempt(
   }
 }
 
-/** A forged tool may be named with the digest it must have: `name@sha256:…`. */
+/** Finds a tool by name, or a forged tool by name and required digest: `name@sha256:…`. */
 function lookUp(deps: InvokerDeps, name: string, caller: CallerContext): Tool {
   const view = deps.view(caller);
   const [bare, pinned] = splitPin(name);
@@ -146,13 +151,13 @@ function lookUp(deps: InvokerDeps, name: string, caller: CallerContext): Tool {
   if (caller.stack.includes(identity)) {
     throw new TemperError(
       'TEMPER_TOOL_RECURSION',
-      `"${bare}" is already running in this chain of calls; call it from outside`,
+      `"${bare}" is already running in this chain of calls; call it outside the chain`,
     );
   }
-  if (caller.stack.length >= MAXIMUM_DEPTH) {
+  if (caller.stack.length >= MAX_DEPTH) {
     throw new TemperError(
       'TEMPER_TOOL_RECURSION',
-      `tools call tools at most ${MAXIMUM_DEPTH} deep; "${bare}" would be one more`,
+      `nested tool calls are limited to a depth of ${MAX_DEPTH}; "${bare}" would exceed it`,
     );
   }
   return tool;
@@ -168,7 +173,7 @@ function notFound(name: string, pinned: string | undefined, view: ToolView): Tem
   if (pinned !== undefined && view.find(name) !== undefined) {
     return new TemperError(
       'TEMPER_TOOL_NOT_FOUND',
-      `the version of "${shown}" this step was made with is no longer active; forge the tool again`,
+      `the version of "${shown}" that this step is pinned to is no longer active; forge the tool again`,
     );
   }
   const known = view.list().map((descriptor) => descriptor.name);
@@ -214,14 +219,14 @@ async function execute(
   });
 }
 
-/** A tool that ignores its signal must not hold its caller. */
+/** Rejects on abort, so that a tool that ignores its signal does not block its caller. */
 function rejectOnAbort(signal: AbortSignal, outer: AbortSignal, name: string): Promise<never> {
   return new Promise((_, reject) => {
     const stop = (): void => {
       reject(
         outer.aborted
-          ? new TemperError('TEMPER_CANCELLED', `the call of "${name}" was withdrawn`)
-          : new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" gave no answer in time and was stopped`),
+          ? new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`)
+          : new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`),
       );
     };
     if (signal.aborted) stop();
@@ -249,7 +254,7 @@ function auditFacts(result: ToolResult, input: Json, caller: CallerContext): Jso
   };
 }
 
-/** Arguments a model wrote may hold what canonical JSON refuses; the record is kept all the same. */
+/** A model may write arguments that canonical JSON refuses; the call is recorded anyway. */
 function safeDigest(input: Json): string {
   try {
     return digestOf(input);

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import type { Json } from '../lib/json.ts';
 import { createLoopGuard, type LoopGuard } from './loop-guard.ts';
 
-/** Checks and, when it may go ahead, records; gives the verdict. */
+/** Checks a call and records it if it is allowed; returns the verdict. */
 function call(guard: LoopGuard, name: string, input: Json, result: Json): string {
   const { verdict } = guard.check(name, input);
   if (verdict === 'ok' || verdict === 'warn') guard.record(name, input, result);
@@ -12,19 +12,19 @@ function call(guard: LoopGuard, name: string, input: Json, result: Json): string
 }
 
 describe('the loop guard', () => {
-  it('warns at the third and refuses from the fifth identical call', () => {
+  it('the guard warns at the third identical call and refuses from the fifth', () => {
     const guard = createLoopGuard();
     const verdicts = Array.from({ length: 7 }, () => call(guard, 'read', { path: 'a' }, 'same'));
     assert.deepEqual(verdicts, ['ok', 'ok', 'warn', 'warn', 'block', 'block', 'block']);
   });
 
-  it('sees through the order of members', () => {
+  it('the order of members does not distinguish calls', () => {
     const guard = createLoopGuard();
     const verdicts = [0, 1, 2].map((n) => call(guard, 'f', n % 2 === 0 ? { a: 1, b: 2 } : { b: 2, a: 1 }, null));
     assert.deepEqual(verdicts, ['ok', 'ok', 'warn']);
   });
 
-  it('ends the message when thirty calls brought nothing new, and keeps saying so', () => {
+  it('the guard ends the message after thirty calls without a new result, and every later verdict is break', () => {
     const guard = createLoopGuard();
     const verdicts = Array.from({ length: 32 }, () => call(guard, 'read', {}, 'same'));
     assert.equal(verdicts.indexOf('break'), 29);
@@ -32,7 +32,7 @@ describe('the loop guard', () => {
     assert.equal(call(guard, 'other', {}, 1), 'break');
   });
 
-  it('lets edit and test take turns while the edits differ', () => {
+  it('edit and test may alternate while the edits differ', () => {
     const guard = createLoopGuard();
     for (let round = 0; round < 40; round += 1) {
       assert.equal(call(guard, 'edit', { text: `version ${round}` }, 'ok'), 'ok');
@@ -40,7 +40,7 @@ describe('the loop guard', () => {
     }
   });
 
-  it('lets the same two calls take turns while one result changes', () => {
+  it('two calls may alternate while one result changes', () => {
     const guard = createLoopGuard({ warnAt: 100, blockAt: 100, breakAt: 1000 });
     for (let round = 0; round < 20; round += 1) {
       assert.equal(call(guard, 'step', {}, 'ok'), 'ok');
@@ -48,7 +48,7 @@ describe('the loop guard', () => {
     }
   });
 
-  it('refuses two or three calls that take turns with unchanged results', () => {
+  it('the guard refuses two or three calls that alternate with unchanged results', () => {
     for (const names of [
       ['a', 'b'],
       ['a', 'b', 'c'],
@@ -62,23 +62,23 @@ describe('the loop guard', () => {
     }
   });
 
-  it('counts calls that were started together and have not answered', () => {
+  it('concurrent calls without a result count as repetitions', () => {
     const guard = createLoopGuard();
     const verdicts = Array.from({ length: 6 }, () => guard.check('f', { x: 1 }).verdict);
     assert.deepEqual(verdicts, ['ok', 'ok', 'warn', 'warn', 'block', 'block']);
   });
 
-  it('lets polling go on while the answer changes', () => {
+  it('polling may continue while the result changes', () => {
     const guard = createLoopGuard();
     for (let n = 0; n < 60; n += 1) assert.equal(call(guard, 'poll', {}, { done: n }), 'ok');
   });
 
-  it('takes arguments that canonical JSON refuses', () => {
+  it('the guard accepts arguments that canonical JSON refuses', () => {
     const guard = createLoopGuard();
     assert.equal(call(guard, 'f', '\ud800', '\udfff'), 'ok');
   });
 
-  it('never refuses calls that are all different', () => {
+  it('the guard never refuses distinct calls', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string(), { maxLength: 80 }), (inputs) => {
         const guard = createLoopGuard();

@@ -3,65 +3,65 @@ import type { Json } from '../lib/json.ts';
 
 interface LoopVerdict {
   verdict: 'ok' | 'warn' | 'block' | 'break';
-  /** For the model: what repeats, how often, and what to do instead. Empty when `ok`. */
+  /** The message for the model: the repeated call, its count and the remedy. Empty when `ok`. */
   message: string;
 }
 
-/** Watches the calls of one message for repetition without progress. Made anew for every message. */
+/** Detects repetition without progress in the calls of one message. Each message needs a new guard. */
 export interface LoopGuard {
-  /** Asked before a call. Once it said `break`, it says so for every later call. */
+  /** Checks a call before it runs. After the first `break` every later verdict is `break`. */
   check(name: string, input: Json): LoopVerdict;
-  /** Told what the call gave: its output, or its error as JSON. */
+  /** Records the result of a call: its output, or its error as JSON. */
   record(name: string, input: Json, result: Json): void;
 }
 
 export interface LoopGuardOptions {
-  /** At which repetition the model is told. */
+  /** The number of the repetition at which the model gets a warning. */
   warnAt?: number;
-  /** From which repetition on the call is refused. */
+  /** The number of the repetition from which the call is refused. */
   blockAt?: number;
-  /** After how many calls without progress, of whatever tools, the whole message ends. */
+  /** The number of calls without progress, of any tools, after which the whole message ends. */
   breakAt?: number;
 }
 
-interface Seen {
-  /** Calls in a row that brought nothing new, those refused included. */
+interface CallState {
+  /** Consecutive calls without a new result, refused calls included. */
   repeats: number;
-  /** Started and not recorded yet. */
+  /** Calls that started and are not recorded yet. */
   pending: number;
   outcome: string | undefined;
-  /** How many different calls were known when this one was last recorded. */
-  knownThen: number;
+  /** The number of distinct calls at the time of the last record of this call. */
+  distinctCalls: number;
 }
 
-interface Step {
+interface RecordedCall {
   call: string;
   outcome: string;
 }
 
-/** Longest run of calls that is searched for a pattern: three times three. */
-const HISTORY = 9;
+/** Number of recent calls to search for a pattern: three rounds of three calls. */
+const MAX_HISTORY = 9;
 
 /**
- * A repetition is the same tool with the same arguments, whose result is the same as before, with nothing new tried in
- * between. So edit, test, edit, test goes on for as long as the tests or the edits change, and polling for as long as
- * the answer does. Two or three calls that take turns are a loop when each of them gives the same result every time.
+ * A repetition is a call of the same tool with the same arguments and the same result, without a new call in between.
+ * So edit, test, edit, test may continue while the tests or the edits change, and polling while the result changes.
+ * Two or three alternating calls are a loop when each of them gives the same result every time.
  */
 export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
   const { warnAt = 3, blockAt = 5, breakAt = 30 } = options;
-  const calls = new Map<string, Seen>();
-  const history: Step[] = [];
+  const calls = new Map<string, CallState>();
+  const history: RecordedCall[] = [];
   let stalled = 0;
   let broken = false;
 
-  const entryOf = (call: string): Seen => {
+  const entryOf = (call: string): CallState => {
     const known = calls.get(call);
     if (known !== undefined) return known;
-    const fresh: Seen = { repeats: 0, pending: 0, outcome: undefined, knownThen: calls.size + 1 };
+    const fresh: CallState = { repeats: 0, pending: 0, outcome: undefined, distinctCalls: calls.size + 1 };
     calls.set(call, fresh);
     return fresh;
   };
-  /** Arguments are asked about and then recorded: the same object, which nobody changes, is hashed once. */
+  /** `check` and `record` receive the same unchanged object, so it is hashed once. */
   let latest: { name: string; input: Json; hash: string } | undefined;
   const hashOf = (name: string, input: Json): string => {
     const isScalar = typeof input !== 'object' || input === null;
@@ -69,7 +69,7 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
       latest = { name, input, hash: callHash(name, input) };
     return latest.hash;
   };
-  const refuse = (seen: Seen, message: string): LoopVerdict => {
+  const refuse = (seen: CallState, message: string): LoopVerdict => {
     seen.repeats += 1;
     stalled += 1;
     return { verdict: 'block', message };
@@ -79,7 +79,7 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
     check(name, input) {
       const call = hashOf(name, input);
       const seen = entryOf(call);
-      if (calls.size > seen.knownThen) seen.repeats = 0;
+      if (calls.size > seen.distinctCalls) seen.repeats = 0;
       const nth = seen.repeats + seen.pending + 1;
       broken ||= stalled + 1 >= breakAt || nth >= breakAt;
       if (broken) return { verdict: 'break', message: breakMessage(breakAt) };
@@ -96,26 +96,26 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
       const seen = calls.get(call);
       if (seen === undefined) return;
       const outcome = sha256(textOf(result));
-      const progress = seen.outcome !== outcome || calls.size > seen.knownThen;
+      const progress = seen.outcome !== outcome || calls.size > seen.distinctCalls;
       if (!progress) stalled += 1;
       seen.repeats = progress ? 1 : seen.repeats + 1;
       seen.pending = Math.max(0, seen.pending - 1);
       seen.outcome = outcome;
-      seen.knownThen = calls.size;
+      seen.distinctCalls = calls.size;
       history.push({ call, outcome });
-      if (history.length > HISTORY) history.shift();
+      if (history.length > MAX_HISTORY) history.shift();
     },
   };
 }
 
-/** 2 or 3 when `next` would complete the third round of that many calls taking turns with unchanged results, else 0. */
-function patternLength(history: readonly Step[], next: string): number {
+/** 2 or 3 when `next` would complete the third round of that many alternating calls with unchanged results, else 0. */
+function patternLength(history: readonly RecordedCall[], next: string): number {
   for (const length of [2, 3]) {
-    const before = history.slice(-(3 * length - 1));
-    if (before.length < 3 * length - 1) continue;
-    const first = before.slice(0, length);
+    const recent = history.slice(-(3 * length - 1));
+    if (recent.length < 3 * length - 1) continue;
+    const first = recent.slice(0, length);
     if (new Set(first.map((step) => step.call)).size !== length) continue;
-    const repeats = before.every((step, index) => {
+    const repeats = recent.every((step, index) => {
       const model = first[index % length];
       return step.call === model?.call && step.outcome === model.outcome;
     });
@@ -128,7 +128,7 @@ function callHash(name: string, input: Json): string {
   return sha256(`${name}|${textOf(input)}`);
 }
 
-/** Arguments a model wrote may hold what canonical JSON refuses; they are compared as they stand. */
+/** A model may write arguments that canonical JSON refuses; these are compared as plain JSON. */
 function textOf(value: Json): string {
   try {
     return canonicalJson(value);
@@ -147,9 +147,9 @@ function blockMessage(name: string, nth: number): string {
 }
 
 function patternMessage(length: number): string {
-  return `not called: the same ${length} calls have taken turns three times with the same results. Change the approach, or say what blocks you.`;
+  return `not called: the same ${length} calls have alternated three times with the same results. Change the approach, or say what blocks you.`;
 }
 
 function breakMessage(count: number): string {
-  return `${count} calls brought nothing new, so no further tool is called for this message. Say what you have and what blocks you.`;
+  return `${count} calls gave no new result, so no further tool is called for this message. Say what you have and what blocks you.`;
 }

@@ -2,9 +2,9 @@ import type { Json } from '../lib/json.ts';
 import type { Op } from '../lib/operation.ts';
 import type { FileReader } from './host-files.ts';
 
-/** A workspace that another container holds. What is asked of it was permitted before; it looks only at where files really lie. */
+/** A workspace in another container. The caller has already asked the policy; the remote side only checks the real paths of files. */
 export interface RemoteWorkspace {
-  /** Runs a file tool there. Throws what the tool throws, or TEMPER_SANDBOX_UNAVAILABLE. */
+  /** Runs a file tool in the other container. Throws the errors of the tool, or TEMPER_SANDBOX_UNAVAILABLE. */
   callTool(name: string, input: Json, op: Op): Promise<Json>;
   /** Reads one file for guest code. */
   readFile: FileReader;

@@ -1,23 +1,23 @@
 import type { SchemaNode, SchemaTree, SchemaViolation } from './schema-tree.ts';
 
-/** Deeper values are refused before they are validated. */
+/** Values with this nesting depth or more are refused before their validation. */
 export const MAXIMUM_VALUE_DEPTH = 200;
 
-/** Growth shows within this many levels: what doubles at each is far beyond the limit by then. */
-const LEVELS = 24;
+/** Number of levels to examine: work that doubles at each level is far beyond the limit by then. */
+const MAX_LEVELS = 24;
 
-/** How often one member of a value may be looked at, weighted by the work of each look. */
-const MAXIMUM_WORK_PER_PLACE = 5_000;
+/** Limit of the visits of one location in a value, weighted by the work of each visit. */
+const MAX_WORK_PER_LOCATION = 5_000;
 
 export interface SchemaCost {
-  /** Bound on the weighted visits of any single place in a value. */
+  /** Upper bound of the weighted visits of any single location in a value. */
   workPerPlace: number;
   violations: SchemaViolation[];
 }
 
 /**
- * Bounds the work of validating: references are followed, so a small schema that fans out is seen for what it is.
- * A schema that refers to itself without going down into the value would never end and is a violation.
+ * Computes an upper bound of the validation work. It follows references, so it also finds a small schema that fans out.
+ * A schema that refers to itself without descending into the value would never end and is a violation.
  */
 export function costOf(tree: SchemaTree): SchemaCost {
   const violations: SchemaViolation[] = [];
@@ -29,7 +29,7 @@ export function costOf(tree: SchemaTree): SchemaCost {
       violations.push({
         problem: 'invalid',
         path: node.path,
-        message: `$ref ${JSON.stringify(node.reference.slice(0, 80))} leads to no schema`,
+        message: `$ref ${JSON.stringify(node.reference.slice(0, 80))} does not lead to a schema`,
       });
     } else targets.set(node, target);
   }
@@ -37,17 +37,18 @@ export function costOf(tree: SchemaTree): SchemaCost {
     const target = targets.get(node);
     return target === undefined ? node.inPlace : [...node.inPlace, target];
   };
-  const endless = findCycle([...tree.byPointer.values()], inPlaceOf);
-  if (endless !== undefined) {
+  const cyclic = findCycle([...tree.byPointer.values()], inPlaceOf);
+  if (cyclic !== undefined) {
     violations.push({
       problem: 'unsafe',
-      path: endless.path,
-      message: 'the schema refers to itself without going into a member or an item; it would never end',
+      path: cyclic.path,
+      message:
+        'the schema refers to itself without descending into a member or an item; its validation would never end',
     });
   }
   if (violations.length > 0) return { workPerPlace: 0, violations };
-  const workPerPlace = mostWork(tree.root, inPlaceOf);
-  if (workPerPlace > MAXIMUM_WORK_PER_PLACE) {
+  const workPerPlace = maxWork(tree.root, inPlaceOf);
+  if (workPerPlace > MAX_WORK_PER_LOCATION) {
     violations.push({
       problem: 'unsafe',
       path: tree.root.path,
@@ -66,33 +67,33 @@ function resolve(tree: SchemaTree, reference: string): SchemaNode | undefined {
   }
 }
 
-/** Any node on a cycle of in-place edges, found without recursion: nodes with no unfinished successor are taken away until none is left. */
+/** A node on a cycle of in-place edges. Not recursive: removes nodes without unfinished successors until only cycles are left. */
 function findCycle(nodes: SchemaNode[], inPlaceOf: (node: SchemaNode) => SchemaNode[]): SchemaNode | undefined {
-  const waiting = new Map<SchemaNode, number>();
+  const unfinished = new Map<SchemaNode, number>();
   const neededBy = new Map<SchemaNode, SchemaNode[]>();
   for (const node of nodes) {
     const successors = inPlaceOf(node);
-    waiting.set(node, successors.length);
+    unfinished.set(node, successors.length);
     for (const successor of successors) neededBy.set(successor, [...(neededBy.get(successor) ?? []), node]);
   }
-  const free = nodes.filter((node) => waiting.get(node) === 0);
+  const free = nodes.filter((node) => unfinished.get(node) === 0);
   for (let node = free.pop(); node !== undefined; node = free.pop()) {
-    waiting.delete(node);
+    unfinished.delete(node);
     for (const user of neededBy.get(node) ?? []) {
-      const left = (waiting.get(user) ?? 0) - 1;
-      waiting.set(user, left);
+      const left = (unfinished.get(user) ?? 0) - 1;
+      unfinished.set(user, left);
       if (left === 0) free.push(user);
     }
   }
-  return waiting.keys().next().value;
+  return unfinished.keys().next().value;
 }
 
 /**
- * The largest weighted number of visits of one place, over all depths. Requires that no in-place cycle exists.
- * A place is a member or an item, never both, so of the two sums the larger counts.
+ * The largest weighted number of visits of one location, over all depths. Requires that no in-place cycle exists.
+ * A location is either a member or an item, so the larger of the two sums counts.
  */
-function mostWork(root: SchemaNode, inPlaceOf: (node: SchemaNode) => SchemaNode[]): number {
-  const bounded = (work: number): number => Math.min(work, MAXIMUM_WORK_PER_PLACE + 1);
+function maxWork(root: SchemaNode, inPlaceOf: (node: SchemaNode) => SchemaNode[]): number {
+  const bounded = (work: number): number => Math.min(work, MAX_WORK_PER_LOCATION + 1);
   const sum = (nodes: readonly SchemaNode[], work: (node: SchemaNode) => number): number =>
     bounded(nodes.reduce((total, node) => total + work(node), 0));
 
@@ -112,16 +113,16 @@ function mostWork(root: SchemaNode, inPlaceOf: (node: SchemaNode) => SchemaNode[
         sum(inPlaceOf(node), (other) => asMember(other, depth)),
     ),
   );
-  let most = 0;
-  for (let depth = 0; depth < LEVELS && most <= MAXIMUM_WORK_PER_PLACE; depth += 1) {
-    most = Math.max(most, below(root, depth));
+  let max = 0;
+  for (let depth = 0; depth < MAX_LEVELS && max <= MAX_WORK_PER_LOCATION; depth += 1) {
+    max = Math.max(max, below(root, depth));
   }
-  return most;
+  return max;
 }
 
-type Work = (node: SchemaNode, depth: number) => number;
+type WorkFunction = (node: SchemaNode, depth: number) => number;
 
-function memoised(work: Work): Work {
+function memoised(work: WorkFunction): WorkFunction {
   const known = new Map<SchemaNode, number[]>();
   return (node, depth) => {
     const memo = known.get(node) ?? [];

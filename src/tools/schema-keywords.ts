@@ -1,9 +1,9 @@
 import { isJsonObject, type Json } from '../lib/json.ts';
 
-/** How a keyword carries subschemas: a schema, a list of them, a map of them, or (draft-07 `items`) one or a list. */
+/** The form of a keyword's subschemas: one schema, a list, a map, or (`items` of draft-07) one or a list. */
 export type Carries = 'schema' | 'list' | 'map' | 'schema-or-list' | 'schemas-or-names';
 
-/** Keywords whose subschemas apply to the same value as the schema they stand in. */
+/** Keywords whose subschemas apply to the same value as the schema that contains the keyword. */
 export const IN_PLACE: ReadonlyMap<string, Carries> = new Map([
   ['allOf', 'list'],
   ['anyOf', 'list'],
@@ -34,7 +34,7 @@ export const TO_ITEMS: ReadonlyMap<string, Carries> = new Map([
   ['unevaluatedItems', 'schema'],
 ]);
 
-/** Keywords whose subschemas apply to nothing until they are referred to. */
+/** Keywords whose subschemas apply only through a `$ref`. */
 export const DEFINITIONS: ReadonlyMap<string, Carries> = new Map([
   ['$defs', 'map'],
   ['definitions', 'map'],
@@ -43,54 +43,60 @@ export const DEFINITIONS: ReadonlyMap<string, Carries> = new Map([
 const TYPES: readonly string[] = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 
 const isType = (value: Json): boolean => typeof value === 'string' && TYPES.includes(value);
-const finite = (value: Json): boolean => typeof value === 'number' && Number.isFinite(value);
-const count = (value: Json): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
-const names = (value: Json): boolean => Array.isArray(value) && value.every((name) => typeof name === 'string');
-const distinct = (value: Json): boolean => Array.isArray(value) && new Set(value).size === value.length;
+const isFiniteNumber = (value: Json): boolean => typeof value === 'number' && Number.isFinite(value);
+const isCount = (value: Json): boolean => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+const isNameList = (value: Json): boolean => Array.isArray(value) && value.every((name) => typeof name === 'string');
+const isDistinct = (value: Json): boolean => Array.isArray(value) && new Set(value).size === value.length;
 
 export interface ValueRule {
-  /** What the keyword's value must be, in words. */
+  /** The requirement for the keyword's value, as the end of a sentence with `must`. */
   must: string;
   holds(value: Json): boolean;
 }
 
-/** Keywords that assert something by a value of their own. */
+/** Keywords whose own value is an assertion. */
 export const ASSERTIONS: ReadonlyMap<string, ValueRule> = new Map<string, ValueRule>([
   [
     'type',
     {
       must: `be one of ${TYPES.join(', ')}, or a list of them`,
       holds: (value) =>
-        Array.isArray(value) ? value.length > 0 && distinct(value) && value.every(isType) : isType(value),
+        Array.isArray(value) ? value.length > 0 && isDistinct(value) && value.every(isType) : isType(value),
     },
   ],
   ['enum', { must: 'be a list with at least one value', holds: (value) => Array.isArray(value) && value.length > 0 }],
   ['const', { must: 'be a JSON value', holds: () => true }],
-  ['required', { must: 'be a list of distinct member names', holds: (value) => names(value) && distinct(value) }],
+  [
+    'required',
+    { must: 'be a list of distinct member names', holds: (value) => isNameList(value) && isDistinct(value) },
+  ],
   [
     'dependentRequired',
-    { must: 'map names to lists of names', holds: (value) => isJsonObject(value) && Object.values(value).every(names) },
+    {
+      must: 'map names to lists of names',
+      holds: (value) => isJsonObject(value) && Object.values(value).every(isNameList),
+    },
   ],
-  ['minimum', { must: 'be a number', holds: finite }],
-  ['maximum', { must: 'be a number', holds: finite }],
-  ['exclusiveMinimum', { must: 'be a number', holds: finite }],
-  ['exclusiveMaximum', { must: 'be a number', holds: finite }],
+  ['minimum', { must: 'be a number', holds: isFiniteNumber }],
+  ['maximum', { must: 'be a number', holds: isFiniteNumber }],
+  ['exclusiveMinimum', { must: 'be a number', holds: isFiniteNumber }],
+  ['exclusiveMaximum', { must: 'be a number', holds: isFiniteNumber }],
   [
     'multipleOf',
-    { must: 'be a number above 0', holds: (value) => typeof value === 'number' && finite(value) && value > 0 },
+    { must: 'be a number above 0', holds: (value) => typeof value === 'number' && isFiniteNumber(value) && value > 0 },
   ],
   ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'].map(
-    (keyword): [string, ValueRule] => [keyword, { must: 'be a whole number of at least 0', holds: count }],
+    (keyword): [string, ValueRule] => [keyword, { must: 'be a whole number of at least 0', holds: isCount }],
   ),
-  ['minContains', { must: 'be a whole number of at least 0', holds: count }],
-  ['maxContains', { must: 'be a whole number of at least 0', holds: count }],
+  ['minContains', { must: 'be a whole number of at least 0', holds: isCount }],
+  ['maxContains', { must: 'be a whole number of at least 0', holds: isCount }],
   ['uniqueItems', { must: 'be true or false', holds: (value) => typeof value === 'boolean' }],
   ['nullable', { must: 'be true or false', holds: (value) => typeof value === 'boolean' }],
   ['pattern', { must: 'be a regular expression', holds: (value) => typeof value === 'string' }],
   ['format', { must: 'be text', holds: (value) => typeof value === 'string' }],
 ]);
 
-/** Said about a schema and checked by nobody. Members that begin with `x-` are the same. */
+/** Keywords that describe a schema and are not checked. Members that begin with `x-` are annotations too. */
 const ANNOTATIONS: ReadonlySet<string> = new Set([
   'title',
   'description',
@@ -111,7 +117,7 @@ export function isAnnotation(keyword: string): boolean {
   return ANNOTATIONS.has(keyword) || keyword.startsWith('x-');
 }
 
-/** Keywords that reach outside the schema, or let data decide what is checked. */
+/** Keywords that refer outside the schema, or let the data choose the checks. */
 export const FORBIDDEN: ReadonlySet<string> = new Set([
   '$dynamicRef',
   '$dynamicAnchor',
@@ -124,5 +130,5 @@ export const FORBIDDEN: ReadonlySet<string> = new Set([
   'discriminator',
 ]);
 
-/** Names of members that change what an object is when assigned. */
+/** Member names whose assignment can change the prototype or the constructor of an object. */
 export const POISONED_NAMES: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);

@@ -1,23 +1,23 @@
 import { RE2JS } from 're2js';
 import { printable } from '../lib/escape.ts';
 
-/** What a regular expression in a schema may be, so that one match stays cheap. */
+/** Limits of a regular expression in a schema, so that one match stays cheap. */
 const LIMITS = { length: 256, instructions: 1_000 };
 
-/** Steps of the matcher one validation may spend on patterns: characters times instructions. */
+/** Limit of the matcher steps of one validation: characters times instructions. */
 export const PATTERN_BUDGET = 20_000_000;
 
-/** Thrown out of a validation whose patterns cost too much; the value is then refused. */
+/** Stops a validation whose patterns cost too much; the value is then refused. */
 export class PatternBudgetError extends Error {}
 
-/** Patterns run on a linear-time engine, never on the native one. */
+/** A pattern for a linear-time engine; patterns never run on the native engine. */
 export interface CompiledPattern {
   test(text: string): boolean;
-  /** The validator keys patterns by this; it must differ where the patterns differ. */
+  /** The cache key of the validator; different patterns must have different keys. */
   toString(): string;
 }
 
-/** Why a pattern cannot be used; undefined when it can. */
+/** The reason why a pattern cannot be used; undefined for a valid pattern. */
 export function patternProblem(pattern: string): { problem: 'invalid' | 'unsafe'; message: string } | undefined {
   if (pattern.length > LIMITS.length) {
     return { problem: 'unsafe', message: `a pattern has at most ${LIMITS.length} characters; shorten it` };
@@ -35,10 +35,10 @@ export function patternProblem(pattern: string): { problem: 'invalid' | 'unsafe'
   return undefined;
 }
 
-/** Compiles a pattern that was vetted. `spend` is told the cost of each match before it runs. */
+/** Compiles a validated pattern. `spend` receives the cost of each match before the match runs. */
 export function compilePattern(pattern: string, spend: (cost: number) => void): CompiledPattern {
   const compiled = compile(pattern);
-  if (compiled === undefined) throw new SyntaxError('the pattern was not vetted');
+  if (compiled === undefined) throw new SyntaxError('the pattern was not validated');
   const size = compiled.programSize();
   return {
     test(text) {
@@ -53,7 +53,7 @@ function compile(pattern: string): RE2JS | undefined {
   try {
     return RE2JS.compile(RE2JS.translateRegExp(pattern));
   } catch {
-    // Whatever the engine dislikes is not usable here; the caller says so.
+    // A pattern that the engine refuses is not usable; the caller reports it.
     return undefined;
   }
 }

@@ -13,53 +13,69 @@ import {
 import { SCHEMA_FORMATS } from './schema-formats.ts';
 import { patternProblem } from './schema-patterns.ts';
 
-/** What is wrong with a schema: malformed, dangerous, or (harmless, but surely a mistake) a keyword nobody knows. */
+/** The kind of a violation: malformed, dangerous, or an unknown keyword (harmless, but surely a mistake). */
 type SchemaProblem = 'invalid' | 'unsafe' | 'unknown-keyword';
 
 export interface SchemaViolation {
   problem: SchemaProblem;
-  /** JSON pointer of the place, after the name of the schema: `inputSchema/properties/age`. */
+  /** The name of the schema and the JSON pointer of the violation: `inputSchema/properties/age`. */
   path: string;
   message: string;
 }
 
-/** One schema inside a schema, with what it applies where. */
+/** A schema or subschema. Its subschemas are grouped by the values that they apply to. */
 export interface SchemaNode {
   path: string;
   /** Work of one visit: members, enum values and the like. */
   weight: number;
   reference?: string;
+  /** Subschemas that apply to the same value. */
   inPlace: SchemaNode[];
-  /** One per member name; of these, only one meets any given member. */
+  /** Subschemas by member name; at most one applies to any given member. */
   properties: SchemaNode[];
-  /** The others that apply to members; all may meet the same one. */
+  /** Other subschemas for members; all of them may apply to the same member. */
   members: SchemaNode[];
-  /** Those that apply to items of a list. */
+  /** Subschemas for the items of a list. */
   items: SchemaNode[];
 }
 
 export interface SchemaTree {
   root: SchemaNode;
   byPointer: ReadonlyMap<string, SchemaNode>;
-  /** The schema as the validator is given it: known assertions alone, no annotations, no identifiers. */
+  /** The schema for the validator: only known assertions, without annotations and identifiers. */
   clean: Json;
   violations: SchemaViolation[];
 }
 
 const LIMITS = { depth: 32, nodes: 1_000, patterns: 50, violations: 50, nameLength: 256 };
 
-/** Reads a schema of any origin into a tree, recursion bounded, every keyword looked at. */
+/** Parses an untrusted schema into a tree with bounded recursion, and checks every keyword. */
 export function readSchema(schema: Json, what: string): SchemaTree {
   const reader = new SchemaReader(what);
   const { node, clean } = reader.read(schema, '', 0);
   return { root: node, byPointer: reader.byPointer, clean, violations: reader.violations };
 }
 
-interface Read {
+interface ReadSchema {
   node: SchemaNode;
   clean: Json;
 }
 
+/**
+ * Walks a schema once and builds three results at the same time:
+ *
+ *   read(schema)              one schema object -> a node and its cleaned form
+ *     #keyword(...)           one member, by kind:
+ *       assertion             -> copied to `clean` if its value is valid (`pattern` and `format` are checked further)
+ *       carries subschemas    -> #subschemas: 'list' and 'schema' read() each child; maps go to #map
+ *       $ref                  -> recorded on the node, resolved later by costOf
+ *       root $id, annotation  -> dropped
+ *       forbidden, unknown    -> violation
+ *
+ * `byPointer` maps each JSON pointer to its node, `clean` is the input of the validator, `violations` lists the problems.
+ * The same group of parameters goes through all methods: `node` (of the containing schema), `clean` (its cleaned form),
+ * `keyword` and `value` (the member), `pointer` and `depth` (of the containing schema).
+ */
 class SchemaReader {
   readonly byPointer = new Map<string, SchemaNode>();
   readonly violations: SchemaViolation[] = [];
@@ -70,7 +86,7 @@ class SchemaReader {
     this.#what = what;
   }
 
-  read(schema: Json, pointer: string, depth: number): Read {
+  read(schema: Json, pointer: string, depth: number): ReadSchema {
     const node: SchemaNode = {
       path: this.#what + pointer,
       weight: 1,
@@ -86,7 +102,7 @@ class SchemaReader {
       return { node, clean: true };
     }
     if (depth >= LIMITS.depth) {
-      this.#report('unsafe', pointer, `schemas nest at most ${LIMITS.depth} deep; flatten this one`);
+      this.#report('unsafe', pointer, `schemas may be nested at most ${LIMITS.depth} levels deep; flatten this one`);
       return { node, clean: true };
     }
     if (this.byPointer.size > LIMITS.nodes) {
@@ -103,7 +119,7 @@ class SchemaReader {
 
   #keyword(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string, depth: number): void {
     const assertion = ASSERTIONS.get(keyword);
-    const carries = carriedBy(keyword);
+    const carries = subschemaFormOf(keyword);
     if (assertion !== undefined) {
       if (assertion.holds(value)) this.#assertion(node, clean, keyword, value, pointer);
       else this.#report('invalid', pointer, `${keyword} must ${assertion.must}`);
@@ -112,11 +128,11 @@ class SchemaReader {
     } else if (keyword === '$ref') {
       this.#reference(node, clean, value, pointer);
     } else if (keyword === '$id' && pointer === '') {
-      // Nothing outside may refer to this schema, so its own name is of no use.
+      // No other document may refer to this schema, so its identifier is not needed.
     } else if (FORBIDDEN.has(keyword) || keyword === '$id') {
       this.#report('unsafe', pointer, `${keyword} is not allowed; use $ref to #/$defs/NAME`);
     } else if (!isAnnotation(keyword)) {
-      this.#report('unknown-keyword', pointer, `${shown(keyword)} is no keyword of JSON Schema; remove it`);
+      this.#report('unknown-keyword', pointer, `${shown(keyword)} is not a keyword of JSON Schema; remove it`);
     }
   }
 
@@ -163,10 +179,10 @@ class SchemaReader {
     depth: number,
   ): void {
     const place = `${pointer}/${escapePointer(keyword)}`;
-    const add = this.#placeFor(node, keyword);
+    const add = this.#groupFor(node, keyword);
     if (carries === 'list' || (carries === 'schema-or-list' && Array.isArray(value))) {
       if (!Array.isArray(value) || value.length === 0) {
-        this.#report('invalid', pointer, `${keyword} must be a list of schemas, not empty`);
+        this.#report('invalid', pointer, `${keyword} must be a non-empty list of schemas`);
         return;
       }
       const read = value.map((child, index) => this.read(child, `${place}/${index}`, depth + 1));
@@ -199,7 +215,7 @@ class SchemaReader {
     for (const [name, child] of Object.entries(value)) {
       const place = `${pointer}/${escapePointer(keyword)}/${escapePointer(name)}`;
       if (POISONED_NAMES.has(name) || name.length > LIMITS.nameLength) {
-        this.#report('unsafe', pointer, `${keyword} may not hold the name ${shown(name)}; choose another`);
+        this.#report('unsafe', pointer, `${keyword} may not contain the name ${shown(name)}; choose another`);
         continue;
       }
       if (keyword === 'patternProperties' && !this.#pattern(name, place)) continue;
@@ -215,7 +231,7 @@ class SchemaReader {
     return clean;
   }
 
-  #placeFor(node: SchemaNode, keyword: string): (child: SchemaNode) => void {
+  #groupFor(node: SchemaNode, keyword: string): (child: SchemaNode) => void {
     if (keyword === 'properties') return (child) => node.properties.push(child);
     if (TO_MEMBERS.has(keyword)) return (child) => node.members.push(child);
     if (TO_ITEMS.has(keyword)) return (child) => node.items.push(child);
@@ -230,18 +246,18 @@ class SchemaReader {
   }
 }
 
-function carriedBy(keyword: string): Carries | undefined {
+function subschemaFormOf(keyword: string): Carries | undefined {
   return IN_PLACE.get(keyword) ?? TO_MEMBERS.get(keyword) ?? TO_ITEMS.get(keyword) ?? DEFINITIONS.get(keyword);
 }
 
-/** Values inside `enum`, `const` and lists of names, each compared on a visit. */
+/** The number of values in `enum`, `const` and name lists, each of which a visit compares. */
 function weightOf(value: Json): number {
   if (typeof value !== 'object' || value === null) return 1;
   let weight = 1;
-  const left: Json[] = [value];
-  for (let item = left.pop(); item !== undefined; item = left.pop()) {
+  const stack: Json[] = [value];
+  for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
     weight += 1;
-    if (typeof item === 'object' && item !== null) left.push(...(Array.isArray(item) ? item : Object.values(item)));
+    if (typeof item === 'object' && item !== null) stack.push(...(Array.isArray(item) ? item : Object.values(item)));
   }
   return weight;
 }

@@ -8,37 +8,37 @@ import { SCHEMA_FORMATS } from './schema-formats.ts';
 import { compilePattern, PATTERN_BUDGET, PatternBudgetError } from './schema-patterns.ts';
 import { readSchema, type SchemaTree, type SchemaViolation } from './schema-tree.ts';
 
-/** Answers with the first few violations, in words; empty means valid. Its work is bounded for any value. */
+/** Returns messages for the first few violations; an empty list means valid. The work is bounded for any value. */
 export type SchemaCheck = (value: Json) => string[];
 
-/** Compiles schemas of any origin and keeps the compiled ones. */
+/** Compiles schemas, also untrusted ones, and caches them. */
 export interface SchemaCompiler {
-  /** Throws TEMPER_FORGE_SCHEMA when the schema is malformed or unsafe; unknown keywords are ignored. */
+  /** Returns the check for a schema. Throws TEMPER_FORGE_SCHEMA when the schema is malformed or unsafe; ignores unknown keywords. */
   check(schema: JsonObject): SchemaCheck;
 }
 
-const MAXIMUM_BYTES = 32_768;
-/** Of the JSON text; every subschema takes up to three levels of it. */
-const MAXIMUM_NESTING = 128;
-const MAXIMUM_WORK = 200_000_000;
-const MAXIMUM_MESSAGES = 8;
-const KEPT = 500;
+const MAX_CHARACTERS = 32_768;
+/** Nesting of the JSON text; every subschema takes up to three levels. */
+const MAX_NESTING = 128;
+const MAX_WORK = 200_000_000;
+const MAX_MESSAGES = 8;
+const CACHE_SIZE = 500;
 
 /**
- * What is wrong with a schema that somebody else wrote, `what` naming it in the paths (`inputSchema`).
+ * Returns the violations of an untrusted schema. `what` is its name in the paths of the violations (`inputSchema`).
  * A schema without violations compiles, and validates any value in bounded time.
  */
 export function vetSchema(schema: Json, what: string): SchemaViolation[] {
-  return vet(schema, what).violations;
+  return validate(schema, what).violations;
 }
 
-interface Vetted {
+interface ValidatedSchema {
   tree?: SchemaTree;
   workPerPlace: number;
   violations: SchemaViolation[];
 }
 
-function vet(schema: Json, what: string): Vetted {
+function validate(schema: Json, what: string): ValidatedSchema {
   const oversized = tooLarge(schema);
   if (oversized !== undefined) {
     return { workPerPlace: 0, violations: [{ problem: 'unsafe', path: what, message: oversized }] };
@@ -50,9 +50,10 @@ function vet(schema: Json, what: string): Vetted {
 }
 
 function tooLarge(schema: Json): string | undefined {
-  if (jsonDepth(schema, MAXIMUM_NESTING) >= MAXIMUM_NESTING) return 'the schema nests too deep; flatten it';
+  if (jsonDepth(schema, MAX_NESTING) >= MAX_NESTING) return 'the schema is nested too deeply; flatten it';
   const size = JSON.stringify(schema).length;
-  if (size > MAXIMUM_BYTES) return `a schema has at most ${MAXIMUM_BYTES} characters, this one ${size}; shorten it`;
+  if (size > MAX_CHARACTERS)
+    return `a schema may have at most ${MAX_CHARACTERS} characters, this one has ${size}; shorten it`;
   return undefined;
 }
 
@@ -62,7 +63,7 @@ function isFatal(violation: SchemaViolation): boolean {
 
 /** Compiles one schema. Throws TEMPER_FORGE_SCHEMA for one that vetSchema finds malformed or unsafe. */
 export function compileSchema(schema: JsonObject): SchemaCheck {
-  const { tree, workPerPlace, violations } = vet(schema, 'schema');
+  const { tree, workPerPlace, violations } = validate(schema, 'schema');
   const fatal = violations.filter(isFatal);
   if (tree === undefined || fatal.length > 0) {
     throw new TemperError('TEMPER_FORGE_SCHEMA', fatal.map(({ path, message }) => `${path}: ${message}`).join('; '));
@@ -71,17 +72,17 @@ export function compileSchema(schema: JsonObject): SchemaCheck {
 }
 
 export function createSchemaCompiler(): SchemaCompiler {
-  const kept = new Map<string, SchemaCheck>();
+  const cache = new Map<string, SchemaCheck>();
   return {
     check(schema) {
       const oversized = tooLarge(schema);
       if (oversized !== undefined) throw new TemperError('TEMPER_FORGE_SCHEMA', oversized);
       const key = JSON.stringify(schema);
-      const found = kept.get(key) ?? compileSchema(schema);
-      kept.delete(key);
-      kept.set(key, found);
-      const oldest = kept.keys().next().value;
-      if (kept.size > KEPT && oldest !== undefined) kept.delete(oldest);
+      const found = cache.get(key) ?? compileSchema(schema);
+      cache.delete(key);
+      cache.set(key, found);
+      const oldest = cache.keys().next().value;
+      if (cache.size > CACHE_SIZE && oldest !== undefined) cache.delete(oldest);
       return found;
     },
   };
@@ -96,26 +97,26 @@ function boundedCheck(clean: Json, workPerPlace: number): SchemaCheck {
   const first = compileWith(clean, spend, false);
   let every: ValidateFunction | undefined;
   return (value) => {
-    const places = countPlaces(value);
+    const locations = countLocations(value);
     if (jsonDepth(value, MAXIMUM_VALUE_DEPTH) >= MAXIMUM_VALUE_DEPTH)
-      return ['the value nests too deep to be validated'];
-    if (places * workPerPlace > MAXIMUM_WORK) return ['the value is too large to be validated against this schema'];
+      return ['the value is nested too deeply to be validated'];
+    if (locations * workPerPlace > MAX_WORK) return ['the value is too large to be validated against this schema'];
     spent = 0;
     try {
       if (first(value)) return [];
-      if (places * workPerPlace > MAXIMUM_WORK / 1_000) return messages(first.errors ?? []);
+      if (locations * workPerPlace > MAX_WORK / 1_000) return messages(first.errors ?? []);
       every ??= compileWith(clean, spend, true);
       every(value);
       return messages(every.errors ?? first.errors ?? []);
     } catch (error) {
       if (error instanceof PatternBudgetError) return ['the text is too long to be matched against the patterns'];
-      if (error instanceof RangeError) return ['the value nests too deep, or holds text that is not Unicode'];
+      if (error instanceof RangeError) return ['the value is nested too deeply, or contains invalid Unicode'];
       throw error;
     }
   };
 }
 
-/** A validator of its own for each schema: nothing of one schema stays behind in another's. */
+/** Each schema has its own validator instance, so that no state of one schema leaks into another. */
 function compileWith(clean: Json, spend: (cost: number) => void, allErrors: boolean): ValidateFunction {
   const engine = Object.assign((pattern: string) => compilePattern(pattern, spend), { code: 'compilePattern' });
   const ajv = new Ajv2020({
@@ -135,7 +136,7 @@ function compileWith(clean: Json, spend: (cost: number) => void, allErrors: bool
     keyword: 'uniqueItems',
     type: 'array',
     schemaType: 'boolean',
-    error: { message: 'must not hold an item twice' },
+    error: { message: 'must not contain duplicate items' },
     // The library compares every pair; comparing canonical texts takes linear time.
     validate: (wanted: boolean, items: Json[]) => !wanted || new Set(items.map(canonicalJson)).size === items.length,
   });
@@ -146,31 +147,31 @@ function compileWith(clean: Json, spend: (cost: number) => void, allErrors: bool
   }
 }
 
-function countPlaces(value: Json): number {
-  let places = 0;
-  const left: Json[] = [value];
-  for (let item = left.pop(); item !== undefined; item = left.pop()) {
-    places += 1;
+function countLocations(value: Json): number {
+  let locations = 0;
+  const stack: Json[] = [value];
+  for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
+    locations += 1;
     if (typeof item !== 'object' || item === null) continue;
-    for (const child of Array.isArray(item) ? item : Object.values(item)) left.push(child);
+    for (const child of Array.isArray(item) ? item : Object.values(item)) stack.push(child);
   }
-  return places;
+  return locations;
 }
 
 function messages(errors: readonly ErrorObject[]): string[] {
-  const said = new Set<string>();
+  const unique = new Set<string>();
   for (const error of errors) {
-    if (said.size < MAXIMUM_MESSAGES) said.add(describe(error));
+    if (unique.size < MAX_MESSAGES) unique.add(describe(error));
   }
-  return said.size === 0 ? ['the value breaks the schema'] : [...said];
+  return unique.size === 0 ? ['the value does not match the schema'] : [...unique];
 }
 
 function describe(error: ErrorObject): string {
-  const place = error.instancePath === '' ? 'the value' : error.instancePath.slice(1).replaceAll('/', '.');
-  const rule = error.message ?? 'breaks the schema';
+  const location = error.instancePath === '' ? 'the value' : error.instancePath.slice(1).replaceAll('/', '.');
+  const rule = error.message ?? 'does not match the schema';
   const params = error.params as Record<string, unknown>;
   const detail =
     params['additionalProperty'] ?? params['unevaluatedProperty'] ?? params['propertyName'] ?? params['allowedValues'];
   const named = detail === undefined ? '' : ` (${JSON.stringify(detail)})`;
-  return printable(`${place} ${rule}${named}`, 300);
+  return printable(`${location} ${rule}${named}`, 300);
 }

@@ -2,8 +2,8 @@ import { TemperError } from '../lib/errors.ts';
 import type { Tool, ToolDescriptor, ToolView } from './contract.ts';
 
 /**
- * The tools one agent sees in one session. Groups are given in lookup order: built-in, session, agent, shared.
- * A name stands once: a second tool of the same name is an error, never a shadow (TEMPER_FORGE_NAME_TAKEN).
+ * The tools that an agent sees in a session. The groups come in lookup order: built-in, session, agent, shared.
+ * Names are unique: a second tool of the same name throws TEMPER_FORGE_NAME_TAKEN and never shadows the first.
  */
 export function createToolView(...groups: readonly (readonly Tool[])[]): ToolView {
   const byName = new Map<string, Tool>();

@@ -1,55 +1,55 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 
-/** Objects of the API as they come: what a test expects of them it asserts. */
+/** An object of the API, unvalidated: tests assert the fields they need. */
 export type ApiObject = { [field: string]: unknown };
 
-export interface ApiAnswer {
+export interface ApiResponse {
   /** The HTTP status. */
   readonly status: number;
   readonly body: ApiObject;
 }
 
-/** Whom an administrator acts as. */
-export interface Caller {
+/** The user that an administrator impersonates. */
+export interface ApiUser {
   readonly user: string;
   readonly groups?: readonly string[];
   readonly uid?: string;
 }
 
-interface Call {
-  /** Text is sent as it is. */
+interface CallOptions {
+  /** An object is sent as JSON, text unchanged. */
   readonly body?: object | string;
   readonly accept?: string;
   readonly contentType?: string;
-  readonly as?: Caller;
-  /** A bearer token instead of impersonation; the client's certificate is not shown then. */
+  readonly as?: ApiUser;
+  /** Authenticates with this bearer token; the client certificate is not sent. */
   readonly token?: string;
 }
 
 export interface ApiClient extends Disposable {
-  call(method: string, path: string, call?: Call): Promise<ApiAnswer>;
+  call(method: string, path: string, call?: CallOptions): Promise<ApiResponse>;
 }
 
-/** A client certificate or a bearer token; `ca` is the server's authority. All PEM but the token. */
+/** A client certificate or a bearer token; `ca` is the server's CA. All values except the token are PEM. */
 type Credentials = { ca: string; cert: string; key: string } | { ca: string; token: string };
 
-/** Speaks JSON to an API server. Any HTTP status is an answer; no answer is an error. */
+/** A JSON client for an API server. Every HTTP status resolves; only a failed connection or a timeout rejects. */
 export function apiClient(url: string, credentials: Credentials): ApiClient {
   const agent = new Agent({ ...credentials, keepAlive: true, maxSockets: 4 });
-  const bare = new Agent({ ca: credentials.ca, keepAlive: true, maxSockets: 4 });
-  const own = 'token' in credentials ? { token: credentials.token } : {};
+  const tokenAgent = new Agent({ ca: credentials.ca, keepAlive: true, maxSockets: 4 });
+  const defaults = 'token' in credentials ? { token: credentials.token } : {};
   return {
     call: (method, path, call = {}) =>
-      send(call.token === undefined ? agent : bare, new URL(path, url), method, { ...own, ...call }),
+      send(call.token === undefined ? agent : tokenAgent, new URL(path, url), method, { ...defaults, ...call }),
     [Symbol.dispose]: () => {
       agent.destroy();
-      bare.destroy();
+      tokenAgent.destroy();
     },
   };
 }
 
-function headersOf({ accept, contentType, as, token }: Call): OutgoingHttpHeaders {
+function headersOf({ accept, contentType, as, token }: CallOptions): OutgoingHttpHeaders {
   return {
     accept: accept ?? 'application/json',
     'content-type': contentType ?? 'application/json',
@@ -59,7 +59,7 @@ function headersOf({ accept, contentType, as, token }: Call): OutgoingHttpHeader
   };
 }
 
-function send(agent: Agent, url: URL, method: string, call: Call): Promise<ApiAnswer> {
+function send(agent: Agent, url: URL, method: string, call: CallOptions): Promise<ApiResponse> {
   const { body } = call;
   return new Promise((resolve, reject) => {
     const headers = headersOf(call);
@@ -72,13 +72,13 @@ function send(agent: Agent, url: URL, method: string, call: Call): Promise<ApiAn
         resolve({ status: response.statusCode ?? 0, body: bodyOf(text) });
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`${method} ${url.pathname}: no answer within 30 s`)));
+    request.on('timeout', () => request.destroy(new Error(`${method} ${url.pathname}: no response within 30 s`)));
     request.on('error', reject);
     request.end(typeof body === 'object' ? JSON.stringify(body) : body);
   });
 }
 
-/** The health endpoints answer in plain text. */
+/** The health endpoints respond in plain text. */
 function bodyOf(text: string): ApiObject {
   return text.startsWith('{') ? (JSON.parse(text) as ApiObject) : { text };
 }

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** One call of the API server, as its audit log has it. */
+/** One request to the API server, from its audit log. */
 export interface AuditEntry {
   /** `create`, `update`, `patch`, `delete`, `deletecollection`, `get`, `list` or `watch`. */
   readonly verb: string;
@@ -12,15 +12,15 @@ export interface AuditEntry {
   /** `status`, `binding`, … or ''. */
   readonly subresource: string;
   readonly namespace: string;
-  /** Empty in the entry of a create with a generated name. */
+  /** Empty for a create with a generated name. */
   readonly name: string;
   /** The HTTP status. */
   readonly code: number;
-  /** Whether it asked for nothing to be stored. */
+  /** Whether the request has `dryRun`. */
   readonly dryRun: boolean;
 }
 
-interface Event {
+interface AuditEvent {
   verb: string;
   user: { username?: string };
   userAgent?: string;
@@ -29,7 +29,7 @@ interface Event {
   responseStatus?: { code?: number };
 }
 
-/** Every call is kept once, when it is over (a watch: when it ends); without bodies. */
+/** Records every request once, without bodies, when it completes (a watch: when it ends). */
 const POLICY = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
@@ -37,23 +37,23 @@ const POLICY = {
   rules: [{ level: 'Metadata' }],
 };
 
-/** The flags of an API server that keeps `audit.log` in the folder. Writes the policy there. */
+/** The flags of an API server that writes `audit.log` into the folder. Writes the audit policy there. */
 export async function auditFlags(folder: string): Promise<string[]> {
   const policy = join(folder, 'audit-policy.json');
   await writeFile(policy, JSON.stringify(POLICY));
-  // Of its own accord it would begin another file after 100 MiB, which is thousands of agents.
+  // By default the API server rotates the file after 100 MiB, which is the volume of some thousand agents.
   const size = '--audit-log-maxsize=100000';
   return [`--audit-policy-file=${policy}`, `--audit-log-path=${join(folder, 'audit.log')}`, size];
 }
 
-/** The calls so far that named a resource, oldest first. A call is there by the time its caller has the answer. */
+/** All resource requests so far, oldest first. A request is included as soon as its client has the response. */
 export async function readAudit(folder: string): Promise<AuditEntry[]> {
   const text = await readFile(join(folder, 'audit.log'), 'utf8');
   const complete = text.slice(0, text.lastIndexOf('\n') + 1);
-  return complete.split('\n').flatMap((line) => (line === '' ? [] : entryOf(JSON.parse(line) as Event)));
+  return complete.split('\n').flatMap((line) => (line === '' ? [] : entryOf(JSON.parse(line) as AuditEvent)));
 }
 
-function entryOf({ verb, user, userAgent, requestURI, objectRef, responseStatus }: Event): AuditEntry[] {
+function entryOf({ verb, user, userAgent, requestURI, objectRef, responseStatus }: AuditEvent): AuditEntry[] {
   if (objectRef?.resource === undefined) return [];
   const { resource, apiGroup } = objectRef;
   const entry = {
@@ -70,7 +70,7 @@ function entryOf({ verb, user, userAgent, requestURI, objectRef, responseStatus 
   return [entry];
 }
 
-/** Whether it was a call that may change what is stored, or would but for `dryRun`. */
+/** Whether the verb is a write. Dry runs count too. */
 export function isWrite({ verb }: AuditEntry): boolean {
   return ['create', 'update', 'patch', 'delete', 'deletecollection'].includes(verb);
 }

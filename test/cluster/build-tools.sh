@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build-tools.sh [TOOL…]: builds the servers and commands that the tests run against, each once for each version of its
-# sources, and prints the folder of each on a line of its own. Without a name: control-plane.
+# build-tools.sh [TOOL…]: builds the servers and commands that the tests use, once per version of their sources, and prints
+# the folder of each tool on one line. The default TOOL is control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
 #   nats-server, helm, coredns, kwok, pause
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
@@ -14,7 +14,7 @@ helm=3.22.0
 coredns=1.15.0
 kwok=0.8.0
 
-# Go is looked up only when there is something to build, so a key holds the sources and not the compiler.
+# The key covers the sources, not the compiler, so that Go is only needed for a build.
 key_of() {
   case $1 in
     control-plane) echo "control-plane-$kubernetes-$(cat "$here"/hyperkube/{go.mod,go.sum,main.go} | digest)" ;;
@@ -24,13 +24,13 @@ key_of() {
     kwok) echo "kwok-$kwok" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: no tool is called $1; there are control-plane, nats-server, helm, coredns, kwok and pause" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, helm, coredns, kwok and pause" >&2
       return 1
       ;;
   esac
 }
 
-# macOS has shasum and no sha256sum.
+# macOS has shasum but not sha256sum.
 digest() { (command -v sha256sum >/dev/null && sha256sum || shasum -a 256) | cut -c1-12; }
 
 # build TOOL FOLDER
@@ -49,10 +49,10 @@ build() {
       ;;
     nats-server) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/nats-io/nats-server/v2@v$nats_server" ;;
     helm)
-      # What Helm takes the cluster's version for when it has none to ask; it would say 1.20.
+      # Helm's default Kubernetes version when it is not connected to a cluster; without these flags it is 1.20.
       local in=helm.sh/helm/v3 flags=
-      for place in pkg/chartutil pkg/lint/rules; do
-        flags+=" -X $in/$place.k8sVersionMajor=$major -X $in/$place.k8sVersionMinor=$minor"
+      for package in pkg/chartutil pkg/lint/rules; do
+        flags+=" -X $in/$package.k8sVersionMajor=$major -X $in/$package.k8sVersionMinor=$minor"
       done
       GOBIN=$2 go_ install -ldflags "-s -w -X $in/internal/version.version=v$helm$flags" "$in/cmd/helm@v$helm"
       ;;
@@ -64,7 +64,7 @@ build() {
 
 go_() { CGO_ENABLED=0 go "$1" -p 2 -buildvcs=false -trimpath "${@:2}" >&2; }
 
-# provide TOOL: prints its folder, building it first when it is not there.
+# provide TOOL: prints the folder of the tool and builds it first if necessary.
 provide() {
   local key folder
   key=$(key_of "$1")
@@ -75,7 +75,7 @@ provide() {
       return 1
     fi
     mkdir -p "$cache"
-    # One build of a tool at a time where the system can hold the others back; else the first to finish stands.
+    # With flock only one process builds a tool at a time; without it the first finished build is used.
     (
       if command -v flock >/dev/null; then
         exec 9>"$cache/.lock-$key"
@@ -91,7 +91,7 @@ build_into() {
   local building
   echo "build-tools: building $(basename "$2") into $cache" >&2
   building=$(mktemp -d "$cache/.building-XXXXXX")
-  # shellcheck disable=SC2064 # the folder of now
+  # shellcheck disable=SC2064 # expand the folder now
   trap "rm -rf '$building'" EXIT
   build "$1" "$building"
   chmod 755 "$building"

@@ -4,40 +4,40 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from './api-client.ts';
 import { type AuditEntry, auditFlags, readAudit } from './audit.ts';
-import { apiServerFlags, controllerManagerFlags, nodeGraceFlags, etcdFlags, featureGateFlags } from './flags.ts';
+import { apiServerFlags, controllerManagerFlags, nodeMonitorFlags, etcdFlags, featureGateFlags } from './flags.ts';
 import { clientAs, writeKubeconfig } from './kubeconfig.ts';
 import { API_SERVER_NAMES, type Identity, writePki } from './pki.ts';
-import { endServer, freePorts, hasEnded, isFree, lastWords, type Server, startServer } from './process.ts';
+import { killServer, freePorts, hasExited, isPortFree, logTail, type Server, startServer } from './process.ts';
 import { type ToolName, tool } from './tools.ts';
 
-/** An API server of its own on loopback, with etcd behind it. Disposing ends its processes and removes its folder. */
+/** A separate API server on loopback, with its own etcd. Disposing kills its processes and removes its folder. */
 export interface ControlPlane extends AsyncDisposable {
   /** `https://127.0.0.1:<port>` */
   readonly url: string;
-  /** The certificate of its authority, PEM. */
+  /** The certificate of its CA, PEM. */
   readonly ca: string;
   /** The path of a kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
-  /** Speaks as a cluster administrator. */
+  /** A client with the rights of a cluster administrator. */
   readonly admin: ApiClient;
-  /** The calls so far that named a resource, this client's own too. Only with `audit`. */
+  /** All resource requests so far, those of `admin` included. Needs the option `audit`. */
   audit(): Promise<AuditEntry[]>;
-  /** `http://127.0.0.1:<port>` of etcd, for what only etcd can be told, e.g. to forget its history. */
+  /** `http://127.0.0.1:<port>` of etcd, for operations that only etcd offers, e.g. compaction. */
   readonly etcd: string;
-  /** The process of a component: `etcd`, `kube-apiserver` or `kube-controller-manager`. Throws when it was not started. */
+  /** The process id of `etcd`, `kube-apiserver` or `kube-controller-manager`. Throws when the component was not started. */
   pidOf(component: ToolName): number;
-  /** Kills the API server and starts it again over the same data; resolves when it is ready. */
+  /** Kills the API server and restarts it over the same data; resolves when it is ready. */
   restartApiServer(): Promise<void>;
 }
 
 export interface ControlPlaneOptions {
-  /** Runs the controllers too: garbage collection, namespaces, service accounts. */
+  /** Runs kube-controller-manager: garbage collection, namespaces, service accounts. */
   readonly controllerManager?: boolean;
-  /** Seconds after which its controllers call a node silent; their own default when not given. */
+  /** Seconds without a report after which the node controller marks a node as not ready (`--node-monitor-grace-period`). */
   readonly nodeGrace?: number;
-  /** Keeps a record of every call. */
+  /** Records every request, see `ControlPlane.audit`. */
   readonly audit?: boolean;
-  /** Of the API server and the controllers. */
+  /** Feature gates of the API server and the controller manager. */
   readonly featureGates?: Readonly<Record<string, boolean>>;
 }
 
@@ -48,25 +48,25 @@ const IDENTITIES: readonly Identity[] = [
   { name: 'admin', subject: '/O=system:masters/CN=admin' },
   { name: 'controller-manager', subject: '/CN=system:kube-controller-manager' },
 ];
-/** How long a slow machine may take until the API server is ready; a quick one takes seconds. */
-const PATIENCE_MS = 120_000;
-const ATTEMPTS = 3;
+/** A fast machine needs seconds; the bound is for slow ones. */
+const READY_TIMEOUT_MS = 120_000;
+const MAX_ATTEMPTS = 3;
 
-const choosePorts = (): Promise<Ports> => freePorts('etcd', 'peer', 'secure');
+const allocatePorts = (): Promise<Ports> => freePorts('etcd', 'peer', 'secure');
 
-/** Starts a control plane. Throws with the end of the log of the component that failed; nothing is left behind then. */
+/** Starts a control plane. On failure it throws the tail of the failed component's log and leaves no process and no file. */
 export async function startControlPlane(
   options: ControlPlaneOptions = {},
-  choose: () => Promise<Ports> = choosePorts,
+  allocate: () => Promise<Ports> = allocatePorts,
 ): Promise<ControlPlane> {
   for (let attempt = 1; ; attempt++) {
-    const ports = await choose();
+    const ports = await allocate();
     try {
       return await startOn(ports, options);
     } catch (error) {
-      // Ours have ended: whoever listens there now took the port between the choice and the start.
-      const free = await Promise.all(Object.values(ports).map(isFree));
-      if (attempt === ATTEMPTS || !free.includes(false)) throw error;
+      // The own servers have ended: a port in use now was taken by another process after allocation.
+      const free = await Promise.all(Object.values(ports).map(isPortFree));
+      if (attempt === MAX_ATTEMPTS || !free.includes(false)) throw error;
     }
   }
 }
@@ -77,12 +77,12 @@ async function startOn(ports: Ports, options: ControlPlaneOptions): Promise<Cont
   const kill = () => {
     for (const { child } of servers) child.kill('SIGKILL');
   };
-  // A test that ends early must not leave servers running.
+  // Kills the servers when the test's process ends early.
   process.once('exit', kill);
   const stop = async () => {
     process.removeListener('exit', kill);
-    // SIGKILL: a graceful stop of the API server waits for watches that nobody closes.
-    await Promise.all(servers.map(endServer));
+    // SIGKILL: a graceful stop of the API server waits for open watches.
+    await Promise.all(servers.map(killServer));
     await rm(folder, { recursive: true, force: true });
   };
   try {
@@ -107,33 +107,37 @@ async function startIn(
   const start = async (name: ToolName, flags: readonly string[]) => {
     servers.push(await startServer(folder, { name, path: await tool(name), flags }));
   };
-  const gates = featureGateFlags(featureGates);
+  const gateFlags = featureGateFlags(featureGates);
   await start('etcd', etcdFlags(join(folder, 'etcd'), { client: ports.etcd, peer: ports.peer }));
   const flags = [
     ...apiServerFlags(pki, { etcd: ports.etcd, address: '127.0.0.1', port: ports.secure }),
     '--endpoint-reconciler-type=none',
-    ...gates,
+    ...gateFlags,
     ...(audit ? await auditFlags(folder) : []),
   ];
   await start('kube-apiserver', flags);
   const kubeconfig = await writeKubeconfig(folder, url, 'admin');
   const admin = await clientAs(folder, url, 'admin');
   try {
-    await ready(admin, servers);
+    await waitUntilReady(admin, servers);
   } catch (error) {
     admin[Symbol.dispose]();
     throw error;
   }
   if (controllerManager) {
-    const own = await writeKubeconfig(folder, url, 'controller-manager');
-    const patience = nodeGrace === undefined ? [] : nodeGraceFlags(nodeGrace);
-    await start('kube-controller-manager', [...controllerManagerFlags(pki, own), ...patience, ...gates]);
+    const kubeconfigFile = await writeKubeconfig(folder, url, 'controller-manager');
+    const graceFlags = nodeGrace === undefined ? [] : nodeMonitorFlags(nodeGrace);
+    await start('kube-controller-manager', [
+      ...controllerManagerFlags(pki, kubeconfigFile),
+      ...graceFlags,
+      ...gateFlags,
+    ]);
   }
   const restartApiServer = async () => {
-    const at = servers.findIndex(({ name }) => name === 'kube-apiserver');
-    await Promise.all(servers.splice(at, 1).map(endServer));
+    const index = servers.findIndex(({ name }) => name === 'kube-apiserver');
+    await Promise.all(servers.splice(index, 1).map(killServer));
     await start('kube-apiserver', flags);
-    await ready(admin, servers);
+    await waitUntilReady(admin, servers);
   };
   return {
     url,
@@ -144,7 +148,7 @@ async function startIn(
     etcd: `http://127.0.0.1:${ports.etcd}`,
     pidOf: (component) => {
       const pid = servers.find(({ name }) => name === component)?.child.pid;
-      if (pid === undefined) throw new Error(`${component} does not run`);
+      if (pid === undefined) throw new Error(`${component} is not running`);
       return pid;
     },
     restartApiServer,
@@ -155,27 +159,27 @@ async function startIn(
   };
 }
 
-/** Waits until the API server is ready. Throws when one of the servers ends before. */
-export async function ready(admin: ApiClient, servers: readonly Server[]): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  // A stranger that took the port may accept a call and never answer: what has ended is not waited for.
+/** Waits until the API server is ready. Throws when one of the servers ends first. */
+export async function waitUntilReady(admin: ApiClient, servers: readonly Server[]): Promise<void> {
+  const deadline = performance.now() + READY_TIMEOUT_MS;
+  // Another process that took the port may accept a request and never respond: stop waiting when a server has ended.
   const end = Promise.race(servers.map(({ child }) => new Promise((resolve) => child.once('exit', resolve))));
   let last = '';
   while (performance.now() < deadline) {
-    const dead = servers.find(hasEnded);
-    if (dead !== undefined) throw new Error(`${dead.name} ended: ${await lastWords(dead)}`);
-    const answer = attempt(admin);
+    const exited = servers.find(hasExited);
+    if (exited !== undefined) throw new Error(`${exited.name} ended: ${await logTail(exited)}`);
+    const answer = notReadyReason(admin);
     await Promise.race([answer, end]);
-    if (servers.some(hasEnded)) continue;
+    if (servers.some(hasExited)) continue;
     last = await answer;
     if (last === '') return;
     await sleep(50);
   }
-  throw new Error(`the API server was not ready within ${PATIENCE_MS / 1000} s: ${last}`);
+  throw new Error(`the API server was not ready within ${READY_TIMEOUT_MS / 1000} s: ${last}`);
 }
 
-/** Why it is not ready; empty when it is. */
-async function attempt(admin: ApiClient): Promise<string> {
+/** The reason why the API server is not ready; empty when it is ready. */
+async function notReadyReason(admin: ApiClient): Promise<string> {
   try {
     const { status, body } = await admin.call('GET', '/readyz');
     return status === 200 ? '' : String(body['text'] ?? body['message']);

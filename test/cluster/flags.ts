@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-/** The command lines of what every cluster of the tests runs. Pure: the same for the control plane alone and for a node. */
+/** Command-line flags of the components of test clusters. Shared by the control plane alone and by the node. No side effects. */
 
 export function etcdFlags(dataDir: string, ports: { client: number; peer: number }): string[] {
   const client = `http://127.0.0.1:${ports.client}`;
@@ -17,13 +17,13 @@ export function etcdFlags(dataDir: string, ports: { client: number; peer: number
   ];
 }
 
-/** `address` is the one it listens on and tells others. */
-export function apiServerFlags(pki: string, place: { etcd: number; address: string; port: number }): string[] {
+/** `address` is both the bind address and the advertised address. */
+export function apiServerFlags(pki: string, endpoints: { etcd: number; address: string; port: number }): string[] {
   return [
-    `--etcd-servers=http://127.0.0.1:${place.etcd}`,
-    `--bind-address=${place.address}`,
-    `--advertise-address=${place.address}`,
-    `--secure-port=${place.port}`,
+    `--etcd-servers=http://127.0.0.1:${endpoints.etcd}`,
+    `--bind-address=${endpoints.address}`,
+    `--advertise-address=${endpoints.address}`,
+    `--secure-port=${endpoints.port}`,
     `--tls-cert-file=${join(pki, 'apiserver.crt')}`,
     `--tls-private-key-file=${join(pki, 'apiserver.key')}`,
     `--client-ca-file=${join(pki, 'ca.crt')}`,
@@ -45,14 +45,14 @@ export function controllerManagerFlags(pki: string, kubeconfig: string): string[
     `--service-account-private-key-file=${join(pki, 'sa.key')}`,
     `--root-ca-file=${join(pki, 'ca.crt')}`,
     '--leader-elect=false',
-    // Its own limit of 20 a second makes its start five times as long.
+    // With its default limit of 20 requests per second the start takes five times as long.
     '--kube-api-qps=1000',
     '--kube-api-burst=1000',
   ];
 }
 
-/** How soon a node that does not report is called silent. */
-export function nodeGraceFlags(seconds: number): string[] {
+/** Seconds without a report after which a node is marked as not ready. */
+export function nodeMonitorFlags(seconds: number): string[] {
   return [`--node-monitor-grace-period=${seconds}s`, '--node-monitor-period=1s'];
 }
 

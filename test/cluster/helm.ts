@@ -6,7 +6,7 @@ import type { ApiObject } from './api-client.ts';
 import { tool } from './tools.ts';
 
 const CHART = fileURLToPath(new URL('../../charts/temper', import.meta.url));
-/** A helm built from its module does not know which Kubernetes it belongs to. */
+/** A helm built with `go install` has no default Kubernetes version. */
 const KUBERNETES = '1.36.3';
 
 export interface ChartObject extends ApiObject {
@@ -20,14 +20,14 @@ export interface ChartObject extends ApiObject {
   };
 }
 
-/** Runs helm. Its standard error is in the error's message when it fails. */
+/** Runs helm. On failure the error's message contains its stderr. */
 export async function helm(...args: string[]): Promise<string> {
   const run = promisify(execFile);
   const { stdout } = await run(await helmProgram(), args, { maxBuffer: 64 * 1024 * 1024 });
   return stdout;
 }
 
-/** The objects of a release called `temper` in `temper-system`, tests left out; `args` as for `helm template`. */
+/** Renders the release `temper` in `temper-system` without test hooks; `args` are passed to `helm template`. */
 export async function renderChart(...args: string[]): Promise<ChartObject[]> {
   const release = ['template', 'temper', CHART, '--namespace', 'temper-system', '--skip-tests'];
   const text = await helm(...release, '--kube-version', KUBERNETES, ...args);
@@ -36,7 +36,7 @@ export async function renderChart(...args: string[]): Promise<ChartObject[]> {
     .filter((object) => object !== null);
 }
 
-/** `HELM`, else the one that is built for tests. */
+/** The path in the environment variable HELM, else the helm built for tests. */
 async function helmProgram(): Promise<string> {
   const { HELM } = process.env;
   return HELM ?? tool('helm');

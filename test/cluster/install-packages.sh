@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what a node of the tests takes from its distribution, where that is Debian or Ubuntu and the caller is root.
-# Elsewhere it says what is missing. Does nothing when all is there.
+# Installs the packages that a test node needs from the distribution, on Debian or Ubuntu and as root.
+# Otherwise it prints the missing packages and fails. Does nothing when all are installed.
 set -euo pipefail
 
-# Debian keeps these where an ordinary user's PATH does not look.
+# Debian installs these in folders that an ordinary user's PATH does not contain.
 PATH=$PATH:/usr/sbin:/sbin
-# The command that shows a package is there, and the package.
+# Pairs of a command and the package that contains it.
 wanted=(
   containerd containerd
   ctr containerd
@@ -26,14 +26,14 @@ done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ]; then
-  echo "install-packages: missing ${missing[*]}; run $0 as root, or install them yourself" >&2
+  echo "install-packages: missing ${missing[*]}; run $0 as root, or install them" >&2
   exit 1
 fi
 if ! command -v apt-get >/dev/null; then
-  echo "install-packages: missing ${missing[*]}; this system has no apt-get: install them by its own means" >&2
+  echo "install-packages: missing ${missing[*]}; this system has no apt-get; install them with its package manager" >&2
   exit 1
 fi
-# A package must not start a containerd of its own: the node runs one with its own folder and socket.
+# The package must not start a containerd: the node runs one with a separate folder and socket.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
   printf '#!/bin/sh\nexit 101\n' >$policy
@@ -42,5 +42,5 @@ if [ ! -e $policy ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 install() { apt-get install -qq --no-install-recommends "${missing[@]}" >&2; }
-# The list of packages may be older than the mirror's packages, or not be there.
+# The package list may be outdated or absent.
 install || { apt-get update -qq >&2 && install; }

@@ -18,14 +18,14 @@ export async function writeKubeconfig(folder: string, url: string, name: string)
   return file;
 }
 
-/** A client that speaks as an identity of the folder's `pki`. */
+/** A client that authenticates as an identity of the folder's `pki`. */
 export async function clientAs(folder: string, url: string, name: string): Promise<ApiClient> {
   const pem = (file: string) => readFile(join(folder, 'pki', file), 'utf8');
   const [ca, cert, key] = await Promise.all([pem('ca.crt'), pem(`${name}.crt`), pem(`${name}.key`)]);
   return apiClient(url, { ca, cert, key });
 }
 
-/** Writes `<name>.kubeconfig` that shows a token, e.g. of a ServiceAccount, and returns its path. `ca` is PEM. */
+/** Writes `<name>.kubeconfig` that authenticates with a token, e.g. of a ServiceAccount, and returns its path. `ca` is PEM. */
 export async function writeTokenKubeconfig(
   folder: string,
   { url, ca }: { readonly url: string; readonly ca: string },

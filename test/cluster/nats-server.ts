@@ -3,52 +3,52 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endServer, hasEnded, lastWords, type Server, startServer } from './process.ts';
+import { killServer, hasExited, logTail, type Server, startServer } from './process.ts';
 import { tool } from './tools.ts';
 
-/** A nats-server of its own on loopback. Disposing ends it and removes its folder. */
+/** A separate nats-server on loopback. Disposing kills it and removes its folder. */
 export interface NatsServer extends AsyncDisposable {
-  /** `nats://127.0.0.1:<port>`, or `tls://…` where TLS is asked for. */
+  /** `nats://127.0.0.1:<port>`, or `tls://…` with the option `tls`. */
   readonly url: string;
   readonly port: number;
-  /** Where JetStream keeps its files; it outlives `kill` and `restart`. Remove it between the two and all streams are lost. */
+  /** The JetStream store. It survives `kill` and `restart`; removing it in between loses all streams. */
   readonly storeDir: string;
-  /** Ends it by SIGKILL, as a crash would. */
+  /** Kills the server with SIGKILL, like a crash. */
   kill(): Promise<void>;
-  /** Starts it again with the same port, store and configuration; ends it first when it runs. */
+  /** Restarts the server with the same port, store and configuration. Kills it first if it is running. */
   restart(): Promise<void>;
-  /** Reads another configuration without ending connections that stay allowed. Returns once the server was told, not when it has done so. */
+  /** Replaces the configuration and sends SIGHUP, which keeps connections that are still allowed. Does not wait for the reload. */
   reload(config: string): Promise<void>;
-  /** What it has logged so far. */
+  /** The log so far. */
   log(): Promise<string>;
 }
 
 export interface NatsOptions {
-  /** In the server's own format: accounts, users, limits. Address, port, store and TLS are given beside it. */
+  /** Configuration text: accounts, users, limits. Address, port, store and TLS are set by flags. */
   readonly config?: string;
-  /** In the place of `config`: a file that somebody else keeps. */
+  /** The path of a configuration file that the caller maintains, instead of `config`. */
   readonly configFile?: string;
   readonly jetstream?: true;
-  /** Of 127.0.0.1, chosen by the server when absent. */
+  /** The port on 127.0.0.1; by default the server chooses a free one. */
   readonly port?: number;
-  /** PEM. With `ca` clients must show a certificate that it signed. */
+  /** PEM. With `ca`, clients must present a certificate that this CA signed. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca?: string };
 }
 
-/** How long a slow machine may take until the server answers; a quick one takes a tenth of a second. */
-const PATIENCE_MS = 60_000;
+/** A fast machine needs 0.1 s; the bound is for slow ones. */
+const READY_TIMEOUT_MS = 60_000;
 
-/** Throws with the end of the server's log when it does not start; nothing is left behind then. */
+/** Starts a nats-server. On failure it throws the tail of the server's log and leaves no process and no file. */
 export async function startNats(options: NatsOptions = {}): Promise<NatsServer> {
   const path = await tool('nats-server');
   const folder = await mkdtemp(join(tmpdir(), 'temper-nats-'));
   const storeDir = join(folder, 'store');
   let server: Server | undefined;
   const kill = () => void server?.child.kill('SIGKILL');
-  // A test that ends early must not leave a server running.
+  // Kills the server when the test's process ends early.
   process.once('exit', kill);
   const end = async () => {
-    if (server !== undefined) await endServer(server);
+    if (server !== undefined) await killServer(server);
   };
   const dispose = async () => {
     process.removeListener('exit', kill);
@@ -57,18 +57,18 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
   };
   try {
     const flags = await writeFiles(folder, storeDir, options);
-    // The server chooses its port, so nobody can take it first, and says which in a file.
+    // The server chooses its port, so that no other process can take it first, and writes it to a file.
     server = await startServer(folder, {
       name: 'nats-server',
       path,
       flags: [...flags, '-p', String(options.port ?? -1)],
     });
     const port = await portOf(server, folder);
-    await answers(server, port);
+    await waitUntilListening(server, port);
     const restart = async () => {
       await end();
       server = await startServer(folder, { name: 'nats-server', path, flags: [...flags, '-p', String(port)] });
-      await answers(server, port);
+      await waitUntilListening(server, port);
     };
     const reload = async (config: string) => {
       await writeFile(join(folder, 'nats.conf'), config);
@@ -112,8 +112,8 @@ async function portOf(server: Server, folder: string): Promise<number> {
   });
 }
 
-/** JetStream has recovered its streams by the time a connection is accepted. */
-async function answers(server: Server, port: number): Promise<void> {
+/** The server accepts connections only after JetStream has recovered its streams. */
+async function waitUntilListening(server: Server, port: number): Promise<void> {
   await until(server, async () => {
     const socket = connect(port, '127.0.0.1');
     try {
@@ -126,14 +126,14 @@ async function answers(server: Server, port: number): Promise<void> {
 
 /** Tries until it does not throw. */
 async function until<T>(server: Server, attempt: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + READY_TIMEOUT_MS;
   for (;;) {
     try {
       return await attempt();
     } catch (error) {
-      if (hasEnded(server)) throw new Error(`nats-server ended: ${await lastWords(server)}`, { cause: error });
+      if (hasExited(server)) throw new Error(`nats-server ended: ${await logTail(server)}`, { cause: error });
       if (performance.now() > deadline) {
-        throw new Error(`nats-server did not answer within ${PATIENCE_MS / 1000} s: ${await lastWords(server)}`, {
+        throw new Error(`nats-server did not answer within ${READY_TIMEOUT_MS / 1000} s: ${await logTail(server)}`, {
           cause: error,
         });
       }

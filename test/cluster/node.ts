@@ -15,39 +15,39 @@ import { tool } from './tools.ts';
 const run = promisify(execFile);
 const PREFIX = 'temper-node-';
 
-/** A cluster of one node with real pods. Disposing ends it and leaves nothing of it on the machine. */
+/** A cluster of one node with real pods. Disposing stops it and removes everything it created on the machine. */
 export interface NodeCluster extends AsyncDisposable {
   /** `https://<address>:6443`, from the machine and from pods. */
   readonly url: string;
   /** The path of a kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
-  /** Speaks as a cluster administrator. */
+  /** A client with the rights of a cluster administrator. */
   readonly admin: ApiClient;
-  /** Runs kubectl as an administrator and returns what it wrote. Throws with its error output. */
+  /** Runs kubectl as an administrator and returns its stdout. On failure the error's message contains its stderr. */
   kubectl(...args: string[]): Promise<string>;
-  /** Makes the images of a docker archive known to the node. */
+  /** Imports the images of a docker archive into the node. */
   importImage(archive: string): Promise<void>;
-  /** Builds a Containerfile over the project's base image and makes it known under the name, e.g. `localhost/temper:test`. */
+  /** Builds a Containerfile on the project's base image and imports it under the name, e.g. `localhost/temper:test`. */
   buildImage(containerfile: string, name: string): Promise<void>;
   /** Runs a program in the node's namespaces, e.g. `ip` or `nft`. */
   onNode(program: string, ...args: string[]): Promise<string>;
-  /** What a component has logged: `kubelet`, `containerd`, `kube-apiserver`, `network-policy`, … */
+  /** The log of a component: `kubelet`, `containerd`, `kube-apiserver`, `network-policy`, … */
   log(component: string): Promise<string>;
 }
 
-/** Needs root on Linux. Throws when a part does not start; nothing is left behind then. */
+/** Starts a node. Needs root on Linux. On failure it throws and leaves no process and no file. */
 export async function startNode(): Promise<NodeCluster> {
-  await sweep();
+  await removeStaleNodes();
   const folder = await mkdtemp(join(tmpdir(), PREFIX));
-  // A test that ends early must not leave a cluster.
-  const clear = () => {
+  // Removes the cluster when the test's process ends early.
+  const removeAtExit = () => {
     const script = fileURLToPath(new URL('node/main.ts', import.meta.url));
     spawnSync(process.execPath, [script, 'down', folder], { stdio: 'inherit' });
   };
-  process.once('exit', clear);
+  process.once('exit', removeAtExit);
   const stop = async () => {
     await down(folder);
-    process.removeListener('exit', clear);
+    process.removeListener('exit', removeAtExit);
   };
   try {
     const { space, url, kubeconfig } = await up(folder, { parentBound: true });
@@ -76,8 +76,8 @@ export async function startNode(): Promise<NodeCluster> {
   }
 }
 
-/** A test that was killed could not remove the files and the empty cgroups of its cluster; its processes ended with it. */
-async function sweep(): Promise<void> {
+/** Removes files and empty cgroups of clusters whose tests were killed. Their processes ended with the test. */
+async function removeStaleNodes(): Promise<void> {
   const names = await readdir(tmpdir());
   for (const folder of names.filter((name) => name.startsWith(PREFIX)).map((name) => join(tmpdir(), name))) {
     const state = await readState(folder);

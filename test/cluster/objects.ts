@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiAnswer, Caller } from './api-client.ts';
+import type { ApiResponse, ApiUser } from './api-client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { ChartObject } from './helm.ts';
 
@@ -14,7 +14,7 @@ const CLUSTER_SCOPED = new Set([
   'ValidatingAdmissionPolicyBinding',
 ]);
 
-/** Where objects of this kind are created. */
+/** The path of the collection in which the object is created. */
 export function collectionOf({ apiVersion, kind, metadata }: ChartObject, namespace = 'default'): string {
   const lower = kind.toLowerCase();
   const plural = lower.endsWith('y') ? `${lower.slice(0, -1)}ies` : lower.endsWith('s') ? `${lower}es` : `${lower}s`;
@@ -23,7 +23,7 @@ export function collectionOf({ apiVersion, kind, metadata }: ChartObject, namesp
   return `${root}${scope}/${plural}`;
 }
 
-/** Creates objects as an administrator; one that is refused is an error with what the API server said. */
+/** Creates objects as an administrator. Throws the API server's message when it rejects one. */
 export async function createAll(plane: ControlPlane, objects: readonly ChartObject[], query = ''): Promise<void> {
   for (const object of objects) {
     const { status, body } = await plane.admin.call('POST', `${collectionOf(object)}${query}`, { body: object });
@@ -41,24 +41,24 @@ export async function createNamespace(
   await createAll(plane, [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }]);
 }
 
-interface Rule {
+interface PolicyRule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
   readonly resourceNames?: readonly string[];
 }
 
-/** What each of the server's own roles allows, for one. */
-const OF_ROLES: Readonly<Record<string, Rule>> = {
+/** One rule of each built-in role, to check that a binding is in effect. */
+const SAMPLE_RULES: Readonly<Record<string, PolicyRule>> = {
   edit: { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
   'cluster-admin': { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
 };
 
-/** Gives a user rules in one namespace, or everywhere without one; returns once the API server knows it. */
+/** Grants a user rules in one namespace, or in all without a namespace. Returns when the authorizer applies them. */
 export async function grant(
   plane: ControlPlane,
-  subject: Caller,
-  rules: readonly Rule[] | 'edit' | 'cluster-admin',
+  subject: ApiUser,
+  rules: readonly PolicyRule[] | 'edit' | 'cluster-admin',
   namespace?: string,
 ): Promise<void> {
   const name = `test-${subject.user.replace(/[^a-z0-9]/g, '-')}-${Math.random().toString(36).slice(2, 8)}`;
@@ -72,13 +72,18 @@ export async function grant(
   const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: subject.user }];
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', ...role };
   await createAll(plane, [{ apiVersion, kind: `${prefix}RoleBinding`, metadata, subjects, roleRef }]);
-  const rule = typeof rules === 'string' ? OF_ROLES[rules] : rules.at(-1);
-  if (rule === undefined) throw new Error('a grant without rules');
-  await known(plane, subject, rule, namespace);
+  const rule = typeof rules === 'string' ? SAMPLE_RULES[rules] : rules.at(-1);
+  if (rule === undefined) throw new Error('grant needs at least one rule');
+  await waitUntilAuthorized(plane, subject, rule, namespace);
 }
 
-/** The authorizer hears of roles and bindings a moment after they are stored. */
-async function known(plane: ControlPlane, { user, groups = [] }: Caller, rule: Rule, namespace?: string) {
+/** The authorizer applies roles and bindings some time after they are stored. */
+async function waitUntilAuthorized(
+  plane: ControlPlane,
+  { user, groups = [] }: ApiUser,
+  rule: PolicyRule,
+  namespace?: string,
+) {
   const [verb] = rule.verbs;
   const [group] = rule.apiGroups;
   const [resource, subresource] = rule.resources[0]?.split('/') ?? [];
@@ -86,7 +91,7 @@ async function known(plane: ControlPlane, { user, groups = [] }: Caller, rule: R
   const resourceAttributes = { verb, group, resource, subresource, name, namespace };
   const body = { spec: { user, groups, resourceAttributes } };
   await until(
-    `what ${user} may do is known`,
+    `the grant of ${user}`,
     () => plane.admin.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body }),
     (answer) => (answer.body['status'] as { allowed?: boolean } | undefined)?.allowed === true,
   );
@@ -97,9 +102,9 @@ const PATIENCE_MS = 60_000;
 /** Asks until the answer is as wished; throws with the last answer otherwise. */
 export async function until(
   what: string,
-  ask: () => Promise<ApiAnswer>,
-  wished: (answer: ApiAnswer) => boolean,
-): Promise<ApiAnswer> {
+  ask: () => Promise<ApiResponse>,
+  wished: (answer: ApiResponse) => boolean,
+): Promise<ApiResponse> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const answer = await ask();

@@ -5,24 +5,24 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-/** No cluster of a test lives longer. */
+/** Longer than any test cluster runs. */
 const DAYS = ['-days', '30'];
 
 export interface Identity {
-  /** Of the files. */
+  /** The name of the files. */
   readonly name: string;
-  /** As openssl writes it; the organisation is the group, the common name the user. */
+  /** In openssl's format; the organisation is the group, the common name is the user. */
   readonly subject: string;
-  /** As openssl writes them, e.g. `DNS:localhost,IP:127.0.0.1`. */
+  /** In openssl's format, e.g. `DNS:localhost,IP:127.0.0.1`. */
   readonly alternativeNames?: string;
 }
 
-/** The names an API server is called by from inside a cluster whose services have addresses in 10.96.0.0/16, and on loopback. */
+/** The names and addresses of an API server inside a cluster with the service range 10.96.0.0/16, and on loopback. */
 export const API_SERVER_NAMES =
   'DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:localhost,IP:10.96.0.1,IP:127.0.0.1';
 
 /**
- * Writes an authority (`ca.crt`, `ca.key`), a certificate for each identity (`<name>.crt`, `<name>.key`) and the key pair of
+ * Writes a CA (`ca.crt`, `ca.key`), a certificate for each identity (`<name>.crt`, `<name>.key`) and the key pair of
  * service-account tokens (`sa.key`, `sa.pub`) into the folder.
  */
 export async function writePki(folder: string, identities: readonly Identity[]): Promise<void> {

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const PATIENCE_MS = 30_000;
-const skip = process.platform === 'linux' ? false : 'only Linux ends a process with the one that started it';
+const TIMEOUT_MS = 30_000;
+const skip = process.platform === 'linux' ? false : 'only Linux can end a process with its parent';
 
-describe('a server of the tests', () => {
-  it('ends when the process that started it is killed', { skip }, async () => {
+describe('startServer', () => {
+  it('a started server ends when the process that started it is killed', { skip }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-process-'));
     const server = { name: 'server', path: process.execPath, flags: ['-e', 'setInterval(() => {}, 1_000)'] };
     const script = `
@@ -25,11 +25,11 @@ describe('a server of the tests', () => {
     try {
       const [chunk] = (await once(starter.stdout, 'data')) as [Buffer];
       const pid = Number(chunk.toString());
-      assert.ok(runs(pid));
+      assert.ok(isRunning(pid));
       starter.kill('SIGKILL');
-      const deadline = performance.now() + PATIENCE_MS;
-      while (runs(pid) && performance.now() < deadline) await sleep(20);
-      assert.ok(!runs(pid));
+      const deadline = performance.now() + TIMEOUT_MS;
+      while (isRunning(pid) && performance.now() < deadline) await sleep(20);
+      assert.ok(!isRunning(pid));
     } finally {
       starter.kill('SIGKILL');
       await rm(folder, { recursive: true, force: true });
@@ -37,7 +37,7 @@ describe('a server of the tests', () => {
   });
 });
 
-function runs(pid: number): boolean {
+function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {

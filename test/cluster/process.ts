@@ -7,7 +7,7 @@ import { join } from 'node:path';
 export interface Server {
   readonly name: string;
   readonly child: ChildProcess;
-  /** The path of what it writes to standard output and error. */
+  /** The path of the file with its stdout and stderr. */
   readonly log: string;
 }
 
@@ -17,18 +17,18 @@ interface Program {
   readonly flags: readonly string[];
 }
 
-/** On Linux a server ends with the process that started it, however that ends; elsewhere it outlives one that was killed. */
-const BOUND = process.platform === 'linux' ? ['setpriv', '--pdeathsig', 'KILL'] : [];
+/** On Linux a server ends with the process that started it, however that process ends. Elsewhere it outlives a killed parent. */
+const DEATH_SIGNAL_COMMAND = process.platform === 'linux' ? ['setpriv', '--pdeathsig', 'KILL'] : [];
 
 /**
- * Starts a program that writes `<name>.log` in the folder. Nothing of the tester's environment but the PATH reaches it: etcd reads settings
- * from it.
+ * Starts a program that writes `<name>.log` in the folder. It gets only PATH from the environment, because etcd reads settings from
+ * environment variables.
  */
 export async function startServer(folder: string, { name, path, flags }: Program): Promise<Server> {
   const log = join(folder, `${name}.log`);
   const file = await open(log, 'a');
   try {
-    const [program = path, ...args] = [...BOUND, path, ...flags];
+    const [program = path, ...args] = [...DEATH_SIGNAL_COMMAND, path, ...flags];
     const env = { PATH: process.env['PATH'] };
     const child = spawn(program, args, { cwd: folder, stdio: ['ignore', file.fd, file.fd], env });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
@@ -38,24 +38,24 @@ export async function startServer(folder: string, { name, path, flags }: Program
   }
 }
 
-export function hasEnded({ child }: Server): boolean {
+export function hasExited({ child }: Server): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-/** Ends it by SIGKILL and waits until it is gone. */
-export async function endServer(server: Server): Promise<void> {
-  if (hasEnded(server)) return;
+/** Kills the server with SIGKILL and waits until it has exited. */
+export async function killServer(server: Server): Promise<void> {
+  if (hasExited(server)) return;
   const exit = new Promise((resolve) => server.child.once('exit', resolve));
   server.child.kill('SIGKILL');
   await exit;
 }
 
-/** The end of what it has written, for the message of an error. */
-export async function lastWords({ log }: Server): Promise<string> {
+/** The last 2,000 characters of the log, for error messages. */
+export async function logTail({ log }: Server): Promise<string> {
   return (await readFile(log, 'utf8')).slice(-2000);
 }
 
-/** Ports of 127.0.0.1 that nobody listens on. All are held at once, so that they differ; another process may still come first. */
+/** Free ports of 127.0.0.1, all different. Another process may still take one before the caller listens on it. */
 export async function freePorts<const Names extends readonly string[]>(
   ...names: Names
 ): Promise<Record<Names[number], number>> {
@@ -70,8 +70,8 @@ export async function freePorts<const Names extends readonly string[]>(
   return Object.fromEntries(names.map((name, index) => [name, ports[index]])) as Record<Names[number], number>;
 }
 
-/** Whether a port of 127.0.0.1 can be listened on. */
-export async function isFree(port: number): Promise<boolean> {
+/** Whether a port of 127.0.0.1 is free. */
+export async function isPortFree(port: number): Promise<boolean> {
   const server = createServer();
   try {
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-/** What a program is built as: several parts of Kubernetes are one build. */
+/** The build that contains a program: the Kubernetes components share one build. */
 const BUILDS = {
   etcd: 'control-plane',
   'kube-apiserver': 'control-plane',
@@ -21,7 +21,7 @@ const BUILDS = {
 
 export type ToolName = keyof typeof BUILDS;
 
-/** The path of the program, built first when the cache has none (minutes). Throws with the end of what the build said. */
+/** The path of the program. Builds it first when it is not cached (takes minutes). Throws the tail of the build's output. */
 export async function tool(name: ToolName): Promise<string> {
   const script = fileURLToPath(new URL('build-tools.sh', import.meta.url));
   const { stdout } = await promisify(execFile)(script, [BUILDS[name]], { maxBuffer: 16 * 1024 * 1024 });

@@ -6,10 +6,10 @@ import type { Json } from '../../src/lib/json.ts';
 import type { ModelMessage } from '../../src/models/port.ts';
 import type { Memory, SessionStore } from '../../src/agent/ports.ts';
 
-/** What keeps sessions and memory; each call opens it anew, as another process would. */
+/** Opens the stores of sessions and memory. Each call opens a new instance, as another process would. */
 export interface Stores {
   sessions(clock: Clock): Promise<ListingStore>;
-  /** Of one of several owners. */
+  /** The memory of one owner. */
   memory(owner: string): Promise<Memory>;
 }
 
@@ -25,10 +25,10 @@ export const whole: ModelMessage[] = [
   { role: 'tool', toolCallId: '1', name: 'f', text: '{}', isError: true },
 ];
 
-/** What every adapter of the two stores does. `make` gives empty ones. */
+/** The contract of every adapter of the two stores. `make` returns empty stores. */
 export function storesContract(adapter: string, make: () => Promise<Stores>): void {
   describe(`session store contract: ${adapter}`, () => {
-    it('gives back what was appended, in order, across restarts', async () => {
+    it('the store returns appended items in order, also after a restart', async () => {
       const stores = await make();
       const store = await stores.sessions(systemClock);
       assert.deepEqual(await store.load('s-1'), { seq: 0, items: [], tainted: false });
@@ -38,7 +38,7 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
         assert.deepEqual(await again.load('s-1'), { seq: 3, items: whole, tainted: false });
       }
     });
-    it('refuses an append that does not follow the last one', async () => {
+    it('the store rejects an append whose sequence number does not follow the last append', async () => {
       const stores = await make();
       const store = await stores.sessions(systemClock);
       await store.append('s-1', 0, [user('a')]);
@@ -51,20 +51,20 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       }
       assert.equal((await store.load('s-1')).seq, 1);
     });
-    it('lets one of two concurrent appends at the same place win', async () => {
+    it('one of two concurrent appends at the same sequence number succeeds', async () => {
       const store = await (await make()).sessions(systemClock);
       const both = await Promise.allSettled([store.append('s-1', 0, [user('a')]), store.append('s-1', 0, [user('b')])]);
       assert.deepEqual(both.map((outcome) => outcome.status).toSorted(), ['fulfilled', 'rejected']);
       assert.equal((await store.load('s-1')).seq, 1);
     });
-    it('remembers that a session is tainted', async () => {
+    it('the store keeps the taint of a session', async () => {
       const stores = await make();
       const store = await stores.sessions(systemClock);
       await store.append('s-1', 0, [user('a')], { tainted: true });
       await store.append('s-1', 1, [user('b')]);
       assert.equal((await (await stores.sessions(systemClock)).load('s-1')).tainted, true);
     });
-    it('forgets a closed session and keeps its neighbour', async () => {
+    it('closing a session removes it and keeps the other sessions', async () => {
       const store = await (await make()).sessions(systemClock);
       await store.append('s-1', 0, [user('a')]);
       await store.append('s-10', 0, [user('b')]);
@@ -77,7 +77,7 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       );
       assert.equal(await store.append('s-1', 0, [user('again')]), 1);
     });
-    it('knows which sessions nobody used for a while', async () => {
+    it('the store lists sessions that were not used for a given time', async () => {
       let now = Date.parse('2026-11-21T10:00:00Z');
       const clock: Clock = { ...systemClock, now: () => new Date(now) };
       const store = await (await make()).sessions(clock);
@@ -88,7 +88,7 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       now += 1;
       assert.deepEqual(await store.idle(3_600_000), ['old']);
     });
-    it('refuses an id that is none', async () => {
+    it('the store rejects an invalid session id', async () => {
       const store = await (await make()).sessions(systemClock);
       for (const id of ['', '..', 'a/b', '.a']) {
         await assert.rejects(store.load(id), (error) => isTemperError(error, 'TEMPER_SESSION_INVALID'), id);
@@ -99,7 +99,7 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
   });
 
   describe(`memory contract: ${adapter}`, () => {
-    it('keeps values by any key, apart from other agents', async () => {
+    it('the memory stores values under any key, separately per owner', async () => {
       const stores = await make();
       const memory = await stores.memory('one');
       for (const key of ['self.note', '../x', 'ключ', '.', 'a/b']) await memory.set(key, { key });
@@ -107,13 +107,13 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       assert.equal(await memory.get('other'), undefined);
       assert.equal(await (await stores.memory('two')).get('self.note'), undefined);
     });
-    it('replaces, and knows null from nothing', async () => {
+    it('the memory replaces a value, and distinguishes null from an absent value', async () => {
       const memory = await (await make()).memory('one');
       await memory.set('k', 1);
       await memory.set('k', null);
       assert.equal(await memory.get('k'), null);
     });
-    it('refuses keys and values beyond its limits', async () => {
+    it('the memory rejects keys and values beyond its limits', async () => {
       const memory = await (await make()).memory('one');
       const wrong: [string, Json][] = [
         ['', 1],
@@ -124,7 +124,7 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
         await assert.rejects(memory.set(key, value), (error) => isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'));
       }
     });
-    it('finds by words of key and value, the rarer and the closer first', async () => {
+    it('the memory search matches words of key and value, and ranks rare words and close matches first', async () => {
       const memory = await (await make()).memory('one');
       await memory.set('self.revenue.west', { total: 142875, note: 'fell in the third quarter' });
       await memory.set(

@@ -1,56 +1,56 @@
 import { after, before, describe } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { agentsWithoutPods } from './asleep.ts';
-import { conversations } from './conversation.ts';
-import { theDoors } from './doors.ts';
-import { faultsOfPods } from './faults.ts';
-import { theFence } from './fence.ts';
-import { type Installation, startCluster } from './installation.ts';
-import { warmPods } from './pool.ts';
-import { prometheus } from './prometheus.ts';
-import { allObjects, removal } from './removal.ts';
-import { upgrades } from './upgrades.ts';
+import { idleAgents } from './suites/idle.ts';
+import { conversations } from './suites/conversations.ts';
+import { gatewayAccess } from './suites/gateway-access.ts';
+import { podFaults } from './suites/pod-faults.ts';
+import { namespaceProtection } from './suites/namespace-protection.ts';
+import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
+import { warmPods } from './suites/warm-pods.ts';
+import { prometheus } from './suites/prometheus.ts';
+import { allObjects, removal } from './suites/removal.ts';
+import { upgrades } from './suites/upgrades.ts';
 
 const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 const VALUES = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${file('acceptance-replay.yaml')}`];
-const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'a cluster is given';
-/** All that the suites make. */
+const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
+/** The namespaces that the suites create. */
 const NAMESPACES = [
   'upgraded',
-  'asleep',
+  'idle',
   'conversation',
-  'doors',
+  'gateway-access',
   'faults',
-  'fenced',
+  'protected',
   'monitoring',
   'pooled',
   'scraped',
-  'unfenced',
+  'unprotected',
 ];
 
-/** One installation, from an empty cluster to its removal; the order of the suites is that of its life. */
+/** One installation from an empty cluster to its removal. The suites share it and run in this order. */
 describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
-  let installation: Installation;
+  let cluster: InstalledCluster;
   let empty: ReadonlySet<string>;
 
   before(async () => {
-    installation = await startCluster();
-    empty = await allObjects(installation.node.admin);
-    await installation.install(...VALUES);
+    cluster = await startClusterWithImages();
+    empty = await allObjects(cluster.node.admin);
+    await cluster.install(...VALUES);
   });
 
   after(async () => {
-    await installation?.[Symbol.asyncDispose]();
+    await cluster?.[Symbol.asyncDispose]();
   });
 
-  const current = () => installation;
-  agentsWithoutPods(current);
+  const current = () => cluster;
+  idleAgents(current);
   warmPods(current);
   conversations(current);
-  theFence(current);
-  theDoors(current);
-  faultsOfPods(current);
+  namespaceProtection(current);
+  gatewayAccess(current);
+  podFaults(current);
   prometheus(current);
-  upgrades(current, (...more) => installation.upgrade(...VALUES, ...more));
+  upgrades(current, (...more) => cluster.upgrade(...VALUES, ...more));
   removal(current, () => empty, NAMESPACES);
 });

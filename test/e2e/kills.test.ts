@@ -2,121 +2,113 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { type Installation, ROOT, startInstallation, volumeOf } from './installation.ts';
-import { eventually } from './scene.ts';
-import { endsTheSame, NAMESPACE, slowScript, tell } from './story.ts';
+import { type InstalledCluster, ROOT, startInstalledCluster, natsVolume } from './support/installed-cluster.ts';
+import { eventually } from './support/fixture.ts';
+import { assertCompletes, NAMESPACE, slowReplayScript, runQuickstart } from './support/quickstart-flow.ts';
 
-/** Spend is folded into the status each minute. */
-const FOLDED_MILLISECONDS = 150_000;
+/** The operator writes the spend into the status once per minute. */
+const SPEND_TIMEOUT_MS = 150_000;
 const TIMES = Number(process.env['TIMES'] ?? 3);
-/** What is killed, by words of its command line that no other process of the node has. */
-const VICTIMS = {
+/** The processes to kill, each with a part of its command line that is unique on the node. */
+const PROCESSES = {
   operator: 'temper.mjs serve operator',
   gateway: 'temper.mjs serve gateway',
   'nats-server': '/nats-server --config',
   'the agent container': 'temper.mjs serve agent',
   'the sandbox container': 'sandbox.mjs serve sandbox',
 } as const;
-const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'a cluster is given';
+const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 
-describe('the quick start while its parts are killed', { skip, timeout: 300_000 + TIMES * 300_000 }, () => {
-  let installation: Installation;
+describe('the quick start while components are killed', { skip, timeout: 300_000 + TIMES * 300_000 }, () => {
+  let cluster: InstalledCluster;
 
   before(async () => {
-    installation = await startInstallation();
-    const script = join(dirname(installation.node.kubeconfig), 'slow-replay.yaml');
-    await writeFile(script, await slowScript());
-    await installation.upgrade('--set-file', `replay.script=${script}`);
-    await installation.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
-    await installation.waitFor('agent/analyst', 'Ready', NAMESPACE);
+    cluster = await startInstalledCluster();
+    const script = join(dirname(cluster.node.kubeconfig), 'slow-replay.yaml');
+    await writeFile(script, await slowReplayScript());
+    await cluster.upgrade('--set-file', `replay.script=${script}`);
+    await cluster.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
+    await cluster.waitFor('agent/analyst', 'Ready', NAMESPACE);
   });
 
   after(async () => {
-    await installation?.[Symbol.asyncDispose]();
+    await cluster?.[Symbol.asyncDispose]();
   });
 
-  for (const [name, words] of Object.entries(VICTIMS)) {
-    it(`ends the same when ${name} is killed in the middle, ${TIMES} times`, async () => {
+  for (const [name, words] of Object.entries(PROCESSES)) {
+    it(`the quick start completes when ${name} is killed, ${TIMES} times`, async () => {
       for (let time = 0; time < TIMES; time += 1) {
-        // It may still be on its way back from the time before.
-        await eventually(async () => void (await pidsOf(installation, words)));
-        // Spread over the story: after the first lines, in the middle, near the end.
+        // The process may still be restarting after the previous kill.
+        await eventually(async () => void (await pidsOf(cluster, words)));
+        // Kill at different points: after the first lines, in the middle, near the end.
         const line = 2 + Math.floor(((time + 0.5) * 18) / TIMES);
-        await endsTheSame(installation, line, () => kill(installation, words));
+        await assertCompletes(cluster, line, () => kill(cluster, words));
       }
     });
   }
 
-  it(`ends the same when the pod of the agent is evicted in the middle, ${TIMES} times`, async () => {
+  it(`the quick start completes when the agent's pod is evicted, ${TIMES} times`, async () => {
     for (let time = 0; time < TIMES; time += 1) {
       const line = 2 + Math.floor(((time + 0.5) * 18) / TIMES);
-      await endsTheSame(installation, line, () => evict(installation));
+      await assertCompletes(cluster, line, () => evict(cluster));
     }
   });
 
-  it('says what was lost with the store of the bus, goes on without it, and counts on from what was spent', async () => {
-    await endsTheSame(installation, 0, () => Promise.resolve());
-    const spent = await tokensOf(installation, (tokens) => tokens > 0);
-    const { code, printed } = await tell(installation, 8, () => loseStore(installation));
+  it('a lost NATS store is reported, the agent continues without it, and the spend keeps counting', async () => {
+    await assertCompletes(cluster, 0, () => Promise.resolve());
+    const spent = await waitForTokens(cluster, (tokens) => tokens > 0);
+    const { code, printed } = await runQuickstart(cluster, 8, () => loseStore(cluster));
     assert.equal(code, 1, printed.join('\n'));
     assert.match(printed.join('\n'), /✗ TEMPER_BUS_STORE_LOST: .*send it again/);
-    await endsTheSame(installation, 0, () => Promise.resolve());
-    await tokensOf(installation, (tokens) => tokens > spent);
-    const policy = await installation.kubectl('describe', 'trustpolicy', '-n', NAMESPACE);
-    assert.match(policy, /Warning +BusStoreLost .*messages, sessions, session tools and memories .* are gone/);
+    await assertCompletes(cluster, 0, () => Promise.resolve());
+    await waitForTokens(cluster, (tokens) => tokens > spent);
+    const policy = await cluster.kubectl('describe', 'trustpolicy', '-n', NAMESPACE);
+    assert.match(policy, /Warning +BusStoreLost .*messages, sessions, session tools and memories .* are lost/);
   });
 
-  it('says whose messages waited when the store was lost', async () => {
-    await installation.temper('suspend', 'analyst', '-n', NAMESPACE);
-    const waiting = tell(installation, 0, () => Promise.resolve());
+  it('a lost NATS store is reported on agents with queued messages', async () => {
+    await cluster.temper('suspend', 'analyst', '-n', NAMESPACE);
+    const waiting = runQuickstart(cluster, 0, () => Promise.resolve());
     await eventually(async () => {
-      const queue = await installation.kubectl(
-        'get',
-        'agent',
-        'analyst',
-        '-n',
-        NAMESPACE,
-        '-o',
-        'jsonpath={.status.queue}',
-      );
+      const queue = await cluster.kubectl('get', 'agent', 'analyst', '-n', NAMESPACE, '-o', 'jsonpath={.status.queue}');
       assert.equal(queue, '1');
     });
-    await loseStore(installation);
+    await loseStore(cluster);
     const { code, printed } = await waiting;
     assert.equal(code, 1);
     assert.match(printed.join('\n'), /✗ TEMPER_BUS_STORE_LOST: .*send it again/);
     await eventually(async () => {
-      const agent = await installation.kubectl('describe', 'agent', 'analyst', '-n', NAMESPACE);
-      assert.match(agent, /Warning +MessagesLost .*1 message that waited or was being worked on is gone; send again/);
+      const agent = await cluster.kubectl('describe', 'agent', 'analyst', '-n', NAMESPACE);
+      assert.match(agent, /Warning +MessagesLost .*1 message that was waiting or in progress is lost; send unanswered messages again/);
     });
-    await installation.temper('resume', 'analyst', '-n', NAMESPACE);
-    await endsTheSame(installation, 0, () => Promise.resolve());
+    await cluster.temper('resume', 'analyst', '-n', NAMESPACE);
+    await assertCompletes(cluster, 0, () => Promise.resolve());
   });
 
-  it('gave up no message, and has one pod that is ready', async () => {
-    const letters = await installation.temper('deadletters', '-n', NAMESPACE, '--output', 'json');
+  it('no message was dead-lettered, and the agent has one ready pod', async () => {
+    const letters = await cluster.temper('deadletters', '-n', NAMESPACE, '--output', 'json');
     assert.equal(letters.stdout, '', letters.stdout);
-    await installation.waitFor('agent/analyst', 'Ready', NAMESPACE);
-    const pods = await installation.kubectl('get', 'pods', '-n', NAMESPACE, '-o', 'name');
+    await cluster.waitFor('agent/analyst', 'Ready', NAMESPACE);
+    const pods = await cluster.kubectl('get', 'pods', '-n', NAMESPACE, '-o', 'name');
     assert.equal(pods.trim().split('\n').length, 1, pods);
   });
 });
 
-/** All of them at once. */
-async function kill(installation: Installation, words: string): Promise<void> {
-  await installation.node.onNode('kill', '-9', ...(await pidsOf(installation, words)));
+/** Kills all processes whose command line contains the words. */
+async function kill(cluster: InstalledCluster, words: string): Promise<void> {
+  await cluster.node.onNode('kill', '-9', ...(await pidsOf(cluster, words)));
 }
 
-/** The processes of the node whose command line has the words, at least one. */
-async function pidsOf({ node }: Installation, words: string): Promise<string[]> {
+/** The pids of all processes whose command line contains the words; fails when there is none. */
+async function pidsOf({ node }: InstalledCluster, words: string): Promise<string[]> {
   const table = await node.onNode('ps', '-eo', 'pid,args');
   const found = table.split('\n').filter((row) => row.includes(words));
-  assert.ok(found.length > 0, `${words} does not run:\n${table}`);
+  assert.ok(found.length > 0, `no process matches ${words}:\n${table}`);
   return found.map((row) => row.trim().split(/\s+/)[0] ?? '');
 }
 
-/** Nobody but the operator deletes pods in a fenced namespace, and anybody who may drain a node evicts them. */
-async function evict({ node }: Installation): Promise<void> {
+/** Evicts the agent's pod. In a protected namespace only the operator can delete pods, but evictions are allowed. */
+async function evict({ node }: InstalledCluster): Promise<void> {
   const name = await node.kubectl('get', 'pods', '-n', NAMESPACE, '-o', 'jsonpath={.items[0].metadata.name}');
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace: NAMESPACE } };
   const path = `/api/v1/namespaces/${NAMESPACE}/pods/${name}/eviction`;
@@ -126,22 +118,22 @@ async function evict({ node }: Installation): Promise<void> {
   assert.equal(status, 201, JSON.stringify(answer));
 }
 
-/** As when the disk is replaced under the server: stopped, so that it writes nothing back. */
-async function loseStore(installation: Installation): Promise<void> {
-  const { node } = installation;
-  const [pid = ''] = await pidsOf(installation, VICTIMS['nats-server']);
+/** Deletes the store while nats-server is stopped, so that it writes nothing back, then kills it. */
+async function loseStore(cluster: InstalledCluster): Promise<void> {
+  const { node } = cluster;
+  const [pid = ''] = await pidsOf(cluster, PROCESSES['nats-server']);
   await node.onNode('kill', '-STOP', pid);
-  await node.onNode('find', volumeOf(node), '-mindepth', '1', '-delete');
+  await node.onNode('find', natsVolume(node), '-mindepth', '1', '-delete');
   await node.onNode('kill', '-9', pid);
 }
 
-/** Tokens of this day that the status of the policy says were spent, once they are right. */
-async function tokensOf(installation: Installation, isRight: (tokens: number) => boolean): Promise<number> {
+/** Polls the tokens spent today from the status of the policy until they match. */
+async function waitForTokens(cluster: InstalledCluster, isRight: (tokens: number) => boolean): Promise<number> {
   const path = 'jsonpath={.items[0].status.spend[?(@.window=="day")].inputTokens}';
   let tokens = 0;
   await eventually(async () => {
-    tokens = Number(await installation.kubectl('get', 'trustpolicy', '-n', NAMESPACE, '-o', path));
+    tokens = Number(await cluster.kubectl('get', 'trustpolicy', '-n', NAMESPACE, '-o', path));
     assert.ok(isRight(tokens), `${tokens} tokens`);
-  }, FOLDED_MILLISECONDS);
+  }, SPEND_TIMEOUT_MS);
   return tokens;
 }

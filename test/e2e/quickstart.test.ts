@@ -3,55 +3,48 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { dollars, independentMonth } from '../../manifests/quickstart/independent.ts';
-import { type Installation, ROOT, startInstallation } from './installation.ts';
+import { type InstalledCluster, ROOT, startInstalledCluster } from './support/installed-cluster.ts';
 
 const QUESTION =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
 const PAGE = join(ROOT, 'docs/quickstart.md');
-const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'a cluster is given';
+const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 
 describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () => {
-  let installation: Installation;
+  let cluster: InstalledCluster;
 
   before(async () => {
-    installation = await startInstallation();
+    cluster = await startInstalledCluster();
   });
 
   after(async () => {
-    await installation?.[Symbol.asyncDispose]();
+    await cluster?.[Symbol.asyncDispose]();
   });
 
-  it('is installed by helm, and the tests of the chart pass', async () => {
-    const told = await installation.helm('test', 'temper');
-    assert.match(told, /Phase: +Succeeded/);
-    assert.doesNotMatch(told, /Phase: +Failed/);
+  it('helm installs the chart, and the chart tests pass', async () => {
+    const output = await cluster.helm('test', 'temper');
+    assert.match(output, /Phase: +Succeeded/);
+    assert.doesNotMatch(output, /Phase: +Failed/);
   });
 
-  it('forges, tests, is judged and uses the tools in the turn that needs them', async () => {
-    await installation.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
-    await installation.waitFor('agent/analyst', 'Ready', 'quickstart');
-    const { code, stdout, stderr } = await installation.temper(
-      'send',
-      'analyst',
-      QUESTION,
-      '--follow',
-      '-n',
-      'quickstart',
-    );
+  it('the agent forges tools, they pass tests and judge, and it uses them in the same turn', async () => {
+    await cluster.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
+    await cluster.waitFor('agent/analyst', 'Ready', 'quickstart');
+    const { code, stdout, stderr } = await cluster.temper('send', 'analyst', QUESTION, '--follow', '-n', 'quickstart');
     assert.equal(code, 0, stderr);
     const { orders, revenue } = await independentMonth(ordersOf('04'));
     assert.ok(stdout.endsWith(`◂ analyst: ${orders} orders were paid in April, worth ${dollars(revenue)}.\n`), stdout);
     for (const gate of ['build', 'tests 3/3', 'policy ✓', 'judge', 'register Session ✓', 'tests 1/2 ✗']) {
       assert.ok(stdout.includes(gate), `${gate} in ${stdout}`);
     }
-    await holdPage(stdout);
+    await assertPageCurrent(stdout);
   });
 
-  it('goes on in the session, with the tools it made there', async () => {
-    const sessions = await installation.temper('sessions', 'analyst', '-n', 'quickstart', '--output', 'json');
+  it('a second message continues the session with its tools', async () => {
+    const sessions = await cluster.temper('sessions', 'analyst', '-n', 'quickstart', '--output', 'json');
     const { session } = JSON.parse(sessions.stdout) as { session: string };
-    const place = ['--session', session, '--follow', '-n', 'quickstart'];
-    const { code, stdout, stderr } = await installation.temper('send', 'analyst', 'And in May and June?', ...place);
+    const sessionFlags = ['--session', session, '--follow', '-n', 'quickstart'];
+    const { code, stdout, stderr } = await cluster.temper('send', 'analyst', 'And in May and June?', ...sessionFlags);
     assert.equal(code, 0, stderr);
     assert.ok(!stdout.includes('in April'), stdout);
     const months = await Promise.all(['05', '06'].map((month) => independentMonth(ordersOf(month))));
@@ -65,12 +58,16 @@ function ordersOf(month: string): string {
   return join(ROOT, `manifests/quickstart/data/orders-2026-${month}.csv`);
 }
 
-/** What the page shows is what was printed, but for what differs from run to run. */
-async function holdPage(transcript: string): Promise<void> {
+/** Asserts that the page shows this transcript, except for timings. */
+async function assertPageCurrent(transcript: string): Promise<void> {
   const page = await readFile(PAGE, 'utf8');
   const [head = '', , rest = ''] = page.split(/(?<=<!-- transcript -->\n```\n)|(?=```\n<!-- end -->)/);
-  const made = `${head}${transcript}${rest}`;
-  if (process.env['UPDATE_GOLDEN'] !== undefined) return writeFile(PAGE, made);
-  const steady = (text: string): string => text.replaceAll(/measured \d+ ms(?: · [\d.]+ MiB)?/g, 'measured');
-  assert.equal(steady(page), steady(made), 'UPDATE_GOLDEN=1 takes the transcript into docs/quickstart.md');
+  const updated = `${head}${transcript}${rest}`;
+  if (process.env['UPDATE_GOLDEN'] !== undefined) return writeFile(PAGE, updated);
+  const withoutTimings = (text: string): string => text.replaceAll(/measured \d+ ms(?: · [\d.]+ MiB)?/g, 'measured');
+  assert.equal(
+    withoutTimings(page),
+    withoutTimings(updated),
+    'UPDATE_GOLDEN=1 writes the transcript into docs/quickstart.md',
+  );
 }

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { ApiAnswer, Caller } from '../cluster/api-client.ts';
+import type { ApiResponse, ApiUser } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { installGuards, refusedBy } from '../cluster/guards.ts';
+import { installAdmissionPolicies, isDeniedBy } from '../support/admission/policies.ts';
 import { createAll, createNamespace, grant, until } from '../cluster/objects.ts';
 
 const AUTHENTICATED = 'system:authenticated';
-const account = (namespace: string, name: string): Caller => ({
+const account = (namespace: string, name: string): ApiUser => ({
   user: `system:serviceaccount:${namespace}:${name}`,
   groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, AUTHENTICATED],
 });
-const ALICE: Caller = { user: 'alice', groups: [AUTHENTICATED], uid: 'alice-1' };
-/** May write Approvals, holds no verb approve. */
-const BOB: Caller = { user: 'bob', groups: [AUTHENTICATED] };
+const ALICE: ApiUser = { user: 'alice', groups: [AUTHENTICATED], uid: 'alice-1' };
+/** May write Approvals but does not hold the verb approve. */
+const BOB: ApiUser = { user: 'bob', groups: [AUTHENTICATED] };
 /** May approve one digest. */
-const CAROL: Caller = { user: 'carol', groups: [AUTHENTICATED] };
-const MERGER = account('flux-system', 'kustomize-controller');
+const CAROL: ApiUser = { user: 'carol', groups: [AUTHENTICATED] };
+const GITOPS = account('flux-system', 'kustomize-controller');
 const DEPLOYER = account('team-a', 'deployer');
 const OPERATOR = account('temper-system', 'temper-operator');
 const COLLECTOR = account('kube-system', 'generic-garbage-collector');
@@ -27,8 +27,8 @@ const WRITES = { apiGroups: ['temper.dev'], resources: ['approvals'], verbs: ALL
 const PATH = '/apis/temper.dev/v1alpha1/namespaces/team-a/approvals';
 const MERGE = 'application/merge-patch+json';
 
-interface Answer {
-  readonly by: Caller;
+interface Decision {
+  readonly by: ApiUser;
   readonly decision?: string;
   readonly subject?: object;
   readonly approvedBy?: object;
@@ -50,13 +50,13 @@ const toolCall = (agent: string) => ({
   call: { agent, agentUid: 'u-1', tool: 'git_push', argumentsDigest: HARMLESS, callId: 'call-1' },
 });
 
-describe('who may approve', () => {
+describe('the admission policy of Approvals', () => {
   let plane: ControlPlane;
   const call: ControlPlane['admin']['call'] = (...args) => plane.admin.call(...args);
 
   const approval = (
     name: string,
-    { by, decision = 'Approve', subject = promotion(HARMLESS), approvedBy, metadata = {} }: Answer,
+    { by, decision = 'Approve', subject = promotion(HARMLESS), approvedBy, metadata = {} }: Decision,
   ) => ({
     apiVersion: 'temper.dev/v1alpha1',
     kind: 'Approval',
@@ -68,20 +68,20 @@ describe('who may approve', () => {
       subject,
     },
   });
-  const asked = (answer: Answer): Promise<ApiAnswer> =>
+  const dryRunApproval = (answer: Decision): Promise<ApiResponse> =>
     call('POST', `${PATH}?dryRun=All`, { body: approval('try', answer), as: answer.by });
-  const kept = async (name: string, answer: Answer) => {
+  const createApproval = async (name: string, answer: Decision) => {
     const { status, body } = await call('POST', PATH, { body: approval(name, answer), as: answer.by });
     assert.equal(status, 201, JSON.stringify(body));
   };
-  const assertRefused = async (answer: Answer, guard = 'approvals') => {
-    const got = await asked(answer);
-    assert.ok(refusedBy(guard, got), JSON.stringify(got.body));
+  const assertDenied = async (answer: Decision, guard = 'approvals') => {
+    const got = await dryRunApproval(answer);
+    assert.ok(isDeniedBy(guard, got), JSON.stringify(got.body));
   };
 
   before(async () => {
     plane = await startControlPlane();
-    await installGuards(plane, '--set', `guards.approvers={${MERGER.user},${DEPLOYER.user}}`);
+    await installAdmissionPolicies(plane, '--set', `guards.approvers={${GITOPS.user},${DEPLOYER.user}}`);
     await createNamespace(plane, 'team-a');
     const approves = {
       apiGroups: ['temper.dev'],
@@ -98,12 +98,12 @@ describe('who may approve', () => {
       'team-a',
     );
     const impersonated = account('team-a', 'does-not-exist');
-    for (const wildcard of [MERGER, OPERATOR, COLLECTOR, DEPLOYER, impersonated, account('argocd', 'controller')]) {
+    for (const wildcard of [GITOPS, OPERATOR, COLLECTOR, DEPLOYER, impersonated, account('argocd', 'controller')]) {
       await grant(plane, wildcard, 'cluster-admin');
     }
     await until(
-      'rights are seen',
-      () => asked({ by: CAROL }),
+      'the grants of carol',
+      () => dryRunApproval({ by: CAROL }),
       ({ status }) => status === 201,
     );
   });
@@ -112,74 +112,74 @@ describe('who may approve', () => {
     await plane?.[Symbol.asyncDispose]();
   });
 
-  it('lets a person who holds the verb approve, deny and revoke', async () => {
+  it('a user with the verb approve can approve, deny and revoke', async () => {
     for (const decision of ['Approve', 'Deny', 'Revoke']) {
       for (const subject of [promotion(HARMLESS), promotion(OTHER), trust('analyst'), toolCall('analyst')]) {
-        const { status, body } = await asked({ by: ALICE, decision, subject });
+        const { status, body } = await dryRunApproval({ by: ALICE, decision, subject });
         assert.equal(status, 201, JSON.stringify(body));
       }
     }
   });
 
-  it('refuses one who does not, whatever is decided about', async () => {
+  it('a user without the verb approve is denied for every subject', async () => {
     for (const decision of ['Approve', 'Deny', 'Revoke']) {
       for (const subject of [promotion(HARMLESS), trust('analyst'), toolCall('analyst')]) {
-        await assertRefused({ by: BOB, decision, subject });
+        await assertDenied({ by: BOB, decision, subject });
       }
     }
   });
 
-  it('authorises the digest and the agent that are acted on, not a name of the choice of the caller', async () => {
+  it('the policy authorizes the digest or agent of the subject, not a name that the caller chooses', async () => {
     for (const subject of [promotion(HARMLESS), trust('analyst'), toolCall('analyst')]) {
-      assert.equal((await asked({ by: CAROL, subject })).status, 201);
+      assert.equal((await dryRunApproval({ by: CAROL, subject })).status, 201);
     }
-    await assertRefused({ by: CAROL, subject: promotion(OTHER) });
-    await assertRefused({ by: CAROL, subject: promotion(OTHER, HARMLESS.slice(0, 6).replace(':', '')) });
-    await assertRefused({ by: CAROL, subject: trust('other') });
-    await assertRefused({ by: CAROL, subject: toolCall('other') });
+    await assertDenied({ by: CAROL, subject: promotion(OTHER) });
+    await assertDenied({ by: CAROL, subject: promotion(OTHER, HARMLESS.slice(0, 6).replace(':', '')) });
+    await assertDenied({ by: CAROL, subject: trust('other') });
+    await assertDenied({ by: CAROL, subject: toolCall('other') });
   });
 
-  it('refuses an answer in the name of another', async () => {
-    await assertRefused({ by: ALICE, approvedBy: { username: 'bob' } });
-    await assertRefused({ by: ALICE, approvedBy: { username: 'alice' } });
-    await assertRefused({ by: ALICE, approvedBy: { username: 'alice', uid: 'alice-2' } });
-    await assertRefused({ by: CAROL, approvedBy: { username: 'carol', uid: 'made-up' } });
+  it('an Approval in the name of another user is denied', async () => {
+    await assertDenied({ by: ALICE, approvedBy: { username: 'bob' } });
+    await assertDenied({ by: ALICE, approvedBy: { username: 'alice' } });
+    await assertDenied({ by: ALICE, approvedBy: { username: 'alice', uid: 'alice-2' } });
+    await assertDenied({ by: CAROL, approvedBy: { username: 'carol', uid: 'made-up' } });
   });
 
-  it('refuses a service account, wildcard or not, but a listed one of another namespace', async () => {
-    assert.equal((await asked({ by: MERGER })).status, 201);
-    await assertRefused({ by: account('argocd', 'controller') });
-    await assertRefused({ by: DEPLOYER });
-    await assertRefused({ by: account('team-a', 'does-not-exist') });
-    await assertRefused({ by: COLLECTOR });
+  it('a service account is denied even with wildcard rights, unless it is listed and belongs to another namespace', async () => {
+    assert.equal((await dryRunApproval({ by: GITOPS })).status, 201);
+    await assertDenied({ by: account('argocd', 'controller') });
+    await assertDenied({ by: DEPLOYER });
+    await assertDenied({ by: account('team-a', 'does-not-exist') });
+    await assertDenied({ by: COLLECTOR });
   });
 
-  it('lets the operator take back and nothing else', async () => {
-    assert.equal((await asked({ by: OPERATOR, decision: 'Revoke' })).status, 201);
-    await assertRefused({ by: OPERATOR });
-    await assertRefused({ by: OPERATOR, decision: 'Deny' });
+  it('the operator can only revoke', async () => {
+    assert.equal((await dryRunApproval({ by: OPERATOR, decision: 'Revoke' })).status, 201);
+    await assertDenied({ by: OPERATOR });
+    await assertDenied({ by: OPERATOR, decision: 'Deny' });
   });
 
-  it('refuses a short digest, another case and a prefix', async () => {
+  it('a shortened, uppercase or unprefixed digest is rejected', async () => {
     for (const digest of [HARMLESS.slice(0, 15), HARMLESS.toUpperCase(), 'a'.repeat(64), `${HARMLESS}0`]) {
-      const { status } = await asked({ by: ALICE, subject: promotion(digest) });
+      const { status } = await dryRunApproval({ by: ALICE, subject: promotion(digest) });
       assert.ok(status === 422 || status === 403, String(status));
     }
   });
 
-  it('refuses an owner that would take the answer along', async () => {
+  it('an Approval with an owner or a finalizer is denied', async () => {
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u-1' };
-    await assertRefused({ by: ALICE, metadata: { ownerReferences: [owner] } });
-    await kept('owned-later', { by: ALICE });
-    const patch = (body: object, as: Caller) =>
+    await assertDenied({ by: ALICE, metadata: { ownerReferences: [owner] } });
+    await createApproval('owned-later', { by: ALICE });
+    const patch = (body: object, as: ApiUser) =>
       call('PATCH', `${PATH}/owned-later?dryRun=All`, { body, contentType: MERGE, as });
-    assert.ok(refusedBy('approvals', await patch({ metadata: { ownerReferences: [owner] } }, ALICE)));
-    assert.ok(refusedBy('approvals', await patch({ metadata: { finalizers: ['a.example/b'] } }, ALICE)));
+    assert.ok(isDeniedBy('approvals', await patch({ metadata: { ownerReferences: [owner] } }, ALICE)));
+    assert.ok(isDeniedBy('approvals', await patch({ metadata: { finalizers: ['a.example/b'] } }, ALICE)));
     assert.equal((await patch({ metadata: { labels: { a: 'b' } } }, ALICE)).status, 200);
   });
 
-  it('refuses a change after the fact, in one step or in two', async () => {
-    await kept('settled', { by: ALICE, decision: 'Deny' });
+  it('a stored Approval is immutable', async () => {
+    await createApproval('settled', { by: ALICE, decision: 'Deny' });
     const changes = [
       { spec: { decision: 'Approve' } },
       { spec: { reason: 'added' } },
@@ -195,19 +195,19 @@ describe('who may approve', () => {
     }
   });
 
-  it('lets only the garbage collector and the operator delete', async () => {
-    await kept('no', { by: ALICE, decision: 'Deny' });
-    for (const as of [ALICE, BOB, MERGER]) {
-      assert.ok(refusedBy('approvals', await call('DELETE', `${PATH}/no?dryRun=All`, { as })));
-      assert.ok(refusedBy('approvals', await call('DELETE', `${PATH}?dryRun=All`, { as })));
+  it('only the garbage collector and the operator can delete an Approval', async () => {
+    await createApproval('no', { by: ALICE, decision: 'Deny' });
+    for (const as of [ALICE, BOB, GITOPS]) {
+      assert.ok(isDeniedBy('approvals', await call('DELETE', `${PATH}/no?dryRun=All`, { as })));
+      assert.ok(isDeniedBy('approvals', await call('DELETE', `${PATH}?dryRun=All`, { as })));
     }
-    assert.ok(refusedBy('approvals', await call('DELETE', `${PATH}/no?dryRun=All`)));
+    assert.ok(isDeniedBy('approvals', await call('DELETE', `${PATH}/no?dryRun=All`)));
     for (const as of [COLLECTOR, OPERATOR]) {
       assert.equal((await call('DELETE', `${PATH}/no?dryRun=All`, { as })).status, 200);
     }
   });
 
-  it('refuses who took part in the tool', async () => {
+  it('a contributor of a tool cannot approve its promotion', async () => {
     const digest = `sha256:${'c'.repeat(64)}`;
     const artifact = {
       name: 'mine',
@@ -225,22 +225,22 @@ describe('who may approve', () => {
       metadata: { name, namespace: 'team-a' },
       spec: { artifact, digest: of, tier: 'Agent', contributors },
     });
-    assert.equal((await asked({ by: ALICE, subject: promotion(digest, 'mine') })).status, 201);
+    assert.equal((await dryRunApproval({ by: ALICE, subject: promotion(digest, 'mine') })).status, 201);
     await createAll(plane, [tool('mine-1', digest, ['analyst', 'alice']), tool('theirs-1', OTHER, ['bob'])]);
-    const refused = () => asked({ by: ALICE, subject: promotion(digest, 'mine') });
-    await until('the tool is seen', refused, (answer) => refusedBy('contributors', answer));
-    assert.equal((await asked({ by: ALICE, subject: promotion(OTHER, 'theirs') })).status, 201);
-    const no = await asked({ by: ALICE, decision: 'Deny', subject: promotion(digest, 'mine') });
-    assert.equal(no.status, 201, 'a No may come from anybody who may answer');
+    const refused = () => dryRunApproval({ by: ALICE, subject: promotion(digest, 'mine') });
+    await until('the policy sees the tool', refused, (answer) => isDeniedBy('contributors', answer));
+    assert.equal((await dryRunApproval({ by: ALICE, subject: promotion(OTHER, 'theirs') })).status, 201);
+    const no = await dryRunApproval({ by: ALICE, decision: 'Deny', subject: promotion(digest, 'mine') });
+    assert.equal(no.status, 201, 'a contributor who holds the verb can deny');
   });
 
-  it('lets nothing pass when the list of service accounts is gone', async () => {
+  it('every Approval is denied when the list of approving service accounts is missing', async () => {
     const list = '/api/v1/namespaces/temper-system/configmaps/temper-approvers';
     assert.equal((await call('DELETE', list)).status, 200);
     await until(
-      'the list is missed',
-      () => asked({ by: ALICE }),
-      (answer) => refusedBy('approvals', answer),
+      'the policy sees the deletion of the list',
+      () => dryRunApproval({ by: ALICE }),
+      (answer) => isDeniedBy('approvals', answer),
     );
   });
 });

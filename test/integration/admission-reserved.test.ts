@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Json, isJsonObject } from '../../src/lib/json.ts';
 import { digestOf } from '../../src/lib/canonical.ts';
-import type { Caller } from '../cluster/api-client.ts';
+import type { ApiUser } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { guardObjects, installGuards, refusedBy } from '../cluster/guards.ts';
+import { admissionObjects, installAdmissionPolicies, isDeniedBy } from '../support/admission/policies.ts';
 import { collectionOf, createAll, createNamespace, grant, until } from '../cluster/objects.ts';
 
-const OPERATOR: Caller = {
+const OPERATOR: ApiUser = {
   user: 'system:serviceaccount:temper-system:temper-operator',
   groups: ['system:serviceaccounts', 'system:authenticated'],
 };
-const WRITER: Caller = { user: 'walter', groups: ['system:authenticated'] };
+const WRITER: ApiUser = { user: 'walter', groups: ['system:authenticated'] };
 const MERGE = 'application/merge-patch+json';
 const everything = [
   {
@@ -21,15 +21,15 @@ const everything = [
   },
 ];
 
-describe('what is reserved', () => {
+describe('the admission policy of reserved objects', () => {
   let plane: ControlPlane;
   const call: ControlPlane['admin']['call'] = (...args) => plane.admin.call(...args);
-  const patch = (path: string, body: object, as?: Caller) =>
+  const patch = (path: string, body: object, as?: ApiUser) =>
     call('PATCH', path, { body, contentType: MERGE, ...(as === undefined ? {} : { as }) });
 
   before(async () => {
     plane = await startControlPlane();
-    await installGuards(plane);
+    await installAdmissionPolicies(plane);
     await createNamespace(plane, 'team-a');
     await grant(plane, OPERATOR, 'cluster-admin');
     await grant(plane, WRITER, everything);
@@ -40,16 +40,16 @@ describe('what is reserved', () => {
       metadata: { name, namespace: 'team-a' },
     }));
     await createAll(plane, accounts);
-    const doors = { body: configMap('temper-doors'), as: OPERATOR };
-    assert.equal((await call('POST', '/api/v1/namespaces/team-a/configmaps', doors)).status, 201);
+    const endpoints = { body: configMap('temper-doors'), as: OPERATOR };
+    assert.equal((await call('POST', '/api/v1/namespaces/team-a/configmaps', endpoints)).status, 201);
   });
 
   after(async () => {
     await plane?.[Symbol.asyncDispose]();
   });
 
-  it('says of every guard the digest that the API server holds', async () => {
-    const guards = (await guardObjects()).filter(({ kind }) => kind.startsWith('Validating'));
+  it('every admission policy carries the digest of its stored spec', async () => {
+    const guards = (await admissionObjects()).filter(({ kind }) => kind.startsWith('Validating'));
     assert.equal(guards.length, 12);
     for (const guard of guards) {
       const { body } = await call('GET', `${collectionOf(guard)}/${guard.metadata.name}`);
@@ -60,16 +60,16 @@ describe('what is reserved', () => {
     }
   });
 
-  it('lets the operator alone label pods as those of agents', async () => {
+  it('only the operator can set or change the agent-pod label', async () => {
     const pods = '/api/v1/namespaces/team-a/pods';
-    const asked = (as: Caller | undefined, change: object = {}) =>
+    const dryRunPod = (as: ApiUser | undefined, change: object = {}) =>
       call('POST', `${pods}?dryRun=All`, {
         body: pod('p', { 'temper.dev/agent-pod': 'true' }, change),
         ...(as === undefined ? {} : { as }),
       });
-    assert.equal((await asked(OPERATOR)).status, 201);
-    assert.ok(refusedBy('reserved', await asked(undefined)));
-    assert.ok(refusedBy('reserved', await asked(WRITER)));
+    assert.equal((await dryRunPod(OPERATOR)).status, 201);
+    assert.ok(isDeniedBy('reserved', await dryRunPod(undefined)));
+    assert.ok(isDeniedBy('reserved', await dryRunPod(WRITER)));
     assert.equal((await call('POST', pods, { body: pod('plain', {}) })).status, 201);
     assert.equal(
       (await call('POST', pods, { body: pod('agents', { 'temper.dev/agent-pod': 'true' }), as: OPERATOR })).status,
@@ -78,17 +78,17 @@ describe('what is reserved', () => {
     const label = { metadata: { labels: { 'temper.dev/agent-pod': 'true' } } };
     const unlabel = { metadata: { labels: { 'temper.dev/agent-pod': null } } };
     const relabel = { metadata: { labels: { 'temper.dev/agent-pod': 'no' } } };
-    assert.ok(refusedBy('reserved', await patch(`${pods}/plain`, label, WRITER)));
-    assert.ok(refusedBy('reserved', await patch(`${pods}/agents`, unlabel, WRITER)));
-    assert.ok(refusedBy('reserved', await patch(`${pods}/agents`, relabel, WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(`${pods}/plain`, label, WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(`${pods}/agents`, unlabel, WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(`${pods}/agents`, relabel, WRITER)));
     assert.equal((await patch(`${pods}/agents`, { metadata: { annotations: { note: 'x' } } }, WRITER)).status, 200);
     const ephemeral = { spec: { ephemeralContainers: [{ name: 'debug', image: 'example.com/x' }] } };
-    assert.ok(refusedBy('reserved', await patch(`${pods}/agents/ephemeralcontainers`, ephemeral, WRITER)));
-    assert.ok(refusedBy('reserved', await patch(`${pods}/agents/ephemeralcontainers`, ephemeral, OPERATOR)));
+    assert.ok(isDeniedBy('reserved', await patch(`${pods}/agents/ephemeralcontainers`, ephemeral, WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(`${pods}/agents/ephemeralcontainers`, ephemeral, OPERATOR)));
   });
 
-  it('lets not even the operator give an agent a secret of the namespace', async () => {
-    const asked = (spec: object) =>
+  it('an agent pod cannot mount a secret, even when the operator creates it', async () => {
+    const dryRunPod = (spec: object) =>
       call('POST', '/api/v1/namespaces/team-a/pods?dryRun=All', {
         body: pod('p', { 'temper.dev/agent-pod': 'true' }, spec),
         as: OPERATOR,
@@ -127,7 +127,7 @@ describe('what is reserved', () => {
       },
     ];
     for (const spec of good) {
-      const answer = await asked(spec);
+      const answer = await dryRunPod(spec);
       assert.equal(answer.status, 201, JSON.stringify(answer.body));
     }
     const container = { name: 'c', image: 'example.com/x' };
@@ -145,26 +145,26 @@ describe('what is reserved', () => {
       { containers: [{ ...container, envFrom: [{ secretRef: { name: 's' } }] }] },
     ];
     for (const spec of bad) {
-      const answer = await asked(spec);
-      assert.ok(refusedBy('reserved', answer), `${JSON.stringify(spec)}: ${JSON.stringify(answer.body)}`);
+      const answer = await dryRunPod(spec);
+      assert.ok(isDeniedBy('reserved', answer), `${JSON.stringify(spec)}: ${JSON.stringify(answer.body)}`);
     }
-    // These two hold for what is stored: the operator's dry run comes before there is an account.
+    // These two rules apply only to stored pods: the operator's dry run happens before the ServiceAccount exists.
     for (const spec of [{ serviceAccountName: 'default' }, { automountServiceAccountToken: true }]) {
       const body = pod('p', { 'temper.dev/agent-pod': 'true' }, spec);
       const answer = await call('POST', '/api/v1/namespaces/team-a/pods', { body, as: OPERATOR });
-      assert.ok(refusedBy('reserved', answer), `${JSON.stringify(spec)}: ${JSON.stringify(answer.body)}`);
+      assert.ok(isDeniedBy('reserved', answer), `${JSON.stringify(spec)}: ${JSON.stringify(answer.body)}`);
     }
   });
 
-  it('keeps every status to the operator', async () => {
+  it('only the operator can write a status', async () => {
     const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst/status';
     const status = { status: { pod: { name: 'mine', uid: 'mine' } } };
-    assert.ok(refusedBy('reserved', await patch(path, status)));
-    assert.ok(refusedBy('reserved', await patch(path, status, WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(path, status)));
+    assert.ok(isDeniedBy('reserved', await patch(path, status, WRITER)));
     const ofPolicy = '/apis/temper.dev/v1alpha1/namespaces/team-a/trustpolicies/standard/status';
-    assert.ok(refusedBy('reserved', await patch(ofPolicy, { status: { observedGeneration: 1 } }, WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(ofPolicy, { status: { observedGeneration: 1 } }, WRITER)));
     assert.equal((await patch(path, status, OPERATOR)).status, 200);
-    // Created with a status, it has none.
+    // The API server drops the status of a new object.
     const created = await call('POST', '/apis/temper.dev/v1alpha1/namespaces/team-a/agents?dryRun=All', {
       body: { ...agent('other', 'standard'), ...status },
     });
@@ -172,46 +172,46 @@ describe('what is reserved', () => {
     assert.equal(created.body['status'], undefined);
   });
 
-  it("keeps the namespace's label to the platform", async () => {
+  it("only a user with the verb manage can change a namespace's agents label", async () => {
     const label = (value: string | null) => ({ metadata: { labels: { 'temper.dev/agents': value } } });
     const path = '/api/v1/namespaces/team-a?dryRun=All';
-    assert.ok(refusedBy('reserved', await patch(path, label('true'), WRITER)));
-    assert.ok(refusedBy('reserved', await patch('/api/v1/namespaces/probe?dryRun=All', label(null), WRITER)));
-    assert.ok(refusedBy('reserved', await patch('/api/v1/namespaces/probe?dryRun=All', label('false'), WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch(path, label('true'), WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch('/api/v1/namespaces/probe?dryRun=All', label(null), WRITER)));
+    assert.ok(isDeniedBy('reserved', await patch('/api/v1/namespaces/probe?dryRun=All', label('false'), WRITER)));
     const other = await patch('/api/v1/namespaces/probe?dryRun=All', { metadata: { labels: { other: 'x' } } }, WRITER);
     assert.equal(other.status, 200, JSON.stringify(other.body));
     const made = { metadata: { name: 'mine', labels: { 'temper.dev/agents': 'true' } } };
-    assert.ok(refusedBy('reserved', await call('POST', '/api/v1/namespaces?dryRun=All', { body: made, as: WRITER })));
+    assert.ok(isDeniedBy('reserved', await call('POST', '/api/v1/namespaces?dryRun=All', { body: made, as: WRITER })));
     assert.equal((await patch(path, label('true'))).status, 200);
     await grant(plane, WRITER, [{ apiGroups: ['temper.dev'], resources: ['guards'], verbs: ['manage'] }]);
     await until(
-      'the verb is seen',
+      'the grant of the verb',
       () => patch(path, label('true'), WRITER),
       ({ status }) => status === 200,
     );
   });
 
-  it('lets nobody else say where the doors are', async () => {
+  it('only the operator can change the endpoints and the list of approvers', async () => {
     const path = '/api/v1/namespaces/team-a/configmaps';
     for (const as of [undefined, WRITER]) {
       const with_ = as === undefined ? {} : { as };
-      assert.ok(refusedBy('reserved', await patch(`${path}/temper-doors`, { data: { gateway: 'https://evil' } }, as)));
-      assert.ok(refusedBy('reserved', await call('DELETE', `${path}/temper-doors`, with_)));
-      // The deletion of a collection names no object.
-      assert.ok(refusedBy('reserved', await call('DELETE', path, with_)));
+      assert.ok(isDeniedBy('reserved', await patch(`${path}/temper-doors`, { data: { gateway: 'https://evil' } }, as)));
+      assert.ok(isDeniedBy('reserved', await call('DELETE', `${path}/temper-doors`, with_)));
+      // deletecollection has no object name.
+      assert.ok(isDeniedBy('reserved', await call('DELETE', path, with_)));
     }
     assert.equal((await call('GET', `${path}/temper-doors`)).status, 200);
     assert.equal((await call('POST', path, { body: configMap('other'), as: WRITER })).status, 201);
     const approvers = '/api/v1/namespaces/temper-system/configmaps/temper-approvers';
     const mine = { data: { serviceAccounts: 'system:serviceaccount:team-a:mine' } };
-    const stranger = { user: 'stranger', groups: ['system:authenticated'] };
-    await grant(plane, stranger, everything);
-    const refused = () => patch(approvers, mine, stranger);
-    await until('rights are seen', refused, ({ body }) => !String(body['message']).includes('cannot patch'));
-    assert.ok(refusedBy('reserved', await refused()));
+    const unprivileged = { user: 'unprivileged', groups: ['system:authenticated'] };
+    await grant(plane, unprivileged, everything);
+    const refused = () => patch(approvers, mine, unprivileged);
+    await until('the grants of the user', refused, ({ body }) => !String(body['message']).includes('cannot patch'));
+    assert.ok(isDeniedBy('reserved', await refused()));
   });
 
-  it('lets nobody else ask people', async () => {
+  it('only the operator can create and delete ApprovalRequests', async () => {
     const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/approvalrequests';
     const body = {
       metadata: { name: 'forged' },
@@ -226,14 +226,14 @@ describe('what is reserved', () => {
         subject: { promotion: { tool: 'x', digest: `sha256:${'1'.repeat(64)}`, tier: 'Shared' } },
       },
     };
-    assert.ok(refusedBy('reserved', await call('POST', path, { body })));
+    assert.ok(isDeniedBy('reserved', await call('POST', path, { body })));
     assert.equal((await call('POST', path, { body, as: OPERATOR })).status, 201);
-    assert.ok(refusedBy('reserved', await call('DELETE', `${path}/forged`)));
-    assert.ok(refusedBy('reserved', await call('DELETE', path)));
+    assert.ok(isDeniedBy('reserved', await call('DELETE', `${path}/forged`)));
+    assert.ok(isDeniedBy('reserved', await call('DELETE', path)));
   });
 
-  it('takes the verb use on a TrustPolicy to write an Agent under it', async () => {
-    const author: Caller = { user: 'ada', groups: ['system:authenticated'] };
+  it('writing an Agent needs the verb use on its TrustPolicy', async () => {
+    const author: ApiUser = { user: 'ada', groups: ['system:authenticated'] };
     const writes = [
       { apiGroups: ['temper.dev'], resources: ['agents', 'trustpolicies'], verbs: ['create', 'patch', 'get'] },
     ];
@@ -245,24 +245,24 @@ describe('what is reserved', () => {
     const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';
     const create = (under: string) => call('POST', `${path}?dryRun=All`, { body: agent('hers', under), as: author });
     await until(
-      'her rights are seen',
+      'the grants of ada',
       () => create('standard'),
       ({ status }) => status === 201,
     );
     const refused = await create('generous');
-    assert.ok(refusedBy('use-policy', refused));
+    assert.ok(isDeniedBy('use-policy', refused));
     assert.match(String(refused.body['message']), /takes the verb use on it; ask who owns the policy/);
     const move = { spec: { trustPolicyRef: { name: 'generous' } } };
-    assert.ok(refusedBy('use-policy', await patch(`${path}/analyst?dryRun=All`, move, author)));
-    // An agent under another policy: its prompt is hers no more than its rules are, its labels grant nothing.
+    assert.ok(isDeniedBy('use-policy', await patch(`${path}/analyst?dryRun=All`, move, author)));
+    // Under another policy she can change neither the prompt nor the rules of an agent; labels grant nothing, so she can change them.
     await createAll(plane, [agent('rich', 'generous')]);
     const prompt = { spec: { prompt: { system: 'obey me' } } };
-    assert.ok(refusedBy('use-policy', await patch(`${path}/rich?dryRun=All`, prompt, author)));
+    assert.ok(isDeniedBy('use-policy', await patch(`${path}/rich?dryRun=All`, prompt, author)));
     assert.equal((await patch(`${path}/rich?dryRun=All`, { metadata: { labels: { a: 'b' } } }, author)).status, 200);
   });
 
-  it('takes the verb resume to clear a kill switch', async () => {
-    const keeper: Caller = { user: 'kim', groups: ['system:authenticated'] };
+  it('clearing a kill switch needs the verb resume', async () => {
+    const keeper: ApiUser = { user: 'kim', groups: ['system:authenticated'] };
     const rules = [
       {
         apiGroups: ['temper.dev'],
@@ -275,14 +275,14 @@ describe('what is reserved', () => {
     const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/trustpolicies';
     const suspend = (suspend: boolean | null) => patch(`${path}/killed`, { spec: { suspend } }, keeper);
     await until(
-      'their rights are seen',
+      'the grants of kim',
       () => suspend(true),
       ({ status }) => status === 200,
     );
-    assert.ok(refusedBy('resume', await suspend(false)));
-    assert.ok(refusedBy('resume', await suspend(null)));
-    assert.ok(refusedBy('resume', await call('DELETE', `${path}/killed`, { as: keeper })));
-    assert.ok(refusedBy('resume', await call('DELETE', path, { as: keeper })));
+    assert.ok(isDeniedBy('resume', await suspend(false)));
+    assert.ok(isDeniedBy('resume', await suspend(null)));
+    assert.ok(isDeniedBy('resume', await call('DELETE', `${path}/killed`, { as: keeper })));
+    assert.ok(isDeniedBy('resume', await call('DELETE', path, { as: keeper })));
     const described = await patch(`${path}/killed`, { spec: { description: 'x' } }, keeper);
     assert.equal(described.status, 200, JSON.stringify(described.body));
     await grant(
@@ -292,7 +292,7 @@ describe('what is reserved', () => {
       'team-a',
     );
     await until(
-      'the verb is seen',
+      'the grant of the verb',
       () => suspend(false),
       ({ status }) => status === 200,
     );

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import type { ApiAnswer } from '../cluster/api-client.ts';
+import type { ApiResponse } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { type ChartObject, renderChart } from '../cluster/helm.ts';
 import { createAll, createNamespace, until } from '../cluster/objects.ts';
 
 const RELEASE = 'temper-system';
 
-/** Method, path, and a body where one is needed. */
+/** Method, path, and an optional body. */
 type Request = readonly [method: string, path: string, body?: object];
 
 const temper = (namespace: string, rest: string) => `/apis/temper.dev/v1alpha1/namespaces/${namespace}/${rest}`;
@@ -19,7 +19,7 @@ const named = (name: string, rest: object = {}) => ({ metadata: { name }, ...res
 const token = { spec: { audiences: ['temper-gateway'], expirationSeconds: 600 } };
 const emptyPatch = {};
 
-/** What the operator must be able to do where agents are. */
+/** The requests that the operator needs in a namespace with agents. */
 const operatorMay = (ns: string): Request[] => [
   ['GET', temper(ns, 'agents')],
   ['GET', temper(ns, 'trustpolicies')],
@@ -59,7 +59,7 @@ const OPERATOR_OWN: readonly Request[] = [
   ],
 ];
 
-/** What it must not, even there. */
+/** Requests that the operator must not be able to send, even in such a namespace. */
 const operatorMayNot = (ns: string): Request[] => [
   ['GET', core(ns, 'secrets')],
   ['GET', core(ns, 'secrets/any')],
@@ -124,7 +124,7 @@ for (const mode of ['cluster', 'namespaced'] as const) {
     const tokens = new Map<string, string>();
     const elsewhere = mode === 'cluster' ? 'team-a' : 'team-b';
 
-    const ask = async (component: string, [method, path, body]: Request): Promise<ApiAnswer> => {
+    const ask = async (component: string, [method, path, body]: Request): Promise<ApiResponse> => {
       const dry = method === 'GET' || path.includes('/token') || path.includes('/exec') || path.includes('reviews');
       const contentType = method === 'PATCH' ? 'application/merge-patch+json' : undefined;
       return plane.admin.call(method, dry ? path : `${path}${path.includes('?') ? '&' : '?'}dryRun=All`, {
@@ -133,8 +133,8 @@ for (const mode of ['cluster', 'namespaced'] as const) {
         ...(contentType === undefined ? {} : { contentType }),
       });
     };
-    /** The authorizer's own words: what a guard or a schema refuses, RBAC has let through. */
-    const isForbidden = ({ status, body }: ApiAnswer) =>
+    /** Matches the message of RBAC. A request that an admission policy or a schema rejects has passed RBAC. */
+    const isForbidden = ({ status, body }: ApiResponse) =>
       status === 403 && / cannot [a-z]+ (resource|path) /.test(String(body['message']));
     const assertMay = async (component: string, requests: readonly Request[]) => {
       for (const request of requests) {
@@ -172,7 +172,7 @@ for (const mode of ['cluster', 'namespaced'] as const) {
       const first = operatorMay('team-a')[0];
       assert.ok(first !== undefined);
       await until(
-        'rights are seen',
+        'the RBAC rules of the chart',
         () => ask('operator', first),
         (answer) => answer.status === 200,
       );
@@ -182,7 +182,7 @@ for (const mode of ['cluster', 'namespaced'] as const) {
       await plane?.[Symbol.asyncDispose]();
     });
 
-    it('makes pods that a namespace takes that enforces restricted', async () => {
+    it('the pods of the chart satisfy the restricted Pod Security Standard', async () => {
       const workloads = objects.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
       assert.equal(workloads.length, 4);
       for (const { metadata, spec } of workloads as (ChartObject & { spec: { template: ChartObject } })[]) {
@@ -196,7 +196,7 @@ for (const mode of ['cluster', 'namespaced'] as const) {
           metadata: { ...template.metadata, name: metadata.name },
           spec: template.spec,
         };
-        // The volume a StatefulSet makes for its pod.
+        // A StatefulSet adds this volume to its pod.
         if (metadata.name === 'temper-nats')
           pod.spec = { ...pod.spec, volumes: [...pod.spec.volumes, { name: 'data', emptyDir: {} }] };
         const { status, body } = await plane.admin.call('POST', `${core(RELEASE, 'pods')}?dryRun=All`, { body: pod });
@@ -207,53 +207,53 @@ for (const mode of ['cluster', 'namespaced'] as const) {
         spec: { containers: [{ name: 'c', image: 'x' }], serviceAccountName: 'temper-gateway' },
       };
       const refused = await plane.admin.call('POST', `${core(RELEASE, 'pods')}?dryRun=All`, { body: bad });
-      assert.equal(refused.status, 403, 'restricted is not enforced here');
+      assert.equal(refused.status, 403, 'the namespace must enforce restricted');
     });
 
-    it('takes the quick start', async () => {
+    it('the API server accepts the manifests of the quick start', async () => {
       const folder = new URL('../../manifests/quickstart/', import.meta.url);
       const read = async (file: string) => parse(await readFile(new URL(file, folder), 'utf8')) as ChartObject;
       const { namespace, resources } = (await read('kustomization.yaml')) as unknown as {
         namespace: string;
         resources: string[];
       };
-      const parts = await Promise.all(resources.map(read));
+      const manifests = await Promise.all(resources.map(read));
       assert.deepEqual(
-        parts.map(({ kind }) => kind),
+        manifests.map(({ kind }) => kind),
         ['Namespace', 'TrustPolicy', 'Agent'],
       );
-      const placed = parts.map((part) =>
-        part.kind === 'Namespace' ? part : { ...part, metadata: { ...part.metadata, namespace } },
+      const placed = manifests.map((manifest) =>
+        manifest.kind === 'Namespace' ? manifest : { ...manifest, metadata: { ...manifest.metadata, namespace } },
       );
       await createAll(plane, placed);
     });
 
-    it('keeps the CRDs when it goes', () => {
+    it('helm uninstall keeps the CRDs', () => {
       const crds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
       assert.equal(crds.length, 6);
       for (const { metadata } of crds) assert.equal(metadata.annotations?.['helm.sh/resource-policy'], 'keep');
     });
 
-    it('gives the operator what it needs', async () => {
+    it('the operator has the rights that it needs', async () => {
       await assertMay('operator', [...operatorMay('team-a'), ...OPERATOR_OWN]);
       if (mode === 'cluster') await assertMay('operator', operatorMay('team-b'));
     });
 
-    it('gives the operator nothing else', async () => {
+    it('the operator has no other rights', async () => {
       await assertMayNot('operator', [...operatorMayNot('team-a'), ...operatorMayNot(elsewhere), ...OPERATOR_NOWHERE]);
       if (mode === 'namespaced') await assertMayNot('operator', operatorMay('team-b'));
     });
 
-    it('lets the gateway read and nothing else', async () => {
+    it('the gateway can only read', async () => {
       await assertMay('gateway', [...gatewayMay('team-a'), ['GET', '/openid/v1/jwks']]);
       await assertMayNot('gateway', [...gatewayMayNot('team-a'), ...gatewayMayNot(elsewhere)]);
       if (mode === 'namespaced') await assertMayNot('gateway', gatewayMay('team-b'));
     });
 
-    it('opens the way to the gateway for people, and no other', async () => {
+    it('a user can reach the gateway through the service proxy, and no other service', async () => {
       const as = { user: 'alice', groups: ['system:authenticated'] };
       const via = (service: string) => plane.admin.call('GET', core(RELEASE, `services/${service}/proxy/v1/x`), { as });
-      // Nobody answers here; that it was tried is enough.
+      // The services have no endpoints; the test only checks that the proxy was authorized.
       assert.ok([404, 503].includes((await via('https:temper-gateway:8443')).status));
       for (const service of ['temper-gateway', 'https:temper-gateway:9090', 'temper-nats:4222']) {
         assert.equal((await via(service)).status, 403, service);

@@ -14,18 +14,18 @@ const NAMESPACED = ['--set', 'namespaces={team-a,team-b}'];
 const REPLAY = ['--set', 'replay.enabled=true'];
 
 describe('the chart', () => {
-  it('passes the linter of helm', async () => {
+  it('helm lint accepts the chart', async () => {
     await helm('lint', CHART, '--strict', '--kube-version', '1.36.3');
   });
 
-  it('renders what was reviewed', async () => {
+  it('the rendered chart equals the golden files', async () => {
     const standard = briefs(await renderChart());
     await assertGolden('default.yaml', standard);
     await assertGolden('namespaced.yaml', changes(standard, briefs(await renderChart(...NAMESPACED))));
     await assertGolden('replay.yaml', changes(standard, briefs(await renderChart(...REPLAY))));
   });
 
-  it('gives every value a description and every described value a default', async () => {
+  it('every value has a description, and every described value has a default', async () => {
     const read = async (file: string) => parse(await readFile(join(CHART, file), 'utf8')) as Schema & Values;
     const schema = await read('values.schema.json');
     const values = await read('values.yaml');
@@ -66,17 +66,17 @@ describe('the chart', () => {
     ['tracing.sampleRatio=2', '/tracing/sampleRatio'],
   ];
   for (const [setting, place] of REFUSED) {
-    it(`refuses ${setting} and says where`, async () => {
+    it(`helm rejects ${setting} and names its path`, async () => {
       await assert.rejects(renderChart('--set-json', jsonOf(setting)), (error: Error) => error.message.includes(place));
     });
   }
 
-  it('refuses a cluster that is too old', async () => {
+  it('the chart rejects a Kubernetes version that is too old', async () => {
     const old = ['--kube-version', '1.32.9'];
     await assert.rejects(renderChart(...old), /incompatible with Kubernetes v1\.32\.9/);
   });
 
-  it('lets the gateway export traces when a collector is named, and not otherwise', async () => {
+  it('the gateway can send traces only when a collector is configured', async () => {
     const egressOf = (objects: readonly ChartObject[]): string => {
       const policy = objects.find(
         ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-gateway',
@@ -99,7 +99,7 @@ describe('the chart', () => {
     }
   });
 
-  it('has the operator of a second release look for the guards of the first, whatever namespaces those hold', async () => {
+  it('the operator of a second release accepts the installed admission policies of the first', async () => {
     const guardOf = async (...flags: string[]) => {
       const config = configOf(await renderChart(...flags), 'temper-operator', 'operator.yaml');
       return parseOperatorConfig(stringify(config)).guard?.policies ?? {};
@@ -111,7 +111,7 @@ describe('the chart', () => {
     assert.deepEqual(new Set(Object.values(second)), new Set(['installed']));
   });
 
-  it('takes what its parts read from them: providers, keys, classes and pools', async () => {
+  it('providers, keys, sandbox classes and pools reach the configuration of gateway and operator', async () => {
     await using folder = await temporary();
     const file = join(folder.path, 'values.yaml');
     const provider = {
@@ -160,7 +160,7 @@ interface Schema {
 }
 type Values = Readonly<Record<string, unknown>>;
 
-/** Settings that `values.yaml` has: not inside lists, images and resources. */
+/** The paths of all leaf values, with their descriptions. */
 function pathsOf(schema: Schema, root: Schema, path = ''): { path: string; text: string }[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {
     const full = path === '' ? name : `${path}.${name}`;
@@ -178,7 +178,7 @@ function has(values: Values, path: string): boolean {
   return true;
 }
 
-/** `a.b[0].c=x` as `--set-json` wants it, with a number, a list or a text. */
+/** Converts `a.b[0].c=x` to the syntax of `--set-json`, where x is a number, a list or text. */
 function jsonOf(setting: string): string {
   const path = setting.slice(0, setting.indexOf('='));
   const value = setting.slice(path.length + 1);
@@ -196,7 +196,7 @@ function configOf(objects: readonly ChartObject[], name: string, file: string): 
   return parse((found['data'] as Record<string, string>)[file] ?? '') as Record<string, unknown>;
 }
 
-/** Objects by `kind namespace/name`, without what says the same elsewhere: schemas, expressions, scripts and digests of them. */
+/** Objects by `kind namespace/name`, without content that other tests cover: schemas, expressions, scripts and their digests. */
 function briefs(objects: readonly ChartObject[]): Record<string, unknown> {
   const entries = objects.map((object) => {
     const { kind, metadata } = object;
@@ -219,22 +219,22 @@ function briefs(objects: readonly ChartObject[]): Record<string, unknown> {
   return Object.fromEntries(entries.sort(([a], [b]) => String(a).localeCompare(String(b))));
 }
 
-/** What differs from the standard, object by object. */
+/** The objects that differ from the default rendering. */
 function changes(standard: Record<string, unknown>, other: Record<string, unknown>): Record<string, unknown> {
-  const gone = Object.keys(standard).filter((key) => !(key in other));
+  const absent = Object.keys(standard).filter((key) => !(key in other));
   const differs = ([key, value]: [string, unknown]) => JSON.stringify(value) !== JSON.stringify(standard[key]);
   return {
-    ...Object.fromEntries(gone.map((key) => [key, 'absent'])),
+    ...Object.fromEntries(absent.map((key) => [key, 'absent'])),
     ...Object.fromEntries(Object.entries(other).filter(differs)),
   };
 }
 
-/** With UPDATE_GOLDEN=1 the files are written instead of compared. */
+/** Compares the value with a golden file. With UPDATE_GOLDEN=1 it writes the file instead. */
 async function assertGolden(name: string, value: object): Promise<void> {
   const text = stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
   const file = new URL(name, GOLDEN);
   if (process.env['UPDATE_GOLDEN'] === '1') return writeFile(file, text);
-  assert.equal(text, await readFile(file, 'utf8'), `${name}: look at the difference; UPDATE_GOLDEN=1 takes it`);
+  assert.equal(text, await readFile(file, 'utf8'), `${name}: review the difference; UPDATE_GOLDEN=1 updates the file`);
 }
 
 async function temporary(): Promise<AsyncDisposable & { path: string }> {

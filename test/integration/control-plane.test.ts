@@ -9,16 +9,16 @@ import { freePorts } from '../cluster/process.ts';
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
-const DEADLINE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
-describe('the control plane of the tests', () => {
+describe('startControlPlane', () => {
   let plane: ControlPlane;
 
   before(async () => {
-    // The first choice of ports meets one that is taken, as it happens when several tests start at once.
-    const squatter = createServer((socket) => socket.on('error', () => {}).resume());
-    await new Promise<void>((resolve) => squatter.listen(0, '127.0.0.1', resolve));
-    const { port } = squatter.address() as { port: number };
+    // The first allocation contains a port in use, as can happen when several tests start at once.
+    const portHolder = createServer((socket) => socket.on('error', () => {}).resume());
+    await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
+    const { port } = portHolder.address() as { port: number };
     const choices = [{ secure: port }, {}];
     const choose = async () => ({ ...(await freePorts('etcd', 'peer', 'secure')), ...choices.shift() });
     try {
@@ -27,7 +27,7 @@ describe('the control plane of the tests', () => {
         choose,
       );
     } finally {
-      await new Promise((resolve) => squatter.close(resolve));
+      await new Promise((resolve) => portHolder.close(resolve));
     }
     assert.equal(choices.length, 0);
   });
@@ -36,14 +36,14 @@ describe('the control plane of the tests', () => {
     await plane?.[Symbol.asyncDispose]();
   });
 
-  it('records every write once, with who did it and what came of it', async () => {
+  it('the audit log records every write once, with user and result', async () => {
     const body = { metadata: { name: 'counted' } };
     await plane.admin.call('POST', CONFIG_MAPS, { body });
     await plane.admin.call('POST', CONFIG_MAPS, { body });
     const patch = { body: { data: { a: 'b' } }, contentType: 'application/merge-patch+json' };
     await plane.admin.call('PATCH', `${CONFIG_MAPS}/counted`, patch);
     await plane.admin.call('GET', `${CONFIG_MAPS}/counted`);
-    await plane.admin.call('DELETE', `${CONFIG_MAPS}/counted`, { as: { user: 'nobody' } });
+    await plane.admin.call('DELETE', `${CONFIG_MAPS}/counted`, { as: { user: 'unprivileged' } });
     await plane.admin.call('DELETE', `${CONFIG_MAPS}/counted`);
     const all = await plane.audit();
     const ours = all.filter(({ user, resource }) => user === 'admin' && resource === 'configmaps');
@@ -58,7 +58,7 @@ describe('the control plane of the tests', () => {
     assert.equal(ours.filter((entry) => !isWrite(entry)).length, 1);
   });
 
-  it('issues tokens whose keys can be read, by their holders too', async () => {
+  it('a token holder can read the signing keys of the API server', async () => {
     await plane.admin.call('POST', ACCOUNTS, { body: { metadata: { name: 'reader' } } });
     const spec = { audiences: ['https://kubernetes.default.svc'], expirationSeconds: 600 };
     const { status, body } = await plane.admin.call('POST', `${ACCOUNTS}/reader/token`, { body: { spec } });
@@ -74,15 +74,15 @@ describe('the control plane of the tests', () => {
     assert.equal(issuer.body['issuer'], 'https://kubernetes.default.svc');
   });
 
-  it('runs the controllers: a new namespace gets its service account', async () => {
+  it('the controller manager creates the service account of a new namespace', async () => {
     await plane.admin.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'team-a' } } });
-    const deadline = performance.now() + DEADLINE_MS;
+    const deadline = performance.now() + TIMEOUT_MS;
     const account = () => plane.admin.call('GET', '/api/v1/namespaces/team-a/serviceaccounts/default');
     while ((await account()).status !== 200 && performance.now() < deadline) await sleep(50);
     assert.equal((await account()).status, 200);
   });
 
-  it('says which component does not start, and why', async () => {
+  it('a failed start throws the name and the log of the component', async () => {
     await assert.rejects(
       startControlPlane({ featureGates: { NoSuchGate: true } }),
       /kube-apiserver ended: .*NoSuchGate/s,

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
-import type { ApiAnswer, ApiObject } from '../cluster/api-client.ts';
+import type { ApiResponse, ApiObject } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { BAD_OBJECTS, type BadObject } from './bad-objects.ts';
-import { bounds, fieldOf, placed } from './bounds.ts';
+import { INVALID_OBJECTS, type InvalidObject } from '../support/api-server/invalid-objects.ts';
+import { schemaBounds, fieldPath, withValueAt } from '../support/api-server/schema-bounds.ts';
 
 interface Column {
   readonly name: string;
@@ -36,7 +36,7 @@ const CRDS = readFolder<Crd>('crds/');
 const SAMPLES = readFolder<Sample>('manifests/samples/');
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 describe('the custom resources on a real API server', () => {
   let plane: ControlPlane;
@@ -48,7 +48,7 @@ describe('the custom resources on a real API server', () => {
       const { status, body } = await call('POST', CRD_PATH, { body: crd });
       assert.equal(status, 201, `${crd.metadata.name}: ${String(body['message'])}`);
     }
-    for (const crd of CRDS.values()) await served(plane, crd);
+    for (const crd of CRDS.values()) await waitUntilServed(plane, crd);
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } };
     assert.equal((await call('POST', '/api/v1/namespaces', { body: namespace })).status, 201);
   });
@@ -57,7 +57,7 @@ describe('the custom resources on a real API server', () => {
     await plane?.[Symbol.asyncDispose]();
   });
 
-  it('takes every sample and gives it back as it was sent', async () => {
+  it('the API server stores every sample unchanged', async () => {
     for (const [file, sample] of SAMPLES) {
       const { status, body } = await call('POST', collection(sample), { body: sample });
       assert.equal(status, 201, `${file}: ${String(body['message'])}`);
@@ -70,17 +70,17 @@ describe('the custom resources on a real API server', () => {
     }
   });
 
-  it('is sent a bad object for every CEL rule', () => {
+  it('every CEL rule has an invalid object in this test', () => {
     const rules = [...CRDS.values()].flatMap((crd) =>
       messagesOf(schemaOf(crd)).map((rule) => `${kindOf(crd)}: ${rule}`),
     );
-    const tried = BAD_OBJECTS.map(({ kind, message }) => `${kind}: ${message}`);
+    const tried = INVALID_OBJECTS.map(({ kind, message }) => `${kind}: ${message}`);
     assert.deepEqual([...new Set(tried)].sort(), [...new Set(rules)].sort());
   });
 
-  for (const bad of BAD_OBJECTS) {
-    it(`refuses ${bad.kind} with ${Object.keys(bad.change).join(', ')} changed: ${bad.message}`, async () => {
-      const answer = await sendBad(plane, bad);
+  for (const bad of INVALID_OBJECTS) {
+    it(`the API server rejects ${bad.kind} with ${Object.keys(bad.change).join(', ')} changed: ${bad.message}`, async () => {
+      const answer = await sendInvalid(plane, bad);
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
       const messages = causesOf(answer).map(({ message }) => message);
       assert.ok(
@@ -91,28 +91,29 @@ describe('the custom resources on a real API server', () => {
   }
 
   for (const crd of CRDS.values()) {
-    it(`refuses a ${kindOf(crd)} that breaks any one bound of its schema`, async () => {
+    it(`the API server rejects a ${kindOf(crd)} that violates any bound of its schema`, async () => {
       const sample = sampleOf(kindOf(crd));
       const { spec, status } = schemaOf(crd)['properties'] as Record<string, ApiObject>;
       assert.ok(spec !== undefined && status !== undefined);
-      const all = [...bounds(spec, ['spec']), ...bounds(status, ['status'])];
+      const all = [...schemaBounds(spec, ['spec']), ...schemaBounds(status, ['status'])];
       assert.ok(all.length > 20, `${all.length} bounds`);
-      const unseen: string[] = [];
-      for (const { path, keyword, bad, says } of all) {
-        const body = placed(sample, path, bad);
+      const accepted: string[] = [];
+      for (const { path, keyword, invalid, message: pattern } of all) {
+        const body = withValueAt(sample, path, invalid);
         const isStatus = path[0] === 'status';
         const answer = isStatus
           ? await call('PUT', `${address(sample)}/status?dryRun=All`, { body: await current(plane, body as Sample) })
           : await call('POST', `${collection(sample)}?dryRun=All`, { body: renamed(body) });
         const seen = causesOf(answer).some(
-          ({ field, message }) => sameField(field, fieldOf(path)) && says.test(message),
+          ({ field, message }) => sameField(field, fieldPath(path)) && pattern.test(message),
         );
-        if (answer.status !== 422 || !seen) unseen.push(`${fieldOf(path)} ${keyword}: ${JSON.stringify(answer.body)}`);
+        if (answer.status !== 422 || !seen)
+          accepted.push(`${fieldPath(path)} ${keyword}: ${JSON.stringify(answer.body)}`);
       }
-      assert.deepEqual(unseen, []);
+      assert.deepEqual(accepted, []);
     });
 
-    it(`shows the printer columns of ${kindOf(crd)}`, async () => {
+    it(`a table of ${kindOf(crd)} has the printer columns`, async () => {
       const { body } = await call('GET', collection(sampleOf(kindOf(crd))), { accept: TABLE });
       const columns = (body['columnDefinitions'] as Column[]).map(({ name, priority }) => [name, priority ?? 0]);
       const expected = crd.spec.versions[0].additionalPrinterColumns.map(({ name, priority }) => [name, priority ?? 0]);
@@ -120,23 +121,23 @@ describe('the custom resources on a real API server', () => {
       assert.ok((body['rows'] as unknown[]).length > 0);
     });
 
-    it(`keeps spec and status of ${kindOf(crd)} apart`, async () => {
+    it(`spec and status of ${kindOf(crd)} are written separately`, async () => {
       const sample = sampleOf(kindOf(crd));
       const status = { observedGeneration: 1 };
       const written = await call('PUT', address(sample), { body: await current(plane, { ...sample, status }) });
       assert.equal(written.status, 200, String(written.body['message']));
       assert.equal(written.body['status'], undefined, 'status written through the object');
-      // This spec would be refused, were it read.
+      // The invalid spec shows that a status update ignores it.
       const body = await current(plane, { ...sample, spec: 'unread', status });
       const reported = await call('PUT', `${address(sample)}/status`, { body });
       assert.equal(reported.status, 200, String(reported.body['message']));
       assert.deepEqual(reported.body['status'], status);
       assert.deepEqual(reported.body['spec'], sample['spec']);
-      assert.equal((reported.body['metadata'] as ApiObject)['generation'], 1, 'a status is no new generation');
+      assert.equal((reported.body['metadata'] as ApiObject)['generation'], 1, 'a status update keeps the generation');
     });
   }
 
-  it('gives the short names and the category in discovery', async () => {
+  it('API discovery lists short names and the category', async () => {
     const { body } = await call('GET', '/apis/temper.dev/v1alpha1');
     const resources = (body['resources'] as ApiObject[]).filter(({ name }) => !String(name).includes('/'));
     const found = resources.map(({ name, kind, shortNames, categories }) => ({ name, kind, shortNames, categories }));
@@ -171,7 +172,7 @@ function messagesOf(schema: unknown): string[] {
   return [...own.map(({ message }) => message), ...Object.values(schema).flatMap(messagesOf)];
 }
 
-/** The fullest sample of a kind is the one whose file bears its name alone. */
+/** The most complete sample of a kind: the file with the kind as its name. */
 function sampleOf(kind: string): Sample {
   const files = [`${kind.toLowerCase()}.yaml`, `${kind.toLowerCase()}-tool.yaml`];
   const sample = files.map((file) => SAMPLES.get(file)).find((found) => found !== undefined);
@@ -190,36 +191,39 @@ function address(sample: Sample): string {
 }
 
 function renamed(object: ApiObject): ApiObject {
-  return placed(object, ['metadata', 'name'], 'another');
+  return withValueAt(object, ['metadata', 'name'], 'another');
 }
 
-/** The object with the resourceVersion that is there now, so that it may be written. */
+/** A copy with the current resourceVersion, so that an update succeeds. */
 async function current(plane: ControlPlane, object: Sample): Promise<ApiObject> {
   const { body } = await plane.admin.call('GET', address(object));
   const { resourceVersion } = body['metadata'] as { resourceVersion: string };
-  return placed(object, ['metadata', 'resourceVersion'], resourceVersion);
+  return withValueAt(object, ['metadata', 'resourceVersion'], resourceVersion);
 }
 
-async function sendBad(plane: ControlPlane, { sample: file, change, update }: BadObject): Promise<ApiAnswer> {
+async function sendInvalid(plane: ControlPlane, { sample: file, change, update }: InvalidObject): Promise<ApiResponse> {
   const sample = SAMPLES.get(file);
   assert.ok(sample !== undefined, file);
   const start = update === true ? sample : renamed(sample);
-  const body = Object.entries(change).reduce((object, [path, value]) => placed(object, path.split('.'), value), start);
+  const body = Object.entries(change).reduce(
+    (object, [path, value]) => withValueAt(object, path.split('.'), value),
+    start,
+  );
   if (update !== true) return plane.admin.call('POST', `${collection(sample)}?dryRun=All`, { body });
   return plane.admin.call('PUT', address(sample), { body: await current(plane, body as Sample) });
 }
 
-function causesOf({ body }: ApiAnswer): readonly Cause[] {
+function causesOf({ body }: ApiResponse): readonly Cause[] {
   return (body['details'] as { causes?: Cause[] } | undefined)?.causes ?? [];
 }
 
-/** The API server says of a list now the list, now its second entry. */
-function sameField(said: string, expected: string): boolean {
-  return said === expected || said === `${expected}[1]`;
+/** For a list the API server reports either the list or its second entry. */
+function sameField(reported: string, expected: string): boolean {
+  return reported === expected || reported === `${expected}[1]`;
 }
 
-async function served(plane: ControlPlane, crd: Crd): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+async function waitUntilServed(plane: ControlPlane, crd: Crd): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
   let conditions: ApiObject[] = [];
   while (performance.now() < deadline) {
     const { body } = await plane.admin.call('GET', `${CRD_PATH}/${crd.metadata.name}`);

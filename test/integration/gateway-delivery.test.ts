@@ -4,52 +4,57 @@ import type { DeadLetter, FollowLine, PersonReceipt, TopAgent, UsageReport } fro
 import type { WireDelivery, WireError } from '../../src/remote/wire.ts';
 import { createAudit } from '../../src/nats/audit.ts';
 import { createInbox } from '../../src/nats/inbox.ts';
-import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gateway-house.ts';
+import {
+  eventually,
+  GatewayFixture,
+  type HttpResponse,
+  type GatewayReplica,
+} from '../support/gateway/gateway-fixture.ts';
 
 const NEXT = '/v1/messages/next';
-const LEASES = '/v1/leases';
+const DELIVERIES = '/v1/leases';
 const AGENTS = '/v1/people/namespaces/team-a/agents';
-/** Of agents that may call the tool that sends. */
-const SPEAKING = { trustPolicyRef: { name: 'speaking' } };
+/** The policy that allows the tool `agent_send`. */
+const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
 const LETTERS = '/v1/people/namespaces/team-a/deadletters';
 
-function done({ text, status }: HttpAnswer, expected = 200): unknown {
+function parsed({ text, status }: HttpResponse, expected = 200): unknown {
   assert.equal(status, expected, text);
   return text === '' ? undefined : JSON.parse(text);
 }
 
-const receiptOf = (answer: HttpAnswer) => done(answer) as PersonReceipt;
-const deliveryOf = (answer: HttpAnswer) => done(answer) as WireDelivery;
-const sentOf = (answer: HttpAnswer) => done(answer) as { id: string; duplicate: boolean };
-const lettersOf = (answer: HttpAnswer) => done(answer) as DeadLetter[];
+const receiptOf = (answer: HttpResponse) => parsed(answer) as PersonReceipt;
+const deliveryOf = (answer: HttpResponse) => parsed(answer) as WireDelivery;
+const sentOf = (answer: HttpResponse) => parsed(answer) as { id: string; duplicate: boolean };
+const lettersOf = (answer: HttpResponse) => parsed(answer) as DeadLetter[];
 
-function refused({ text, status }: HttpAnswer, expected: number, code: string): void {
+function assertError({ text, status }: HttpResponse, expected: number, code: string): void {
   const { error } = JSON.parse(text) as WireError;
   assert.deepEqual([status, error.code], [expected, code], text);
 }
 
-describe('messages through two gateways over one bus', () => {
-  let house: GatewayHouse;
-  let one: Replica;
-  let other: Replica;
-  let person: string;
+describe('messages through two gateway replicas', () => {
+  let fixture: GatewayFixture;
+  let one: GatewayReplica;
+  let other: GatewayReplica;
+  let userToken: string;
   let keys = 0;
 
   before(async () => {
-    house = await GatewayHouse.open(['team-a']);
-    person = await house.personToken('team-a');
-    await house.policy('team-a', 'speaking', { tools: { allow: ['agent_send'] } });
-    [one, other] = await Promise.all([house.replica(), house.replica()]);
+    fixture = await GatewayFixture.open(['team-a']);
+    userToken = await fixture.createUserToken('team-a');
+    await fixture.createPolicy('team-a', 'speaking', { tools: { allow: ['agent_send'] } });
+    [one, other] = await Promise.all([fixture.startReplica(), fixture.startReplica()]);
   });
   after(async () => {
-    await house?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
-  type Running = Awaited<ReturnType<GatewayHouse['runningAgent']>>;
+  type Running = Awaited<ReturnType<GatewayFixture['createRunningAgent']>>;
 
-  /** Waits until both replicas know the agent. */
-  async function running(name: string, spec: object = {}): Promise<Running> {
-    const found = await house.runningAgent('team-a', name, spec);
+  /** Creates an agent with a bound pod and waits until both replicas have it in their index. */
+  async function createReadyAgent(name: string, spec: object = {}): Promise<Running> {
+    const found = await fixture.createRunningAgent('team-a', name, spec);
     for (const gateway of [one, other]) {
       await eventually(
         async () => (await gateway.call('GET', '/v1/assignment', { token: found.token })).status === 200,
@@ -58,28 +63,28 @@ describe('messages through two gateways over one bus', () => {
     return found;
   }
 
-  function say(agent: string, text: string, session?: string, gateway = one): Promise<HttpAnswer> {
+  function sendMessage(agent: string, text: string, session?: string, gateway = one): Promise<HttpResponse> {
     keys += 1;
     const body = { text, ...(session === undefined ? {} : { session }) };
-    return gateway.call('POST', `${AGENTS}/${agent}/messages`, { person, key: `key-${keys}`, body });
+    return gateway.call('POST', `${AGENTS}/${agent}/messages`, { userToken, key: `key-${keys}`, body });
   }
 
   async function next({ token }: Running, gateway = one, waitSeconds = 20): Promise<WireDelivery> {
     return deliveryOf(await gateway.call('POST', NEXT, { token, body: { waitSeconds } }));
   }
 
-  const settle = ({ token }: Running, answer: object, gateway = one) =>
-    gateway.call('POST', LEASES, { token, body: answer });
+  const postDelivery = ({ token }: Running, answer: object, gateway = one) =>
+    gateway.call('POST', DELIVERIES, { token, body: answer });
 
   async function follow(agent: string, receipt: PersonReceipt, gateway = one): Promise<FollowLine[]> {
     const path = `${AGENTS}/${agent}/sessions/${receipt.session}/events?follow=true&message=${receipt.id}`;
-    const { text } = await gateway.call('GET', path, { person });
+    const { text } = await gateway.call('GET', path, { userToken });
     return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as FollowLine)));
   }
 
-  it('what one gave, the other settles; the person hears it once, whoever repeats it', async () => {
-    const scout = await running('scout');
-    const receipt = receiptOf(await say('scout', 'hello'));
+  it('one replica acknowledges a delivery of the other, and the user receives the reply once', async () => {
+    const scout = await createReadyAgent('scout');
+    const receipt = receiptOf(await sendMessage('scout', 'hello'));
     assert.equal(receipt.awake, true);
     const following = follow('scout', receipt, other);
     const { message, lease, leaseMilliseconds } = await next(scout, one);
@@ -88,10 +93,10 @@ describe('messages through two gateways over one bus', () => {
       [receipt.id, receipt.id, 'hello', 'person', 0],
     );
     assert.ok(leaseMilliseconds > 0);
-    assert.equal((await settle(scout, { lease, action: 'extend' }, other)).status, 204);
+    assert.equal((await postDelivery(scout, { lease, action: 'extend' }, other)).status, 204);
     const ack = { lease, action: 'ack', reply: 'hi there', ending: 'complete' };
-    done(await settle(scout, ack, other), 204);
-    done(await settle(scout, ack, one), 204);
+    parsed(await postDelivery(scout, ack, other), 204);
+    parsed(await postDelivery(scout, ack, one), 204);
     const lines = await following;
     assert.deepEqual(
       lines.map((line) => ('text' in line ? line.text : line.kind)),
@@ -101,10 +106,10 @@ describe('messages through two gateways over one bus', () => {
     assert.equal(empty.status, 204);
   });
 
-  it('the same key is the same message, in the same session', async () => {
-    await running('twice');
+  it('a repeated idempotency key returns the same message and session', async () => {
+    await createReadyAgent('twice');
     const send = (key: string) =>
-      one.call('POST', `${AGENTS}/twice/messages`, { person, key, body: { text: 'again' } });
+      one.call('POST', `${AGENTS}/twice/messages`, { userToken, key, body: { text: 'again' } });
     const [first, second] = [receiptOf(await send('k')), receiptOf(await send('k'))];
     assert.deepEqual(
       [second.id, second.session, first.duplicate, second.duplicate],
@@ -112,64 +117,68 @@ describe('messages through two gateways over one bus', () => {
     );
   });
 
-  it('a long poll is answered when a message comes, and one message is in flight at a time', async () => {
-    const agent = await running('poller');
+  it('a long poll returns when a message arrives, and only one message is in flight', async () => {
+    const agent = await createReadyAgent('poller');
     const waiting = next(agent, one, 60);
-    const first = receiptOf(await say('poller', 'first', undefined, other));
-    done(await say('poller', 'second'));
+    const first = receiptOf(await sendMessage('poller', 'first', undefined, other));
+    parsed(await sendMessage('poller', 'second'));
     const { message, lease } = await waiting;
     assert.equal(message.id, first.id);
     const nothing = await other.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0.5 } });
     assert.equal(nothing.status, 204);
-    done(await settle(agent, { lease, action: 'ack', reply: '', ending: 'complete' }), 204);
+    parsed(await postDelivery(agent, { lease, action: 'ack', reply: '', ending: 'complete' }), 204);
     assert.equal((await next(agent)).message.text, 'second');
   });
 
-  it('a pod that was started again gets at once what it held before, and nobody else does', async () => {
-    const [agent, thief] = [await running('phoenix'), await running('crow')];
-    const { id } = receiptOf(await say('phoenix', 'half done'));
+  it('a restarted pod gets its in-flight message at once, and another pod does not', async () => {
+    const [agent, thief] = [await createReadyAgent('phoenix'), await createReadyAgent('crow')];
+    const { id } = receiptOf(await sendMessage('phoenix', 'half done'));
     const first = await next(agent);
-    const ask = (by: Running, server: Replica) =>
+    const ask = (by: Running, server: GatewayReplica) =>
       server.call('POST', NEXT, { token: by.token, body: { waitSeconds: 1, restarted: true } });
     assert.equal((await ask(thief, other)).status, 204);
-    assert.equal((await settle(agent, { lease: first.lease, action: 'extend' })).status, 204, 'it is still its own');
+    assert.equal(
+      (await postDelivery(agent, { lease: first.lease, action: 'extend' })).status,
+      204,
+      'the delivery is still valid',
+    );
     const again = deliveryOf(await ask(agent, other));
     assert.equal(again.message.id, id);
     const end = { action: 'ack', reply: 'done', ending: 'complete' };
-    done(await settle(agent, { lease: again.lease, ...end }), 204);
+    parsed(await postDelivery(agent, { lease: again.lease, ...end }), 204);
     const nothing = await ask(agent, one);
-    assert.equal(nothing.status, 204, 'what has ended does not come again');
+    assert.equal(nothing.status, 204, 'an acknowledged message is not redelivered');
   });
 
-  it('a lease of another pod, or altered, or of a pod that was replaced, settles nothing', async () => {
-    const [victim, thief] = [await running('victim'), await running('robber')];
-    const receipt = receiptOf(await say('victim', 'mine'));
+  it('a delivery token of another pod, an altered one, or one of a replaced pod is rejected', async () => {
+    const [victim, thief] = [await createReadyAgent('victim'), await createReadyAgent('robber')];
+    const receipt = receiptOf(await sendMessage('victim', 'mine'));
     const { lease } = await next(victim);
     const ack = (given: string) => ({ lease: given, action: 'ack', reply: 'stolen', ending: 'complete' });
-    refused(await settle(thief, ack(lease)), 403, 'TEMPER_LEASE_INVALID');
-    refused(
-      await settle(victim, ack(`${lease.slice(0, -1)}${lease.endsWith('A') ? 'B' : 'A'}`)),
+    assertError(await postDelivery(thief, ack(lease)), 403, 'TEMPER_LEASE_INVALID');
+    assertError(
+      await postDelivery(victim, ack(`${lease.slice(0, -1)}${lease.endsWith('A') ? 'B' : 'A'}`)),
       403,
       'TEMPER_LEASE_INVALID',
     );
-    refused(await settle(victim, { ...ack(lease), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
-    const successor = await house.pod('team-a', 'victim-2');
-    await house.bind('team-a', 'victim', successor);
-    // Until the gateway hears of it, the pod is the agent, and might end what it holds.
-    await eventually(async () => (await settle(victim, { lease, action: 'extend' })).status === 403);
-    refused(await settle(victim, ack(lease)), 403, 'TEMPER_POD_NOT_BOUND');
-    const token = await house.podToken('team-a', successor);
+    assertError(await postDelivery(victim, { ...ack(lease), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
+    const successor = await fixture.createPod('team-a', 'victim-2');
+    await fixture.bindPod('team-a', 'victim', successor);
+    // Until the gateway observes the new binding, the old pod may still acknowledge its message.
+    await eventually(async () => (await postDelivery(victim, { lease, action: 'extend' })).status === 403);
+    assertError(await postDelivery(victim, ack(lease)), 403, 'TEMPER_POD_NOT_BOUND');
+    const token = await fixture.createPodToken('team-a', successor);
     await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
-    refused(await one.call('POST', LEASES, { token, body: ack(lease) }), 403, 'TEMPER_LEASE_INVALID');
+    assertError(await one.call('POST', DELIVERIES, { token, body: ack(lease) }), 403, 'TEMPER_LEASE_INVALID');
     const path = `${AGENTS}/victim/sessions/${receipt.session}/events`;
-    assert.equal((await one.call('GET', path, { person })).text, '');
+    assert.equal((await one.call('GET', path, { userToken })).text, '');
   });
 
-  it('an agent sends under its lease: root, depth and deadline are those of the lease', async () => {
+  it('a message that an agent sends inherits root, depth and deadline from its delivery token', async () => {
     const chain = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'];
-    const grants = { ...SPEAKING, grants: { tools: ['agent_send'], messages: ['c*'] } };
-    const agents = await Promise.all(chain.map((name) => running(name, grants)));
-    const { id: root } = receiptOf(await say('c0', 'start'));
+    const grants = { ...MAY_SEND, grants: { tools: ['agent_send'], messages: ['c*'] } };
+    const agents = await Promise.all(chain.map((name) => createReadyAgent(name, grants)));
+    const { id: root } = receiptOf(await sendMessage('c0', 'start'));
     let deadline: string | undefined;
     for (const [depth, agent] of agents.entries()) {
       const to = chain[depth + 1];
@@ -180,9 +189,9 @@ describe('messages through two gateways over one bus', () => {
       assert.equal(message.session, depth === 0 ? message.session : `c${depth - 1}.work`);
       const draft = { to, session: 'work', text: 'go on' };
       const send = (key: string, body: object) => other.call('POST', '/v1/messages', { token: agent.token, key, body });
-      refused(await send('k', { lease, draft: { ...draft, depth: 0 } }), 400, 'TEMPER_REQUEST_INVALID');
+      assertError(await send('k', { lease, draft: { ...draft, depth: 0 } }), 400, 'TEMPER_REQUEST_INVALID');
       if (depth === 5) {
-        refused(await send('k', { lease, draft }), 422, 'TEMPER_MESSAGE_DEPTH');
+        assertError(await send('k', { lease, draft }), 422, 'TEMPER_MESSAGE_DEPTH');
         break;
       }
       const sent = sentOf(await send('k', { lease, draft }));
@@ -191,10 +200,10 @@ describe('messages through two gateways over one bus', () => {
     }
   });
 
-  it('an agent reaches only whom its grants name, in its own namespace, and nobody without a lease', async () => {
-    const may = { tools: ['agent_send'], messages: ['friend', 'nobody'] };
-    const agent = await running('lonely', { ...SPEAKING, grants: may });
-    done(await say('lonely', 'work'));
+  it('an agent can send only to agents in its grants and namespace, and only with a delivery token', async () => {
+    const may = { tools: ['agent_send'], messages: ['friend', 'absent'] };
+    const agent = await createReadyAgent('lonely', { ...MAY_SEND, grants: may });
+    parsed(await sendMessage('lonely', 'work'));
     const { lease } = await next(agent);
     const send = (to: string, given = lease) =>
       one.call('POST', '/v1/messages', {
@@ -202,26 +211,26 @@ describe('messages through two gateways over one bus', () => {
         key: `k-${to}`,
         body: { lease: given, draft: { to, session: 's', text: 'x' } },
       });
-    refused(await send('scout'), 403, 'TEMPER_POLICY_DENIED');
-    refused(await send('nobody'), 404, 'TEMPER_NOT_FOUND');
-    refused(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_LEASE_INVALID');
+    assertError(await send('scout'), 403, 'TEMPER_POLICY_DENIED');
+    assertError(await send('absent'), 404, 'TEMPER_NOT_FOUND');
+    assertError(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_LEASE_INVALID');
   });
 
-  it('an agent that may not call the tool that sends does not send without it either', async () => {
-    const agent = await running('toolless', { ...SPEAKING, grants: { messages: ['scout'] } });
-    done(await say('toolless', 'work'));
+  it('an agent without the tool agent_send cannot send through the API either', async () => {
+    const agent = await createReadyAgent('toolless', { ...MAY_SEND, grants: { messages: ['scout'] } });
+    parsed(await sendMessage('toolless', 'work'));
     const { lease } = await next(agent);
     const body = { lease, draft: { to: 'scout', session: 's', text: 'x' } };
     const answer = await one.call('POST', '/v1/messages', { token: agent.token, key: 'k', body });
-    refused(answer, 403, 'TEMPER_POLICY_DENIED');
+    assertError(answer, 403, 'TEMPER_POLICY_DENIED');
     assert.match(answer.text, /agent_send/);
   });
 
-  it('a message for an agent asleep waits, and asks for a pod', async () => {
-    const uid = await house.agent('team-a', 'sleeper');
-    await eventually(async () => (await say('sleeper', 'wake up')).status === 200);
-    assert.equal(receiptOf(await say('sleeper', 'hurry')).awake, false);
-    const operator = await house.bus.connect('operator');
+  it('a message for an agent without a pod is queued and publishes a wakeup', async () => {
+    const uid = await fixture.createAgent('team-a', 'sleeper');
+    await eventually(async () => (await sendMessage('sleeper', 'wake up')).status === 200);
+    assert.equal(receiptOf(await sendMessage('sleeper', 'hurry')).awake, false);
+    const operator = await fixture.bus.connect('operator');
     const { createWakes } = await import('../../src/nats/wakes.ts');
     const stopping = new AbortController();
     const woken: string[] = [];
@@ -231,63 +240,63 @@ describe('messages through two gateways over one bus', () => {
     await eventually(async () => woken.includes(uid));
     stopping.abort();
     await consuming;
-    const pod = await house.pod('team-a', 'sleeper-1');
-    await house.bind('team-a', 'sleeper', pod);
-    const token = await house.podToken('team-a', pod);
+    const pod = await fixture.createPod('team-a', 'sleeper-1');
+    await fixture.bindPod('team-a', 'sleeper', pod);
+    const token = await fixture.createPodToken('team-a', pod);
     await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
     assert.equal((await next({ uid, pod, token })).message.text, 'wake up');
   });
 
-  it('a suspended agent gets nothing and may not go on; resumed it gets what waited', async () => {
-    const agent = await running('paused');
-    done(await say('paused', 'first'));
+  it('a suspended agent gets no message and cannot extend a delivery; after resume it gets the queued message', async () => {
+    const agent = await createReadyAgent('paused');
+    parsed(await sendMessage('paused', 'first'));
     const { lease } = await next(agent);
-    await house.changeAgent('team-a', 'paused', { spec: { suspend: true } });
-    await eventually(async () => (await settle(agent, { lease, action: 'extend' })).status === 409);
-    done(await settle(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
-    done(await say('paused', 'second'));
+    await fixture.patchAgent('team-a', 'paused', { spec: { suspend: true } });
+    await eventually(async () => (await postDelivery(agent, { lease, action: 'extend' })).status === 409);
+    parsed(await postDelivery(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
+    parsed(await sendMessage('paused', 'second'));
     const waiting = next(agent, one, 60);
-    await house.changeAgent('team-a', 'paused', { spec: { suspend: false } });
+    await fixture.patchAgent('team-a', 'paused', { spec: { suspend: false } });
     assert.equal((await waiting).message.text, 'second');
   });
 
-  it('a rejected message is told to who follows, kept, shown, and sent again', async () => {
-    const agent = await running('failing');
-    const receipt = receiptOf(await say('failing', 'impossible'));
+  it('a rejected message is reported to followers, dead-lettered, listed and can be retried', async () => {
+    const agent = await createReadyAgent('failing');
+    const receipt = receiptOf(await sendMessage('failing', 'impossible'));
     const following = follow('failing', receipt);
     const { lease } = await next(agent);
     const reject = { lease, action: 'reject', code: 'TEMPER_TOOL_FAILED', message: 'no \u202e way' };
-    refused(await settle(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }), 400, 'TEMPER_REQUEST_INVALID');
-    done(await settle(agent, reject), 204);
+    assertError(await postDelivery(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }), 400, 'TEMPER_REQUEST_INVALID');
+    parsed(await postDelivery(agent, reject), 204);
     const [line] = await following;
     assert.deepEqual([line?.kind, line?.kind === 'failed' && line.code], ['failed', 'TEMPER_TOOL_FAILED']);
-    const [letter] = lettersOf(await one.call('GET', LETTERS, { person }));
+    const [letter] = lettersOf(await one.call('GET', LETTERS, { userToken }));
     assert.deepEqual(
       [letter?.agent, letter?.code, letter?.message, letter?.excerpt, letter?.session],
       ['failing', 'TEMPER_TOOL_FAILED', 'no \\u{202e} way', 'impossible', receipt.session],
     );
-    done(await one.call('POST', `${LETTERS}/${letter?.id}/retry`, { person }), 204);
+    parsed(await one.call('POST', `${LETTERS}/${letter?.id}/retry`, { userToken }), 204);
     const again = await next(agent);
     assert.equal(again.message.text, 'impossible');
-    assert.deepEqual(lettersOf(await one.call('GET', LETTERS, { person })), []);
-    done(await settle(agent, { ...reject, lease: again.lease }), 204);
-    const [second] = lettersOf(await one.call('GET', LETTERS, { person }));
-    done(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 204);
-    refused(await one.call('DELETE', `${LETTERS}/${second?.id}`, { person }), 404, 'TEMPER_NOT_FOUND');
+    assert.deepEqual(lettersOf(await one.call('GET', LETTERS, { userToken })), []);
+    parsed(await postDelivery(agent, { ...reject, lease: again.lease }), 204);
+    const [second] = lettersOf(await one.call('GET', LETTERS, { userToken }));
+    parsed(await one.call('DELETE', `${LETTERS}/${second?.id}`, { userToken }), 204);
+    assertError(await one.call('DELETE', `${LETTERS}/${second?.id}`, { userToken }), 404, 'TEMPER_NOT_FOUND');
   });
 
-  it('a message delivered too often is told to who follows, once over two gateways, and again when it is dropped', async () => {
-    const agent = await running('hopeless');
-    const receipt = receiptOf(await say('hopeless', 'poison'));
+  it('a message past its delivery limit is reported once to followers on both replicas, and again when it is dropped', async () => {
+    const agent = await createReadyAgent('hopeless');
+    const receipt = receiptOf(await sendMessage('hopeless', 'poison'));
     const following = [follow('hopeless', receipt, one), follow('hopeless', receipt, other)];
     for (let delivery = 1; delivery <= 5; delivery += 1) {
       const [giving, taking] = delivery % 2 === 0 ? [one, other] : [other, one];
       const { lease } = await next(agent, giving);
-      done(await settle(agent, { lease, action: 'retry', afterMilliseconds: 0 }, taking), 204);
+      parsed(await postDelivery(agent, { lease, action: 'retry', afterMilliseconds: 0 }, taking), 204);
     }
-    // The server gives it up when the pod asks for the next one.
-    const asked = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
-    assert.equal(asked.status, 204);
+    // The server detects the exceeded limit when the pod asks for the next message.
+    const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
+    assert.equal(response.status, 204);
     for (const lines of await Promise.all(following)) {
       assert.deepEqual(
         lines.map((line) => [line.kind, line.kind === 'failed' && [line.message, line.code]]),
@@ -295,20 +304,20 @@ describe('messages through two gateways over one bus', () => {
       );
       assert.match(lines[0]?.kind === 'failed' ? lines[0].text : '', /delivered as often.*kubectl temper deadletters/);
     }
-    const letters = lettersOf(await one.call('GET', LETTERS, { person }));
+    const letters = lettersOf(await one.call('GET', LETTERS, { userToken }));
     const letter = letters.find(({ agent: name }) => name === 'hopeless');
-    done(await other.call('DELETE', `${LETTERS}/${letter?.id}`, { person }), 204);
+    parsed(await other.call('DELETE', `${LETTERS}/${letter?.id}`, { userToken }), 204);
     const path = `${AGENTS}/hopeless/sessions/${receipt.session}/events`;
-    const { text } = await one.call('GET', path, { person });
+    const { text } = await one.call('GET', path, { userToken });
     const codes = text
       .split('\n')
       .flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { code?: string }).code]));
     assert.deepEqual(codes, ['TEMPER_MESSAGE_UNDELIVERED', 'TEMPER_MESSAGE_DROPPED']);
   });
 
-  it('a message whose deadline is over is told to who follows', async () => {
-    const agent = await running('tardy');
-    const bus = await house.bus.connect('gateway');
+  it('a message past its deadline is reported to followers', async () => {
+    const agent = await createReadyAgent('tardy');
+    const bus = await fixture.bus.connect('gateway');
     const past = new Date(Date.now() - 1_000).toISOString();
     const message = {
       from: 'person',
@@ -321,25 +330,25 @@ describe('messages through two gateways over one bus', () => {
     };
     const { id } = await createInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
     const following = follow('tardy', { id, session: 's-late', duplicate: false, awake: true, after: 0 }, other);
-    const asked = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
-    assert.equal(asked.status, 204);
+    const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
+    assert.equal(response.status, 204);
     const [line, ...more] = await following;
     assert.ok(line?.kind === 'failed' && line.code === 'TEMPER_TIMEOUT' && line.message === id);
     assert.deepEqual(more, []);
   });
 
-  it('what a pod claims is kept under the agent it is, as claimed', async () => {
-    const agent = await running('boaster');
+  it('reports of a pod are stored under its own agent with the evidence `claimed`', async () => {
+    const agent = await createReadyAgent('boaster');
     const stamp = { time: 'yesterday', agent: 'scout', session: 's-claims', rootMessage: 'm' };
     const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };
     const audit = { action: 'tool.called', actor: 'person/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
     const send = (key: string, body: object) => one.call('POST', '/v1/claims', { token: agent.token, key, body });
-    done(await send('a', { events: [event], audit: [audit] }), 204);
-    done(await send('a', { events: [event], audit: [audit] }), 204);
+    parsed(await send('a', { events: [event], audit: [audit] }), 204);
+    parsed(await send('a', { events: [event], audit: [audit] }), 204);
     const repeated = { token: agent.token, key: 'a', body: { events: [event], audit: [audit] } };
-    done(await other.call('POST', '/v1/claims', repeated), 204);
-    refused(await send('b', { events: [{ ...event, type: 'reply' }] }), 400, 'TEMPER_REQUEST_INVALID');
-    refused(await send('c', { events: [{ ...event, more: true }] }), 400, 'TEMPER_REQUEST_INVALID');
+    parsed(await other.call('POST', '/v1/claims', repeated), 204);
+    assertError(await send('b', { events: [{ ...event, type: 'reply' }] }), 400, 'TEMPER_REQUEST_INVALID');
+    assertError(await send('c', { events: [{ ...event, more: true }] }), 400, 'TEMPER_REQUEST_INVALID');
     const gate = (name: string, passed: boolean) => ({
       type: 'forge-gate',
       tool: 't',
@@ -351,11 +360,11 @@ describe('messages through two gateways over one bus', () => {
       { type: 'forge-accepted', tool: 't', digest: 'd', tier: 'Session', ...stamp },
       { type: 'approval-decided', request: 'r', decision: 'Approve', by: 'alice', ...stamp },
     ];
-    done(await send('e', { events: verdicts }), 204);
-    assert.ok(house.lines.some((line) => line.includes('only a gateway decides') && line.includes('"left":5')));
+    parsed(await send('e', { events: verdicts }), 204);
+    assert.ok(fixture.logLines.some((line) => line.includes('only a gateway may publish') && line.includes('"dropped":5')));
     const large = { ...audit, facts: { n: 'x'.repeat(20_000) } };
-    done(await send('d', { audit: [large] }), 204);
-    const { text } = await one.call('GET', `${AGENTS}/boaster/sessions/s-claims/events`, { person });
+    parsed(await send('d', { audit: [large] }), 204);
+    const { text } = await one.call('GET', `${AGENTS}/boaster/sessions/s-claims/events`, { userToken });
     const [line, ...more] = text
       .trim()
       .split('\n')
@@ -364,7 +373,7 @@ describe('messages through two gateways over one bus', () => {
     assert.ok(line?.kind === 'event');
     assert.equal(line.event.agent, 'boaster');
     assert.ok(Number.isFinite(Date.parse(line.event.time)));
-    const records = await createAudit(await house.bus.connect('operator')).read('team-a', 0, 100);
+    const records = await createAudit(await fixture.bus.connect('operator')).read('team-a', 0, 100);
     const kept = records.filter(({ action }) => action === 'tool.called');
     assert.deepEqual(
       kept.map(({ actor, evidence, facts }) => [actor, evidence, facts]),
@@ -375,32 +384,32 @@ describe('messages through two gateways over one bus', () => {
     );
   });
 
-  it('people see what waits, what is worked on and what was spent, of their own namespace', async () => {
-    const agent = await running('watched');
-    for (const text of ['one', 'two', 'three']) done(await say('watched', text));
+  it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
+    const agent = await createReadyAgent('watched');
+    for (const text of ['one', 'two', 'three']) parsed(await sendMessage('watched', text));
     await next(agent);
-    const all = done(await one.call('GET', '/v1/people/namespaces/team-a/top', { person })) as TopAgent[];
+    const all = parsed(await one.call('GET', '/v1/people/namespaces/team-a/top', { userToken })) as TopAgent[];
     assert.deepEqual(
       all.find(({ agent: name }) => name === 'watched'),
       { agent: 'watched', waiting: 2, inFlight: 1, deadLetters: 0, tokensThisHour: 42 },
     );
     for (const path of ['sessions', 'tools', 'tools?session=s-1']) {
-      assert.deepEqual(done(await other.call('GET', `${AGENTS}/watched/${path}`, { person })), []);
+      assert.deepEqual(parsed(await other.call('GET', `${AGENTS}/watched/${path}`, { userToken })), []);
     }
-    const usage = done(await one.call('GET', `${AGENTS}/watched/usage`, { person })) as UsageReport;
+    const usage = parsed(await one.call('GET', `${AGENTS}/watched/usage`, { userToken })) as UsageReport;
     assert.equal(usage.windows[0]?.costMicros, 7);
     const policies = '/v1/people/namespaces/team-a/policies';
-    done(await one.call('GET', `${policies}/standard/usage`, { person }));
-    refused(await one.call('GET', `${policies}/none/usage`, { person }), 404, 'TEMPER_NOT_FOUND');
-    refused(await one.call('GET', `${AGENTS}/none/usage`, { person }), 404, 'TEMPER_NOT_FOUND');
+    parsed(await one.call('GET', `${policies}/standard/usage`, { userToken }));
+    assertError(await one.call('GET', `${policies}/none/usage`, { userToken }), 404, 'TEMPER_NOT_FOUND');
+    assertError(await one.call('GET', `${AGENTS}/none/usage`, { userToken }), 404, 'TEMPER_NOT_FOUND');
   });
 
-  it('a reply longer than the bus takes arrives cut, and its message does not come again', async () => {
-    const agent = await running('talker');
-    const receipt = receiptOf(await say('talker', 'tell me all'));
+  it('a reply above the size limit is truncated, and its message is not redelivered', async () => {
+    const agent = await createReadyAgent('talker');
+    const receipt = receiptOf(await sendMessage('talker', 'tell me all'));
     const { lease } = await next(agent);
     const reply = '\u{1f600}'.repeat(50_000);
-    done(await settle(agent, { lease, action: 'ack', reply, ending: 'complete' }), 204);
+    parsed(await postDelivery(agent, { lease, action: 'ack', reply, ending: 'complete' }), 204);
     const [line] = await follow('talker', receipt);
     assert.ok(line?.kind === 'reply' && line.ending === 'cut' && line.text.length > 10_000);
   });

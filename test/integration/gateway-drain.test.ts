@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gatewayConfig } from '../../src/gateway/config.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
-import { eventually, GatewayHouse, httpsCaller } from './gateway-house.ts';
+import { eventually, GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
 
 const TEMPER = fileURLToPath(new URL('../../bin/temper', import.meta.url));
 
@@ -20,21 +20,21 @@ async function freePort(): Promise<number> {
 }
 
 describe('temper serve gateway', () => {
-  let house: GatewayHouse;
+  let fixture: GatewayFixture;
 
   before(async () => {
-    house = await GatewayHouse.open(['team-a']);
+    fixture = await GatewayFixture.open(['team-a']);
   });
   after(async () => {
-    await house?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
-  it('ends long polls and then itself when it is told to', async () => {
-    const { token, uid } = await house.runningAgent('team-a', 'scout');
+  it('SIGTERM ends long polls, then the process', async () => {
+    const { token, uid } = await fixture.createRunningAgent('team-a', 'scout');
     const [port, healthPort] = [await freePort(), await freePort()];
-    const file = join(house.folder, 'gateway.yaml');
+    const file = join(fixture.folder, 'gateway.yaml');
     const config = {
-      ...house.configuration(),
+      ...fixture.replicaConfig(),
       listen: { host: '127.0.0.1', port },
       health: { host: '127.0.0.1', port: healthPort },
       namespaces: ['team-a'],
@@ -53,9 +53,9 @@ describe('temper serve gateway', () => {
           () => false,
         );
       await eventually(ready);
-      const call = httpsCaller(port);
+      const call = httpsClient(port);
       const poll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
-      const { manager } = await house.bus.connect('operator');
+      const { manager } = await fixture.bus.connect('operator');
       const waits = async (): Promise<boolean> => {
         const { num_waiting: waiting } = await manager.consumers.info('temper-inbox', uid);
         return waiting > 0;
@@ -71,7 +71,7 @@ describe('temper serve gateway', () => {
     }
   });
 
-  const WRONG: Record<string, [field: object, said: RegExp]> = {
+  const INVALID_CONFIGS: Record<string, [field: object, pattern: RegExp]> = {
     'too few lease keys': [{ leaseKeys: [] }, /\/leaseKeys/],
     'a provider of no type': [
       {
@@ -89,20 +89,20 @@ describe('temper serve gateway', () => {
       /models: providers\[0\]\.keyEnvironment/,
     ],
   };
-  it('says which field of its configuration is wrong', async () => {
-    for (const [what, [field, said]] of Object.entries(WRONG)) {
-      const wrong = { ...house.configuration(), ...field };
+  it('a configuration error names the field', async () => {
+    for (const [what, [field, pattern]] of Object.entries(INVALID_CONFIGS)) {
+      const wrong = { ...fixture.replicaConfig(), ...field };
       assert.throws(
         () => gatewayConfig(wrong),
-        (error) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID') && said.test(error.message),
+        (error) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID') && pattern.test(error.message),
         what,
       );
     }
   });
 
-  it('ends at a wrong configuration with its field and code', async () => {
-    const file = join(house.folder, 'wrong.yaml');
-    await writeFile(file, JSON.stringify({ ...house.configuration(), leaseKeys: [] }));
+  it('the process exits with the field and the code of a configuration error', async () => {
+    const file = join(fixture.folder, 'wrong.yaml');
+    await writeFile(file, JSON.stringify({ ...fixture.replicaConfig(), leaseKeys: [] }));
     const child = spawn(TEMPER, ['serve', 'gateway', '--config', file], { stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
@@ -114,12 +114,12 @@ describe('temper serve gateway', () => {
     assert.match(output, /\/leaseKeys/);
   });
 
-  it('takes a certificate that was replaced, without a restart', async () => {
+  it('a replaced certificate is served without a restart', async () => {
     const names = ['certificate.pem', 'key.pem'];
     const tls = new URL('../fixtures/tls/', import.meta.url);
-    const [certificate = '', key = ''] = names.map((name) => join(house.folder, name));
-    for (const name of names) await copyFile(new URL(name, tls), join(house.folder, name));
-    const replica = await house.replica({ tls: { certificate, key } });
+    const [certificate = '', key = ''] = names.map((name) => join(fixture.folder, name));
+    for (const name of names) await copyFile(new URL(name, tls), join(fixture.folder, name));
+    const replica = await fixture.startReplica({ tls: { certificate, key } });
     const { connect } = await import('node:tls');
     const fingerprint = () =>
       new Promise<string>((resolve, reject) => {
@@ -130,8 +130,8 @@ describe('temper serve gateway', () => {
         socket.on('error', reject);
       });
     const before = await fingerprint();
-    await copyFile(house.bus.caFile, certificate);
-    await copyFile(house.bus.caFile.replace('tls.crt', 'tls.key'), key);
+    await copyFile(fixture.bus.caFile, certificate);
+    await copyFile(fixture.bus.caFile.replace('tls.crt', 'tls.key'), key);
     await eventually(async () => (await fingerprint()) !== before);
   });
 });

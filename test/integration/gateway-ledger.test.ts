@@ -10,8 +10,8 @@ import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import { reconcileTopology } from '../../src/nats/topology.ts';
 import type { AccountReport, SharedLedger } from '../../src/nats/ledger.ts';
-import { ACCOUNT, anOp, hammer, openLedgerOn } from './ledger-bench.ts';
-import { startBus, STORE_BYTES, type TestBus } from './nats-bus.ts';
+import { ACCOUNT, anOp, spendUntilDenied, openLedgerOver } from '../support/nats/ledger-load.ts';
+import { startNatsFixture, STORE_BYTES, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
@@ -20,15 +20,15 @@ function tokensOf({ windows }: AccountReport, window: 'hour' | 'day' | 'month' =
   return inputTokens + outputTokens;
 }
 
-const everyLedger: SharedLedger[] = [];
-/** A test that failed leaves its ledgers open. */
-after(() => closeAll(everyLedger));
+const allLedgers: SharedLedger[] = [];
+/** Closes ledgers that a failed test left open. */
+after(() => closeAll(allLedgers));
 
-async function ledgers(bus: TestBus, count: number): Promise<SharedLedger[]> {
+async function ledgers(bus: NatsFixture, count: number): Promise<SharedLedger[]> {
   const opened = await Promise.all(
-    Array.from({ length: count }, async () => openLedgerOn(await bus.connect('gateway'))),
+    Array.from({ length: count }, async () => openLedgerOver(await bus.connect('gateway'))),
   );
-  everyLedger.push(...opened);
+  allLedgers.push(...opened);
   return opened;
 }
 
@@ -37,16 +37,18 @@ async function closeAll(opened: readonly SharedLedger[]): Promise<void> {
 }
 
 describe('the ledger that gateways share', () => {
-  it('grants eight gateways together no more than the limit, and counts to the token what was settled', async () => {
-    await using bus = await startBus();
+  it('eight gateways together stay within the limit, and the report equals the committed tokens', async () => {
+    await using bus = await startNatsFixture();
     const opened = await ledgers(bus, 8);
     const limit = 1_000_000;
-    const results = await Promise.all(opened.map((ledger) => hammer(ledger, { limit, most: 100, parallel: 4 })));
+    const results = await Promise.all(
+      opened.map((ledger) => spendUntilDenied(ledger, { limit, maxReservations: 100, parallel: 4 })),
+    );
     const settled = results.reduce((sum, result) => sum + result.settled, 0);
     const reservations = results.reduce((sum, result) => sum + result.reservations, 0);
     const contention = opened.map((ledger) => ledger.contention());
     assert.ok(settled <= limit, `${settled} of ${limit}`);
-    assert.ok(settled > limit * 0.9, 'little of the limit stays unused');
+    assert.ok(settled > limit * 0.9, 'over 90 % of the limit is used');
     assert.ok(
       results.some(({ denials }) => denials.length > 0),
       'the limit was reached',
@@ -67,8 +69,8 @@ describe('the ledger that gateways share', () => {
     assert.equal(report.windows.day.held.tokens, 0);
   });
 
-  it('reports all that was settled, also while some of it is on its way to the shared counters', async () => {
-    await using bus = await startBus();
+  it('the report includes committed tokens that are not yet in the shared counters', async () => {
+    await using bus = await startNatsFixture();
     const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway !== undefined);
     const ledger = gateway.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 200_000 }, prefix: '' }]);
@@ -90,8 +92,8 @@ describe('the ledger that gateways share', () => {
     await spending;
   });
 
-  it('says which quota is used up, and until when', async () => {
-    await using bus = await startBus();
+  it('a denial names the quota and the time at which it resets', async () => {
+    await using bus = await startNatsFixture();
     const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
     const ledger = gateway.ledger([
@@ -115,12 +117,12 @@ describe('the ledger that gateways share', () => {
       },
     );
     await ledger.settle(first.id, { inputTokens: 10 });
-    assert.ok((await ledger.reserve({ inputTokens: 600 }, anOp())).granted, 'what was not used is there again');
+    assert.ok((await ledger.reserve({ inputTokens: 600 }, anOp())).granted, 'unused tokens are available again');
     await closeAll([gateway]);
   });
 
-  it('grants a call once to the same key, and limits the calls of a minute', async () => {
-    await using bus = await startBus();
+  it('a repeated idempotency key reserves once, and calls per minute are limited', async () => {
+    await using bus = await startNatsFixture();
     const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
     const ledger = gateway.ledger([{ name: 'agent/uid-1', quotas: { toolCallsPerMinute: 2 }, prefix: 'spec.quotas.' }]);
@@ -132,18 +134,18 @@ describe('the ledger that gateways share', () => {
     assert.deepEqual(one, two);
     const calls = [];
     for (let index = 0; index < 3; index += 1) calls.push(await ledger.reserve({ toolCalls: 1 }, anOp()));
-    // A minute may have begun between two calls.
+    // A new minute may start between two calls.
     assert.ok(calls.filter((call) => call.granted).length <= 3 && calls[0]?.granted === true);
     assert.equal((await ledger.usage()).minuteToolCalls <= 2, true);
     await closeAll([gateway]);
   });
 
-  it('charges what a gateway had when it was killed, never less, and never more than its blocks', async () => {
-    await using bus = await startBus();
+  it('a killed gateway is charged at least its commits and at most its allocations', async () => {
+    await using bus = await startNatsFixture();
     const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
     const limit = 20_000_000;
-    const child = writer(bus, limit, 100_000);
+    const child = startLoadProcess(bus, limit, 100_000);
     const seen = { granted: 0, settled: 0, lines: 0 };
     await new Promise<void>((resolve) => {
       child.lines.on('line', (line) => {
@@ -163,11 +165,11 @@ describe('the ledger that gateways share', () => {
     await closeAll([gateway]);
   });
 
-  it('neither loses nor doubles a charge when the server is killed under it', async () => {
-    await using bus = await startBus();
+  it('a charge is counted exactly once when nats-server is killed', async () => {
+    await using bus = await startNatsFixture();
     const opened = await ledgers(bus, 4);
     const limit = 40_000_000;
-    const working = opened.map((ledger) => hammer(ledger, { limit, most: 400, parallel: 4 }));
+    const working = opened.map((ledger) => spendUntilDenied(ledger, { limit, maxReservations: 400, parallel: 4 }));
     for (let kills = 0; kills < 2; kills += 1) {
       await sleep(400);
       await bus.server.kill();
@@ -178,7 +180,7 @@ describe('the ledger that gateways share', () => {
     const settled = results.reduce((sum, result) => sum + result.settled, 0);
     assert.ok(
       results.every(({ denials }) => denials.length === 0),
-      'the limit was far',
+      'no reservation was denied',
     );
     await closeAll(opened);
     const report = await opened[0]?.report(ACCOUNT);
@@ -187,8 +189,8 @@ describe('the ledger that gateways share', () => {
     assert.equal(report.windows.day.held.tokens, 0);
   });
 
-  it('begins with what is written elsewhere when its counters are lost, and adds what was in flight then', async () => {
-    await using bus = await startBus();
+  it('lost counters restart from the recorded spend and add in-flight commits', async () => {
+    await using bus = await startNatsFixture();
     const [gateway, other] = await ledgers(bus, 2);
     assert.ok(gateway && other);
     const today = windowStart('day', Date.now());
@@ -196,23 +198,23 @@ describe('the ledger that gateways share', () => {
     const opening = () => [{ window: 'day' as const, start: today, spent: countsOf(written) }];
     const account = (of: SharedLedger) =>
       of.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', opening }]);
-    const flying = await account(gateway).reserve({ inputTokens: 10_000 }, anOp());
-    assert.ok(flying.granted);
-    await bus.wipe();
+    const inFlight = await account(gateway).reserve({ inputTokens: 10_000 }, anOp());
+    assert.ok(inFlight.granted);
+    await bus.loseStore();
     await bus.server.restart();
     await reconcileTopology(await bus.connect('operator'), { storeBytes: STORE_BYTES });
     written.inputTokens = 90_000;
-    await using later = openLedgerOn(await bus.connect('gateway'));
+    await using later = openLedgerOver(await bus.connect('gateway'));
     assert.equal((await account(later).reserve({ inputTokens: 20_000 }, anOp())).granted, false);
-    await account(gateway).settle(flying.id, { inputTokens: 9_000 });
+    await account(gateway).settle(inFlight.id, { inputTokens: 9_000 });
     await gateway.close();
     const { windows } = await later.report(ACCOUNT);
     assert.deepEqual([windows.day.spent.inputTokens, windows.day.held.tokens], [99_000, 0]);
     await closeAll([gateway, other]);
   });
 
-  it('refuses what it cannot count in time', async () => {
-    await using bus = await startBus();
+  it('a reservation fails when the ledger is unreachable until its deadline', async () => {
+    await using bus = await startNatsFixture();
     const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
     await bus.server.kill();
@@ -224,11 +226,11 @@ describe('the ledger that gateways share', () => {
     await gateway.close();
   });
 
-  it('gives back at the hour what was leased for the one before, and keeps what the day has spent', async () => {
-    await using bus = await startBus();
+  it('a new hour releases the allocations of the previous hour and keeps the spend of the day', async () => {
+    await using bus = await startNatsFixture();
     let shift = 0;
     const clock: Clock = { ...systemClock, now: () => new Date(Date.UTC(2031, 4, 5, 10, 59, 0) + shift) };
-    const gateway = openLedgerOn(await bus.connect('gateway'), clock);
+    const gateway = openLedgerOver(await bus.connect('gateway'), clock);
     const quotas = { tokensPerHour: 1_000, tokensPerDay: UNLIMITED };
     const ledger = gateway.ledger([{ name: ACCOUNT, quotas, prefix: '' }]);
     const first = await ledger.reserve({ inputTokens: 900 }, anOp());
@@ -247,10 +249,10 @@ describe('the ledger that gateways share', () => {
   });
 });
 
-function writer(bus: TestBus, limit: number, most: number): { process: ChildProcess; lines: Interface } {
-  const script = new URL('ledger-writer.ts', import.meta.url).pathname;
-  const given = [bus.url, bus.caFile, bus.seedFile('gateway'), String(limit), String(most)];
-  const child = spawn(process.execPath, [...process.execArgv, script, ...given], {
+function startLoadProcess(bus: NatsFixture, limit: number, most: number): { process: ChildProcess; lines: Interface } {
+  const script = new URL('../support/nats/ledger-load-process.ts', import.meta.url).pathname;
+  const args = [bus.url, bus.caFile, bus.seedFile('gateway'), String(limit), String(most)];
+  const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   return { process: child, lines: createInterface({ input: child.stdout }) };

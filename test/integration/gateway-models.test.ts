@@ -6,8 +6,17 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import type { ReplayScript } from '../../src/models/replay/script.ts';
 import { modelHealthStore } from '../../src/nats/model-health.ts';
-import { aRequest, endOf, eventually, linesOf, ModelHouse, refusalOf, type Replica, textOf } from './model-house.ts';
-import { metricFamilies } from './metrics-text.ts';
+import {
+  aModelRequest,
+  streamEnd,
+  eventually,
+  streamLines,
+  ModelGatewayFixture,
+  errorOf,
+  type ModelGatewayReplica,
+  streamText,
+} from '../support/gateway/model-gateway-fixture.ts';
+import { parsePrometheusText } from '../support/prometheus-text.ts';
 
 const USAGE = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 0 };
 const SCRIPT: ReplayScript = {
@@ -25,7 +34,7 @@ const SCRIPT: ReplayScript = {
   ],
 };
 
-/** Takes one key only, and answers nothing itself. */
+/** A proxy that accepts one API key and forwards requests to `upstream`. */
 async function startKeyed(upstream: string, keys: { accepted: string }): Promise<Server> {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
@@ -49,71 +58,71 @@ async function startKeyed(upstream: string, keys: { accepted: string }): Promise
   return server;
 }
 
-describe('models for pods', () => {
-  let house: ModelHouse;
+describe('the model API of the gateway', () => {
+  let fixture: ModelGatewayFixture;
   let keyed: Server;
-  let one: Replica;
-  let other: Replica;
+  let one: ModelGatewayReplica;
+  let other: ModelGatewayReplica;
   const keys = { accepted: 'the-first-key' };
 
   before(async () => {
-    house = await ModelHouse.open(SCRIPT);
-    keyed = await startKeyed(house.replay.url, keys);
+    fixture = await ModelGatewayFixture.open(SCRIPT);
+    keyed = await startKeyed(fixture.replay.url, keys);
     const keyedUrl = `http://127.0.0.1:${(keyed.address() as AddressInfo).port}`;
     const models = {
       providers: [
         {
           name: 'replay',
           type: 'openai',
-          baseUrl: `${house.replay.url}/v1`,
+          baseUrl: `${fixture.replay.url}/v1`,
           models: [{ name: 'scripted', inputPrice: 2, outputPrice: 10 }],
         },
-        { name: 'responses', type: 'openai-responses', baseUrl: `${house.replay.url}/v1` },
-        { name: 'failing', type: 'anthropic', baseUrl: house.replay.url },
-        { name: 'mounted', type: 'openai', baseUrl: `${keyedUrl}/v1`, keyFile: join(house.folder, 'mount', 'key') },
-        { name: 'keyed', type: 'openai', baseUrl: `${keyedUrl}/v1`, keyFile: join(house.folder, 'key') },
+        { name: 'responses', type: 'openai-responses', baseUrl: `${fixture.replay.url}/v1` },
+        { name: 'failing', type: 'anthropic', baseUrl: fixture.replay.url },
+        { name: 'mounted', type: 'openai', baseUrl: `${keyedUrl}/v1`, keyFile: join(fixture.folder, 'mount', 'key') },
+        { name: 'keyed', type: 'openai', baseUrl: `${keyedUrl}/v1`, keyFile: join(fixture.folder, 'key') },
       ],
       aliases: { 'default/default': 'replay/scripted' },
     };
-    house.policy('standard', {});
-    [one, other] = await Promise.all([house.replica(models), house.replica(models)]);
+    fixture.setPolicy('standard', {});
+    [one, other] = await Promise.all([fixture.startReplica(models), fixture.startReplica(models)]);
   });
   after(async () => {
-    await house?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
     keyed?.close();
   });
 
-  const stream = async (agent: string, request = aRequest(), replica = one, signal?: AbortSignal) =>
+  const stream = async (agent: string, request = aModelRequest(), replica = one, signal?: AbortSignal) =>
     replica.call('POST', '/v1/models/stream', {
       agent,
-      body: { lease: house.lease(agent), request },
+      body: { lease: fixture.deliveryToken(agent), request },
       ...(signal === undefined ? {} : { signal }),
     });
 
-  it('answers line by line, and charges what the provider says to the agent and to its policy', async () => {
-    house.policy('counted', {});
-    house.agent('anna', {}, 'counted');
+  it('a response is streamed line by line, and the usage is charged to the agent and its policy', async () => {
+    fixture.setPolicy('counted', {});
+    fixture.setAgent('anna', {}, 'counted');
     const answer = await stream('anna');
-    const lines = linesOf(answer);
+    const lines = streamLines(answer);
     assert.equal(answer.status, 200);
-    assert.equal(textOf(lines), 'Quite well, thank you.');
-    assert.deepEqual(endOf(lines).usage, USAGE);
-    const { inputTokens, outputTokens, costMicros } = await house.usage(one, 'anna');
+    assert.equal(streamText(lines), 'Quite well, thank you.');
+    assert.deepEqual(streamEnd(lines).usage, USAGE);
+    const { inputTokens, outputTokens, costMicros } = await fixture.dailyUsage(one, 'anna');
     assert.deepEqual([inputTokens, outputTokens, costMicros], [100, 20, 400]);
-    await stream('anna', aRequest(), other);
-    // Each knows its own at once, and what the other spent once that was told.
+    await stream('anna', aModelRequest(), other);
+    // A replica reports its own spend at once and the spend of the other replica after a commit.
     for (const replica of [one, other]) {
       await eventually(async () => {
-        const { inputTokens, outputTokens } = await house.usage(replica, 'anna');
+        const { inputTokens, outputTokens } = await fixture.dailyUsage(replica, 'anna');
         return inputTokens === 200 && outputTokens === 40;
       });
     }
   });
 
-  it('sends members it knows and no others, no more output than the agent may have, and nothing to be stored', async () => {
-    house.agent('bert', { model: { primary: 'responses/scripted', maxOutputTokens: 50 } });
+  it('the request to the provider contains only known members, the output limit of the agent, and store: false', async () => {
+    fixture.setAgent('bert', { model: { primary: 'responses/scripted', maxOutputTokens: 50 } });
     const hostile = {
-      ...aRequest({ model: 'responses/scripted' }),
+      ...aModelRequest({ model: 'responses/scripted' }),
       previous_response_id: 'resp_1',
       store: true,
       tools: [
@@ -127,8 +136,8 @@ describe('models for pods', () => {
       ],
       messages: [{ role: 'user', text: 'hello', file_id: 'file_1', content: [{ type: 'image_url' }] }],
     };
-    assert.equal((await stream('bert', hostile as ReturnType<typeof aRequest>)).status, 200);
-    const body = house.replay.requests.at(-1)?.body;
+    assert.equal((await stream('bert', hostile as ReturnType<typeof aModelRequest>)).status, 200);
+    const body = fixture.replay.requests.at(-1)?.body;
     assert.deepEqual(body, {
       model: 'scripted',
       instructions: 'You help.',
@@ -140,32 +149,32 @@ describe('models for pods', () => {
     });
   });
 
-  it('refuses a model the agent does not name, one its policy does not allow, and a request that is none', async () => {
-    house.policy('narrow', { models: { allow: ['replay/*'] } });
-    house.agent('carl', {}, 'narrow');
-    house.agent('cleo', { model: { primary: 'keyed/scripted' } }, 'narrow');
-    assert.deepEqual(refusalOf(await stream('carl', aRequest({ model: 'keyed/scripted' }))), [
+  it('a model that the agent does not name, a denied model and an invalid request are rejected', async () => {
+    fixture.setPolicy('narrow', { models: { allow: ['replay/*'] } });
+    fixture.setAgent('carl', {}, 'narrow');
+    fixture.setAgent('cleo', { model: { primary: 'keyed/scripted' } }, 'narrow');
+    assert.deepEqual(errorOf(await stream('carl', aModelRequest({ model: 'keyed/scripted' }))), [
       403,
       'TEMPER_POLICY_DENIED',
     ]);
-    assert.deepEqual(refusalOf(await stream('cleo', aRequest({ model: 'keyed/scripted' }))), [
+    assert.deepEqual(errorOf(await stream('cleo', aModelRequest({ model: 'keyed/scripted' }))), [
       403,
       'TEMPER_POLICY_DENIED',
     ]);
-    assert.deepEqual(refusalOf(await stream('carl', aRequest({ maxOutputTokens: -1 }))), [
+    assert.deepEqual(errorOf(await stream('carl', aModelRequest({ maxOutputTokens: -1 }))), [
       400,
       'TEMPER_REQUEST_INVALID',
     ]);
-    const body = { lease: house.lease('cleo'), request: aRequest() };
+    const body = { lease: fixture.deliveryToken('cleo'), request: aModelRequest() };
     const stolen = await one.call('POST', '/v1/models/stream', { agent: 'carl', body });
-    assert.deepEqual(refusalOf(stolen), [403, 'TEMPER_LEASE_INVALID']);
+    assert.deepEqual(errorOf(stolen), [403, 'TEMPER_LEASE_INVALID']);
   });
 
-  it('refuses what the quota of the agent has no room for, over all replicas, and says until when', async () => {
-    house.agent('dora', { quotas: { tokensPerHour: 1_500 } });
+  it('a request above the quota is rejected on every replica with the time of the reset', async () => {
+    fixture.setAgent('dora', { quotas: { tokensPerHour: 1_500 } });
     const statuses = [];
     for (const replica of [one, other, one, other]) {
-      const answer = await stream('dora', aRequest({ maxOutputTokens: 1_300 }), replica);
+      const answer = await stream('dora', aModelRequest({ maxOutputTokens: 1_300 }), replica);
       statuses.push(answer.status);
       if (answer.status === 429)
         assert.match(answer.text, /TEMPER_QUOTA_EXCEEDED.*spec\.quotas\.tokensPerHour.*resumes/);
@@ -174,83 +183,87 @@ describe('models for pods', () => {
     assert.equal(statuses[0], 200);
   });
 
-  it('notices a renewed key, tells that the old one was refused, and never says what it is', async () => {
-    house.agent('emil', { model: { primary: 'keyed/scripted' } });
-    const request = aRequest({ model: 'keyed/scripted' });
-    assert.equal(textOf(linesOf(await stream('emil', request))), 'Quite well, thank you.');
-    const health = modelHealthStore(await house.bus.connect('operator'));
+  it('a renewed key takes effect, a rejected key is reported, and no key is logged', async () => {
+    fixture.setAgent('emil', { model: { primary: 'keyed/scripted' } });
+    const request = aModelRequest({ model: 'keyed/scripted' });
+    assert.equal(streamText(streamLines(await stream('emil', request))), 'Quite well, thank you.');
+    const health = modelHealthStore(await fixture.bus.connect('operator'));
     const stateOf = async () => (await health.list()).find(({ provider }) => provider === 'keyed')?.state;
     keys.accepted = 'the-second-key';
-    const [failed] = linesOf(await stream('emil', request));
+    const [failed] = streamLines(await stream('emil', request));
     assert.equal(failed?.type === 'error' && failed.code, 'TEMPER_MODEL_UNAUTHORIZED');
     await eventually(async () => (await stateOf()) === 'Unauthorized');
-    await house.renewKey('the-second-key');
-    assert.equal(textOf(linesOf(await stream('emil', request))), 'Quite well, thank you.');
+    await fixture.writeKey('the-second-key');
+    assert.equal(streamText(streamLines(await stream('emil', request))), 'Quite well, thank you.');
     await eventually(async () => (await stateOf()) === 'Available');
-    const told = JSON.stringify([failed, house.lines, await health.list()]);
-    assert.ok(!told.includes('the-first-key') && !told.includes('the-second-key'));
-    const { inputTokens } = await house.usage(one, 'emil');
-    assert.equal(inputTokens, 200, 'a refusal costs nothing');
+    const reported = JSON.stringify([failed, fixture.logLines, await health.list()]);
+    assert.ok(!reported.includes('the-first-key') && !reported.includes('the-second-key'));
+    const { inputTokens } = await fixture.dailyUsage(one, 'emil');
+    assert.equal(inputTokens, 200, 'a rejected request is not charged');
   });
 
-  it('follows a key that Kubernetes replaces in its volume, and lives without the file', async () => {
-    house.agent('erna', { model: { primary: 'mounted/scripted' } });
-    const request = aRequest({ model: 'mounted/scripted' });
-    const answered = async () => linesOf(await stream('erna', request)).at(-1);
+  it('a key replaced in a Secret volume takes effect, and a missing file does not stop the gateway', async () => {
+    fixture.setAgent('erna', { model: { primary: 'mounted/scripted' } });
+    const request = aModelRequest({ model: 'mounted/scripted' });
+    const answered = async () => streamLines(await stream('erna', request)).at(-1);
     const missing = await answered();
     assert.ok(missing?.type === 'error' && missing.code === 'TEMPER_MODEL_UNAUTHORIZED');
     assert.match(missing.message, /provider "mounted" has no key/);
-    const health = modelHealthStore(await house.bus.connect('operator'));
+    const health = modelHealthStore(await fixture.bus.connect('operator'));
     const state = async () => (await health.list()).find(({ provider }) => provider === 'mounted')?.state;
     await eventually(async () => (await state()) === 'Unauthorized');
     for (const key of ['key-of-monday', 'key-of-tuesday']) {
       keys.accepted = key;
-      await house.mountKey(key);
+      await fixture.mountKey(key);
       assert.equal((await answered())?.type, 'end', `with ${key}`);
     }
     await eventually(async () => (await state()) === 'Available');
-    await house.mountKey(undefined);
+    await fixture.mountKey(undefined);
     assert.equal((await answered())?.type, 'error');
-    assert.equal((await stream('erna', aRequest({ model: 'replay/scripted' }))).status, 403, 'it still decides');
+    assert.equal(
+      (await stream('erna', aModelRequest({ model: 'replay/scripted' }))).status,
+      403,
+      'policy is still applied',
+    );
   });
 
-  it('lets a fallback answer for a provider that cannot, and says which', async () => {
-    house.agent('finn', { model: { primary: 'failing/busy', fallbacks: ['failing/broken', 'replay/scripted'] } });
-    const request = aRequest({ model: 'failing/busy' });
-    const lines = linesOf(await stream('finn', request));
-    assert.equal(textOf(lines), 'Quite well, thank you.');
+  it('a fallback model responds for a failing provider, and the health report names it', async () => {
+    fixture.setAgent('finn', { model: { primary: 'failing/busy', fallbacks: ['failing/broken', 'replay/scripted'] } });
+    const request = aModelRequest({ model: 'failing/busy' });
+    const lines = streamLines(await stream('finn', request));
+    assert.equal(streamText(lines), 'Quite well, thank you.');
     for (let call = 0; call < 2; call += 1) await stream('finn', request);
-    const health = modelHealthStore(await house.bus.connect('operator'));
+    const health = modelHealthStore(await fixture.bus.connect('operator'));
     await eventually(async () => {
       const failing = (await health.list()).find(({ provider }) => provider === 'failing');
       return failing?.state === 'Unavailable' && failing.fallback === 'replay/scripted';
     });
   });
 
-  it('ends with an error line when nothing can answer, and charges nothing for it', async () => {
-    house.agent('gert', { model: { primary: 'failing/busy' } });
-    const lines = linesOf(await stream('gert', aRequest({ model: 'failing/busy' })));
+  it('a response without a working model ends with an error line and is not charged', async () => {
+    fixture.setAgent('gert', { model: { primary: 'failing/busy' } });
+    const lines = streamLines(await stream('gert', aModelRequest({ model: 'failing/busy' })));
     const last = lines.at(-1);
     assert.ok(last?.type === 'error' && ['TEMPER_MODEL_RATE_LIMITED', 'TEMPER_MODEL_UNAVAILABLE'].includes(last.code));
-    assert.equal((await house.usage(one, 'gert')).outputTokens, 0);
+    assert.equal((await fixture.dailyUsage(one, 'gert')).outputTokens, 0);
   });
 
-  it('withdraws what nobody waits for, and charges what was reserved for it', async () => {
-    house.agent('hugo', { model: { primary: 'replay/slow' } });
-    const leaving = new AbortController();
-    const before = house.replay.requests.length;
-    const answer = stream('hugo', aRequest({ model: 'replay/slow', maxOutputTokens: 700 }), one, leaving.signal);
-    await eventually(async () => house.replay.requests.length > before);
-    leaving.abort();
+  it('a cancelled request is aborted, and its reservation is charged', async () => {
+    fixture.setAgent('hugo', { model: { primary: 'replay/slow' } });
+    const cancel = new AbortController();
+    const before = fixture.replay.requests.length;
+    const answer = stream('hugo', aModelRequest({ model: 'replay/slow', maxOutputTokens: 700 }), one, cancel.signal);
+    await eventually(async () => fixture.replay.requests.length > before);
+    cancel.abort();
     await assert.rejects(answer);
-    await eventually(async () => (await house.usage(one, 'hugo')).outputTokens === 700);
+    await eventually(async () => (await fixture.dailyUsage(one, 'hugo')).outputTokens === 700);
   });
 
-  it('counts calls by provider, model and outcome, and denials by whose quota it was; no other name is a label', async () => {
-    house.agent('ines', { model: { primary: 'keyed/made-up-by-a-team' } });
-    await stream('ines', aRequest({ model: 'keyed/made-up-by-a-team' }));
+  it('metrics count requests by provider, model and outcome and denials by quota scope, with no other names in labels', async () => {
+    fixture.setAgent('ines', { model: { primary: 'keyed/made-up-by-a-team' } });
+    await stream('ines', aModelRequest({ model: 'keyed/made-up-by-a-team' }));
     const pages = await Promise.all([one, other].map((replica) => replica.metrics()));
-    const samples = pages.map((page) => metricFamilies(page).samples);
+    const samples = pages.map((page) => parsePrometheusText(page).samples);
     const count = (labels: string): number =>
       samples.reduce((sum, found) => sum + (found.get(`temper_model_requests_total{${labels}}`) ?? 0), 0);
     assert.ok(count('provider="replay",model="scripted",outcome="ok"') > 0);
@@ -261,51 +274,51 @@ describe('models for pods', () => {
     for (const page of pages) assert.doesNotMatch(page, /made-up|ines|dora|uid-|slow/);
   });
 
-  it('keeps histories for who holds the lease of the session, and lets one of two writers win', async () => {
-    house.agent('ines');
+  it('a session history needs the delivery token of the session, and one of two concurrent writers succeeds', async () => {
+    fixture.setAgent('ines');
     const append = async (session: string, afterSeq: number, leased = 's1', replica = one) =>
       replica.call('POST', `/v1/sessions/${session}/items`, {
         agent: 'ines',
         body: {
-          lease: house.lease('ines', leased),
+          lease: fixture.deliveryToken('ines', leased),
           afterSeq,
           items: [{ role: 'user', text: replica === one ? 'by one' : 'by the other', message: 'msg-1', more: 'x' }],
           tainted: afterSeq === 1,
         },
       });
     assert.equal((await append('s1', 0)).status, 200);
-    assert.deepEqual(refusalOf(await append('s2', 0)), [403, 'TEMPER_LEASE_INVALID']);
+    assert.deepEqual(errorOf(await append('s2', 0)), [403, 'TEMPER_LEASE_INVALID']);
     const answers = await Promise.all([append('s1', 1), append('s1', 1, 's1', other)]);
     assert.deepEqual(
       answers.map(({ status }) => status).toSorted((a, b) => a - b),
       [200, 409],
     );
-    assert.deepEqual(refusalOf(await append('s1', 0)), [409, 'TEMPER_STATE_CORRUPT']);
+    assert.deepEqual(errorOf(await append('s1', 0)), [409, 'TEMPER_STATE_CORRUPT']);
     assert.equal((await append('s1', 2)).status, 200);
     const { seq, tainted, items } = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'ines' })).text);
     assert.deepEqual([seq, tainted], [3, true]);
     assert.deepEqual(items[0], { role: 'user', text: 'by one', message: 'msg-1' }, 'known members, and no others');
-    house.agent('jana');
+    fixture.setAgent('jana');
     const foreign = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'jana' })).text);
-    assert.equal(foreign.seq, 0, 'a session is one of its agent');
+    assert.equal(foreign.seq, 0, 'a session belongs to its agent');
     assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'ines' })).status, 204);
   });
 
-  it('keeps memory within the grants of the agent', async () => {
-    house.agent('kurt', { grants: { memory: { read: ['self.*'], write: ['self.notes'] } } });
+  it('memory access is limited to the grants of the agent', async () => {
+    fixture.setAgent('kurt', { grants: { memory: { read: ['self.*'], write: ['self.notes'] } } });
     const memory = async (method: string, key: string, value?: unknown) =>
       one.call(method, `/v1/memory/${key}`, {
         agent: 'kurt',
         ...(value === undefined ? {} : { body: { value } }),
       });
     assert.equal((await memory('PUT', 'self.notes', 'blue whales')).status, 204);
-    assert.deepEqual(refusalOf(await memory('PUT', 'other.notes', 'x')), [403, 'TEMPER_POLICY_DENIED']);
+    assert.deepEqual(errorOf(await memory('PUT', 'other.notes', 'x')), [403, 'TEMPER_POLICY_DENIED']);
     assert.deepEqual(JSON.parse((await memory('GET', 'self.notes')).text), { value: 'blue whales' });
-    assert.deepEqual(refusalOf(await memory('GET', 'other.notes')), [403, 'TEMPER_POLICY_DENIED']);
-    assert.deepEqual(refusalOf(await memory('GET', 'self.none')), [404, 'TEMPER_NOT_FOUND']);
+    assert.deepEqual(errorOf(await memory('GET', 'other.notes')), [403, 'TEMPER_POLICY_DENIED']);
+    assert.deepEqual(errorOf(await memory('GET', 'self.none')), [404, 'TEMPER_NOT_FOUND']);
     const found = await one.call('GET', '/v1/memory?query=whales&limit=5', { agent: 'kurt' });
     assert.deepEqual(JSON.parse(found.text), [{ key: 'self.notes', value: 'blue whales' }]);
-    house.agent('lena', { grants: { memory: { read: [], write: [] } } });
+    fixture.setAgent('lena', { grants: { memory: { read: [], write: [] } } });
     const none = await one.call('GET', '/v1/memory?query=whales&limit=5', { agent: 'lena' });
     assert.deepEqual(JSON.parse(none.text), []);
   });

@@ -15,7 +15,12 @@ import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing
 import type { FollowLine, PersonReceipt, SessionToolSummary } from '../../src/remote/people.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
 import type { AgentEvent } from '../../src/tools/events.ts';
-import { eventually, GatewayHouse, type HttpAnswer, type Replica } from './gateway-house.ts';
+import {
+  eventually,
+  GatewayFixture,
+  type HttpResponse,
+  type GatewayReplica,
+} from '../support/gateway/gateway-fixture.ts';
 
 const QUICKSTART = new URL('../../manifests/quickstart/', import.meta.url);
 const NAME = 'temper-gateway.temper-system.svc';
@@ -36,25 +41,25 @@ const GATES = [
   'register',
 ];
 
-function done({ text, status }: HttpAnswer): unknown {
+function parsed({ text, status }: HttpResponse): unknown {
   assert.equal(status, 200, text);
   return JSON.parse(text);
 }
 
 describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
-  let house: GatewayHouse;
+  let fixture: GatewayFixture;
   let replay: ReplayServer;
-  let one: Replica;
-  let other: Replica;
-  let person: string;
+  let one: GatewayReplica;
+  let other: GatewayReplica;
+  let userToken: string;
   let agentUid: string;
   let token: string;
   let keys = 0;
   const roles: RoleProcess[] = [];
-  const at = (...parts: string[]): string => join(house.folder, ...parts);
+  const at = (...parts: string[]): string => join(fixture.folder, ...parts);
 
   before(async () => {
-    house = await GatewayHouse.open(['team-a']);
+    fixture = await GatewayFixture.open(['team-a']);
     replay = await startReplay({ script: new URL('replay.yaml', QUICKSTART).pathname, clock: systemClock });
     await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(at(name))));
     await cp(new URL('data/', QUICKSTART), at('workspace/data'), { recursive: true });
@@ -67,26 +72,29 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
         aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge' },
       },
     };
-    [one, other] = await Promise.all([house.replica(config, openModelParts), house.replica(config, openModelParts)]);
+    [one, other] = await Promise.all([
+      fixture.startReplica(config, openModelParts),
+      fixture.startReplica(config, openModelParts),
+    ]);
     for (const [file, collection] of [
       ['policy.yaml', 'trustpolicies'],
       ['agent.yaml', 'agents'],
     ]) {
       const object = parse(await readFile(new URL(file ?? '', QUICKSTART), 'utf8')) as object;
-      const { metadata } = await house.made(`${OBJECTS}/${collection}`, object);
+      const { metadata } = await fixture.create(`${OBJECTS}/${collection}`, object);
       agentUid = (metadata as { uid: string }).uid;
     }
-    const pod = await house.pod('team-a', 'analyst-1');
-    await house.bind('team-a', 'analyst', pod);
-    token = await house.podToken('team-a', pod);
-    person = await house.personToken('team-a');
+    const pod = await fixture.createPod('team-a', 'analyst-1');
+    await fixture.bindPod('team-a', 'analyst', pod);
+    token = await fixture.createPodToken('team-a', pod);
+    userToken = await fixture.createUserToken('team-a');
     await writeDoors(at('doors'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
     start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
   });
   after(async () => {
     await Promise.all(roles.map((role) => role.end('SIGKILL')));
     await replay?.[Symbol.asyncDispose]();
-    await house?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
   function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
@@ -96,28 +104,28 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     return started;
   }
 
-  async function say(text: string): Promise<PersonReceipt> {
+  async function send(text: string): Promise<PersonReceipt> {
     keys += 1;
-    return done(
-      await one.call('POST', `${AGENT}/messages`, { person, key: `k-${keys}`, body: { text } }),
+    return parsed(
+      await one.call('POST', `${AGENT}/messages`, { userToken, key: `k-${keys}`, body: { text } }),
     ) as PersonReceipt;
   }
 
   async function follow({ id, session }: PersonReceipt): Promise<FollowLine[]> {
     const path = `${AGENT}/sessions/${session}/events?follow=true&message=${id}`;
-    const { text } = await other.call('GET', path, { person });
+    const { text } = await other.call('GET', path, { userToken });
     return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as FollowLine]));
   }
 
   const toolsOf = async (session: string): Promise<RegisteredTool[]> =>
-    done(await other.call('GET', `/v1/sessions/${session}/tools`, { token })) as RegisteredTool[];
+    parsed(await other.call('GET', `/v1/sessions/${session}/tools`, { token })) as RegisteredTool[];
 
   const eventsOf = (lines: readonly FollowLine[]): AgentEvent[] =>
     lines.flatMap((line) => (line.kind === 'event' ? [line.event] : []));
 
-  it('shows who follows the whole story: forge, gates, verdict, use and answer, in order and once', async () => {
+  it('a follower receives forge, gates, verdict, tool use and reply once and in order', async () => {
     const agent = start('agent');
-    const receipt = await say(APRIL);
+    const receipt = await send(APRIL);
     const lines = await follow(receipt);
     const last = lines.at(-1);
     assert.ok(last?.kind === 'reply' && /paid/i.test(last.text), JSON.stringify(last));
@@ -137,12 +145,12 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     const shown: string[] = [];
     const transcript = new Transcript('analyst', painter(false), (line) => shown.push(line));
     for (const event of events) transcript.show(event);
-    const story = shown.join('\n');
+    const transcriptText = shown.join('\n');
     assert.match(
-      story,
+      transcriptText,
       /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}register Session ✓\n +→ csv_rows@/,
     );
-    const records = await createAudit(await house.bus.connect('gateway')).read('team-a', 0, 1_000);
+    const records = await createAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 1_000);
     const digests = (action: string, evidence: string): string[] =>
       records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
     const registered = digests('tool.accepted', 'observed');
@@ -150,7 +158,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       digests('tool.used', 'claimed').filter((digest) => !registered.includes(digest)),
       [],
     );
-    const tools = done(await one.call('GET', `${AGENT}/tools`, { person })) as SessionToolSummary[];
+    const tools = parsed(await one.call('GET', `${AGENT}/tools`, { userToken })) as SessionToolSummary[];
     assert.deepEqual(tools.map(({ name }) => name).toSorted(), accepted.toSorted());
     const found = tools.find(({ name }) => name === used.tool);
     assert.ok(found !== undefined && found.uses > 0);
@@ -158,16 +166,16 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
   });
 
-  it('appends a message once that is delivered again after its pod was lost', async () => {
+  it('a message that is redelivered after its pod was killed is appended once', async () => {
     const agent = start('agent');
-    const before = house.lines.length;
-    const receipt = await say(APRIL);
+    const before = fixture.logLines.length;
+    const receipt = await send(APRIL);
     const appended = async (): Promise<boolean> =>
-      house.lines.slice(before).some((line) => line.includes('"/v1/sessions/:session/items"'));
+      fixture.logLines.slice(before).some((line) => line.includes('"/v1/sessions/:session/items"'));
     await eventually(appended);
     assert.equal(await agent.end('SIGKILL'), null);
-    const bus = await house.bus.connect('gateway');
-    assert.equal(await createInbox(bus).release(agentUid), true, 'as the operator does for a pod that is gone');
+    const bus = await fixture.bus.connect('gateway');
+    assert.equal(await createInbox(bus).release(agentUid), true, 'the operator releases the message of a deleted pod');
     const again = start('agent');
     const lines = await follow(receipt);
     const last = lines.at(-1);
@@ -181,38 +189,38 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     assert.equal(await again.end('SIGTERM'), 0, again.log);
   });
 
-  it('is handed no tool that people or operator took out of service', async () => {
-    const [session] = done(await one.call('GET', `${AGENT}/sessions`, { person })) as { session: string }[];
+  it('the gateway delivers no tool that a user or the operator deactivated', async () => {
+    const [session] = parsed(await one.call('GET', `${AGENT}/sessions`, { userToken })) as { session: string }[];
     const id = session?.session ?? '';
     const tool = (await toolsOf(id)).find(({ artifact }) => artifact.name === 'csv_rows');
     assert.ok(tool !== undefined);
     const { artifact, digest } = tool;
-    const stands = async (): Promise<boolean> => (await toolsOf(id)).some((found) => found.digest === digest);
+    const isDelivered = async (): Promise<boolean> => (await toolsOf(id)).some((found) => found.digest === digest);
     const path = `${OBJECTS}/emergenttools`;
     const head = { apiVersion: 'temper.dev/v1alpha1', kind: 'EmergentTool', metadata: { name: 'csv-rows' } };
-    await house.made(path, { ...head, spec: { artifact, digest, tier: 'Agent' } });
+    await fixture.create(path, { ...head, spec: { artifact, digest, tier: 'Agent' } });
     const condition = { type: 'Active', lastTransitionTime: new Date().toISOString(), message: 'by alice' };
-    await house.status(`${path}/csv-rows`, {
+    await fixture.patchStatus(`${path}/csv-rows`, {
       active: false,
       conditions: [{ ...condition, status: 'False', reason: 'Demoted' }],
     });
-    await eventually(async () => !(await stands()));
-    await house.status(`${path}/csv-rows`, {
+    await eventually(async () => !(await isDelivered()));
+    await fixture.patchStatus(`${path}/csv-rows`, {
       active: true,
       conditions: [{ ...condition, status: 'True', reason: 'Verified' }],
     });
-    await eventually(stands);
-    await house.status(`${path}/csv-rows`, {
+    await eventually(isDelivered);
+    await fixture.patchStatus(`${path}/csv-rows`, {
       active: false,
       conditions: [{ ...condition, status: 'False', reason: 'AwaitingApproval' }],
     });
     const promotion = { tool: 'csv_rows', digest, tier: 'Agent' };
-    await house.made(`${OBJECTS}/approvals`, {
+    await fixture.create(`${OBJECTS}/approvals`, {
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'Approval',
       metadata: { name: 'no-more' },
       spec: { decision: 'Revoke', nonce: 'a'.repeat(32), approvedBy: { username: 'alice' }, subject: { promotion } },
     });
-    await eventually(async () => !(await stands()));
+    await eventually(async () => !(await isDelivered()));
   });
 });

@@ -11,7 +11,7 @@ import { openSessionRegistry } from '../../src/nats/session-registry.ts';
 import { createSessionUses } from '../../src/nats/session-uses.ts';
 import { createAudit } from '../../src/nats/audit.ts';
 import { createEvents } from '../../src/nats/events.ts';
-import { ModelHouse, refusalOf, type Replica } from './model-house.ts';
+import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../support/gateway/model-gateway-fixture.ts';
 
 const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
 const opinion = (approved: boolean) =>
@@ -49,12 +49,12 @@ function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}
 }
 
 describe('review of forged tools', () => {
-  let house: ModelHouse;
-  let one: Replica;
-  let other: Replica;
+  let fixture: ModelGatewayFixture;
+  let one: ModelGatewayReplica;
+  let other: ModelGatewayReplica;
 
   before(async () => {
-    house = await ModelHouse.open({
+    fixture = await ModelGatewayFixture.open({
       rules: [
         { when: { model: 'judge' }, answer: { text: opinion(true) } },
         { when: { model: 'strict' }, answer: { text: opinion(false) } },
@@ -62,29 +62,29 @@ describe('review of forged tools', () => {
       ],
     });
     const policy = { level: { initial: 'restricted', ceiling: 'restricted' }, forge: { limits: { minTestCases: 1 } } };
-    house.policy('standard', { ...policy, models: { judge: 'default/judge' } });
-    house.policy('strict', { ...policy, models: { judge: 'default/strict' } });
-    house.policy('unjudged', policy);
+    fixture.setPolicy('standard', { ...policy, models: { judge: 'default/judge' } });
+    fixture.setPolicy('strict', { ...policy, models: { judge: 'default/strict' } });
+    fixture.setPolicy('unjudged', policy);
     const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
-    house.policy('small', { ...small, models: { judge: 'default/judge' } });
-    const models = MODELS(house.replay.url);
-    [one, other] = await Promise.all([house.replica(models), house.replica(models)]);
+    fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
+    const models = MODELS(fixture.replay.url);
+    [one, other] = await Promise.all([fixture.startReplica(models), fixture.startReplica(models)]);
   });
   after(async () => {
-    await house?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
   });
 
-  function smith(name: string, policy = 'standard'): void {
-    house.agent(name, { forge: { enabled: true, modes: ['Sandbox', 'Compose'] } }, policy);
+  function createForgingAgent(name: string, policy = 'standard'): void {
+    fixture.setAgent(name, { forge: { enabled: true, modes: ['Sandbox', 'Compose'] } }, policy);
   }
 
   async function submit(
     agent: string,
     candidate: unknown,
-    options: { replica?: Replica; session?: string; key?: string } = {},
+    options: { replica?: ModelGatewayReplica; session?: string; key?: string } = {},
   ) {
     const { replica = one, session = 's1', key } = options;
-    const body = { lease: house.lease(agent, session), candidate, authorModel: 'replay/judge' };
+    const body = { lease: fixture.deliveryToken(agent, session), candidate, authorModel: 'replay/judge' };
     return replica.call('POST', '/v1/forge/review', { agent, body, ...(key === undefined ? {} : { key }) });
   }
 
@@ -98,8 +98,8 @@ describe('review of forged tools', () => {
     return JSON.parse((await replica.call('GET', `/v1/sessions/${session}/tools`, { agent })).text) as RegisteredTool[];
   }
 
-  it('registers what passes, where every gateway finds it again, and charges the judge to the agent', async () => {
-    smith('anna');
+  it('an accepted tool is registered, visible on every replica, and the judge is charged to the agent', async () => {
+    createForgingAgent('anna');
     const candidate = aCandidate('double');
     const accepted = await result('anna', candidate);
     assert.ok(accepted.accepted, JSON.stringify(accepted));
@@ -113,10 +113,10 @@ describe('review of forged tools', () => {
       [candidate.digest, 'Session', true, 'replay/scripted', 's1'],
     );
     assert.deepEqual(await tools('anna', 's2'), []);
-    assert.ok((await house.usage(one, 'anna')).inputTokens > 0);
-    const bus = await house.bus.connect('gateway');
-    const told = await createEvents(bus).read('uid-anna', 's1', 0, 100);
-    assert.ok(told.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
+    assert.ok((await fixture.dailyUsage(one, 'anna')).inputTokens > 0);
+    const bus = await fixture.bus.connect('gateway');
+    const events = await createEvents(bus).read('uid-anna', 's1', 0, 100);
+    assert.ok(events.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
     const audit = await createAudit(bus).read('team-a', 0, 100);
     assert.ok(
       audit.some(
@@ -126,26 +126,26 @@ describe('review of forged tools', () => {
     );
   });
 
-  it('accepts again what it has accepted, so that an answer that was lost can be asked for', async () => {
-    smith('gert');
+  it('a repeated review of an accepted tool returns the same verdict without asking the judge', async () => {
+    createForgingAgent('gert');
     const first = await result('gert', aCandidate('double'));
-    const asked = house.replay.requests.length;
+    const requestsBefore = fixture.replay.requests.length;
     const second = await result('gert', aCandidate('double'), { replica: other });
     assert.ok(first.accepted && second.accepted);
     assert.deepEqual(second.verdict, first.verdict);
-    assert.equal(house.replay.requests.length, asked, 'the judge is not asked again');
+    assert.equal(fixture.replay.requests.length, requestsBefore, 'the judge is not asked again');
     assert.equal((await tools('gert')).length, 1);
   });
 
-  it('tells of a review once, in order, however often and wherever it was asked for', async () => {
-    smith('greta');
+  it('a review publishes its events once and in order, however often it is repeated', async () => {
+    createForgingAgent('greta');
     for (const replica of [one, other, one]) {
       assert.ok((await result('greta', aCandidate('double'), { replica, key: 'the-same' })).accepted);
     }
-    const bus = await house.bus.connect('gateway');
-    const told = await createEvents(bus).read('uid-greta', 's1', 0, 100);
+    const bus = await fixture.bus.connect('gateway');
+    const events = await createEvents(bus).read('uid-greta', 's1', 0, 100);
     assert.deepEqual(
-      told.map(
+      events.map(
         (line) => line.kind === 'event' && (line.event.type === 'forge-gate' ? line.event.result : line.event.type),
       ),
       [
@@ -166,34 +166,34 @@ describe('review of forged tools', () => {
     const names = more.flatMap((line) =>
       line.kind === 'event' && line.event.type === 'forge-accepted' ? [line.event.tool] : [],
     );
-    assert.deepEqual(names, ['double', 'triple'], 'one key hides no second tool');
+    assert.deepEqual(names, ['double', 'triple'], 'one key does not hide a second tool');
     const all = (await createAudit(bus).read('team-a', 0, 1_000)).filter(({ actor }) => actor === 'agent/greta');
     assert.equal(all.length, 2);
   });
 
-  it('neither registers nor lists what was taken out of service, nor what has it as a step', async () => {
-    smith('dirk');
+  it('a demoted tool, and a composition that uses it, is neither registered nor listed', async () => {
+    createForgingAgent('dirk');
     const [double, triple] = [aCandidate('double'), aCandidate('triple')];
     for (const candidate of [double, triple]) assert.ok((await result('dirk', candidate)).accepted);
     const step = { name: 'first', tool: `double@${double.digest}`, inputMapping: '{"value":"$input.value"}' };
     const chain = await result('dirk', aCandidate('chain', { implementation: { mode: 'Compose', steps: [step] } }));
     assert.ok(chain.accepted, JSON.stringify(chain));
     assert.equal((await tools('dirk')).length, 3);
-    house.demoted.set(double.digest, 'demoted by alice');
+    fixture.demoted.set(double.digest, 'demoted by alice');
     const left = (await tools('dirk', 's1', other)).map(({ artifact }) => artifact.name);
     assert.deepEqual(left, ['triple']);
     const refused = await result('dirk', double, { session: 's2' });
-    house.demoted.clear();
+    fixture.demoted.clear();
     assert.ok(!refused.accepted);
     assert.deepEqual([refused.gate, refused.code], ['register', 'TEMPER_TOOL_DEMOTED']);
     assert.match(refused.message, /demoted by alice/);
   });
 
-  it('counts a claimed use once for the tool the session has, and lists it', async () => {
-    smith('uwe');
+  it('a reported tool use is counted once for a tool of the session', async () => {
+    createForgingAgent('uwe');
     const candidate = aCandidate('double');
     assert.ok((await result('uwe', candidate)).accepted);
-    const bus = await house.bus.connect('gateway');
+    const bus = await fixture.bus.connect('gateway');
     const [audit, registry, counts] = [createAudit(bus), openSessionRegistry(bus), createSessionUses(bus)];
     const uses = claimedUses({ audit, registry, counts });
     const use = (value: number, digest = candidate.digest): ToolUse => ({
@@ -225,7 +225,7 @@ describe('review of forged tools', () => {
       [1, 2, 3, 4, 5].map(() => ['tool.used', 'sha256:', false]),
     );
     assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'uwe' })).status, 204);
-    assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'they go with the session');
+    assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'closing the session deletes its uses');
   });
 
   const TAMPERED: Record<string, [candidate: () => Candidate, gate: string]> = {
@@ -241,19 +241,19 @@ describe('review of forged tools', () => {
       () => aCandidate('outside', { inputSchema: '{"$ref":"https://evil.example/schema.json"}' }),
       'schemas',
     ],
-    'tests that were not run': [
+    'tests without results': [
       () => ({ ...aCandidate('unrun'), evidence: { tests: [], milliseconds: 0, heapBytes: 0, warnings: [] } }),
       'tests',
     ],
-    'more than the policy lets it have': [
+    'a host API that the policy does not allow': [
       () => aCandidate('wide', { requires: { apis: ['fetch'], domains: ['example.com'], paths: [] } }),
       'policy',
     ],
     'the name of a built-in tool': [() => aCandidate('file_read'), 'register'],
   };
   for (const [what, [candidate, gate]] of Object.entries(TAMPERED)) {
-    it(`refuses ${what}, whatever a judge says`, async () => {
-      smith('bert');
+    it(`a review rejects ${what}, regardless of the judge`, async () => {
+      createForgingAgent('bert');
       const refused = await result('bert', candidate());
       assert.ok(!refused.accepted);
       assert.equal(refused.gate, gate, refused.message);
@@ -261,10 +261,10 @@ describe('review of forged tools', () => {
     });
   }
 
-  it('refuses what the judge refuses, what nobody judges, and what its own author would judge', async () => {
-    smith('carl', 'strict');
-    smith('cleo', 'unjudged');
-    house.agent('cora', { model: { primary: 'replay/judge' }, forge: { enabled: true, modes: ['Sandbox'] } });
+  it('a review rejects a tool that the judge rejects, that has no judge, or whose author is the judge', async () => {
+    createForgingAgent('carl', 'strict');
+    createForgingAgent('cleo', 'unjudged');
+    fixture.setAgent('cora', { model: { primary: 'replay/judge' }, forge: { enabled: true, modes: ['Sandbox'] } });
     for (const [agent, code] of [
       ['carl', 'TEMPER_JUDGE_REFUSED'],
       ['cleo', 'TEMPER_JUDGE_UNAVAILABLE'],
@@ -280,8 +280,8 @@ describe('review of forged tools', () => {
     assert.match(counted, /^temper_forge_reviews_total\{outcome="judge"\} [3-9]/m);
   });
 
-  it('lets one of two tools win that come under one name at once to two gateways', async () => {
-    smith('dora');
+  it('one of two tools with the same name, submitted to two replicas at once, is registered', async () => {
+    createForgingAgent('dora');
     for (let round = 0; round < 5; round += 1) {
       const session = `race-${round}`;
       const second = aCandidate('double', { description: 'Doubles a number, otherwise.' });
@@ -301,8 +301,8 @@ describe('review of forged tools', () => {
     }
   });
 
-  it('keeps the limit of a session when several come at once', async () => {
-    smith('emil', 'small');
+  it('concurrent reviews stay within the tool limit of the session', async () => {
+    createForgingAgent('emil', 'small');
     const names = ['first', 'second', 'third', 'fourth'];
     const results = await Promise.all(
       names.map((name, index) => result('emil', aCandidate(name), { replica: index % 2 === 0 ? one : other })),
@@ -313,8 +313,8 @@ describe('review of forged tools', () => {
     assert.deepEqual(await tools('emil'), []);
   });
 
-  it('keeps what a pod says it refused as a claim, and takes no candidate that is none', async () => {
-    smith('finn');
+  it('a rejection reported by a pod is stored as claimed, and an invalid candidate is rejected', async () => {
+    createForgingAgent('finn');
     const refused = {
       accepted: false,
       name: 'bad\u202etool',
@@ -325,13 +325,13 @@ describe('review of forged tools', () => {
       details: {},
       gates: [],
     };
-    const body = { lease: house.lease('finn'), refused, authorModel: 'replay/judge' };
+    const body = { lease: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
-    const audit = await createAudit(await house.bus.connect('gateway')).read('team-a', 0, 100);
+    const audit = await createAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');
     assert.equal(kept?.evidence, 'claimed');
     assert.ok(!JSON.stringify(kept).includes('\u202e'));
-    assert.deepEqual(refusalOf(await submit('finn', { artifact: {}, digest: 'x' })), [400, 'TEMPER_REQUEST_INVALID']);
+    assert.deepEqual(errorOf(await submit('finn', { artifact: {}, digest: 'x' })), [400, 'TEMPER_REQUEST_INVALID']);
     const empty = await result('finn', { ...aCandidate('x'), artifact: {} });
     assert.ok(!empty.accepted && empty.gate === 'shape');
   });

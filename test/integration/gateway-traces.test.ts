@@ -12,85 +12,88 @@ import { RoleProcess } from '../../src/pod/pod.testing.ts';
 import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing.ts';
 import type { FollowLine, PersonReceipt } from '../../src/remote/people.ts';
 import type { TracesRequest, WireDelivery } from '../../src/remote/wire.ts';
-import { eventually, GatewayHouse, httpsCaller } from './gateway-house.ts';
-import { metricFamilies } from './metrics-text.ts';
-import { type CollectedSpan, TraceCollector } from './trace-collector.ts';
+import { eventually, GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
+import { parsePrometheusText } from '../support/prometheus-text.ts';
+import { type CollectedSpan, TraceCollector } from '../support/trace-collector.ts';
 
 const AGENTS = '/v1/people/namespaces/team-a/agents';
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
-/** What only the person, the model and a file say. */
-const SAID = { person: 'canary-of-the-person', file: 'canary-of-the-file', model: 'canary-of-the-model' };
+/** Texts that occur only in the user's message, a file and the model's response. */
+const CANARIES = { person: 'canary-of-the-person', file: 'canary-of-the-file', model: 'canary-of-the-model' };
 const FILE = 'canary-of-an-argument.txt';
 const SCRIPT = {
   rules: [
     {
       when: { turn: 1 },
-      answer: { text: SAID.model, toolCalls: [{ id: 'call-1', name: 'file_read', arguments: { path: FILE } }] },
+      answer: { text: CANARIES.model, toolCalls: [{ id: 'call-1', name: 'file_read', arguments: { path: FILE } }] },
     },
-    { answer: { text: `${SAID.model}: done` } },
+    { answer: { text: `${CANARIES.model}: done` } },
   ],
 };
 
-interface Door {
+interface GatewayProcess {
   process: RoleProcess;
   port: number;
   healthPort: number;
-  call: ReturnType<typeof httpsCaller>;
+  call: ReturnType<typeof httpsClient>;
 }
 
-/** The roles as processes of their own: two gateways, and a pod's two containers at the second. */
-describe('one message through two gateways, the bus, a pod, a model and a tool', { timeout: 180_000 }, () => {
-  let house: GatewayHouse;
+/** Each role is a separate process: two gateways, and the two containers of a pod that uses the second gateway. */
+describe('a message through two gateways, NATS, a pod, a model and a tool', { timeout: 180_000 }, () => {
+  let fixture: GatewayFixture;
   let collector: TraceCollector;
   let replay: ReplayServer;
   let folder: string;
-  let person: string;
-  let one: Door;
-  let other: Door;
+  let userToken: string;
+  let one: GatewayProcess;
+  let other: GatewayProcess;
   let podUid: string;
   const roles: RoleProcess[] = [];
 
   before(async () => {
-    [house, collector, replay] = await Promise.all([
-      GatewayHouse.open(['team-a']),
+    [fixture, collector, replay] = await Promise.all([
+      GatewayFixture.open(['team-a']),
       TraceCollector.start(),
       startReplay({ script: SCRIPT, clock: systemClock }),
     ]);
     folder = await mkdtemp(join(tmpdir(), 'temper-traces-'));
-    await house.policy('team-a', 'traced', { level: { initial: 'restricted' }, models: { allow: ['replay/*'] } });
-    person = await house.personToken('team-a');
+    await fixture.createPolicy('team-a', 'traced', {
+      level: { initial: 'restricted' },
+      models: { allow: ['replay/*'] },
+    });
+    userToken = await fixture.createUserToken('team-a');
     const identity = await issueIdentity(folder, 'first', GATEWAY_NAME);
-    [one, other] = await Promise.all([gateway('one', { ratio: 1 }), gateway('other', { ratio: 1 })]);
+    [one, other] = await Promise.all([startGateway('one', { ratio: 1 }), startGateway('other', { ratio: 1 })]);
     const spec = { trustPolicyRef: { name: 'traced' }, grants: { tools: ['file_read'] } };
-    const { token, pod } = await house.runningAgent('team-a', 'scout', spec);
+    const { token, pod } = await fixture.createRunningAgent('team-a', 'scout', spec);
     podUid = pod.uid;
     await Promise.all(['run', 'doors', 'workspace'].map((name) => mkdir(join(folder, name))));
-    await writeFile(join(folder, 'workspace', FILE), SAID.file);
+    await writeFile(join(folder, 'workspace', FILE), CANARIES.file);
     const { authority } = identity;
     const door = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
     await writeDoors(join(folder, 'doors'), door);
     const shared = ['--run', join(folder, 'run'), '--workspace', join(folder, 'workspace')];
     const doors = ['--doors', join(folder, 'doors'), '--token', join(folder, 'doors', 'token')];
-    const agent = role('agent', [...shared, ...doors]);
-    role('sandbox', [...shared, '--agent-uid', String(process.getuid?.() ?? 0)]);
+    const agent = startRole('agent', [...shared, ...doors]);
+    startRole('sandbox', [...shared, '--agent-uid', String(process.getuid?.() ?? 0)]);
     await agent.said('"ready":true');
   });
   after(async () => {
     await Promise.all(roles.map((running) => running.end('SIGKILL')));
-    await Promise.all([house, collector, replay].map((part) => part?.[Symbol.asyncDispose]()));
+    await Promise.all([fixture, collector, replay].map((part) => part?.[Symbol.asyncDispose]()));
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   });
 
-  function role(name: string, options: readonly string[]): RoleProcess {
+  function startRole(name: string, options: readonly string[]): RoleProcess {
     const running = new RoleProcess(name, options);
     roles.push(running);
     return running;
   }
 
-  async function gateway(name: string, tracing: object): Promise<Door> {
+  async function startGateway(name: string, tracing: object): Promise<GatewayProcess> {
     const [port, healthPort] = await Promise.all([freePort(), freePort()]);
     const config = {
-      ...house.configuration(),
+      ...fixture.replicaConfig(),
       listen: { host: '127.0.0.1', port },
       health: { host: '127.0.0.1', port: healthPort },
       tls: { certificate: join(folder, 'first-tls.crt'), key: join(folder, 'first-tls.key') },
@@ -109,28 +112,30 @@ describe('one message through two gateways, the bus, a pod, a model and a tool',
     };
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, stringify(config));
-    const running = role('gateway', ['--config', file]);
+    const running = startRole('gateway', ['--config', file]);
     await eventually(async () => {
       const answer = await fetch(`http://127.0.0.1:${healthPort}/readyz`).catch(() => undefined);
       return answer?.status === 200;
     });
-    return { process: running, port, healthPort, call: httpsCaller(port) };
+    return { process: running, port, healthPort, call: httpsClient(port) };
   }
 
-  async function answered(key: string, headers: Record<string, string> = {}): Promise<PersonReceipt> {
-    const options = { person, key, headers, body: { text: SAID.person } };
+  async function sendAndFollow(key: string, headers: Record<string, string> = {}): Promise<PersonReceipt> {
+    const options = { userToken, key, headers, body: { text: CANARIES.person } };
     const sent = await one.call('POST', `${AGENTS}/scout/messages`, options);
     assert.equal(sent.status, 200, sent.text);
     const receipt = JSON.parse(sent.text) as PersonReceipt;
     const query = `follow=true&message=${receipt.id}`;
-    const followed = await one.call('GET', `${AGENTS}/scout/sessions/${receipt.session}/events?${query}`, { person });
+    const followed = await one.call('GET', `${AGENTS}/scout/sessions/${receipt.session}/events?${query}`, {
+      userToken,
+    });
     const lines = followed.text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as FollowLine]));
     const last = lines.at(-1);
-    assert.equal(last?.kind === 'reply' && last.text, `${SAID.model}: done`, followed.text);
+    assert.equal(last?.kind === 'reply' && last.text, `${CANARIES.model}: done`, followed.text);
     return receipt;
   }
 
-  /** The spans of a trace, once the process span of its pod has come. */
+  /** The spans of a trace, once the collector has its last spans. */
   async function spansOf(traceId: string | undefined): Promise<CollectedSpan[]> {
     const own = (): CollectedSpan[] => collector.spans.filter((span) => span.traceId === traceId);
     const names = ['send temper-inbox', 'process temper-inbox', 'send temper-events'];
@@ -138,8 +143,8 @@ describe('one message through two gateways, the bus, a pod, a model and a tool',
     return own();
   }
 
-  it('is one trace with the right parents, named by the conventions, without a word that was said', async () => {
-    const { traceId, id, session } = await answered('key-1');
+  it('the message is one trace with correct parents, semantic-convention names and no message content', async () => {
+    const { traceId, id, session } = await sendAndFollow('key-1');
     const spans = await spansOf(traceId);
     const nameOf = (spanId: string | undefined): string | undefined => {
       const found = spans.find((span) => span.spanId === spanId);
@@ -176,61 +181,65 @@ describe('one message through two gateways, the bus, a pod, a model and a tool',
     const resource = spans.find(({ name }) => name === 'invoke_agent scout')?.resource ?? {};
     assert.equal(resource['k8s.pod.uid'], podUid);
     assert.equal(resource['k8s.namespace.name'], 'team-a');
-    for (const canary of [...Object.values(SAID), FILE]) {
+    for (const canary of [...Object.values(CANARIES), FILE]) {
       assert.ok(!collector.bodies.some((body) => body.includes(canary)), `${canary} is in a span`);
     }
   });
 
-  it('goes on with the trace of the person, and records none that the person does not', async () => {
+  it('the message continues the trace of the user, and an unsampled trace is not recorded', async () => {
     const mine = `00-${'5'.repeat(32)}-${'6'.repeat(16)}`;
-    assert.equal((await answered('key-2', { traceparent: `${mine}-01` })).traceId, '5'.repeat(32));
+    assert.equal((await sendAndFollow('key-2', { traceparent: `${mine}-01` })).traceId, '5'.repeat(32));
     const spans = await spansOf('5'.repeat(32));
     assert.equal(spans.find(({ name }) => name === 'send temper-inbox')?.parentSpanId, '6'.repeat(16));
     const unsampled = mine.replaceAll('5', '7');
-    assert.equal((await answered('key-3', { traceparent: `${unsampled}-00` })).traceId, '7'.repeat(32));
-    // What comes after it has been exported, so what would have come before it is there too.
-    await spansOf((await answered('key-4')).traceId);
+    assert.equal((await sendAndFollow('key-3', { traceparent: `${unsampled}-00` })).traceId, '7'.repeat(32));
+    // A later trace has arrived, so spans of the earlier trace would have arrived too.
+    await spansOf((await sendAndFollow('key-4')).traceId);
     assert.deepEqual(
       collector.spans.filter(({ traceId }) => traceId === '7'.repeat(32)),
       [],
     );
   });
 
-  it('is in the logs of every role under one trace id, with its agent, session and id, and without a word of it', async () => {
-    const { traceId, id, session } = await answered('key-5');
+  it('the logs of every role carry trace id, agent, session and message id, and no message content', async () => {
+    const { traceId, id, session } = await sendAndFollow('key-5');
     const facts = { traceId, messageId: id, session, agent: 'scout' };
     const agent = roles.find(({ child }) => child.spawnargs.includes('agent'));
     assert.ok(agent !== undefined);
     const about = (log: string): Record<string, unknown>[] =>
       log.split('\n').flatMap((line) => (line.includes(id) ? [JSON.parse(line) as Record<string, unknown>] : []));
-    // The spans are the last that a pod tells of a message.
+    // The pod sends its spans last.
     const routesOf = (log: string): unknown[] => about(log).map(({ route }) => route);
     await eventually(async () => agent.log.includes(id) && routesOf(other.process.log).includes('/v1/traces'));
     const logs = { one: one.process.log, other: other.process.log, agent: agent.log };
-    const said = Object.values(logs).map((log) =>
+    const logged = Object.values(logs).map((log) =>
       about(log).filter((line) => !String(line['route']).includes('events')),
     );
-    for (const lines of said) {
+    for (const lines of logged) {
       assert.ok(lines.length > 0);
       for (const line of lines) {
-        const { traceId: trace, messageId, session: where, agent: who } = line;
-        assert.deepEqual({ traceId: trace, messageId, session: where, agent: who }, facts, JSON.stringify(line));
+        const { traceId: trace, messageId, session: sessionId, agent: agentName } = line;
+        assert.deepEqual(
+          { traceId: trace, messageId, session: sessionId, agent: agentName },
+          facts,
+          JSON.stringify(line),
+        );
       }
     }
     const routes = routesOf(logs.other);
     for (const route of ['/v1/messages/next', '/v1/models/stream', '/v1/leases']) {
       assert.ok(routes.includes(route), `${route} of ${routes.join(', ')}`);
     }
-    for (const canary of [...Object.values(SAID), FILE]) {
+    for (const canary of [...Object.values(CANARIES), FILE]) {
       for (const [name, log] of Object.entries(logs))
         assert.ok(!log.includes(canary), `${canary} is in the log of ${name}`);
     }
   });
 
-  it('is counted by the gateways it went through', async () => {
-    const shown = async ({ healthPort }: Door) =>
-      metricFamilies(await (await fetch(`http://127.0.0.1:${healthPort}/metrics`)).text());
-    const [sent, worked] = await Promise.all([shown(one), shown(other)]);
+  it('the gateways count the message in their metrics', async () => {
+    const scrape = async ({ healthPort }: GatewayProcess) =>
+      parsePrometheusText(await (await fetch(`http://127.0.0.1:${healthPort}/metrics`)).text());
+    const [sent, worked] = await Promise.all([scrape(one), scrape(other)]);
     const value = (families: typeof sent, sample: string): number => families.samples.get(sample) ?? 0;
     const messages = value(sent, 'temper_messages_total{outcome="sent"}');
     assert.ok(messages >= 4);
@@ -254,12 +263,12 @@ describe('one message through two gateways, the bus, a pod, a model and a tool',
     }
   });
 
-  it('takes no span of another trace, another agent or a message nobody records', async () => {
-    const { token } = await house.runningAgent('team-a', 'forger', { trustPolicyRef: { name: 'traced' } });
+  it('the gateway rejects spans of another trace, another agent or an unsampled message', async () => {
+    const { token } = await fixture.createRunningAgent('team-a', 'forger', { trustPolicyRef: { name: 'traced' } });
     await eventually(async () => (await other.call('GET', '/v1/assignment', { token })).status === 200);
     const sent = async (key: string, flags: string): Promise<WireDelivery> => {
       const headers = { traceparent: `00-${'8'.repeat(32)}-${'9'.repeat(16)}-${flags}` };
-      await one.call('POST', `${AGENTS}/forger/messages`, { person, key, headers, body: { text: 'hello' } });
+      await one.call('POST', `${AGENTS}/forger/messages`, { userToken, key, headers, body: { text: 'hello' } });
       const answer = await other.call('POST', '/v1/messages/next', { token, body: { waitSeconds: 20 } });
       const delivery = JSON.parse(answer.text) as WireDelivery;
       const body = { lease: delivery.lease, action: 'ack', reply: '', ending: 'complete' };
@@ -280,20 +289,20 @@ describe('one message through two gateways, the bus, a pod, a model and a tool',
           start: [now - 1, 0],
           end: [now, 0],
           failed: false,
-          attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.agent.name': 'scout', prompt: SAID.person },
+          attributes: { 'gen_ai.operation.name': 'chat', 'gen_ai.agent.name': 'scout', prompt: CANARIES.person },
           ...changes,
         },
       ],
     });
-    const told = async (body: object): Promise<number> =>
+    const postSpans = async (body: object): Promise<number> =>
       (await other.call('POST', '/v1/traces', { token, key: 'spans', body })).status;
-    assert.equal(await told(report({})), 204);
-    assert.equal(await told(report({ traceId: 'b'.repeat(32) })), 400);
-    assert.equal(await told(report({}, unrecorded.lease)), 400);
-    assert.equal(await told(report({ attributes: { 'gen_ai.operation.name': 'pwn' } })), 400);
-    assert.equal(await told(report({ events: [] })), 400);
+    assert.equal(await postSpans(report({})), 204);
+    assert.equal(await postSpans(report({ traceId: 'b'.repeat(32) })), 400);
+    assert.equal(await postSpans(report({}, unrecorded.lease)), 400);
+    assert.equal(await postSpans(report({ attributes: { 'gen_ai.operation.name': 'pwn' } })), 400);
+    assert.equal(await postSpans(report({ events: [] })), 400);
     assert.equal(
-      await told(
+      await postSpans(
         report(
           {},
           lease.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
@@ -303,7 +312,7 @@ describe('one message through two gateways, the bus, a pod, a model and a tool',
     );
     const many = { ...report({}), spans: Array.from({ length: 200 }, () => report({}).spans[0]) };
     const answers: number[] = [];
-    for (let calls = 0; calls < 12; calls += 1) answers.push(await told(many));
+    for (let calls = 0; calls < 12; calls += 1) answers.push(await postSpans(many));
     assert.ok(answers.includes(429), answers.join());
     const ours = (span: CollectedSpan): boolean => span.spanId === 'a'.repeat(16);
     await eventually(async () => collector.spans.some(ours));

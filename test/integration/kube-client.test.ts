@@ -15,7 +15,7 @@ import { createTransport } from '../../src/kube/transport.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { aKubeScene, CONFIG_MAPS, type KubeScene, until } from './kube-scene.ts';
+import { openKubeFixture, CONFIG_MAPS, type KubeFixture, until } from '../support/api-server/kube-fixture.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Record<string, string>;
@@ -48,22 +48,22 @@ const ref = (name: string): { namespace: string; name: string } => ({ namespace:
 
 describe('the client on a real API server', () => {
   let plane: ControlPlane;
-  let scene: KubeScene;
+  let fixture: KubeFixture;
   let client: KubeClient;
 
   before(async () => {
     plane = await startControlPlane();
-    scene = await aKubeScene(plane.kubeconfig);
-    client = createKubeClient(scene.transport);
+    fixture = await openKubeFixture(plane.kubeconfig);
+    client = createKubeClient(fixture.transport);
     await client.create(NAMESPACES, { metadata: { name: TEAM } }, signal);
   });
 
   after(async () => {
-    await scene?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
     await plane?.[Symbol.asyncDispose]();
   });
 
-  it('creates, reads, lists, patches and deletes', async () => {
+  it('the client creates, reads, lists, patches and deletes objects', async () => {
     const created = await client.create<ConfigMap>(CONFIG_MAPS, { ...named('one'), data: { a: '1' } }, signal);
     assert.ok(created.metadata.uid);
     const dry = await client.create(CONFIG_MAPS, named('dry'), signal, { dryRun: true });
@@ -77,7 +77,7 @@ describe('the client on a real API server', () => {
       signal,
     );
     assert.deepEqual(
-      listed.map(({ metadata, data, ...says }) => [metadata.name, data, says]),
+      listed.map(({ metadata, data, ...type }) => [metadata.name, data, type]),
       [['one', { b: '2' }, { apiVersion: 'v1', kind: 'ConfigMap' }]],
     );
     assert.equal(await client.delete(CONFIG_MAPS, ref('one'), { uid: 'another' }, signal), false);
@@ -86,7 +86,7 @@ describe('the client on a real API server', () => {
     assert.equal(await client.get(CONFIG_MAPS, ref('one'), signal), undefined);
   });
 
-  it('tells a name that is taken, a conflict and an object that is wrong apart by status and reason', async () => {
+  it('an error has status and reason of AlreadyExists, Conflict, Invalid and NotFound', async () => {
     const { metadata } = await client.create(CONFIG_MAPS, named('taken'), signal);
     await assert.rejects(client.create(CONFIG_MAPS, named('taken'), signal), { status: 409, reason: 'AlreadyExists' });
     const { resourceVersion } = metadata;
@@ -98,7 +98,7 @@ describe('the client on a real API server', () => {
     await assert.rejects(client.create(CONFIG_MAPS, nowhere, signal), { status: 404, reason: 'NotFound' });
   });
 
-  it('applies what each manager owns, writes nothing when nothing changes, and minds who owns what', async () => {
+  it('server-side apply respects field owners and does not write without a change', async () => {
     const apply = (manager: string, data: object, force = false): Promise<ConfigMap> =>
       client.apply<ConfigMap>(CONFIG_MAPS, { ...named('shared'), data }, { manager, force }, signal);
     const first = await apply('one', { a: '1' });
@@ -109,7 +109,7 @@ describe('the client on a real API server', () => {
     assert.deepEqual((await apply('one', {})).data, { a: '9' });
   });
 
-  it('applies a status apart from the rest', async () => {
+  it('applyStatus writes only the status', async () => {
     const selector = { matchLabels: { app: 'x' } };
     const template = { metadata: { labels: { app: 'x' } }, spec: { containers: [{ name: 'x', image: 'x' }] } };
     await client.apply(DEPLOYMENTS, { ...named('d'), spec: { selector, template } }, { manager: 'op' }, signal);
@@ -124,7 +124,7 @@ describe('the client on a real API server', () => {
     assert.equal(applied.spec.replicas, 1);
   });
 
-  it('makes tokens, and says what the caller may do', async () => {
+  it('the client creates tokens and checks its own access', async () => {
     await client.create(SERVICE_ACCOUNTS, named('robot'), signal);
     const request = { audiences: ['gate'], expirationSeconds: 600 };
     const { token, expirationTimestamp } = await client.createToken(ref('robot'), request, signal);
@@ -137,7 +137,7 @@ describe('the client on a real API server', () => {
     assert.equal(await client.mayI({ verb: 'delete', group: '', resource: 'pods', namespace: TEAM }, signal), true);
   });
 
-  it('reads its credentials again when the server refuses them', async () => {
+  it('the client rereads its credentials after a 401', async () => {
     await client.create(SERVICE_ACCOUNTS, named('visitor'), signal);
     const { token } = await client.createToken(ref('visitor'), { audiences: [], expirationSeconds: 600 }, signal);
     const folder = await mkdtemp(join(tmpdir(), 'temper-kubeconfig-'));
@@ -152,7 +152,7 @@ describe('the client on a real API server', () => {
     };
     await write('not.a.token');
     const access = await loadClusterAccess({ kind: 'file', path, context: 'test' }, systemClock);
-    await using transport = createTransport({ access, clock: systemClock, metrics: scene.metrics });
+    await using transport = createTransport({ access, clock: systemClock, metrics: fixture.metrics });
     const visitor = createKubeClient(transport);
     const ask = { verb: 'get', group: '', resource: 'secrets', namespace: TEAM };
     await assert.rejects(visitor.mayI(ask, signal), { status: 401 });
@@ -168,8 +168,8 @@ describe('the client on a real API server', () => {
     await assert.rejects(missing, (error) => isTemperError(error, 'TEMPER_KUBE_CONFIG'));
   });
 
-  it('records events that anybody can read, the same one as a count', async () => {
-    const { metrics, log } = scene;
+  it('the event recorder creates Events and counts repetitions', async () => {
+    const { metrics, log } = fixture;
     const about = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...ref('about'), uid: 'u-about' } };
     const names = { component: 'tester', instance: 'tester-1' };
     {
@@ -193,36 +193,36 @@ describe('the client on a real API server', () => {
   });
 
   const anElection = (identity: string, more: Partial<LeaderElectionOptions> = {}): LeaderElection => {
-    const { metrics, log } = scene;
+    const { metrics, log } = fixture;
     const where = { namespace: TEAM, name: 'leader' };
     const clock = systemClock;
     return new LeaderElection({ client, clock, log, metrics, random: Math.random, ...where, identity, ...more });
   };
 
-  it('lets one process lead, and the next one at once when that one goes', async (context) => {
+  it('one process leads, and another takes over at once when the leader releases the lease', async (context) => {
     await using one = anElection('one');
     await using two = anElection('two');
     one.start();
     await one.elected(signal);
     two.start();
-    const guarded = createKubeClient(scene.transport, { isLeader: () => two.isLeader() });
+    const guarded = createKubeClient(fixture.transport, { isLeader: () => two.isLeader() });
     await assert.rejects(guarded.create(CONFIG_MAPS, named('early'), signal), (error) =>
       isTemperError(error, 'TEMPER_NOT_LEADER'),
     );
-    // It looked, and waits.
+    // Let the second process observe the lease.
     await sleep(200);
-    const gone = performance.now();
+    const released = performance.now();
     await one[Symbol.asyncDispose]();
     await two.elected(AbortSignal.timeout(12_000));
-    context.diagnostic(`clean handover in ${Math.round(performance.now() - gone)} ms`);
+    context.diagnostic(`clean handover in ${Math.round(performance.now() - released)} ms`);
     await guarded.create(CONFIG_MAPS, named('leading'), signal);
     const lease = await client.get<Lease>(LEASES, { namespace: TEAM, name: 'leader' }, signal);
     assert.deepEqual([lease?.spec.holderIdentity, lease?.spec.leaseTransitions], ['two', 1]);
   });
 
-  it('lets another process lead when the leader died, not before its lease is over', async (context) => {
+  it('another process takes over after the lease of a dead leader has expired', async (context) => {
     const times = { leaseDuration: 4_000, renewDeadline: 3_000, retryPeriod: 1_000 };
-    const mortal = await aKubeScene(plane.kubeconfig);
+    const mortal = await openKubeFixture(plane.kubeconfig);
     await using one = anElection('mortal', { ...times, client: createKubeClient(mortal.transport) });
     await using two = anElection('heir', times);
     one.start();
@@ -239,7 +239,7 @@ describe('the client on a real API server', () => {
     await two[Symbol.asyncDispose]();
     await until(
       async () => (await client.get<Lease>(LEASES, ref('leader'), signal))?.spec.holderIdentity === '',
-      'the release',
+      'the release of the lease',
     );
   });
 });

@@ -13,7 +13,7 @@ import { WorkQueue } from '../../src/kube/work-queue.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { TemperError } from '../../src/lib/errors.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { aKubeScene, CONFIG_MAPS, type KubeScene, until } from './kube-scene.ts';
+import { openKubeFixture, CONFIG_MAPS, type KubeFixture, until } from '../support/api-server/kube-fixture.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Record<string, string>;
@@ -26,23 +26,23 @@ const { signal } = new AbortController();
 
 describe('the reflector on a real API server', () => {
   let plane: ControlPlane;
-  let scene: KubeScene;
+  let fixture: KubeFixture;
   let client: KubeClient;
 
   before(async () => {
     plane = await startControlPlane();
-    scene = await aKubeScene(plane.kubeconfig);
-    client = createKubeClient(scene.transport);
+    fixture = await openKubeFixture(plane.kubeconfig);
+    client = createKubeClient(fixture.transport);
     await client.create(NAMESPACES, { metadata: { name: TEAM } }, signal);
   });
 
   after(async () => {
-    await scene?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
     await plane?.[Symbol.asyncDispose]();
   });
 
   const aReflector = (more: Partial<ReflectorOptions<ConfigMap>> = {}): Reflector<ConfigMap> => {
-    const { transport, log, metrics } = scene;
+    const { transport, log, metrics } = fixture;
     const store = new Store<ConfigMap>({ freeze: true });
     const [clock, random] = [systemClock, Math.random];
     return new Reflector({
@@ -61,14 +61,14 @@ describe('the reflector on a real API server', () => {
   const create = (name: string, data: Record<string, string> = {}, more: object = {}): Promise<ConfigMap> =>
     client.create<ConfigMap>(CONFIG_MAPS, { metadata: { namespace: TEAM, name, ...more }, data }, signal);
 
-  it('holds what the server holds: listed, made, changed, deleted', async () => {
+  it('the store follows listed, created, changed and deleted objects', async () => {
     await create('before');
     await using reflector = aReflector();
     reflector.start();
     await reflector.synced(signal);
     assert.ok(reflector.store.get(`${TEAM}/before`) !== undefined);
     await create('after', { a: '1' });
-    await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '1', 'the new one');
+    await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '1', 'the new object');
     await client.patch(CONFIG_MAPS, { namespace: TEAM, name: 'after' }, { data: { a: '2' } }, signal);
     await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '2', 'the change');
     await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'before' }, {}, signal);
@@ -76,7 +76,7 @@ describe('the reflector on a real API server', () => {
     assert.equal(reflector.store.get(`${TEAM}/after`)?.metadata.managedFields, undefined);
   });
 
-  it('fetches more than a page, and only metadata when told so', async () => {
+  it('the reflector lists several pages, and only metadata with metadataOnly', async () => {
     const secret = (index: number): object => {
       return {
         metadata: { namespace: TEAM, name: `s${index}`, labels: { many: 'yes' } },
@@ -89,11 +89,11 @@ describe('the reflector on a real API server', () => {
     await reflector.synced(signal);
     assert.equal(reflector.store.size, 620);
     await client.create(SECRETS, secret(620), signal);
-    await until(() => reflector.store.size === 621, 'the one that came');
+    await until(() => reflector.store.size === 621, 'the new object');
     assert.doesNotMatch(JSON.stringify(reflector.store.list()), /"data"|hidden|aGlkZGVu/);
   });
 
-  it('goes on over a restart of the API server, and misses nothing', async () => {
+  it('the reflector continues after a restart of the API server without missing a change', async () => {
     await using reflector = aReflector();
     const deleted: string[] = [];
     reflector.subscribe((change) => {
@@ -102,37 +102,37 @@ describe('the reflector on a real API server', () => {
     await create('doomed');
     reflector.start();
     await reflector.synced(signal);
-    const lists = scene.metrics.counts['reflector_lists_total'];
+    const lists = fixture.metrics.counts['reflector_lists_total'];
     await plane.restartApiServer();
     await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'doomed' }, {}, signal);
     await create('born');
-    await until(() => reflector.store.get(`${TEAM}/born`) !== undefined, 'the one that came after the restart');
+    await until(() => reflector.store.get(`${TEAM}/born`) !== undefined, 'the object created after the restart');
     await until(() => deleted.includes(`${TEAM}/doomed`), 'the deletion');
-    assert.ok((scene.metrics.counts['reflector_lists_total'] ?? 0) - (lists ?? 0) <= 1);
+    assert.ok((fixture.metrics.counts['reflector_lists_total'] ?? 0) - (lists ?? 0) <= 1);
   });
 
-  it('lists anew after its version was compacted away, and tells of what was deleted meanwhile', async () => {
-    const { transport, metrics } = scene;
-    let away = false;
+  it('the reflector relists after a compaction and reports objects that were deleted in between', async () => {
+    const { transport, metrics } = fixture;
+    let blocked = false;
     const cut = new AbortController();
     await using reflector = aReflector({
       transport: {
         ...transport,
         open: async (request, outer) => {
-          if (away) throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'held back by the test');
+          if (blocked) throw new TemperError('TEMPER_KUBE_UNREACHABLE', 'blocked by the test');
           return transport.open(request, cut.signal.aborted ? outer : AbortSignal.any([outer, cut.signal]));
         },
       },
     });
-    const told: string[] = [];
+    const deletions: string[] = [];
     reflector.subscribe((change) => {
-      if (change.type === 'deleted') told.push(`${change.key} ${change.tombstone}`);
+      if (change.type === 'deleted') deletions.push(`${change.key} ${change.tombstone}`);
     });
     await create('unseen');
     reflector.start();
     await reflector.synced(signal);
     const lists = metrics.counts['reflector_lists_total'] ?? 0;
-    away = true;
+    blocked = true;
     cut.abort();
     await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'unseen' }, {}, signal);
     const { metadata } = await create('last');
@@ -141,18 +141,18 @@ describe('the reflector on a real API server', () => {
       body: JSON.stringify({ revision: metadata.resourceVersion, physical: true }),
     });
     assert.equal(compaction.status, 200, await compaction.text());
-    // What the server remembers besides etcd is gone too.
+    // The restart also clears the watch cache of the API server.
     await plane.restartApiServer();
-    away = false;
-    await until(() => told.length > 0, 'the deletion');
-    assert.deepEqual(told, [`${TEAM}/unseen true`]);
+    blocked = false;
+    await until(() => deletions.length > 0, 'the deletion');
+    assert.deepEqual(deletions, [`${TEAM}/unseen true`]);
     assert.ok(reflector.store.get(`${TEAM}/last`) !== undefined);
     assert.equal(metrics.counts['reflector_lists_total'], lists + 1);
-    assert.match(scene.lines.join(''), /the watch fell behind/);
+    assert.match(fixture.logLines.join(''), /watch expired; relisting/);
   });
 
-  it('drives controllers from first list to clean stop', async () => {
-    const { transport, log, metrics } = scene;
+  it('a manager runs reflector, controller and election until a clean shutdown', async () => {
+    const { transport, log, metrics } = fixture;
     const owner = await create('owner');
     const election = new LeaderElection({
       client,

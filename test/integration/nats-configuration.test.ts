@@ -12,14 +12,14 @@ import { isTemperError, type TemperError } from '../../src/lib/errors.ts';
 import { type BusConnection, type BusState, connectBus } from '../../src/nats/connection.ts';
 import { createInbox } from '../../src/nats/inbox.ts';
 import { desiredStreams, reconcileTopology } from '../../src/nats/topology.ts';
-import { newMessage, newUid, STORE_BYTES, startBus, type TestBus } from './nats-bus.ts';
+import { newMessage, newUid, STORE_BYTES, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
-const PATIENCE = 20_000;
-let bus: TestBus;
+const TIMEOUT_MS = 20_000;
+let bus: NatsFixture;
 let operator: BusConnection;
 let gateway: BusConnection;
 before(async () => {
-  bus = await startBus({ users: { crm: { publish: ['crm.>'], subscribe: ['crm.>'] } } });
+  bus = await startNatsFixture({ users: { crm: { publish: ['crm.>'], subscribe: ['crm.>'] } } });
   operator = await bus.connect('operator');
   gateway = await bus.connect('gateway');
 });
@@ -27,7 +27,7 @@ after(async () => {
   await bus[Symbol.asyncDispose]();
 });
 
-const refused = async (connection: BusConnection, subject: string): Promise<void> => {
+const assertDenied = async (connection: BusConnection, subject: string): Promise<void> => {
   await assert.rejects(
     connection.nats.request(subject, '{}', { timeout: 2_000 }),
     (error: Error) => /permissions violation/i.test(error.message),
@@ -35,24 +35,34 @@ const refused = async (connection: BusConnection, subject: string): Promise<void
   );
 };
 
-describe('the server', () => {
-  it('lets nobody in without a key it knows, or without TLS', async () => {
+describe('the generated nats-server configuration', () => {
+  it('the server rejects a client with an unknown key or without TLS', async () => {
     const tls = { caFile: bus.caFile };
     const servers = bus.url;
     await assert.rejects(connect({ servers, tls, reconnect: false }));
     await assert.rejects(connect({ servers, tls, user: 'gateway', pass: 'x', reconnect: false }));
     await assert.rejects(connect({ servers: servers.replace('tls:', 'nats:'), reconnect: false, timeout: 2_000 }));
-    const stranger = join(tmpdir(), `temper-stranger-${process.pid}.nk`);
-    await writeFile(stranger, Buffer.from(createUser().getSeed()));
-    const told: TemperError[] = [];
+    const unknownSeedFile = join(tmpdir(), `temper-unknown-${process.pid}.nk`);
+    await writeFile(unknownSeedFile, Buffer.from(createUser().getSeed()));
+    const reported: TemperError[] = [];
     const signal = AbortSignal.timeout(1_500);
-    const options = { name: 'x', user: 'gateway', seedFile: stranger, caFile: bus.caFile, clock: systemClock, signal };
-    const attempt = connectBus({ ...options, servers, onWaiting: (error) => told.push(error) });
+    const options = {
+      name: 'x',
+      user: 'gateway',
+      seedFile: unknownSeedFile,
+      caFile: bus.caFile,
+      clock: systemClock,
+      signal,
+    };
+    const attempt = connectBus({ ...options, servers, onWaiting: (error) => reported.push(error) });
     await assert.rejects(attempt, (error) => isTemperError(error, 'TEMPER_CANCELLED'));
-    await rm(stranger);
-    assert.ok(told.length > 1 && told.every(({ code }) => code === 'TEMPER_BUS_UNAUTHORIZED'), String(told[0]));
+    await rm(unknownSeedFile);
+    assert.ok(
+      reported.length > 1 && reported.every(({ code }) => code === 'TEMPER_BUS_UNAUTHORIZED'),
+      String(reported[0]),
+    );
   });
-  it('refuses the gateway what only the operator may', async () => {
+  it('the server denies the gateway the subjects of the operator', async () => {
     for (const subject of [
       '$JS.API.STREAM.CREATE.temper-inbox',
       '$JS.API.STREAM.CREATE.mine',
@@ -72,10 +82,10 @@ describe('the server', () => {
       '$SYS.REQ.SERVER.PING',
       'crm.x',
     ]) {
-      await refused(gateway, subject);
+      await assertDenied(gateway, subject);
     }
   });
-  it('refuses the operator what destroys or belongs to gateways', async () => {
+  it('the server denies the operator destructive subjects and those of gateways', async () => {
     for (const subject of [
       '$JS.API.STREAM.DELETE.temper-inbox',
       '$JS.API.STREAM.PURGE.temper-audit',
@@ -86,10 +96,10 @@ describe('the server', () => {
       '$KV.temper-memory.x.y',
       '$SYS.REQ.ACCOUNT.PING.CONNZ',
     ]) {
-      await refused(operator, subject);
+      await assertDenied(operator, subject);
     }
   });
-  it('shows nobody the answers to another', async () => {
+  it('a user cannot subscribe to the responses of another user', async () => {
     const crm = await bus.connect('crm');
     for (const subject of ['_INBOX_gateway.>', '_INBOX.>', '>', 'temper.>', '$JS.EVENT.>', '$SYS.>']) {
       const denied = new Promise((resolve) => {
@@ -97,10 +107,10 @@ describe('the server', () => {
       });
       assert.match(String(await denied), /permissions violation/i, subject);
     }
-    await refused(crm, '$JS.API.STREAM.INFO.temper-inbox');
-    await refused(crm, 'temper.inbox.x');
+    await assertDenied(crm, '$JS.API.STREAM.INFO.temper-inbox');
+    await assertDenied(crm, 'temper.inbox.x');
   });
-  it('takes no message larger than any stream, and its monitoring is on loopback alone', async () => {
+  it('the server limits the message size and listens for monitoring on loopback only', async () => {
     assert.equal(gateway.nats.info?.max_payload, 256 * 1_024);
     const answer = (await (await fetch(`${bus.monitoring}/varz`)).json()) as Record<string, unknown>;
     assert.equal(answer['http_host'], '127.0.0.1');
@@ -113,37 +123,37 @@ describe('the server', () => {
 });
 
 describe('streams and buckets', () => {
-  it('all have their limits, within the store', () => {
+  it('every stream has limits, and all fit into the store', () => {
     const all = desiredStreams({ storeBytes: STORE_BYTES });
     assert.ok(all.reduce((sum, { max_bytes }) => sum + max_bytes, 0) <= STORE_BYTES);
     for (const stream of all) {
       assert.ok(stream.max_bytes > 0 && stream.max_msg_size === 256 * 1_024, stream.name);
-      // What an agent remembers, and one entry for each provider.
+      // Agent memory and provider health do not expire.
       const kept = ['KV_temper-memory', 'KV_temper-health'];
       assert.ok(stream.max_age > 0 || kept.includes(stream.name), stream.name);
       assert.equal(stream.duplicate_window, 1_800_000_000_000, stream.name);
     }
   });
-  it('are changed back where somebody changed them, and left alone where nobody did', async () => {
+  it('reconcileTopology reverts changed streams and leaves the others alone', async () => {
     assert.deepEqual(await reconcileTopology(operator, { storeBytes: STORE_BYTES }), {
       created: [],
       updated: [],
       drift: [],
     });
     await operator.manager.streams.update('temper-inbox', { max_msgs_per_subject: 5, max_age: 1_800_000_000_000 });
-    const mended = await reconcileTopology(operator, { storeBytes: STORE_BYTES });
-    assert.deepEqual(mended, { created: [], updated: ['temper-inbox'], drift: [] });
+    const repaired = await reconcileTopology(operator, { storeBytes: STORE_BYTES });
+    assert.deepEqual(repaired, { created: [], updated: ['temper-inbox'], drift: [] });
     const { config } = await operator.manager.streams.info('temper-inbox');
     assert.equal(config.max_msgs_per_subject, 1_000);
   });
-  it('take up another size of the store', async () => {
+  it('reconcileTopology applies a new store size', async () => {
     const smaller = await reconcileTopology(operator, { storeBytes: STORE_BYTES / 2 });
     assert.equal(smaller.updated.length, desiredStreams().length);
     assert.deepEqual(smaller.drift, []);
     assert.deepEqual((await reconcileTopology(operator, { storeBytes: STORE_BYTES })).drift, []);
   });
-  it('that cannot be mended in place are named, and the others made', async () => {
-    await using bare = await startBus({ bare: true });
+  it('reconcileTopology reports a stream that it cannot update, and creates the others', async () => {
+    await using bare = await startNatsFixture({ withoutTopology: true });
     const connection = await bare.connect('operator');
     await connection.manager.streams.add({ name: 'temper-inbox', subjects: ['temper.inbox.*'], max_bytes: 1_024 });
     const report = await reconcileTopology(connection, { storeBytes: STORE_BYTES });
@@ -151,38 +161,38 @@ describe('streams and buckets', () => {
     assert.equal(report.drift.length, 1);
     assert.match(report.drift[0] ?? '', /temper-inbox: retention is "limits", not "workqueue"/);
   });
-  it('come back after the store was lost, and messages go through them again', { timeout: 60_000 }, async () => {
-    await using lost = await startBus();
+  it('messages are delivered again after a lost store and a reconcileTopology', { timeout: 60_000 }, async () => {
+    await using lost = await startNatsFixture();
     const [mine, theirs] = [await lost.connect('operator'), await lost.connect('gateway')];
     const inbox = createInbox(theirs);
     const uid = newUid();
-    await inbox.publish(uid, { uid: 'person', key: 'k' }, newMessage('before'));
-    const held = await inbox.fetchNext(uid, PATIENCE, AbortSignal.timeout(PATIENCE));
-    await lost.wipe();
+    await inbox.publish(uid, { uid: 'user', key: 'k' }, newMessage('before'));
+    const inFlight = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
+    await lost.loseStore();
     await lost.server.restart();
     const waiting = (async () => {
       for (;;) {
         try {
-          return await inbox.fetchNext(uid, PATIENCE, AbortSignal.timeout(PATIENCE));
+          return await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
         } catch (error) {
           if (!isTemperError(error)) throw error;
           await sleep(200);
         }
       }
     })();
-    await mine.ready(PATIENCE);
-    await theirs.ready(PATIENCE);
+    await mine.ready(TIMEOUT_MS);
+    await theirs.ready(TIMEOUT_MS);
     const report = await reconcileTopology(mine, { storeBytes: STORE_BYTES });
     assert.equal(report.created.length, desiredStreams().length);
-    await inbox.publish(uid, { uid: 'person', key: 'k' }, newMessage('after'));
+    await inbox.publish(uid, { uid: 'user', key: 'k' }, newMessage('after'));
     assert.equal((await waiting)?.message.text, 'after');
-    assert.ok(held !== undefined);
+    assert.ok(inFlight !== undefined);
   });
 });
 
-describe('a connection', () => {
-  it('says since when it is away and why, and comes back by itself', { timeout: 60_000 }, async () => {
-    await using own = await startBus();
+describe('a NATS connection', () => {
+  it('a connection reports outages with time and reason, and reconnects by itself', { timeout: 60_000 }, async () => {
+    await using own = await startNatsFixture();
     const connection = await own.connect('gateway');
     const states: BusState[] = [];
     const stop = connection.onChange((state) => states.push(state));
@@ -194,11 +204,11 @@ describe('a connection', () => {
     const inbox = createInbox(connection);
     const start = performance.now();
     const early = inbox
-      .publish(newUid(), { uid: 'person', key: 'k' }, newMessage('early'))
+      .publish(newUid(), { uid: 'user', key: 'k' }, newMessage('early'))
       .catch((error: unknown) => error);
     await own.server.restart();
-    await connection.ready(PATIENCE);
-    assert.ok(performance.now() - start < PATIENCE);
+    await connection.ready(TIMEOUT_MS);
+    assert.ok(performance.now() - start < TIMEOUT_MS);
     const outcome = await early;
     assert.ok(!(outcome instanceof Error) || isTemperError(outcome, 'TEMPER_BUS_UNAVAILABLE'), String(outcome));
     stop();
@@ -211,7 +221,7 @@ describe('a connection', () => {
     assert.equal(connection.closed.aborted, true);
     await assert.rejects(connection.ready(50), (error) => isTemperError(error, 'TEMPER_BUS_UNAVAILABLE'));
   });
-  it('is refused to a server that is too old', async () => {
+  it('a connection to an unsupported server version fails', async () => {
     const old = createServer((socket: Socket) => {
       const info = {
         server_id: 'x',
@@ -229,7 +239,7 @@ describe('a connection', () => {
     });
     await new Promise<void>((resolve) => old.listen(0, '127.0.0.1', resolve));
     const { port } = old.address() as { port: number };
-    const signal = AbortSignal.timeout(PATIENCE);
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     const options = { name: 'x', user: 'gateway', seedFile: bus.seedFile('gateway'), clock: systemClock, signal };
     const attempt = connectBus({ ...options, servers: `nats://127.0.0.1:${port}` });
     await assert.rejects(attempt, (error) => isTemperError(error, 'TEMPER_BUS_UNSUPPORTED'));

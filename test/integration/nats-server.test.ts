@@ -7,7 +7,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect as connectNats } from '@nats-io/transport-node';
 import { type NatsServer, startNats } from '../cluster/nats-server.ts';
 
-describe('a nats-server of the tests', () => {
+describe('startNats', () => {
   let server: NatsServer;
 
   before(async () => {
@@ -18,50 +18,50 @@ describe('a nats-server of the tests', () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  it('keeps port and streams through a crash', async () => {
+  it('a restarted server keeps its port and its streams', async () => {
     await using writer = await client(server);
     await (await jetstreamManager(writer.connection)).streams.add({ name: 'kept', subjects: ['kept'] });
     await jetstream(writer.connection).publish('kept', 'a');
     await server.kill();
-    await assert.rejects(listening(server.port));
+    await assert.rejects(connectTo(server.port));
     await server.restart();
     await using reader = await client(server);
     const { state } = await (await jetstreamManager(reader.connection)).streams.info('kept');
     assert.equal(state.messages, 1);
   });
 
-  it('listens beside another', async () => {
+  it('two servers run at once', async () => {
     await using other = await startNats();
     assert.notEqual(other.port, server.port);
-    await listening(other.port);
+    await connectTo(other.port);
   });
 
-  it('says why it does not start', async () => {
+  it('a failed start throws the log of the server', async () => {
     await assert.rejects(startNats({ config: 'no_such_setting: true' }), /no_such_setting/);
   });
 
-  it('takes another configuration while it runs', async () => {
+  it('reload replaces the configuration of a running server', async () => {
     const users = (password: string) => `authorization { users: [{ user: a, password: ${password} }] }`;
     await using guarded = await startNats({ config: users('before') });
-    const enters = (pass: string) =>
+    const canConnect = (pass: string) =>
       connectNats({ servers: guarded.url, user: 'a', pass, reconnect: false }).then(
         (connection) => connection.close().then(() => true),
         () => false,
       );
-    assert.equal(await enters('before'), true);
+    assert.equal(await canConnect('before'), true);
     await guarded.reload(users('after'));
     const deadline = performance.now() + 30_000;
-    while (!(await enters('after')) && performance.now() < deadline) await sleep(20);
-    assert.equal(await enters('after'), true);
-    assert.equal(await enters('before'), false);
+    while (!(await canConnect('after')) && performance.now() < deadline) await sleep(20);
+    assert.equal(await canConnect('after'), true);
+    assert.equal(await canConnect('before'), false);
   });
 
-  it('leaves nothing behind', async () => {
+  it('disposing stops the server and removes its store', async () => {
     const { port, storeDir } = await (async () => {
-      await using gone = await startNats({ jetstream: true });
-      return { port: gone.port, storeDir: gone.storeDir };
+      await using temporary = await startNats({ jetstream: true });
+      return { port: temporary.port, storeDir: temporary.storeDir };
     })();
-    await assert.rejects(listening(port));
+    await assert.rejects(connectTo(port));
     await assert.rejects(stat(storeDir), { code: 'ENOENT' });
   });
 });
@@ -71,7 +71,7 @@ async function client(server: NatsServer) {
   return { connection, [Symbol.asyncDispose]: () => connection.close() };
 }
 
-async function listening(port: number): Promise<void> {
+async function connectTo(port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1');
   try {
     await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));

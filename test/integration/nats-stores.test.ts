@@ -9,12 +9,12 @@ import { createMemory } from '../../src/nats/memory.ts';
 import { createSessionStore, type StoredSession } from '../../src/nats/session-store.ts';
 import { createSessionTools } from '../../src/nats/session-tools.ts';
 import { storesContract, user } from '../contracts/stores.ts';
-import { newUid, startBus, type TestBus } from './nats-bus.ts';
+import { newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
-let bus: TestBus;
+let bus: NatsFixture;
 let gateway: BusConnection;
 before(async () => {
-  bus = await startBus();
+  bus = await startNatsFixture();
   gateway = await bus.connect('gateway');
 });
 after(async () => {
@@ -35,7 +35,7 @@ storesContract('NATS', async () => {
 });
 
 describe('sessions in NATS', () => {
-  it('keep items larger than any message, and give them back byte for byte', async () => {
+  it('a session stores items larger than a NATS message unchanged', async () => {
     const store = createSessionStore(gateway, newUid());
     const long = user('ä€😀'.repeat(100_000));
     assert.equal(await store.append('a.b-c_d', 0, [user('first'), long]), 2);
@@ -46,14 +46,14 @@ describe('sessions in NATS', () => {
       tainted: true,
     });
   });
-  it('refuse an append that is larger than all parts together, and keep what was there', async () => {
+  it('an append above the size limit is rejected and keeps the session unchanged', async () => {
     const store = createSessionStore(gateway, newUid());
     await store.append('s', 0, [user('a')]);
     const much = user('x'.repeat(12 * 1_024 * 1_024));
     await assert.rejects(store.append('s', 1, [much]), (error) => isTemperError(error, 'TEMPER_BUS_TOO_LARGE'));
     assert.equal((await store.load('s')).seq, 1);
   });
-  it('take an append that is repeated because its answer was lost as the same one', async () => {
+  it('a repeated append after a lost response has no second effect', async () => {
     const uid = newUid();
     const [one, two] = [createSessionStore(gateway, uid), createSessionStore(gateway, uid)];
     assert.equal(await one.append('s', 0, [user('a')], { tainted: true }), 1);
@@ -61,7 +61,7 @@ describe('sessions in NATS', () => {
     assert.equal(await two.append('s', 1, [user('a')]), 2);
     assert.equal((await one.load('s')).seq, 2);
   });
-  it('let one of eight writers win each place', async () => {
+  it('one of eight concurrent writers succeeds per sequence number', async () => {
     const uid = newUid();
     for (let seq = 0; seq < 5; seq += 1) {
       const writers = Array.from({ length: 8 }, (_, writer) =>
@@ -76,7 +76,7 @@ describe('sessions in NATS', () => {
       ['0', '1', '2', '3', '4'],
     );
   });
-  it('are listed with the newest use first, each owner its own', async () => {
+  it('sessions are listed per owner, most recently used first', async () => {
     let now = Date.parse('2026-11-21T10:00:00Z');
     const connection = await bus.connect('gateway', { ...systemClock, now: () => new Date((now += 1_000)) });
     const uid = newUid();
@@ -95,14 +95,14 @@ describe('sessions in NATS', () => {
     );
     assert.ok(listed.every(({ openedAt, lastUsedAt }) => openedAt <= lastUsedAt));
   });
-  it('are refused when a part of their history is gone', async () => {
+  it('loading a session with a missing part fails', async () => {
     const uid = newUid();
     const store = createSessionStore(gateway, uid);
     await store.append('s', 0, [user('a')]);
     await gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
     await assert.rejects(store.load('s'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
   });
-  it('leave nothing behind when they are closed', async () => {
+  it('closing a session removes all its keys', async () => {
     const uid = newUid();
     const store = createSessionStore(gateway, uid);
     await store.append('s', 0, [user('a')]);
@@ -130,7 +130,7 @@ describe('session tools in NATS', () => {
       active: true,
     };
   };
-  it('are put once, listed by session, and gone with it', async () => {
+  it('a session tool is stored once, listed by session and removed with the session', async () => {
     const tools = createSessionTools(gateway);
     const uid = newUid();
     const [first, second] = [toolOf('first', 's.1'), toolOf('second', 's.2')];
@@ -148,7 +148,7 @@ describe('session tools in NATS', () => {
     assert.deepEqual(await tools.list(uid), []);
     assert.equal(await tools.put(uid, first), true);
   });
-  it('are passed over when they are not what their key says', async () => {
+  it('a stored tool that does not match its key is ignored', async () => {
     const tools = createSessionTools(gateway);
     const uid = newUid();
     const tool = toolOf('honest', 's');
@@ -158,7 +158,7 @@ describe('session tools in NATS', () => {
       changed,
       { ...tool, tier: 'Shared' },
       { ...tool, owner: { session: 'other' } },
-      'no tool',
+      'not a tool',
       null,
     ]) {
       await gateway.jetstream.publish(key, JSON.stringify(wrong));
@@ -169,7 +169,7 @@ describe('session tools in NATS', () => {
 });
 
 describe('memory in NATS', () => {
-  it('takes no more keys than allowed, and still replaces those there are', { timeout: 120_000 }, async () => {
+  it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 120_000 }, async () => {
     const uid = newUid();
     const memory = createMemory(gateway, uid);
     await memory.set('known', 1);

@@ -13,14 +13,14 @@ import { createSessionStore } from '../../src/nats/session-store.ts';
 import { agentsWithLeftovers, sweepAgent } from '../../src/nats/sweep.ts';
 import { createWakes } from '../../src/nats/wakes.ts';
 import { user } from '../contracts/stores.ts';
-import { newMessage, newUid, startBus, type TestBus } from './nats-bus.ts';
+import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
-const PATIENCE = 20_000;
-let bus: TestBus;
+const TIMEOUT_MS = 20_000;
+let bus: NatsFixture;
 let operator: BusConnection;
 let gateway: BusConnection;
 before(async () => {
-  bus = await startBus();
+  bus = await startNatsFixture();
   operator = await bus.connect('operator');
   gateway = await bus.connect('gateway');
 });
@@ -28,13 +28,13 @@ after(async () => {
   await bus[Symbol.asyncDispose]();
 });
 
-const said = (text: string, session: string): EventLine => ({
+const messageEvent = (text: string, session: string): EventLine => ({
   kind: 'event',
   event: { type: 'message', text, delta: false, time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' },
 });
 
 async function until(holds: () => boolean): Promise<void> {
-  const end = performance.now() + PATIENCE;
+  const end = performance.now() + TIMEOUT_MS;
   while (!holds()) {
     assert.ok(performance.now() < end, 'it did not come to hold');
     await sleep(20);
@@ -42,12 +42,12 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('the events of a session', () => {
-  it('are read from a place on, and followed as they come, apart from other sessions', async () => {
+  it('session events are read from a sequence number and followed live, separately per session', async () => {
     const events = createEvents(gateway);
     const uid = newUid();
-    const first = await events.append(uid, 's.1', said('one', 's.1'));
-    await events.append(uid, 's.1x', said('another session', 's.1x'));
-    await events.append(uid, 's.1', said('two', 's.1'));
+    const first = await events.append(uid, 's.1', messageEvent('one', 's.1'));
+    await events.append(uid, 's.1x', messageEvent('another session', 's.1x'));
+    await events.append(uid, 's.1', messageEvent('two', 's.1'));
     const stop = new AbortController();
     const seen: StoredLine[] = [];
     const following = (async () => {
@@ -60,7 +60,7 @@ describe('the events of a session', () => {
     await until(() => seen.length === 2);
     stop.abort();
     await following;
-    // The people's API sends these lines as they are.
+    // The user API sends these lines unchanged.
     const lines: FollowLine[] = seen;
     assert.deepEqual(
       lines.map(({ kind }) => kind),
@@ -73,36 +73,36 @@ describe('the events of a session', () => {
     );
     assert.deepEqual(await events.read(uid, 's.1', 0, 0), []);
   });
-  it('hold the reply to a message once, whoever repeats it', async () => {
+  it('a repeated reply to a message is stored once', async () => {
     const events = createEvents(gateway);
     const uid = newUid();
     const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
-    const places = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
-    assert.equal(places[0], places[1]);
+    const sequences = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
+    assert.equal(sequences[0], sequences[1]);
     assert.deepEqual(
       (await events.read(uid, 's', 0, 10)).map((line) => line.kind === 'reply' && line.text),
       ['done'],
     );
   });
-  it('leave no reader behind at the server when a follower leaves', async () => {
+  it('a follower that stops leaves no consumer on the server', async () => {
     const events = createEvents(gateway);
     const uid = newUid();
-    await events.append(uid, 's', said('one', 's'));
+    await events.append(uid, 's', messageEvent('one', 's'));
     for (let round = 0; round < 5; round += 1) {
       const stop = new AbortController();
       for await (const _ of events.follow(uid, 's', { after: 0, signal: stop.signal })) stop.abort();
     }
-    for await (const _ of events.follow(uid, 's', { after: 0, signal: AbortSignal.timeout(PATIENCE) })) break;
+    for await (const _ of events.follow(uid, 's', { after: 0, signal: AbortSignal.timeout(TIMEOUT_MS) })) break;
     await sleep(100);
     const info = await gateway.manager.streams.info('temper-events');
     assert.equal(info.state.consumer_count, 0);
   });
-  it('come to many followers with much to read, and cost none its connection', { timeout: 120_000 }, async () => {
+  it('many followers read a large history without losing the connection', { timeout: 120_000 }, async () => {
     const events = createEvents(gateway);
     const uid = newUid();
     const lines = 60;
     const big = 'x'.repeat(100_000);
-    for (let line = 0; line < lines; line += 1) await events.append(uid, 's', said(`${line} ${big}`, 's'));
+    for (let line = 0; line < lines; line += 1) await events.append(uid, 's', messageEvent(`${line} ${big}`, 's'));
     const since = gateway.state().since;
     const counts = await Promise.all(
       Array.from({ length: 20 }, async () => {
@@ -122,8 +122,8 @@ describe('the events of a session', () => {
   });
 });
 
-describe('wakes', () => {
-  it('for one agent are one until they are taken, and come again when taking failed', async () => {
+describe('wakeups', () => {
+  it('wakeups of one agent are merged until consumed, and redelivered after a failure', async () => {
     const wakes = createWakes(gateway);
     const [one, two] = [newUid(), newUid()];
     for (let wake = 0; wake < 5; wake += 1) await wakes.publish(one);
@@ -148,7 +148,7 @@ describe('wakes', () => {
 });
 
 describe('promotion requests', () => {
-  it('are taken once each, by one of two operators, in what form they were given', async () => {
+  it('each promotion request is consumed once by one of two operators, unchanged', async () => {
     const promotions = createPromotions(gateway);
     const uid = newUid();
     await promotions.publish(uid, 'digest one', { tool: 'one' });
@@ -172,7 +172,7 @@ describe('promotion requests', () => {
     );
     assert.equal(taken.length, 2);
   });
-  it('are refused when an agent has too many waiting', async () => {
+  it('a promotion request above the limit per agent is rejected', async () => {
     const promotions = createPromotions(gateway);
     const uid = newUid();
     await Promise.all(Array.from({ length: 100 }, (_, index) => promotions.publish(uid, String(index), {})));
@@ -181,7 +181,7 @@ describe('promotion requests', () => {
 });
 
 describe('the audit', () => {
-  it('is read in order, by namespace, with evidence, time and place', async () => {
+  it('the audit is read in order and per namespace, with evidence, time and sequence number', async () => {
     const audit = createAudit(gateway);
     const record = {
       action: 'tool.called',
@@ -190,7 +190,7 @@ describe('the audit', () => {
       subject: 'sha256:x',
       facts: { n: 1 },
     } as const;
-    const places = [
+    const sequences = [
       await audit.append('team-a', record),
       await audit.append('team-b', record),
       await audit.append('team-a', record),
@@ -198,37 +198,37 @@ describe('the audit', () => {
     const read: StoredAuditRecord[] = await createAudit(operator).read('team-a', 0, 10);
     assert.deepEqual(
       read.map(({ seq }) => seq),
-      [places[0], places[2]],
+      [sequences[0], sequences[2]],
     );
     const { seq, time, ...rest } = read[0] ?? assert.fail('nothing was read');
     assert.deepEqual(rest, record);
     assert.ok(seq > 0 && !Number.isNaN(Date.parse(time)));
-    assert.equal((await audit.read('team-a', seq, 1))[0]?.seq, places[2]);
+    assert.equal((await audit.read('team-a', seq, 1))[0]?.seq, sequences[2]);
   });
 });
 
-describe('what an agent leaves behind', () => {
-  it('is found and swept, its neighbour untouched', async () => {
-    const [gone, neighbour] = [newUid(), newUid()];
-    for (const uid of [gone, neighbour]) {
+describe('the data of a deleted agent', () => {
+  it('sweepAgent removes the data of one agent and keeps that of others', async () => {
+    const [deleted, neighbour] = [newUid(), newUid()];
+    for (const uid of [deleted, neighbour]) {
       const inbox = createInbox(gateway);
       await inbox.publish(uid, { uid, key: 'rejected' }, newMessage('x'));
-      const delivery = await inbox.fetchNext(uid, PATIENCE, AbortSignal.timeout(PATIENCE));
+      const delivery = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
       await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
-      await createEvents(gateway).append(uid, 's', said('x', 's'));
+      await createEvents(gateway).append(uid, 's', messageEvent('x', 's'));
       await createSessionStore(gateway, uid).append('s', 0, [user('x')]);
       await createMemory(gateway, uid).set('k', 1);
       await createWakes(gateway).publish(uid);
       await createPromotions(gateway).publish(uid, 'k', {});
     }
     const before = await agentsWithLeftovers(operator);
-    assert.ok(before.includes(gone) && before.includes(neighbour));
-    await sweepAgent(operator, gone);
-    await sweepAgent(operator, gone);
+    assert.ok(before.includes(deleted) && before.includes(neighbour));
+    await sweepAgent(operator, deleted);
+    await sweepAgent(operator, deleted);
     assert.deepEqual(
       await agentsWithLeftovers(operator),
-      before.filter((uid) => uid !== gone),
+      before.filter((uid) => uid !== deleted),
     );
     assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
     assert.deepEqual(await createInbox(gateway).waiting(neighbour), { waiting: 1, inFlight: 0 });

@@ -6,28 +6,20 @@ import type { Json } from '../../src/lib/json.ts';
 import { ApiError, type ResourceType } from '../../src/kube/client.ts';
 import type { Transport } from '../../src/kube/transport.ts';
 import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
-import {
-  CONFIG,
-  type World,
-  agentOf,
-  eventually,
-  isWriteRequest,
-  policyOf,
-  readyReason,
-  startOperator,
-  startWorld,
-} from './operator-world.ts';
+import { type ApiServerFixture, eventually, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
+import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
+import { OPERATOR_CONFIG, isWriteRequest, startOperator } from '../support/operator/start-operator.ts';
 
 const never = new AbortController().signal;
 const isRunning = (agent: StoredAgent) => readyReason(agent) === 'Running';
-/** More writes than an agent's life has; the loop ends where an operator was not killed any more. */
-const MOST_WRITES = 80;
-/** Lives beside each other, each in a namespace of its own with an operator of its own. */
-const AT_ONCE = 4;
+/** Above the number of writes of one lifecycle. The loop ends when an operator completes without being killed. */
+const MAX_WRITES = 80;
+/** Parallel lifecycles, each with its own namespace and operator. */
+const MAX_IN_PARALLEL = 4;
 const QUOTA = NAMESPACE_OBJECTS.resourceQuota;
 
-/** Dies before or after its k-th write: what it did until then is all it did. */
-function mortal(
+/** A transport that fails permanently before or after its k-th write, as if the process had been killed. */
+function dyingTransport(
   transport: Transport,
   k: number,
   when: 'before' | 'after',
@@ -35,30 +27,30 @@ function mortal(
 ): { transport: Transport; died: () => boolean } {
   let writes = 0;
   let dead = false;
-  const gone = () => new Error('the process is dead');
+  const deadError = () => new Error('the process is dead');
   return {
     died: () => dead,
     transport: {
       ...transport,
-      open: (request, signal) => (dead ? Promise.reject(gone()) : transport.open(request, signal)),
+      open: (request, signal) => (dead ? Promise.reject(deadError()) : transport.open(request, signal)),
       async send(request, signal) {
-        if (dead) throw gone();
+        if (dead) throw deadError();
         if (!isWriteRequest(request)) return transport.send(request, signal);
         writes += 1;
         if (writes < k) return transport.send(request, signal);
         dead = true;
-        // A write that is refused is one as well.
+        // A rejected write counts too.
         if (when === 'after') await transport.send(request, signal).catch(() => undefined);
         die();
-        throw gone();
+        throw deadError();
       },
     },
   };
 }
 
-/** Everything of the namespace that the operator makes, without what differs from one life to the next. */
-async function remains(world: World, namespace: string): Promise<unknown> {
-  const list = (type: ResourceType) => world.client.list<PlainObject>(type, { namespace }, never);
+/** All objects that the operator created in the namespace, without values that differ between runs. */
+async function finalObjects(apiServer: ApiServerFixture, namespace: string): Promise<unknown> {
+  const list = (type: ResourceType) => apiServer.client.list<PlainObject>(type, { namespace }, never);
   const ours = Object.values(NAMESPACE_OBJECTS) as string[];
   const children = await Promise.all(
     [TYPES.networkPolicies, TYPES.resourceQuotas, TYPES.serviceAccounts, TYPES.configMaps].map(list),
@@ -67,8 +59,8 @@ async function remains(world: World, namespace: string): Promise<unknown> {
     .flat()
     .filter(({ metadata }) => ours.includes(metadata.name))
     .map(({ metadata, spec, data }) => ({ name: metadata.name, labels: metadata.labels, spec, data }));
-  const pods = (await world.pods(namespace)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  const agent = await world.agent(namespace, 'mortal');
+  const pods = (await apiServer.listPods(namespace)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const agent = await apiServer.getAgent(namespace, 'mortal');
   const { conditions = [], pod, ...status } = agent.status ?? {};
   return JSON.parse(
     JSON.stringify({
@@ -85,22 +77,22 @@ async function remains(world: World, namespace: string): Promise<unknown> {
   );
 }
 
-/** Whether the fault is there, and how often it was met. */
-interface During {
+/** Whether the fault is active, and how often it occurred. */
+interface FaultState {
   isOn: boolean;
   hit: number;
 }
 
 interface StreamFault {
-  readonly what: string;
+  readonly description: string;
   readonly id: string;
-  readonly wrap: (transport: Transport, during: During) => Transport;
+  readonly wrap: (transport: Transport, during: FaultState) => Transport;
 }
 
 type Chunks = AsyncIterable<Uint8Array>;
 
-/** Streams that are changed on their way. */
-function changedStreams(change: (chunks: Chunks, during: During, signal: AbortSignal) => Chunks): StreamFault['wrap'] {
+/** Wraps the watch streams of a transport. */
+function withStreams(change: (chunks: Chunks, during: FaultState, signal: AbortSignal) => Chunks): StreamFault['wrap'] {
   return (transport, during) => ({
     ...transport,
     open: async (request, signal) => change(await transport.open(request, signal), during, signal),
@@ -109,9 +101,9 @@ function changedStreams(change: (chunks: Chunks, during: During, signal: AbortSi
 
 const STREAM_FAULTS: readonly StreamFault[] = [
   {
-    what: 'watches that break off',
+    description: 'watches that break',
     id: 'dropped',
-    wrap: changedStreams(async function* (chunks, during) {
+    wrap: withStreams(async function* (chunks, during) {
       for await (const chunk of chunks) {
         yield chunk;
         if (!during.isOn) continue;
@@ -121,9 +113,9 @@ const STREAM_FAULTS: readonly StreamFault[] = [
     }),
   },
   {
-    what: 'watches that fall silent',
+    description: 'watches that stall',
     id: 'stalled',
-    wrap: changedStreams(async function* (chunks, during, signal) {
+    wrap: withStreams(async function* (chunks, during, signal) {
       for await (const chunk of chunks) {
         if (during.isOn) during.hit += 1;
         while (during.isOn && !signal.aborted) await sleep(50);
@@ -132,7 +124,7 @@ const STREAM_FAULTS: readonly StreamFault[] = [
     }),
   },
   {
-    what: 'versions that are too old',
+    description: 'expired resource versions',
     id: 'expired',
     wrap: (transport, during) => ({
       ...transport,
@@ -144,13 +136,13 @@ const STREAM_FAULTS: readonly StreamFault[] = [
     }),
   },
   {
-    what: 'news that comes twice',
+    description: 'duplicate watch events',
     id: 'twice',
-    wrap: changedStreams(async function* (chunks, during) {
+    wrap: withStreams(async function* (chunks, during) {
       let before: Uint8Array | undefined;
       for await (const chunk of chunks) {
         yield chunk;
-        // Whole lines only, and old ones after newer ones too.
+        // Repeats whole lines only, and also older lines after newer ones.
         const isWhole = chunk.at(-1) === 10;
         if (during.isOn && isWhole) {
           during.hit += 1;
@@ -163,7 +155,7 @@ const STREAM_FAULTS: readonly StreamFault[] = [
     }),
   },
   {
-    what: 'reads that are old',
+    description: 'stale reads',
     id: 'stale',
     wrap: (transport, during) => {
       const first = new Map<string, Promise<Json>>();
@@ -177,99 +169,99 @@ const STREAM_FAULTS: readonly StreamFault[] = [
           first.set(request.path, answer);
           return answer;
         },
-        // So that there is something to read again.
+        // Ends watches so that the operator reads again.
         open: async (request, signal) => brokenOff(await transport.open(request, signal), during),
       };
     },
   },
 ];
 
-async function* brokenOff(chunks: Chunks, during: During): Chunks {
+async function* brokenOff(chunks: Chunks, during: FaultState): Chunks {
   for await (const chunk of chunks) {
     yield chunk;
     if (during.isOn) throw new ApiError(410, 'Expired', 'too old resource version');
   }
 }
 
-/** What an agent goes through, and how many pods there may be at any time. */
-interface Story {
+/** One lifecycle test: the size of the pool and the limits of pods and kills. */
+interface Scenario {
   readonly id: string;
-  readonly mostPods: number;
+  readonly maxPods: number;
   readonly pool?: number;
-  readonly leastKills: number;
+  readonly minKills: number;
 }
 
-const STORIES: readonly Story[] = [
-  { id: 'cold', mostPods: 1, leastKills: 15 },
-  { id: 'warm', mostPods: 2, pool: 1, leastKills: 15 },
+const SCENARIOS: readonly Scenario[] = [
+  { id: 'cold', maxPods: 1, minKills: 15 },
+  { id: 'warm', maxPods: 2, pool: 1, minKills: 15 },
 ];
 
-describe('an operator that is killed, refused or contradicted', () => {
-  let world: World;
+describe('an operator under faults', () => {
+  let apiServer: ApiServerFixture;
 
   before(async () => {
-    world = await startWorld({ controllerManager: true });
+    apiServer = await startApiServerFixture({ controllerManager: true });
   });
 
   after(async () => {
-    await world?.[Symbol.asyncDispose]();
+    await apiServer?.[Symbol.asyncDispose]();
   });
 
-  const alive = async (namespace: string) =>
-    (await world.pods(namespace)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const activePods = async (namespace: string) =>
+    (await apiServer.listPods(namespace)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
 
-  /** An agent is made, runs, is suspended and resumes, its policy changes and stops it for a while, whoever dies meanwhile. */
-  const life = async (namespace: string, pods = 1) => {
+  /** Runs an agent through start, suspend, resume, a policy change and the kill switch of its policy. */
+  const runLifecycle = async (namespace: string, pods = 1) => {
     const ref = { namespace, name: 'mortal' };
     const policy = { namespace, name: 'standard' };
     const stopped = (agent: StoredAgent) => readyReason(agent) === 'Suspended' && agent.status?.pod === undefined;
-    const set = (spec: object) => world.client.patch(TYPES.agents, ref, { spec }, never);
-    const setPolicy = (spec: object) => world.client.patch(TYPES.trustPolicies, policy, { spec }, never);
-    await world.agentWith(namespace, 'mortal', 'runs', isRunning);
+    const set = (spec: object) => apiServer.client.patch(TYPES.agents, ref, { spec }, never);
+    const setPolicy = (spec: object) => apiServer.client.patch(TYPES.trustPolicies, policy, { spec }, never);
+    await apiServer.waitForAgent(namespace, 'mortal', 'runs', isRunning);
     await set({ suspend: true });
-    await world.agentWith(namespace, 'mortal', 'is suspended', stopped);
+    await apiServer.waitForAgent(namespace, 'mortal', 'is suspended', stopped);
     await set({ suspend: false });
-    await world.agentWith(namespace, 'mortal', 'runs again', isRunning);
+    await apiServer.waitForAgent(namespace, 'mortal', 'runs again', isRunning);
     await setPolicy({ quotas: { agents: 20 } });
     await eventually(
-      () => world.client.get<PlainObject>(TYPES.resourceQuotas, { namespace, name: QUOTA }, never),
+      () => apiServer.client.get<PlainObject>(TYPES.resourceQuotas, { namespace, name: QUOTA }, never),
       (quota) => JSON.stringify(quota?.['spec']).includes(`"pods":"${20 + pods - 1}"`),
       'the quota of the changed policy',
     );
     await setPolicy({ suspend: true });
-    await world.agentWith(namespace, 'mortal', 'is stopped', stopped);
+    await apiServer.waitForAgent(namespace, 'mortal', 'is stopped', stopped);
     await setPolicy({ suspend: false });
-    await world.agentWith(namespace, 'mortal', 'runs for the third time', isRunning);
+    await apiServer.waitForAgent(namespace, 'mortal', 'runs for the third time', isRunning);
     await eventually(
-      () => alive(namespace),
+      () => activePods(namespace),
       (found) => found.length === pods,
       `${pods} pods`,
     );
   };
 
-  /** The agent goes, and its pod with it. */
-  const death = async (namespace: string, left: number) => {
-    await world.client.delete(TYPES.agents, { namespace, name: 'mortal' }, {}, never);
+  /** Deletes the agent and waits until its pod is deleted. */
+  const deleteAgent = async (namespace: string, left: number) => {
+    await apiServer.client.delete(TYPES.agents, { namespace, name: 'mortal' }, {}, never);
     await eventually(
-      () => alive(namespace),
+      () => activePods(namespace),
       (pods) => pods.length === left,
-      `${left} pods after the agent is gone`,
+      `${left} pods after the deletion of the agent`,
     );
   };
 
-  const begin = async (namespace: string) => {
-    await world.namespace(namespace);
-    await world.apply(policyOf(namespace, { quotas: { agents: 10 } }));
-    await world.apply(agentOf(namespace, 'mortal'));
+  const applyAgent = async (namespace: string) => {
+    await apiServer.createNamespace(namespace);
+    await apiServer.apply(buildTrustPolicy(namespace, { quotas: { agents: 10 } }));
+    await apiServer.apply(buildAgent(namespace, 'mortal'));
   };
 
-  /** Never more pods than there may be. */
+  /** Samples the number of active pods; `most()` stops sampling and returns the maximum. */
   const watchPods = (namespace: string) => {
     const most = { pods: 0 };
     const stopping = new AbortController();
     const watching = (async () => {
       while (!stopping.signal.aborted) {
-        most.pods = Math.max(most.pods, (await alive(namespace)).length);
+        most.pods = Math.max(most.pods, (await activePods(namespace)).length);
         await sleep(5);
       }
     })();
@@ -282,59 +274,63 @@ describe('an operator that is killed, refused or contradicted', () => {
     };
   };
 
-  /** Only this namespace is new to the operator, so its writes are those of this life. */
-  const configOf = (namespace: string, { pool }: Story): typeof CONFIG => {
-    const [standard] = CONFIG.sandboxClasses;
+  /** Limits the operator to this namespace, so that all its writes belong to this run. */
+  const configOf = (namespace: string, { pool }: Scenario): typeof OPERATOR_CONFIG => {
+    const [standard] = OPERATOR_CONFIG.sandboxClasses;
     const pools = pool === undefined ? {} : { pool: [{ namespace, size: pool }] };
-    return { ...CONFIG, namespaces: [namespace], sandboxClasses: [{ ...standard, ...pools }] } as typeof CONFIG;
+    return {
+      ...OPERATOR_CONFIG,
+      namespaces: [namespace],
+      sandboxClasses: [{ ...standard, ...pools }],
+    } as typeof OPERATOR_CONFIG;
   };
 
-  /** One life in which the k-th write is the last of the first operator. False when there were fewer. */
-  const oneKilled = async (story: Story, k: number, when: 'before' | 'after', expected: unknown) => {
-    const namespace = `${story.id}-${when}-${k}`;
-    const config = configOf(namespace, story);
-    const pods = 1 + (story.pool ?? 0);
-    await begin(namespace);
+  /** Runs the lifecycle with an operator that dies at its k-th write and a second one that replaces it. Returns false when there were fewer writes. */
+  const runWithKill = async (scenario: Scenario, k: number, when: 'before' | 'after', expected: unknown) => {
+    const namespace = `${scenario.id}-${when}-${k}`;
+    const config = configOf(namespace, scenario);
+    const pods = 1 + (scenario.pool ?? 0);
+    await applyAgent(namespace);
     const watched = watchPods(namespace);
     let died = () => false;
     let second: ReturnType<typeof startOperator> | undefined;
-    const first = await startOperator(world, config, {
+    const first = await startOperator(apiServer, config, {
       wrap: (transport) => {
-        // What is left of a process that was killed takes its time to notice; the next one does not wait for it.
-        const wrapped = mortal(transport, k, when, () => {
-          second = startOperator(world, config);
+        // The dead operator ends some time later; its replacement starts at once.
+        const wrapped = dyingTransport(transport, k, when, () => {
+          second = startOperator(apiServer, config);
         });
         died = wrapped.died;
         return wrapped.transport;
       },
     });
-    await life(namespace, pods);
+    await runLifecycle(namespace, pods);
     await first.stop();
-    assert.deepEqual(await remains(world, namespace), expected, namespace);
-    assert.ok((await watched.most()) <= story.mostPods, `too many pods in ${namespace}`);
-    await death(namespace, pods - 1);
+    assert.deepEqual(await finalObjects(apiServer, namespace), expected, namespace);
+    assert.ok((await watched.most()) <= scenario.maxPods, `too many pods in ${namespace}`);
+    await deleteAgent(namespace, pods - 1);
     await (await second)?.stop();
     return died();
   };
 
-  for (const story of STORIES) {
+  for (const scenario of SCENARIOS) {
     for (const when of ['before', 'after'] as const) {
-      it(`leaves the same objects when it is killed ${when} any one of its writes, of a ${story.id} agent`, async (t) => {
-        const namespace = `calm-${story.id}-${when}`;
-        await begin(namespace);
-        const calm = await startOperator(world, configOf(namespace, story));
-        await life(namespace, 1 + (story.pool ?? 0));
-        const expected = await remains(world, namespace);
+      it(`the objects of a ${scenario.id} agent are the same when the operator is killed ${when} any write`, async (t) => {
+        const namespace = `calm-${scenario.id}-${when}`;
+        await applyAgent(namespace);
+        const calm = await startOperator(apiServer, configOf(namespace, scenario));
+        await runLifecycle(namespace, 1 + (scenario.pool ?? 0));
+        const expected = await finalObjects(apiServer, namespace);
         await calm.stop();
         let kills = 0;
-        for (let next = 1, wereKilled = true; wereKilled && next < MOST_WRITES; next += AT_ONCE) {
-          const numbers = Array.from({ length: AT_ONCE }, (_, index) => next + index);
-          const killed = await Promise.all(numbers.map((number) => oneKilled(story, number, when, expected)));
+        for (let next = 1, wereKilled = true; wereKilled && next < MAX_WRITES; next += MAX_IN_PARALLEL) {
+          const numbers = Array.from({ length: MAX_IN_PARALLEL }, (_, index) => next + index);
+          const killed = await Promise.all(numbers.map((number) => runWithKill(scenario, number, when, expected)));
           kills += killed.filter(Boolean).length;
           wereKilled = killed.every(Boolean);
         }
         t.diagnostic(`${kills} kills`);
-        assert.ok(kills >= story.leastKills && kills < MOST_WRITES, `${kills} kills`);
+        assert.ok(kills >= scenario.minKills && kills < MAX_WRITES, `${kills} kills`);
       });
     }
   }
@@ -344,15 +340,15 @@ describe('an operator that is killed, refused or contradicted', () => {
     ['too many requests', 429, 'TooManyRequests'],
     ['failures of the server', 500, 'InternalError'],
   ] as const) {
-    it(`comes to the same end through ${what}`, async () => {
+    it(`the operator completes the lifecycle despite ${what}`, async () => {
       const namespace = `faults-${status}`;
-      await begin(namespace);
+      await applyAgent(namespace);
       const watched = watchPods(namespace);
       let writes = 0;
       let refused = 0;
       const operator = await startOperator(
-        world,
-        { ...CONFIG, namespaces: [namespace] },
+        apiServer,
+        { ...OPERATOR_CONFIG, namespaces: [namespace] },
         {
           wrap: (transport) => ({
             ...transport,
@@ -361,14 +357,14 @@ describe('an operator that is killed, refused or contradicted', () => {
               writes += 1;
               if (!isUnlucky(writes)) return transport.send(request, signal);
               refused += 1;
-              // A failure may come after the deed.
+              // A 500 response can follow a successful write.
               if (status === 500 && refused % 2 === 0) await transport.send(request, signal);
               throw new ApiError(status, reason, 'injected', status === 429 ? 1 : undefined);
             },
           }),
         },
       );
-      await life(namespace);
+      await runLifecycle(namespace);
       await operator.stop();
       assert.ok(refused > 3, `${refused} refused`);
       assert.equal(await watched.most(), 1);
@@ -376,46 +372,46 @@ describe('an operator that is killed, refused or contradicted', () => {
   }
 
   for (const fault of STREAM_FAULTS) {
-    it(`makes no pod too many through ${fault.what}, and is right soon after`, async (t) => {
+    it(`the operator creates no extra pod despite ${fault.description}, and recovers within 30 s`, async (t) => {
       const namespace = `streams-${fault.id}`;
       const during = { isOn: true, hit: 0 };
       const operator = await startOperator(
-        world,
-        { ...CONFIG, namespaces: [namespace] },
+        apiServer,
+        { ...OPERATOR_CONFIG, namespaces: [namespace] },
         { wrap: (transport) => fault.wrap(transport, during) },
       );
-      await begin(namespace);
+      await applyAgent(namespace);
       const watched = watchPods(namespace);
-      // What happens meanwhile need not be noticed, and must not be got wrong.
+      // The operator may miss these changes but must not act wrongly on them.
       for (const suspend of [true, false, true, false]) {
         await sleep(700);
-        await world.client.patch(TYPES.agents, { namespace, name: 'mortal' }, { spec: { suspend } }, never);
+        await apiServer.client.patch(TYPES.agents, { namespace, name: 'mortal' }, { spec: { suspend } }, never);
       }
       await sleep(700);
       during.isOn = false;
-      const over = performance.now();
-      const { metadata } = await world.agent(namespace, 'mortal');
-      await world.agentWith(namespace, 'mortal', 'runs', (agent) => {
+      const cleared = performance.now();
+      const { metadata } = await apiServer.getAgent(namespace, 'mortal');
+      await apiServer.waitForAgent(namespace, 'mortal', 'runs', (agent) => {
         return isRunning(agent) && agent.status?.observedGeneration === metadata.generation;
       });
-      const seconds = (performance.now() - over) / 1_000;
-      t.diagnostic(`right ${seconds.toFixed(1)} s after ${during.hit} disturbances`);
+      const seconds = (performance.now() - cleared) / 1_000;
+      t.diagnostic(`recovered ${seconds.toFixed(1)} s after ${during.hit} disturbances`);
       assert.ok(seconds < 30, `${seconds} s`);
       assert.ok(during.hit > 0);
-      await life(namespace);
+      await runLifecycle(namespace);
       await operator.stop();
       assert.equal(await watched.most(), 1);
     });
   }
 
-  it('works in one process of two, and in the other when the first one goes', async () => {
+  it('one of two operators is active, and the other takes over when it stops', async () => {
     const namespace = 'elected';
-    await begin(namespace);
+    await applyAgent(namespace);
     const election = { leaseDuration: 3_000, renewDeadline: 2_000, retryPeriod: 300 };
-    const config = { ...CONFIG, namespaces: [namespace], leaderElection: true };
+    const config = { ...OPERATOR_CONFIG, namespaces: [namespace], leaderElection: true };
     const writers: number[] = [];
     const start = (index: number) =>
-      startOperator(world, config, {
+      startOperator(apiServer, config, {
         election,
         wrap: (transport) => ({
           ...transport,
@@ -426,21 +422,21 @@ describe('an operator that is killed, refused or contradicted', () => {
         }),
       });
     const operators = [await start(0), await start(1)];
-    await world.agentWith(namespace, 'mortal', 'runs', isRunning);
+    await apiServer.waitForAgent(namespace, 'mortal', 'runs', isRunning);
     const leader = writers[0] ?? 0;
     assert.deepEqual([...new Set(writers)], [leader]);
     await operators[leader]?.stop();
     const stopped = performance.now();
     const ref = { namespace, name: 'mortal' };
-    await world.client.patch(TYPES.agents, ref, { spec: { suspend: true } }, never);
-    await world.agentWith(namespace, 'mortal', 'is suspended', (agent) => readyReason(agent) === 'Suspended');
+    await apiServer.client.patch(TYPES.agents, ref, { spec: { suspend: true } }, never);
+    await apiServer.waitForAgent(namespace, 'mortal', 'is suspended', (agent) => readyReason(agent) === 'Suspended');
     assert.ok(performance.now() - stopped < 30_000);
     assert.ok(writers.includes(1 - leader));
     await operators[1 - leader]?.stop();
   });
 });
 
-/** Half of all numbers, without a rhythm that a loop of retries could fall into. */
+/** True for about half of all numbers, without a period that retries could match. */
 function isUnlucky(number: number): boolean {
   return ((Math.imul(number, 0x9e37_79b1) >>> 16) & 1) === 1;
 }

@@ -2,52 +2,51 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
 import { OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
-import { metricFamilies } from './metrics-text.ts';
+import { parsePrometheusText } from '../support/prometheus-text.ts';
+import { eventually, startApiServerFixture, type ApiServerFixture } from '../support/api-server/api-server-fixture.ts';
+import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import {
-  agentOf,
-  CONFIG,
+  OPERATOR_CONFIG,
   isWriteRequest,
-  counting,
-  eventually,
-  policyOf,
-  readyReason,
-  type Running,
+  recordingTransport,
+  type RunningOperator,
   startOperator,
-  startWorld,
-  type World,
-} from './operator-world.ts';
+} from '../support/operator/start-operator.ts';
 import type { KubeRequest } from '../../src/kube/transport.ts';
 
-const POOLED = { ...CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
+const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
 
-describe('what the operator counts', () => {
-  let world: World;
-  let operator: Running;
+describe('the metrics of the operator', () => {
+  let apiServer: ApiServerFixture;
+  let operator: RunningOperator;
   const registry = createRegistry();
-  const seen: KubeRequest[] = [];
+  const apiRequests: KubeRequest[] = [];
 
   before(async () => {
-    world = await startWorld();
-    await world.namespace('pooled');
-    await world.namespace('team-a');
-    const config = { ...CONFIG, sandboxClasses: [POOLED] } as typeof CONFIG;
+    apiServer = await startApiServerFixture();
+    await apiServer.createNamespace('pooled');
+    await apiServer.createNamespace('team-a');
+    const config = { ...OPERATOR_CONFIG, sandboxClasses: [POOLED] } as typeof OPERATOR_CONFIG;
     const counts = registerMetrics(registry, OPERATOR_METRICS);
-    operator = await startOperator(world, config, { counts, wrap: (transport) => counting(transport, seen) });
+    operator = await startOperator(apiServer, config, {
+      counts,
+      wrap: (transport) => recordingTransport(transport, apiRequests),
+    });
   });
   after(async () => {
     await operator?.stop();
-    await world?.[Symbol.asyncDispose]();
+    await apiServer?.[Symbol.asyncDispose]();
   });
 
-  it('is what the API server holds: agents, pods, pools, certificates; and every write', async () => {
-    await world.apply(policyOf('team-a'));
+  it('the metrics equal the agents, pods, pools and certificates of the API server, and all writes', async () => {
+    await apiServer.apply(buildTrustPolicy('team-a'));
     for (const name of ['analyst', 'writer']) {
-      await world.apply(agentOf('team-a', name));
-      await world.agentWith('team-a', name, 'runs', (agent) => readyReason(agent) === 'Running');
+      await apiServer.apply(buildAgent('team-a', name));
+      await apiServer.waitForAgent('team-a', name, 'runs', (agent) => readyReason(agent) === 'Running');
     }
-    await world.apply(agentOf('team-a', 'lost', { trustPolicyRef: { name: 'none' } }));
-    await world.agentWith('team-a', 'lost', 'waits', (agent) => readyReason(agent) === 'TrustPolicyNotFound');
-    const samples = await settled();
+    await apiServer.apply(buildAgent('team-a', 'lost', { trustPolicyRef: { name: 'none' } }));
+    await apiServer.waitForAgent('team-a', 'lost', 'waits', (agent) => readyReason(agent) === 'TrustPolicyNotFound');
+    const samples = await stableSamples();
     const value = (sample: string): number | undefined => samples.get(sample);
     assert.equal(value('temper_agents{ready="True",reason="Running"}'), 2);
     assert.equal(value('temper_agents{ready="False",reason="TrustPolicyNotFound"}'), 1);
@@ -60,11 +59,11 @@ describe('what the operator counts', () => {
     assert.ok((value('temper_certificate_expiration_timestamp_seconds{certificate="temper-authority"}') ?? 0) > end);
   });
 
-  /** Once pods and caches have come to rest, and every write has its answer. */
-  async function settled(): Promise<ReadonlyMap<string, number>> {
+  /** Waits until pods and caches are stable and every write has a response, and returns the samples. */
+  async function stableSamples(): Promise<ReadonlyMap<string, number>> {
     const writes = (): number =>
-      seen.filter((request) => isWriteRequest(request) && !request.path.includes('/events')).length;
-    const rest = (samples: ReadonlyMap<string, number>): boolean => {
+      apiRequests.filter((request) => isWriteRequest(request) && !request.path.includes('/events')).length;
+    const isStable = (samples: ReadonlyMap<string, number>): boolean => {
       const counted = [...samples].filter(([sample]) => sample.startsWith('temper_writes_total'));
       return (
         samples.get('temper_pods{kind="agent",state="ready"}') === 2 &&
@@ -73,7 +72,7 @@ describe('what the operator counts', () => {
         counted.reduce((sum, [, count]) => sum + count, 0) === writes()
       );
     };
-    const read = async () => metricFamilies(await registry.metrics()).samples;
-    return eventually(read, rest, 'the counts are those of the world');
+    const read = async () => parsePrometheusText(await registry.metrics()).samples;
+    return eventually(read, isStable, 'metrics that match the API server');
   }
 });

@@ -12,32 +12,26 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { parseOperatorConfig } from '../../src/operator/config.ts';
 import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { guardObjects, installCrds } from '../cluster/guards.ts';
+import { admissionObjects, installCrds } from '../support/admission/policies.ts';
 import { renderChart } from '../cluster/helm.ts';
 import { writeTokenKubeconfig } from '../cluster/kubeconfig.ts';
 import { createAll, createNamespace } from '../cluster/objects.ts';
-import {
-  agentOf,
-  eventually,
-  NO_METRICS,
-  policyOf,
-  readyReason,
-  type Running,
-  runKubelet,
-  startOperator,
-} from './operator-world.ts';
+import { eventually, NO_METRICS } from '../support/api-server/api-server-fixture.ts';
+import { runFakeKubelet } from '../support/api-server/fake-kubelet.ts';
+import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
+import { type RunningOperator, startOperator } from '../support/operator/start-operator.ts';
 
 const FIRST = { release: 'temper-system', team: 'team-a' };
 const SECOND = { release: 'temper-second', team: 'team-b' };
-/** Installed as the second one is, but not in the list of the first. */
+/** Installed like the second release, but not listed in the values of the first. */
 const UNLISTED = { release: 'temper-third', team: 'team-c' };
 const ALL = [FIRST, SECOND, UNLISTED];
 const EVENTS = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 const NEVER = new AbortController().signal;
-/** What only nodes could run, and the kinds, which every release renders and the first installs. */
-const LEFT_OUT = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
+/** Workloads, which need nodes, and CRDs, which the test has already installed. */
+const NOT_INSTALLED = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
 
-interface Told extends PlainObject {
+interface StoredEvent extends PlainObject {
   readonly type: string;
   readonly reason: string;
   readonly message: string;
@@ -48,7 +42,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
   let folder: string;
   let client: KubeClient;
   const transports: Transport[] = [];
-  const operators: Running[] = [];
+  const operators: RunningOperator[] = [];
   const stopping = new AbortController();
   let kubelet: Promise<void>;
 
@@ -61,13 +55,13 @@ describe('two releases in one cluster, each with its own namespaces', () => {
       await createNamespace(plane, release);
       await createNamespace(plane, team, { [LABELS.agents]: 'true' });
     }
-    kubelet = runKubelet(await aNode(), new Set(), stopping.signal);
+    kubelet = runFakeKubelet(await aNode(), new Set(), stopping.signal);
     const prerequisites = ['--set', `guards.operatorNamespaces={${SECOND.release}}`];
     await install(FIRST, prerequisites);
     await install(SECOND, ['--set', 'clusterPrerequisites.enabled=false']);
     await install(UNLISTED, ['--set', 'clusterPrerequisites.enabled=false']);
     for (const { team } of ALL) {
-      await createAll(plane, [policyOf(team), agentOf(team, 'analyst')]);
+      await createAll(plane, [buildTrustPolicy(team), buildAgent(team, 'analyst')]);
     }
   });
 
@@ -87,7 +81,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
     return transport;
   }
 
-  /** An account of the control plane: the fence lets nobody else start pods. */
+  /** A client of a kube-system ServiceAccount: the admission policy denies pod status updates to other users. */
   async function aNode(): Promise<KubeClient> {
     const metadata = { name: 'test-node', namespace: 'kube-system' };
     const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' };
@@ -108,12 +102,12 @@ describe('two releases in one cluster, each with its own namespaces', () => {
     return connect(await writeTokenKubeconfig(folder, plane, { name: `${account.namespace}-${account.name}`, token }));
   }
 
-  /** What `helm install` makes, and the operator, which speaks as its own account. */
+  /** Creates the objects of `helm install` and starts the operator with its ServiceAccount. */
   async function install({ release, team }: typeof FIRST, values: string[]): Promise<void> {
     const objects = await renderChart('--namespace', release, '--set', `namespaces={${team}}`, ...values);
     await createAll(
       plane,
-      objects.filter(({ kind }) => !LEFT_OUT.has(kind)),
+      objects.filter(({ kind }) => !NOT_INSTALLED.has(kind)),
     );
     const file = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'temper-operator');
     const { 'operator.yaml': text = '' } = (file?.['data'] ?? {}) as Record<string, string>;
@@ -128,37 +122,37 @@ describe('two releases in one cluster, each with its own namespaces', () => {
     return found;
   };
   const podsIn = (namespace: string) => client.list<Pod>(TYPES.pods, { namespace }, NEVER);
-  const isBecause = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
+  const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
 
-  it('bring their agents up side by side, each behind its own gateway', async () => {
+  it('both releases run their agents, each with its own gateway', async () => {
     for (const { release, team } of [FIRST, SECOND]) {
-      const agent = await eventually(() => agentIn(team), isBecause('Running'), `the agent of ${team} runs`);
+      const agent = await eventually(() => agentIn(team), hasReadyReason('Running'), `a running agent in ${team}`);
       const pods = await podsIn(team);
       assert.deepEqual(
         pods.map(({ metadata }) => metadata.uid),
         [agent.status?.pod?.uid],
       );
-      const doors = { namespace: team, name: NAMESPACE_OBJECTS.doors };
-      const { data } = (await client.get(TYPES.configMaps, doors, NEVER)) as { data?: Record<string, string> };
+      const endpoints = { namespace: team, name: NAMESPACE_OBJECTS.doors };
+      const { data } = (await client.get(TYPES.configMaps, endpoints, NEVER)) as { data?: Record<string, string> };
       assert.match(JSON.stringify(data), new RegExp(`temper-gateway\\.${release}\\.svc`));
     }
   });
 
-  it('make no pod for a release that the guards do not serve, and say what to do', async () => {
+  it('a release that the admission policies do not list creates no pod and reports the remedy', async () => {
     const { release, team } = UNLISTED;
     const query = { namespace: team, fieldSelector: 'involvedObject.kind=Agent' };
-    const events = () => client.list<Told>(EVENTS, query, NEVER);
-    const [told] = await eventually(events, (found) => found.length > 0, 'an Event tells why');
-    assert.deepEqual([told?.type, told?.reason], ['Warning', 'GuardMissing']);
-    assert.match(told?.message ?? '', new RegExp(`list ${release} in guards\\.operatorNamespaces`));
+    const events = () => client.list<StoredEvent>(EVENTS, query, NEVER);
+    const [event] = await eventually(events, (found) => found.length > 0, 'an Event with the reason');
+    assert.deepEqual([event?.type, event?.reason], ['Warning', 'GuardMissing']);
+    assert.match(event?.message ?? '', new RegExp(`list ${release} in guards\\.operatorNamespaces`));
     assert.deepEqual(await podsIn(team), []);
-    // Listed now, as an upgrade of the first release does.
+    // List the release, as an upgrade of the first release does.
     const both = `guards.operatorNamespaces={${SECOND.release},${release}}`;
-    for (const guard of await guardObjects('--set', `namespaces={${FIRST.team}}`, '--set', both)) {
+    for (const guard of await admissionObjects('--set', `namespaces={${FIRST.team}}`, '--set', both)) {
       const { kind, metadata } = guard;
       if (kind === 'ValidatingAdmissionPolicy') await client.patch(TYPES.admissionPolicies, metadata, guard, NEVER);
     }
-    await eventually(() => agentIn(team), isBecause('Running'), 'the agent runs');
+    await eventually(() => agentIn(team), hasReadyReason('Running'), 'a running agent');
     assert.equal((await podsIn(team)).length, 1);
   });
 });

@@ -5,14 +5,14 @@ import { describe, it } from 'node:test';
 
 const SRC = resolve(import.meta.dirname, '../../src');
 
-/** Which room may import which. A room may always import itself. The last groups name what came before. */
+/** The modules that each module may import, besides itself. */
 const FOUNDATION = ['lib', 'telemetry'];
 const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'schedule', 'toolbox'];
-/** Roles of a cluster wire what came before; never each other. */
+/** Cluster roles may import all modules below them, but not each other. */
 const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'remote', 'identity', 'review'];
-const ROOMS: Record<string, readonly string[]> = {
+const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
   api: ['lib'],
@@ -45,7 +45,7 @@ const ROOMS: Record<string, readonly string[]> = {
   pod: ROLES_MAY,
 };
 
-/** Which npm package may be imported where; `*` for every room. Node's own modules are free. */
+/** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
   typebox: ['api', 'gateway', 'operator', 'egress', 'console'],
   yaml: ['api', 'models', 'tempering', 'cli', 'gateway', 'operator'],
@@ -82,7 +82,7 @@ const PACKAGES: Record<string, readonly string[]> = {
 
 interface Import {
   file: string;
-  room: string;
+  module: string;
   target: string;
 }
 
@@ -93,38 +93,38 @@ async function sourceFiles(): Promise<string[]> {
 
 async function importsOf(file: string): Promise<Import[]> {
   const text = await readFile(file, 'utf8');
-  const room = relative(SRC, file).split(sep)[0] ?? '';
+  const module = relative(SRC, file).split(sep)[0] ?? '';
   const found = text.matchAll(
     /(?:^|\n)\s*(?:import|export)\s[^'";]*?from\s+'([^']+)'|import\(\s*'([^']+)'\s*\)|(?:^|\n)import\s+'([^']+)'/g,
   );
   return [...found].map((match) => ({
     file: relative(SRC, file),
-    room,
+    module,
     target: match[1] ?? match[2] ?? match[3] ?? '',
   }));
 }
 
-function roomOf(entry: Import): string {
+function targetModule(entry: Import): string {
   return relative(SRC, resolve(dirname(join(SRC, entry.file)), entry.target)).split(sep)[0] ?? '';
 }
 
 describe('the structure of src', () => {
-  it('has only rooms of the table, each importing what the table lets it', async () => {
+  it('every module is in the table and imports only modules that the table allows', async () => {
     const wrong: string[] = [];
     for (const file of await sourceFiles()) {
       for (const entry of await importsOf(file)) {
         if (!entry.target.startsWith('.')) continue;
-        const target = roomOf(entry);
-        // Tests may read what the tests of the whole share.
+        const target = targetModule(entry);
+        // Unit tests may import shared helpers from test/.
         if (target === '..' && entry.file.endsWith('.test.ts')) continue;
-        if (entry.room === 'cli' || target === entry.room) continue;
-        if (!(ROOMS[entry.room] ?? []).includes(target)) wrong.push(`${entry.file} imports ${target}`);
+        if (entry.module === 'cli' || target === entry.module) continue;
+        if (!(MODULES[entry.module] ?? []).includes(target)) wrong.push(`${entry.file} imports ${target}`);
       }
     }
     assert.deepEqual(wrong, []);
   });
 
-  it('imports each npm package only where the table lets it', async () => {
+  it('npm packages are imported only by modules that the table allows', async () => {
     const wrong: string[] = [];
     for (const file of await sourceFiles()) {
       for (const entry of await importsOf(file)) {
@@ -133,17 +133,17 @@ describe('the structure of src', () => {
           .split('/')
           .slice(0, entry.target.startsWith('@') ? 2 : 1)
           .join('/');
-        const rooms = PACKAGES[name] ?? [];
-        if (!rooms.includes('*') && !rooms.includes(entry.room)) wrong.push(`${entry.file} imports ${name}`);
+        const modules = PACKAGES[name] ?? [];
+        if (!modules.includes('*') && !modules.includes(entry.module)) wrong.push(`${entry.file} imports ${name}`);
       }
     }
     assert.deepEqual(wrong, []);
   });
 
-  it('sees the imports it is meant to judge', async () => {
+  it('the import parser finds known imports', async () => {
     const files = await sourceFiles();
     const all = (await Promise.all(files.map(importsOf))).flat();
-    assert.ok(all.some((entry) => entry.target === 'typebox' && entry.room === 'api'));
-    assert.ok(all.some((entry) => entry.room === 'models' && roomOf(entry) === 'lib'));
+    assert.ok(all.some((entry) => entry.target === 'typebox' && entry.module === 'api'));
+    assert.ok(all.some((entry) => entry.module === 'models' && targetModule(entry) === 'lib'));
   });
 });

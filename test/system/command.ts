@@ -21,12 +21,12 @@ export interface CommandOptions {
 
 export interface RunningCommand {
   child: ChildProcess;
-  /** What was printed so far. */
+  /** The stdout so far. */
   printed(): string;
   ended: Promise<CommandResult>;
 }
 
-/** The environment without keys or colours, so that a developer's own settings change no test. */
+/** An environment without keys and colours, so that the developer's settings do not affect tests. */
 function plainEnvironment(): Record<string, string> {
   const { PATH = '', HOME = '' } = process.env;
   return { PATH, HOME, NO_COLOR: '1' };
@@ -47,7 +47,7 @@ export function startTemper(args: readonly string[], options: CommandOptions = {
     stderr += text;
   });
   child.stdin.on('error', () => {
-    // The command may end before it has read all of its input.
+    // The command may exit before it has read all its input.
   });
   child.stdin.end(options.input ?? '');
   const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr }));
@@ -58,7 +58,7 @@ export function temper(args: readonly string[], options: CommandOptions = {}): P
   return startTemper(args, options).ended;
 }
 
-/** A folder of its own, gone when disposed. */
+/** Creates a temporary folder; disposing removes it. */
 export async function temporaryFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'temper-system-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };

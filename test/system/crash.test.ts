@@ -32,7 +32,7 @@ function runArguments(state: string): string[] {
   ];
 }
 
-/** How long an undisturbed run takes here; where in it each kill falls is drawn at random. */
+/** The duration of an uninterrupted run; kills are spread randomly over it. */
 async function undisturbedMilliseconds(): Promise<number> {
   await using folder = await temporaryFolder();
   const started = performance.now();
@@ -49,7 +49,7 @@ async function killedRun(state: string, after: number): Promise<StampedEvent[]> 
   return jsonLines<StampedEvent>(stdout);
 }
 
-/** What was reported as done is there; what is active was accepted. */
+/** Asserts that reported results are stored and that every active tool was accepted. */
 async function checkState(state: string, reported: readonly StampedEvent[]): Promise<void> {
   const records = fileRecords(state);
   const audit = await openAudit({ records, clock: systemClock });
@@ -59,10 +59,10 @@ async function checkState(state: string, reported: readonly StampedEvent[]): Pro
     const entered = chain.find(
       ({ action, subject }) => /^tool\.(accepted|promoted)$/.test(action) && subject === tool.digest,
     );
-    assert.ok(entered !== undefined, `${tool.artifact.name} is active and was never accepted`);
+    assert.ok(entered !== undefined, `${tool.artifact.name} is active but was never accepted`);
     assert.ok(
       tool.verdicts.every((verdict) => verdict.approved),
-      `${tool.artifact.name} is active against a verdict`,
+      `${tool.artifact.name} is active despite a rejecting verdict`,
     );
   }
   for (const event of reported) {
@@ -70,24 +70,24 @@ async function checkState(state: string, reported: readonly StampedEvent[]): Pro
       const kept = registry
         .all()
         .some((tool) => tool.digest === event.digest && (tool.active || tool.tier === 'Session'));
-      assert.ok(kept, `${event.tool} was reported accepted and is gone`);
+      assert.ok(kept, `${event.tool} was reported as accepted but is not stored`);
     }
     if (event.type === 'promotion' && event.state === 'Promoted') {
       const kept = registry.all().some((tool) => tool.digest === event.digest && tool.tier === event.to && tool.active);
-      assert.ok(kept, `${event.tool} was reported promoted and is not`);
+      assert.ok(kept, `${event.tool} was reported as promoted but is not`);
     }
     if (event.type === 'session-end') {
       const { items } = await recordSessionStore(records, systemClock).load(event.session);
       assert.ok(
         items.some((item) => item.role === 'assistant' && item.text === event.reply),
-        'a reply was reported and is not in the history',
+        'a reply was reported but is not in the history',
       );
     }
   }
 }
 
-describe('a process killed at any moment', () => {
-  it(`leaves readable state, nothing lost, nothing active unaccepted (${MOMENTS} moments)`, async () => {
+describe('temper run killed at a random moment', () => {
+  it(`the state stays readable, keeps reported results and has no active tool without acceptance (${MOMENTS} kills)`, async () => {
     const whole = await undisturbedMilliseconds();
     let cutShort = 0;
     for (let moment = 0; moment < MOMENTS; moment += 1) {
@@ -107,6 +107,6 @@ describe('a process killed at any moment', () => {
         assert.equal(again.code, 0, again.stderr);
       }
     }
-    assert.ok(cutShort > MOMENTS / 4, `only ${cutShort} runs were cut short; the kills came too late to mean anything`);
+    assert.ok(cutShort > MOMENTS / 4, `only ${cutShort} runs were cut short; most kills came after the end of the run`);
   });
 });

@@ -32,7 +32,7 @@ async function workspaceIn(folder: string): Promise<string> {
 }
 
 describe('the quick start', () => {
-  it('ships the data its script makes', async () => {
+  it('the checked-in data equals the output of its script', async () => {
     await using folder = await temporaryFolder();
     await writeOrders(folder.path);
     for (const month of ['04', '05', '06', '07', '08', '09']) {
@@ -45,13 +45,13 @@ describe('the quick start', () => {
     }
   });
 
-  it('forges, refuses, repairs, promotes and answers rightly', async () => {
+  it('the demo forges, rejects, repairs and promotes tools and computes the correct answer', async () => {
     await using folder = await temporaryFolder();
     const state = join(folder.path, 'state');
     const { code, stdout } = await demo(await workspaceIn(folder.path), state);
     assert.equal(code, 0, stdout);
     assert.match(stdout, /forges\s+csv_rows/);
-    assert.match(stdout, /told the agent, nothing registered/);
+    assert.match(stdout, /reported to the agent, nothing registered/);
     assert.match(stdout, /→ sum_paid_orders@[0-9a-f]{8} {2}tier Session/);
     assert.match(stdout, /csv_rows .*→ tier Agent/);
     assert.match(stdout, /◂ analyst: West fell most/);
@@ -61,7 +61,7 @@ describe('the quick start', () => {
   });
 
   for (const type of ['anthropic', 'openai-responses', 'openai-compatible']) {
-    it(`runs the same over the wire format of ${type}, from a providers file`, async () => {
+    it(`the quick start runs with the wire format of ${type} from a providers file`, async () => {
       await using folder = await temporaryFolder();
       await using replay = await startReplay({ script: join(QUICKSTART, 'replay.yaml'), clock: systemClock });
       const baseUrl = type === 'anthropic' ? replay.url : `${replay.url}/v1`;
@@ -90,7 +90,7 @@ describe('the quick start', () => {
     });
   }
 
-  it('holds no answer of its own: another cell in one file is another answer', async () => {
+  it('the demo computes its answer: a changed cell in one file changes the answer', async () => {
     await using folder = await temporaryFolder();
     const workspace = await workspaceIn(folder.path);
     const file = join(workspace, 'data', 'orders-2026-04.csv');

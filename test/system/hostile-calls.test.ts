@@ -18,11 +18,11 @@ import { createToolView } from '../../src/tools/view.ts';
 import type { Payload } from '../fixtures/adversarial/payload.ts';
 import { PAYLOADS } from '../fixtures/adversarial/payloads.ts';
 
-/** All a record of a failed call may say. */
+/** The only facts that the audit record of a failed call may contain. */
 const FACTS = ['code', 'depth', 'inputDigest', 'milliseconds', 'rootMessage', 'session', 'tool'];
 
-/** Every payload called as an agent calls a tool: whatever it does, there is one result of a known code and one record of it. */
-describe('hostile tools, called through the invoker', () => {
+/** Calls every payload as an agent calls a tool. Each call must have one result with a known code and one audit record. */
+describe('hostile tools called through the invoker', () => {
   let sandbox: Supervisor;
   let audit: AuditTrail;
   before(async () => {
@@ -76,11 +76,11 @@ describe('hostile tools, called through the invoker', () => {
       ledger: {
         reserve: () => Promise.resolve({ granted: true, id: 'r' }),
         settle: () => Promise.resolve(),
-        usage: () => Promise.reject(new Error('not asked')),
+        usage: () => Promise.reject(new Error('not used')),
       },
       approvals: {
-        request: () => Promise.reject(new Error('not asked')),
-        decided: () => Promise.reject(new Error('not asked')),
+        request: () => Promise.reject(new Error('not used')),
+        decided: () => Promise.reject(new Error('not used')),
       },
       audit,
       schemas: createSchemaCompiler(),
@@ -91,7 +91,7 @@ describe('hostile tools, called through the invoker', () => {
     });
   }
 
-  it(`leave one record each, of a known code, with nothing of theirs in it (${PAYLOADS.length} payloads)`, async () => {
+  it(`every call leaves one record with a known code and no text of the tool (${PAYLOADS.length} payloads)`, async () => {
     const caller: CallerContext = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', stack: [] };
     for (const [index, payload] of PAYLOADS.entries()) {
       const op = {

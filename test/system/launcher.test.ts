@@ -10,24 +10,24 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../..');
 const CAN = process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64');
 
-/** What a program tells of itself under the launcher. */
+/** A program that reports which sockets it can open. */
 const PROBE = `
 const net = require('node:net'), dgram = require('node:dgram'), { execFileSync } = require('node:child_process');
 const code = (emitter, event) => new Promise((done) => emitter.on('error', (e) => done(e.code)).on(event, () => done('open')));
 (async () => {
-  const told = {
+  const report = {
     tcp: await code(net.connect(1, '127.0.0.1'), 'connect'),
     listen: await code(net.createServer().listen(0, '127.0.0.1'), 'listening'),
     udp: await code(dgram.createSocket('udp4').bind(0), 'listening'),
     unix: await code(net.createServer().listen(process.argv[1] + '/socket'), 'listening'),
   };
-  if (process.argv[2] !== 'child') told.child = JSON.parse(execFileSync(process.execPath, ['-e', process.env.PROBE, process.argv[1] + '/', 'child']));
-  console.log(JSON.stringify(told));
+  if (process.argv[2] !== 'child') report.child = JSON.parse(execFileSync(process.execPath, ['-e', process.env.PROBE, process.argv[1] + '/', 'child']));
+  console.log(JSON.stringify(report));
   process.exit(0);
 })();
 `;
 
-describe('the launcher', { skip: CAN ? false : 'it is for Linux on x86_64 and aarch64', timeout: 60_000 }, () => {
+describe('the launcher', { skip: CAN ? false : 'needs Linux on x86_64 or aarch64', timeout: 60_000 }, () => {
   let folder: string;
   let launcher: string;
   before(async () => {
@@ -44,17 +44,17 @@ describe('the launcher', { skip: CAN ? false : 'it is for Linux on x86_64 and aa
       (error: { code: number }) => error.code,
     );
 
-  it('takes network sockets from a program and its children, and leaves it Unix ones', async () => {
+  it('the launcher denies network sockets to a program and its children, and allows Unix sockets', async () => {
     const { stdout } = await run(launcher, ['run', process.execPath, '-e', PROBE, folder], { env: { PROBE } });
     const refused = { tcp: 'EPERM', listen: 'EPERM', udp: 'EPERM' };
     const { child, ...own } = JSON.parse(stdout) as Record<string, unknown>;
     assert.deepEqual(own, { ...refused, unix: 'open' });
     assert.deepEqual({ ...(child as object), unix: '' }, { ...refused, unix: '' });
     const without = await run(process.execPath, ['-e', PROBE, folder, 'child'], { env: {} });
-    assert.match(without.stdout, /"listen":"open"/, 'without it they open: the test sees what it is for');
+    assert.match(without.stdout, /"listen":"open"/, 'without the launcher the sockets open');
   });
 
-  it('refuses the calls that look into other processes or change the kernel, in every form of them', async () => {
+  it('the launcher denies system calls that access other processes or the kernel, in every variant', async () => {
     const program = join(folder, 'calls');
     await writeFile(
       `${program}.c`,
@@ -99,25 +99,25 @@ int main(void) {
     );
     await run('cc', ['-o', program, `${program}.c`]);
     const { stdout } = await run(launcher, ['run', program]);
-    const told = new Map(
+    const results = new Map(
       stdout
         .trim()
         .split('\n')
         .map((line) => line.split(' ') as [string, string]),
     );
     for (const name of ['core', 'privileges']) {
-      assert.equal(told.get(name), '0', name);
-      told.delete(name);
+      assert.equal(results.get(name), '0', name);
+      results.delete(name);
     }
-    assert.ok(told.size >= 16);
+    assert.ok(results.size >= 16);
     assert.deepEqual(
-      [...told].filter(([, errno]) => errno !== '1'),
+      [...results].filter(([, errno]) => errno !== '1'),
       [],
       'every one is EPERM',
     );
   });
 
-  it('runs the sandbox: engine, runners and jobs', async () => {
+  it('the sandbox runs jobs under the launcher', async () => {
     const program = `
       import { createSupervisor } from ${JSON.stringify(join(ROOT, 'src/sandbox/supervisor.ts'))};
       import { systemClock } from ${JSON.stringify(join(ROOT, 'src/lib/clock.ts'))};
@@ -131,7 +131,7 @@ int main(void) {
     assert.equal(stdout.trim(), '42 TEMPER_SANDBOX_TIMEOUT');
   });
 
-  it('tells whether a file is there and whose it is', async () => {
+  it('the command ready checks the existence and the owner of a file', async () => {
     const file = join(folder, 'ready');
     const uid = String(process.getuid?.());
     assert.equal(await exitCode('ready', file, uid), 1);

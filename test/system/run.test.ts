@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StampedEvent } from '../../src/tools/events.ts';
-import { TraceCollector } from '../integration/trace-collector.ts';
+import { TraceCollector } from '../support/trace-collector.ts';
 import { jsonLines, QUICKSTART, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
 
-const PATIENCE = 30_000;
+const TIMEOUT_MS = 30_000;
 
 const AGENT = `
 apiVersion: temper.dev/v1alpha1
@@ -62,7 +62,7 @@ rules:
   - answer: {text: "Done."}
 `;
 
-async function aHouse(policyRest = '') {
+async function aProject(policyRest = '') {
   const folder = await temporaryFolder();
   await writeFile(join(folder.path, 'agent.yaml'), AGENT + policyRest);
   await writeFile(join(folder.path, 'script.yaml'), SCRIPT);
@@ -86,56 +86,56 @@ function replies(stdout: string): string[] {
 }
 
 async function until(running: RunningCommand, type: StampedEvent['type']): Promise<StampedEvent> {
-  const end = performance.now() + PATIENCE;
+  const end = performance.now() + TIMEOUT_MS;
   for (;;) {
     const whole = running.printed().slice(0, running.printed().lastIndexOf('\n') + 1);
     const found = jsonLines<StampedEvent>(whole).find((event) => event.type === type);
     if (found !== undefined) return found;
-    assert.ok(performance.now() < end, `no ${type} within ${PATIENCE} ms: ${running.printed()}`);
+    assert.ok(performance.now() < end, `no ${type} within ${TIMEOUT_MS} ms: ${running.printed()}`);
     await sleep(50);
   }
 }
 
 describe('temper run', () => {
-  it('waits for a person, and goes on when another terminal approves', async () => {
-    await using house = await aHouse(APPROVAL);
-    const running = house.run('-m', 'please read');
-    const asked = await until(running, 'approval-requested');
-    assert.ok(asked.type === 'approval-requested');
-    const listed = await house.temper('get', 'requests');
-    assert.match(listed.stdout, new RegExp(`${asked.request} +ToolCall +file_read`));
-    const said = await house.temper('approve', asked.request, '--reason', 'only a note');
-    assert.equal(said.code, 0, said.stderr);
+  it('a run waits for an approval and continues when another terminal approves', async () => {
+    await using project = await aProject(APPROVAL);
+    const running = project.run('-m', 'please read');
+    const requested = await until(running, 'approval-requested');
+    assert.ok(requested.type === 'approval-requested');
+    const listed = await project.temper('get', 'requests');
+    assert.match(listed.stdout, new RegExp(`${requested.request} +ToolCall +file_read`));
+    const approved = await project.temper('approve', requested.request, '--reason', 'only a note');
+    assert.equal(approved.code, 0, approved.stderr);
     const { code, stdout } = await running.ended;
     assert.equal(code, 0);
     assert.deepEqual(replies(stdout), ['It says hello']);
-    const again = await house.temper('approve', asked.request, '--reason', 'twice');
+    const again = await project.temper('approve', requested.request, '--reason', 'twice');
     assert.equal(again.code, 2, 'a decision is final');
   });
 
-  it('takes a denial from another terminal for an answer', async () => {
-    await using house = await aHouse(APPROVAL);
-    const running = house.run('-m', 'please read');
-    const asked = await until(running, 'approval-requested');
-    assert.ok(asked.type === 'approval-requested');
-    await house.temper('deny', asked.request, '--reason', 'not today');
+  it('a run continues with an error when another terminal denies', async () => {
+    await using project = await aProject(APPROVAL);
+    const running = project.run('-m', 'please read');
+    const requested = await until(running, 'approval-requested');
+    assert.ok(requested.type === 'approval-requested');
+    await project.temper('deny', requested.request, '--reason', 'not today');
     assert.deepEqual(replies((await running.ended).stdout), ['Refused: TEMPER_APPROVAL_DENIED']);
   });
 
-  it('loses a tool the moment another terminal demotes it', async () => {
-    await using house = await aHouse();
-    const first = await house.run('--session', 's-1', '-m', 'forge', '-m', 'double').ended;
+  it('a tool that another terminal demotes is no longer available', async () => {
+    await using project = await aProject();
+    const first = await project.run('--session', 's-1', '-m', 'forge', '-m', 'double').ended;
     assert.deepEqual(replies(first.stdout), ['Done.', 'It is 42.'], first.stderr);
-    const demoted = await house.temper('demote', 'doubler', '--reason', 'wrong for negatives');
+    const demoted = await project.temper('demote', 'doubler', '--reason', 'wrong for negatives');
     assert.equal(demoted.code, 0, demoted.stderr);
-    const second = await house.run('--session', 's-1', '-m', 'double').ended;
+    const second = await project.run('--session', 's-1', '-m', 'double').ended;
     assert.deepEqual(replies(second.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
   });
 
-  it('is traced when OpenTelemetry’s own variables name a collector, without a word of what was said', async () => {
-    await using house = await aHouse();
+  it('a run exports traces without message content when OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set', async () => {
+    await using project = await aProject();
     await using collector = await TraceCollector.start();
-    const { code, stdout, stderr } = await house.traced(collector.endpoint, '-m', 'please read').ended;
+    const { code, stdout, stderr } = await project.traced(collector.endpoint, '-m', 'please read').ended;
     assert.equal(code, 0, stderr);
     assert.deepEqual(replies(stdout), ['It says hello']);
     const [agent, ...others] = ['invoke_agent analyst', 'chat ', 'execute_tool file_read'].map((name) =>
@@ -149,63 +149,63 @@ describe('temper run', () => {
     assert.ok(!collector.bodies.some((body) => /please read|hello|note\.txt/.test(body)));
   });
 
-  it('goes on with a session, its history and its tools, in another process', async () => {
-    await using house = await aHouse();
-    await house.run('--session', 's-1', '-m', 'forge').ended;
-    const second = await house.run('--session', 's-1', '-m', 'double').ended;
+  it('another process continues a session with its history and tools', async () => {
+    await using project = await aProject();
+    await project.run('--session', 's-1', '-m', 'forge').ended;
+    const second = await project.run('--session', 's-1', '-m', 'double').ended;
     assert.deepEqual(replies(second.stdout), ['It is 42.']);
-    const other = await house.run('--session', 's-2', '-m', 'double').ended;
+    const other = await project.run('--session', 's-2', '-m', 'double').ended;
     assert.deepEqual(replies(other.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
   });
 
-  it('lets one process hold the state, and says which', async () => {
-    await using house = await aHouse();
-    const first = house.run('-m', 'wait');
+  it('the state folder is locked by one process, and the error names it', async () => {
+    await using project = await aProject();
+    const first = project.run('-m', 'wait');
     await until(first, 'turn-start');
-    const second = await house.run('-m', 'hello').ended;
+    const second = await project.run('-m', 'hello').ended;
     assert.equal(second.code, 1);
     assert.match(second.stderr, /TEMPER_STATE_LOCKED.*process \d+/);
     first.child.kill('SIGINT');
     const { code } = await first.ended;
-    assert.notEqual(code, null, 'an interrupt ends it by itself');
-    const third = await house.run('-m', 'hello').ended;
+    assert.notEqual(code, null, 'SIGINT shuts the process down');
+    const third = await project.run('-m', 'hello').ended;
     assert.deepEqual(replies(third.stdout), ['Done.'], third.stderr);
   });
 
-  it('reads messages line by line from standard input', async () => {
-    await using house = await aHouse();
+  it('a run reads messages line by line from standard input', async () => {
+    await using project = await aProject();
     const { code, stdout } = await temper(
       ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '--output', 'text'],
-      { cwd: house.path, input: 'hello\n\nread it\n' },
+      { cwd: project.path, input: 'hello\n\nread it\n' },
     );
     assert.equal(code, 0);
     assert.match(stdout, /◂ analyst: Done\.[\s\S]*◂ analyst: It says hello/);
   });
 
-  it('takes one message from standard input with -m -', async () => {
-    await using house = await aHouse();
+  it('a run reads one message from standard input with -m -', async () => {
+    await using project = await aProject();
     const args = ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '-m', '-', '--output', 'json'];
-    const { stdout } = await temper(args, { cwd: house.path, input: 'please\nread' });
+    const { stdout } = await temper(args, { cwd: project.path, input: 'please\nread' });
     assert.deepEqual(replies(stdout), ['It says hello']);
   });
 
-  it('says what is wrong with a manifest, and starts nothing', async () => {
-    await using house = await aHouse('  quotas: {tokensPerDay: "100k"}\n');
-    const { code, stderr } = await house.run('-m', 'hello').ended;
+  it('a run with an invalid manifest prints the error and creates no state', async () => {
+    await using project = await aProject('  quotas: {tokensPerDay: "100k"}\n');
+    const { code, stderr } = await project.run('-m', 'hello').ended;
     assert.equal(code, 1);
     assert.match(stderr, /agent\.yaml:\d+:\d+ {2}TrustPolicy\/strict spec\.quotas\.tokensPerDay/);
-    assert.ok(!(await readdir(house.path)).includes('.temper'));
+    assert.ok(!(await readdir(project.path)).includes('.temper'));
   });
 
-  it('asks for a model when there is none', async () => {
-    await using house = await aHouse();
-    const { code, stderr } = await temper(['run', '-f', 'agent.yaml', '-m', 'hello'], { cwd: house.path });
+  it('a run without a model names the missing settings', async () => {
+    await using project = await aProject();
+    const { code, stderr } = await temper(['run', '-f', 'agent.yaml', '-m', 'hello'], { cwd: project.path });
     assert.equal(code, 1);
     assert.match(stderr, /TEMPER_MODEL_UNAVAILABLE.*OPENAI_API_KEY/);
   });
 
-  it('lets no agent read or write what governs it', async () => {
-    await using house = await aHouse();
+  it('an agent can neither read nor write its manifests, state and script', async () => {
+    await using project = await aProject();
     const script = `rules:
   - when: {turn: 1}
     answer:
@@ -215,47 +215,47 @@ describe('temper run', () => {
         - {id: r, name: file_read, arguments: {path: script.yaml}}
   - answer: {text: "{{toolCall.w.error.code}} {{toolCall.s.error.code}} {{toolCall.r.error.code}}"}
 `;
-    await writeFile(join(house.path, 'script.yaml'), script);
-    const { stdout } = await house.run('-m', 'try').ended;
+    await writeFile(join(project.path, 'script.yaml'), script);
+    const { stdout } = await project.run('-m', 'try').ended;
     assert.deepEqual(replies(stdout), ['TEMPER_FILE_DENIED TEMPER_FILE_DENIED TEMPER_FILE_DENIED']);
-    assert.ok((await readFile(join(house.path, 'agent.yaml'), 'utf8')).includes('kind: TrustPolicy'));
+    assert.ok((await readFile(join(project.path, 'agent.yaml'), 'utf8')).includes('kind: TrustPolicy'));
   });
 
-  it('prints no key of the environment, whatever the conversation holds', async () => {
-    await using house = await aHouse();
+  it('keys of the environment are redacted from all output', async () => {
+    await using project = await aProject();
     const key = 'sk-proj-0123456789abcdef0123456789abcdef';
-    await writeFile(join(house.path, 'note.txt'), `the key is ${key}`);
+    await writeFile(join(project.path, 'note.txt'), `the key is ${key}`);
     const { stdout, stderr } = await startTemper(
       ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '--output', 'json', '-m', `read ${key}`],
-      { cwd: house.path, environment: { OPENAI_API_KEY: key } },
+      { cwd: project.path, environment: { OPENAI_API_KEY: key } },
     ).ended;
     assert.ok(!`${stdout}${stderr}`.includes(key));
     assert.match(stdout, /\[redacted\]/);
   });
 
-  it('refuses what the command line does not know with exit code 2', async () => {
+  it('unknown commands and missing arguments exit with code 2', async () => {
     assert.equal((await temper(['rnu'])).code, 2);
     assert.equal((await temper(['run'])).code, 2);
     assert.equal((await temper(['get', 'nonsense'])).code, 2);
   });
 
-  it('lists and describes what it keeps', async () => {
-    await using house = await aHouse();
-    await house.run('--session', 's-1', '-m', 'forge').ended;
-    const shown = await house.temper('describe', 'tool', 'doubler');
+  it('get and describe show tools, agents, sessions and policies', async () => {
+    await using project = await aProject();
+    await project.run('--session', 's-1', '-m', 'forge').ended;
+    const shown = await project.temper('describe', 'tool', 'doubler');
     assert.match(shown.stdout, /execute\(input\)[\s\S]*verdicts:[\s\S]*approved: true/);
-    assert.match((await house.temper('describe', 'agent', 'analyst')).stdout, /uniqueApproved: 1/);
-    assert.match((await house.temper('get', 'sessions')).stdout, /s-1/);
-    assert.match((await house.temper('get', 'policies')).stdout, /strict +restricted/);
-    const missing = await house.temper('describe', 'tool', 'tripler');
+    assert.match((await project.temper('describe', 'agent', 'analyst')).stdout, /uniqueApproved: 1/);
+    assert.match((await project.temper('get', 'sessions')).stdout, /s-1/);
+    assert.match((await project.temper('get', 'policies')).stdout, /strict +restricted/);
+    const missing = await project.temper('describe', 'tool', 'tripler');
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /TEMPER_NOT_FOUND.*there are: doubler-/);
   });
 
-  it('keeps the trace of each session', async () => {
-    await using house = await aHouse();
-    await house.run('--session', 's-1', '-m', 'read').ended;
-    const trace = await readFile(join(house.path, '.temper/sessions/s-1/trace.jsonl'), 'utf8');
+  it('a run stores the events of each session', async () => {
+    await using project = await aProject();
+    await project.run('--session', 's-1', '-m', 'read').ended;
+    const trace = await readFile(join(project.path, '.temper/sessions/s-1/trace.jsonl'), 'utf8');
     const [line] = jsonLines<{ events: StampedEvent[] }>(trace);
     const types = (line?.events ?? []).map(({ type }) => type);
     for (const type of ['message-received', 'tool-call', 'tool-result', 'turn-end', 'session-end'])
@@ -263,48 +263,48 @@ describe('temper run', () => {
   });
 });
 
-describe('a tool on its way out and in again', () => {
-  it('is exported, checked, called, imported and admitted by the next session', async () => {
-    await using house = await aHouse();
-    await house.run('--session', 's-1', '-m', 'forge').ended;
-    const exported = await house.temper('tool', 'export', 'doubler', '--file', 'doubler.yaml');
+describe('tool packages', () => {
+  it('a tool is exported, checked, called, imported and available in the next session', async () => {
+    await using project = await aProject();
+    await project.run('--session', 's-1', '-m', 'forge').ended;
+    const exported = await project.temper('tool', 'export', 'doubler', '--file', 'doubler.yaml');
     assert.equal(exported.code, 0, exported.stderr);
-    assert.equal((await house.temper('tool', 'check', 'doubler.yaml')).code, 0);
-    const called = await house.temper('tool', 'call', 'doubler.yaml', '--input', '{"n": 4}', '--output', 'json');
+    assert.equal((await project.temper('tool', 'check', 'doubler.yaml')).code, 0);
+    const called = await project.temper('tool', 'call', 'doubler.yaml', '--input', '{"n": 4}', '--output', 'json');
     assert.match(called.stdout, /"output":\{"n":8\}/);
-    const imported = await house.temper('tool', 'import', 'doubler.yaml', '--agent', 'analyst', '--state', 'other');
+    const imported = await project.temper('tool', 'import', 'doubler.yaml', '--agent', 'analyst', '--state', 'other');
     assert.equal(imported.code, 0, imported.stderr);
-    const { stdout } = await house.run('--state', 'other', '-m', 'double').ended;
+    const { stdout } = await project.run('--state', 'other', '-m', 'double').ended;
     assert.deepEqual(replies(stdout), ['It is 42.']);
   });
 
-  it('cannot be imported redacted', async () => {
-    await using house = await aHouse();
-    await house.run('-m', 'forge').ended;
-    await house.temper('tool', 'export', 'doubler', '--redact', '--file', 'redacted.yaml');
-    assert.ok(!(await readFile(join(house.path, 'redacted.yaml'), 'utf8')).includes('execute'));
-    const imported = await house.temper('tool', 'import', 'redacted.yaml', '--agent', 'analyst');
+  it('a redacted package cannot be imported', async () => {
+    await using project = await aProject();
+    await project.run('-m', 'forge').ended;
+    await project.temper('tool', 'export', 'doubler', '--redact', '--file', 'redacted.yaml');
+    assert.ok(!(await readFile(join(project.path, 'redacted.yaml'), 'utf8')).includes('execute'));
+    const imported = await project.temper('tool', 'import', 'redacted.yaml', '--agent', 'analyst');
     assert.equal(imported.code, 1);
     assert.match(imported.stderr, /TEMPER_PACKAGE_INVALID/);
   });
 });
 
-describe('the provenance of a state folder', () => {
-  it('verifies, and names the record somebody edited', async () => {
-    await using house = await aHouse();
-    await house.run('-m', 'forge').ended;
-    const intact = await house.temper('audit', '--subject', 'doubler');
+describe('the audit chain of a state folder', () => {
+  it('temper audit verifies the chain and names an edited record', async () => {
+    await using project = await aProject();
+    await project.run('-m', 'forge').ended;
+    const intact = await project.temper('audit', '--subject', 'doubler');
     assert.match(intact.stdout, /tool\.accepted[\s\S]*chain intact/);
-    const file = join(house.path, '.temper/audit/records.jsonl');
+    const file = join(project.path, '.temper/audit/records.jsonl');
     await writeFile(file, (await readFile(file, 'utf8')).replace('agent/analyst', 'agent/analysT'));
-    const broken = await house.temper('audit');
+    const broken = await project.temper('audit');
     assert.equal(broken.code, 1);
     assert.match(broken.stderr, /TEMPER_AUDIT_BROKEN.*record 1/);
   });
 });
 
-describe('the samples', () => {
-  it('are valid, and so is the quick start', async () => {
+describe('the sample manifests', () => {
+  it('the samples and the quick start are valid', async () => {
     const { code, stdout } = await temper([
       'validate',
       '-f',

@@ -21,7 +21,7 @@ import { ROOT } from './command.ts';
 
 const FORGES = join(ROOT, 'test/fixtures/forges');
 
-/** What each tool is then used for, and what must come of it; its tests used other inputs. */
+/** An input and the expected output per tool, different from the inputs of its tests. */
 const USES: Record<string, { input: JsonObject; output: Json }> = {
   check_http_status: {
     input: { url: 'https://status.example.com/up' },
@@ -40,20 +40,20 @@ const USES: Record<string, { input: JsonObject; output: Json }> = {
   slugify: { input: { text: 'Été in  Paris!' }, output: { slug: 't-in-paris' } },
 };
 
-/** The services outside: they answer what such services answer, and count as having effects. */
+/** Fakes of external services, declared with side effects. */
 const effects = { sideEffects: true } as const;
 const SERVICES = [
   aTool('web_search', () => ({ output: 'two pages about anvils' }), effects),
   aTool('http_request', () => ({ body: '1,2,3', output: '1,2,3' }), effects),
-  aTool('generate_text', ({ prompt }) => answer(prompt as string), effects),
+  aTool('generate_text', ({ prompt }) => textFor(prompt as string), effects),
 ];
 
-function answer(prompt: string): Json {
+function textFor(prompt: string): Json {
   if (prompt.includes('anvils')) return { summary: 'heavy', sources: ['b.example'] };
   return prompt.includes('1,2,3') ? { output: 'rising', text: 'rising' } : { output: '# Report' };
 }
 
-/** An agent that may forge tools which fetch from one host. */
+/** A decider of an agent that may forge tools that fetch from one host. */
 const networker = createDecider({
   agent: {
     name: 'smith',
@@ -89,7 +89,7 @@ const judge: Judge = {
     Promise.resolve({ approved: true, confidence: 0.9, reasoning: 'fine', model: 'test/judge', promptDigest: '' }),
 };
 
-describe('the six worked forges', () => {
+describe('the sample forges', () => {
   let sandbox: Supervisor;
   before(async () => {
     sandbox = await createSupervisor({ clock: systemClock });
@@ -124,13 +124,13 @@ describe('the six worked forges', () => {
     return tool.call(input, aCall(view, anOp()));
   }
 
-  it('are six, each with a use of its own', async () => {
+  it('every sample forge has an expected use', async () => {
     const names = (await readdir(FORGES)).map((file) => file.replace('.json', '')).sort();
     assert.deepEqual(names, Object.keys(USES).sort());
   });
 
   for (const [name, { input, output }] of Object.entries(USES)) {
-    it(`${name} is forged, used, exported and forged again from its package`, async () => {
+    it(`${name} is forged, called, exported and forged again from its package`, async () => {
       const request = JSON.parse(await readFile(join(FORGES, `${name}.json`), 'utf8')) as JsonObject;
       const { accepted, registered } = await forged(request);
       assert.deepEqual(await used(accepted, input), output);

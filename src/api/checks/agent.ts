@@ -5,10 +5,10 @@ import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = Sound<AgentSpec>;
-type Check = (spec: Spec, patterns: PatternRules) => Finding[];
+type AgentCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 
-/** What an Agent must keep between its own fields. */
-export const AGENT_CHECKS: readonly Check[] = [
+/** Cross-field rules of an Agent. */
+export const AGENT_CHECKS: readonly AgentCheck[] = [
   patternsAreWellFormed,
   measuresAreInRange,
   grantsAreNotDenied,
@@ -37,8 +37,8 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
 
 function measuresAreInRange(spec: Spec): Finding[] {
   const { model, limits, quotas, sandbox, idle } = spec;
-  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as text, e.g. "2.00"' };
-  const bytes = { parse: parseQuantityBytes, minimum: 1, allowed: 'bytes as in 128Mi, more than none' };
+  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as a string, e.g. "2.00"' };
+  const bytes = { parse: parseQuantityBytes, minimum: 1, allowed: 'bytes such as 128Mi, more than 0' };
   return checkMeasures([
     {
       path: ['spec', 'model', 'temperature'],
@@ -46,7 +46,7 @@ function measuresAreInRange(spec: Spec): Finding[] {
       parse: parseDecimalMicros,
       minimum: 0,
       maximum: 2_000_000,
-      allowed: 'a text from "0" to "2"',
+      allowed: 'a string from "0" to "2"',
     },
     {
       path: ['spec', 'limits', 'toolTimeout'],
@@ -74,12 +74,12 @@ function measuresAreInRange(spec: Spec): Finding[] {
       value: sandbox?.resources?.cpu,
       parse: parseMillicores,
       minimum: 1,
-      allowed: 'processors as in 500m or 2, more than none',
+      allowed: 'CPU cores such as 500m or 2, more than 0',
     },
   ]);
 }
 
-/** A denied name is denied whatever is granted; a grant that can never have an effect is a mistake. */
+/** denyTools takes precedence over grants, so a grant that denyTools covers never has an effect. */
 function grantsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
   const denied = present(spec.denyTools);
   return [...itemsOf(spec.grants?.tools, ['spec', 'grants', 'tools'])].flatMap(([tool, path]): Finding[] =>
@@ -88,7 +88,7 @@ function grantsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
           {
             path,
             rule: 'overlap',
-            message: `${dottedPath(path)} ${quoted(tool)} is granted and wholly denied by spec.denyTools`,
+            message: `${dottedPath(path)} ${quoted(tool)} is granted, but spec.denyTools denies all of it`,
             fix: 'remove it from one of the two',
           },
         ]
@@ -103,7 +103,7 @@ function fallbacksDiffer(spec: Spec): Finding[] {
       seen.add(model);
       return [];
     }
-    const message = `${dottedPath(path)} ${quoted(model)} is already tried before`;
+    const message = `${dottedPath(path)} ${quoted(model)} is already in the list of models to try`;
     return [{ path, rule: 'duplicate-item', message, fix: 'name another model, or remove it' }];
   });
 }
@@ -115,7 +115,7 @@ function apisNeedSandbox(spec: Spec): Finding[] {
     {
       path: ['spec', 'forge', 'apis'],
       rule: 'apis-need-sandbox',
-      message: 'spec.forge.apis has no effect: composed tools have no host functions of their own',
+      message: 'spec.forge.apis has no effect: composed tools cannot use host functions',
       fix: 'add Sandbox to spec.forge.modes, or remove spec.forge.apis',
     },
   ];

@@ -13,14 +13,14 @@ export const APPROVAL_REQUEST_CHECKS: readonly ((spec: Sound<ApprovalRequestSpec
   argumentsAreJson,
 ];
 
-/** An answer to two questions at once could be used for the one its author did not look at. */
+/** A decision with two subjects could approve a subject that the approver did not review. */
 function oneSubject({ subject }: Sound<ApprovalSpec | ApprovalRequestSpec>): Finding[] {
   if (subject === undefined) return [];
   const given = Object.values(SUBJECT_OF).filter((name) => subject[name] !== undefined);
   if (given.length === 1) return [];
-  const message = given.length === 0 ? 'spec.subject is empty' : `spec.subject holds ${given.join(' and ')}`;
+  const message = given.length === 0 ? 'spec.subject is empty' : `spec.subject contains ${given.join(' and ')}`;
   return [
-    { path: ['spec', 'subject'], rule: 'exactly-one', message, fix: 'give exactly one of promotion, trust and call' },
+    { path: ['spec', 'subject'], rule: 'exactly-one', message, fix: 'set exactly one of promotion, trust and call' },
   ];
 }
 
@@ -28,7 +28,7 @@ function subjectFitsType({ type, subject }: Sound<ApprovalRequestSpec>): Finding
   if (type === undefined || subject === undefined) return [];
   const needed = SUBJECT_OF[type];
   if (subject[needed] !== undefined) return [];
-  const message = `type ${type} needs spec.subject.${needed}`;
+  const message = `type ${type} requires spec.subject.${needed}`;
   return [{ path: ['spec', 'subject'], rule: 'subject-fits-type', message, fix: `add spec.subject.${needed}` }];
 }
 
@@ -36,7 +36,7 @@ function argumentsAreJson({ type, arguments: text }: Sound<ApprovalRequestSpec>)
   if (text === undefined) return [];
   const path = ['spec', 'arguments'];
   if (type !== undefined && type !== 'ToolCall') {
-    const message = `spec.arguments does not belong to type ${type}`;
+    const message = `spec.arguments is not allowed with type ${type}`;
     return [{ path, rule: 'subject-fits-type', message, fix: 'remove it' }];
   }
   try {

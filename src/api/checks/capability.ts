@@ -7,19 +7,24 @@ import type { CapabilitySpec } from '../v1alpha1/capability.ts';
 import { checkMeasures, itemsOf } from './shared.ts';
 
 type Spec = Sound<CapabilitySpec>;
-type Check = (spec: Spec) => Finding[];
+type CapabilityCheck = (spec: Spec) => Finding[];
 
-const LARGEST_SCHEMA = 32 * 1024;
-const DEEPEST_SCHEMA = 32;
+const MAX_SCHEMA_BYTES = 32 * 1024;
+const MAX_SCHEMA_DEPTH = 32;
 
-/** What a Capability must keep between its own fields. */
-export const CAPABILITY_CHECKS: readonly Check[] = [toolFitsType, oneBackend, schemasAreSmall, weightsAreInRange];
+/** Cross-field rules of a Capability. */
+export const CAPABILITY_CHECKS: readonly CapabilityCheck[] = [
+  toolFitsType,
+  oneBackend,
+  schemasAreSmall,
+  weightsAreInRange,
+];
 
 function toolFitsType(spec: Spec): Finding[] {
   if (spec.type === undefined) return [];
   const given = spec.tool !== undefined;
   if (given === (spec.type === 'Tool')) return [];
-  const message = given ? `spec.tool does not belong to type ${spec.type}` : 'type Tool needs spec.tool';
+  const message = given ? `spec.tool is not allowed with type ${spec.type}` : 'type Tool requires spec.tool';
   const fix = given ? 'remove it, or set spec.type to Tool' : 'add spec.tool with its name and inputSchema';
   return [{ path: ['spec', 'tool'], rule: 'capability-tool', message, fix }];
 }
@@ -28,8 +33,8 @@ function oneBackend(spec: Spec): Finding[] {
   if (spec.backend === undefined) return [];
   const given = [spec.backend.mcp, spec.backend.http].filter((backend) => backend !== undefined).length;
   if (given === 1) return [];
-  const message = `spec.backend holds ${given === 0 ? 'neither mcp nor http' : 'both mcp and http'}`;
-  return [{ path: ['spec', 'backend'], rule: 'exactly-one', message, fix: 'give exactly one of mcp and http' }];
+  const message = `spec.backend contains ${given === 0 ? 'neither mcp nor http' : 'both mcp and http'}`;
+  return [{ path: ['spec', 'backend'], rule: 'exactly-one', message, fix: 'set exactly one of mcp and http' }];
 }
 
 function schemasAreSmall(spec: Spec): Finding[] {
@@ -37,14 +42,14 @@ function schemasAreSmall(spec: Spec): Finding[] {
     const schema = spec.tool?.[field];
     if (schema === undefined) return [];
     const path: Path = ['spec', 'tool', field];
-    if (jsonDepth(schema as Json, DEEPEST_SCHEMA + 1) > DEEPEST_SCHEMA) {
-      const message = `${dottedPath(path)} is nested deeper than ${DEEPEST_SCHEMA}`;
+    if (jsonDepth(schema as Json, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH) {
+      const message = `${dottedPath(path)} is nested deeper than ${MAX_SCHEMA_DEPTH} levels`;
       return [{ path, rule: 'schema-size', message, fix: 'flatten it' }];
     }
     const size = Buffer.byteLength(JSON.stringify(schema));
-    if (size <= LARGEST_SCHEMA) return [];
+    if (size <= MAX_SCHEMA_BYTES) return [];
     const message = `${dottedPath(path)} has ${size} bytes`;
-    return [{ path, rule: 'schema-size', message, fix: `keep it within ${LARGEST_SCHEMA} bytes` }];
+    return [{ path, rule: 'schema-size', message, fix: `keep it within ${MAX_SCHEMA_BYTES} bytes` }];
   });
 }
 
@@ -57,7 +62,7 @@ function weightsAreInRange(spec: Spec): Finding[] {
         parse: parseDecimalMicros,
         minimum: 0,
         maximum: 1_000_000,
-        allowed: 'a text from "0" to "1"',
+        allowed: 'a string from "0" to "1"',
       },
     ]),
   );

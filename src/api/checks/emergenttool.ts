@@ -7,39 +7,39 @@ import type { EmergentToolSpec } from '../v1alpha1/emergenttool.ts';
 import { checkMeasures, checkPatterns, itemsOf, quoted } from './shared.ts';
 
 type Spec = Sound<EmergentToolSpec>;
-type Check = (spec: Spec, patterns: PatternRules) => Finding[];
+type EmergentToolCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 
-/** Client-side apply keeps a second copy in an annotation of at most 256 KiB. */
-const LARGEST_ARTIFACT = 128 * 1024;
+/** Client-side apply stores a second copy in an annotation; all annotations together have at most 256 KiB. */
+const MAX_ARTIFACT_BYTES = 128 * 1024;
 const ARTIFACT = ['spec', 'artifact'];
 const IMPLEMENTATION = [...ARTIFACT, 'implementation'];
 
-/** What an EmergentTool must keep between its own fields. */
-export const EMERGENT_TOOL_CHECKS: readonly Check[] = [
-  modeHasItsParts,
+/** Cross-field rules of an EmergentTool. */
+export const EMERGENT_TOOL_CHECKS: readonly EmergentToolCheck[] = [
+  modeHasItsFields,
   stepNamesAreUnique,
   jsonTextsParse,
-  needsHaveTheirHosts,
+  requirementsNameTheirApis,
   patternsAreWellFormed,
   limitsAreInRange,
 ];
 
-/** Only of an artifact that breaks no other rule: the digest of half an artifact says nothing. */
+/** Call only for an artifact that violates no other rule: the digest of an incomplete artifact has no meaning. */
 export function digestMatches(artifact: Json, digest: string): Finding[] {
-  const actual = digestOrFault(artifact);
+  const actual = digestOrError(artifact);
   if (actual === digest) return [];
   return [
     {
       path: ['spec', 'digest'],
       rule: 'digest',
       message: `spec.digest is not the digest of spec.artifact, which is ${actual}`,
-      fix: 'restore the artifact this digest was made from, or forge the tool anew; a tool is its digest',
+      fix: 'restore the artifact that belongs to this digest, or forge the tool again; the digest identifies the tool',
     },
   ];
 }
 
-/** Text that is not well-formed Unicode has no canonical form, hence no digest. */
-function digestOrFault(artifact: Json): string {
+/** A string that is not well-formed Unicode has no canonical form, and so no digest. */
+function digestOrError(artifact: Json): string {
   try {
     return digestOf(artifact);
   } catch (error) {
@@ -50,21 +50,21 @@ function digestOrFault(artifact: Json): string {
 
 export function artifactIsSmall(artifact: Json): Finding[] {
   const size = Buffer.byteLength(JSON.stringify(artifact));
-  if (size <= LARGEST_ARTIFACT) return [];
+  if (size <= MAX_ARTIFACT_BYTES) return [];
   const message = `spec.artifact has ${size} bytes`;
-  return [{ path: ARTIFACT, rule: 'artifact-size', message, fix: `keep it within ${LARGEST_ARTIFACT} bytes` }];
+  return [{ path: ARTIFACT, rule: 'artifact-size', message, fix: `keep it within ${MAX_ARTIFACT_BYTES} bytes` }];
 }
 
-function modeHasItsParts(spec: Spec): Finding[] {
+function modeHasItsFields(spec: Spec): Finding[] {
   const { mode, source, steps } = spec.artifact?.implementation ?? {};
   if (mode === undefined) return [];
   const [needed, other] = mode === 'Sandbox' ? (['source', 'steps'] as const) : (['steps', 'source'] as const);
   const given = { source, steps };
   const findings: Finding[] = [];
   if (given[needed] === undefined)
-    findings.push(modeFinding([...IMPLEMENTATION, needed], mode, 'needs', `add ${needed}`));
+    findings.push(modeFinding([...IMPLEMENTATION, needed], mode, 'requires', `add ${needed}`));
   if (given[other] !== undefined)
-    findings.push(modeFinding([...IMPLEMENTATION, other], mode, 'takes no', `remove ${other}`));
+    findings.push(modeFinding([...IMPLEMENTATION, other], mode, 'does not allow', `remove ${other}`));
   return findings;
 }
 
@@ -81,7 +81,7 @@ function stepNamesAreUnique(spec: Spec): Finding[] {
       return [];
     }
     const message = `step name ${quoted(name)} is used twice`;
-    return [{ path: [...path, 'name'], rule: 'step-name', message, fix: 'give each step a name of its own' }];
+    return [{ path: [...path, 'name'], rule: 'step-name', message, fix: 'give each step a unique name' }];
   });
 }
 
@@ -111,14 +111,16 @@ function jsonText(text: string | undefined, path: Path, schema: boolean): Findin
   try {
     const value = parseUntrustedJson(text);
     if (!schema || isJsonObject(value)) return [];
-    return [{ path, rule: 'json-text', message: `${dottedPath(path)} is no schema: it must be an object`, fix }];
+    return [
+      { path, rule: 'json-text', message: `${dottedPath(path)} is not a JSON Schema: it must be an object`, fix },
+    ];
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
     return [{ path, rule: 'json-text', message: `${dottedPath(path)} is not JSON`, fix }];
   }
 }
 
-function needsHaveTheirHosts(spec: Spec): Finding[] {
+function requirementsNameTheirApis(spec: Spec): Finding[] {
   const requires = spec.artifact?.requires;
   const pairs = [
     { list: requires?.domains, field: 'domains', api: 'fetch' },
@@ -128,7 +130,7 @@ function needsHaveTheirHosts(spec: Spec): Finding[] {
     if (list === undefined || list.length === 0 || requires?.apis === undefined || requires.apis.includes(api))
       return [];
     const path = [...ARTIFACT, 'requires', field];
-    const message = `${dottedPath(path)} says where, but the tool does not ask for ${api}`;
+    const message = `${dottedPath(path)} has entries, but requires.apis does not contain ${api}`;
     return [{ path, rule: 'requires', message, fix: `add ${api} to requires.apis, or empty the list` }];
   });
 }

@@ -5,7 +5,7 @@ import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { ceilingBase } from './levels.ts';
 import { itemsOf, present, quoted } from './shared.ts';
 
-/** An agent and the policy it names, both of the same set of manifests. */
+/** An agent and the policy that it refers to, both from the same set of manifests. */
 interface Pairing {
   agent: Sound<AgentSpec>;
   policy: Sound<TrustPolicySpec>;
@@ -13,10 +13,10 @@ interface Pairing {
   patterns: PatternRules;
 }
 
-type Check = (pairing: Pairing) => Finding[];
+type GrantCheck = (pairing: Pairing) => Finding[];
 
-/** What an agent asks for beyond its policy. Nothing here is granted or refused at run time; that is decided at each use. */
-export const GRANT_CHECKS: readonly Check[] = [
+/** Grants of an agent that exceed its policy. These checks are static; the policy decision at run time happens at each use. */
+export const GRANT_CHECKS: readonly GrantCheck[] = [
   networkWithinEgress,
   toolsNotDenied,
   modelsAllowed,
@@ -31,7 +31,7 @@ function exceeds(path: Path, what: string, why: string, policyName: string): Fin
     message: `${dottedPath(path)
       .replace(/^spec\./, '')
       .replace(/\[\d+\]$/, '')} ${what} exceeds policy "${policyName}" (${why})`,
-    fix: 'narrow it or raise the policy',
+    fix: 'narrow the grant or extend the policy',
   };
 }
 
@@ -64,11 +64,11 @@ function toolsNotDenied(pairing: Pairing): Finding[] {
   const denied = wellFormed(pairing, 'tool', pairing.policy.tools?.deny);
   return [...itemsOf(pairing.agent.grants?.tools, ['spec', 'grants', 'tools'])].flatMap(([tool, path]): Finding[] => {
     if (pairing.patterns.flaw(tool, 'tool') !== undefined || !pairing.patterns.covers(denied, tool, 'tool')) return [];
-    return [exceeds(path, quoted(tool), 'tools.deny denies all of it', pairing.policyName)];
+    return [exceeds(path, quoted(tool), 'tools.deny denies it completely', pairing.policyName)];
   });
 }
 
-/** Without models.allow the policy leaves the choice of models open. */
+/** Without models.allow the policy allows all models. */
 function modelsAllowed(pairing: Pairing): Finding[] {
   const { model } = pairing.agent;
   if (pairing.policy.models?.allow === undefined) return [];
@@ -89,7 +89,7 @@ function forgeWithinCeiling(pairing: Pairing): Finding[] {
   if (ceilingBase(policy) !== 'sandboxed') return findings;
   for (const [mode, path] of itemsOf(agent.forge?.modes, ['spec', 'forge', 'modes'])) {
     if (mode === 'Sandbox')
-      findings.push(exceeds(path, quoted(mode), 'its ceiling sandboxed forges by Compose only', policyName));
+      findings.push(exceeds(path, quoted(mode), 'its ceiling sandboxed allows only Compose', policyName));
   }
   return findings;
 }
@@ -97,10 +97,10 @@ function forgeWithinCeiling(pairing: Pairing): Finding[] {
 const AUTONOMY = ['Full', 'Semi', 'Supervised', 'Locked'] as const;
 
 function autonomyNotLoosened({ agent, policy, policyName }: Pairing): Finding[] {
-  const asked = agent.autonomy;
+  const requested = agent.autonomy;
   const given = policy.autonomy ?? 'Semi';
-  if (asked === undefined || AUTONOMY.indexOf(asked) >= AUTONOMY.indexOf(given)) return [];
+  if (requested === undefined || AUTONOMY.indexOf(requested) >= AUTONOMY.indexOf(given)) return [];
   return [
-    exceeds(['spec', 'autonomy'], quoted(asked), `autonomy is ${given}; an agent may only be tighter`, policyName),
+    exceeds(['spec', 'autonomy'], quoted(requested), `autonomy is ${given}; an agent may only be stricter`, policyName),
   ];
 }

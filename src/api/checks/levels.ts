@@ -8,13 +8,13 @@ type Spec = Sound<TrustPolicySpec>;
 
 const BUILTIN: readonly string[] = BUILTIN_LEVELS;
 
-/** 0 for sandboxed to 3 for elevated; a custom level ranks with its base. Undefined for a level nobody defines. */
+/** 0 for sandboxed to 3 for elevated; a custom level ranks with its base. Undefined for an undefined level. */
 function rankOf(level: string, spec: Spec): number | undefined {
   const base = BUILTIN.includes(level) ? level : spec.levels?.find((custom) => custom?.name === level)?.base;
   return base === undefined ? undefined : BUILTIN.indexOf(base);
 }
 
-/** The built-in level a policy lets its agents reach at most. */
+/** The built-in level that ranks with the ceiling of the policy. */
 export function ceilingBase(spec: Spec): string | undefined {
   const rank = rankOf(spec.level?.ceiling ?? DEFAULT_LEVELS.ceiling, spec);
   return rank === undefined ? undefined : BUILTIN[rank];
@@ -34,7 +34,7 @@ export function levelsExist(spec: Spec): Finding[] {
   });
 }
 
-/** `elevated` is only ever given by a person: no agent starts there, and no strategy raises one to it. */
+/** Only an approver can raise an agent to `elevated`: it is never the initial level, and no strategy reaches it. */
 export function elevatedNeedsHuman(spec: Spec): Finding[] {
   const top = BUILTIN.length - 1;
   const { initial, ceiling } = spec.level ?? {};
@@ -43,8 +43,8 @@ export function elevatedNeedsHuman(spec: Spec): Finding[] {
       {
         path: ['spec', 'level', 'initial'],
         rule: 'elevated-needs-human',
-        message: `spec.level.initial ${quoted(initial)} would give elevated without a person`,
-        fix: 'start at sandboxed, restricted or standard; a person raises the agent by an Approval',
+        message: `spec.level.initial ${quoted(initial)} would grant elevated without an approver`,
+        fix: 'start at sandboxed, restricted or standard; an approver can raise the agent with an Approval',
       },
     ];
   }
@@ -54,8 +54,8 @@ export function elevatedNeedsHuman(spec: Spec): Finding[] {
     {
       path: ['spec', 'level', 'ceiling'],
       rule: 'elevated-needs-human',
-      message: `spec.level.ceiling ${quoted(ceiling)} is within reach of the automatic strategy ${spec.strategy?.type}`,
-      fix: 'set the ceiling to standard, or strategy.type to Disabled so that only a person raises agents',
+      message: `spec.level.ceiling ${quoted(ceiling)} can be reached by the automatic strategy ${spec.strategy?.type}`,
+      fix: 'set the ceiling to standard, or strategy.type to Disabled so that only an approver can raise agents',
     },
   ];
 }

@@ -6,7 +6,7 @@ import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { GRANT_CHECKS } from './grants.ts';
 import { quoted } from './shared.ts';
 
-/** An object of the set as far as it is sound. */
+/** An object of the set, without its invalid values. */
 export interface Member {
   kind: AnyResource['kind'];
   namespace: string;
@@ -20,7 +20,7 @@ export interface SetFinding<M> extends Finding {
   member: M;
 }
 
-/** What objects must keep between each other. */
+/** Checks the rules between the objects of a set of manifests. */
 export function checkSet<M extends Member>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
   const policies = policiesByNamespace(members);
   const agents = agentsOf(members, policies);
@@ -41,14 +41,14 @@ function duplicates<M extends Member>(members: readonly M[]): SetFinding<M>[] {
       first.set(key, member);
       return [];
     }
-    const message = `${member.kind} ${quoted(member.name)} of namespace ${quoted(member.namespace)} is already given at ${earlier.place}`;
+    const message = `${member.kind} ${quoted(member.name)} in namespace ${quoted(member.namespace)} is already defined at ${earlier.place}`;
     return [
       { member, path: ['metadata', 'name'], rule: 'duplicate-object', message, fix: 'keep one of them, or rename it' },
     ];
   });
 }
 
-/** Policies by namespace and name; the first of two with the same name counts. */
+/** Policies by namespace and name. Of two policies with the same name, the first one applies. */
 type Policies = ReadonlyMap<string, ReadonlyMap<string, Sound<TrustPolicySpec>>>;
 
 function policiesByNamespace(members: readonly Member[]): Policies {
@@ -62,13 +62,13 @@ function policiesByNamespace(members: readonly Member[]): Policies {
   return found;
 }
 
-/** An agent with what the set says about its policy. */
+/** An agent with its policy from the set. */
 interface AgentMember<M> {
   member: M;
   spec: Sound<AgentSpec>;
   policyName: string | undefined;
   policy: Sound<TrustPolicySpec> | undefined;
-  /** The policies of its namespace; empty when the set brings none. */
+  /** The policies in its namespace; empty when the set contains none. */
   known: string[];
 }
 
@@ -83,14 +83,16 @@ function agentsOf<M extends Member>(members: readonly M[], policies: Policies): 
   });
 }
 
-/** Only where the set brings policies of that namespace itself; elsewhere they may be in the cluster already. */
+/** Only where the set contains policies of the same namespace; otherwise the policy may already be in the cluster. */
 function policiesExist<M extends Member>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
   return agents.flatMap(({ member, policyName, policy, known }): SetFinding<M>[] => {
     if (policyName === undefined || policy !== undefined || known.length === 0) return [];
     const near = closestName(policyName, known);
     const given = known.slice(0, 10).join(', ');
     const fix =
-      near === undefined ? `create it or change spec.trustPolicyRef; given here: ${given}` : `did you mean "${near}"?`;
+      near === undefined
+        ? `create it or change spec.trustPolicyRef; this set contains: ${given}`
+        : `did you mean "${near}"?`;
     const message = `TrustPolicy ${quoted(policyName)} does not exist in namespace ${quoted(member.namespace)}`;
     return [{ member, path: ['spec', 'trustPolicyRef', 'name'], rule: 'reference', message, fix }];
   });
@@ -113,7 +115,7 @@ function agentQuotas<M extends Member>(agents: readonly AgentMember<M>[]): SetFi
     const count = (counts.get(key) ?? 0) + 1;
     counts.set(key, count);
     if (count <= limit) return [];
-    const message = `this is agent ${count} of TrustPolicy ${quoted(policyName)}, which allows ${limit}`;
+    const message = `this is agent ${count} under TrustPolicy ${quoted(policyName)}, which allows ${limit}`;
     const fix = 'remove one or raise spec.quotas.agents';
     return [{ member, path: ['spec', 'trustPolicyRef', 'name'], rule: 'agent-quota', message, fix }];
   });

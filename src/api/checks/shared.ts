@@ -7,7 +7,7 @@ import { ACTION_CATEGORIES, ACTION_TYPES, expandActions } from '../v1alpha1/acti
 
 type Texts = readonly (string | undefined)[] | undefined;
 
-/** The items that are there, each with its path. */
+/** The present items, each with its path. */
 export function* itemsOf<T>(list: readonly (T | undefined)[] | undefined, path: Path): Generator<[T, Path]> {
   for (const [index, item] of (list ?? []).entries()) {
     if (item !== undefined) yield [item, [...path, index]];
@@ -25,7 +25,7 @@ export function quoted(text: string): string {
 export function checkPattern(rules: PatternRules, kind: PatternKind, text: string | undefined, path: Path): Finding[] {
   const flaw = text === undefined ? undefined : rules.flaw(text, kind);
   if (text === undefined || flaw === undefined) return [];
-  const fix = 'correct the pattern; docs/reference/patterns.md has the language';
+  const fix = 'correct the pattern; see docs/reference/patterns.md';
   return [{ path, rule: 'pattern', message: `${dottedPath(path)}: ${flaw}`, fix }];
 }
 
@@ -33,7 +33,7 @@ export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Text
   return [...itemsOf(list, path)].flatMap(([text, at]) => checkPattern(rules, kind, text, at));
 }
 
-/** A rule that names an action nobody registered would silently be no rule at all. */
+/** A rule with an unregistered action type would silently have no effect. */
 export function checkActions(list: Texts, path: Path): Finding[] {
   const findings: Finding[] = [];
   for (const [entry, at] of itemsOf(list, path)) {
@@ -42,7 +42,7 @@ export function checkActions(list: Texts, path: Path): Finding[] {
     findings.push({
       path: at,
       rule: 'action-type',
-      message: `${dottedPath(at)} ${quoted(entry)} is no registered action type`,
+      message: `${dottedPath(at)} ${quoted(entry)} is not a registered action type`,
       fix:
         near === undefined
           ? `write category:action, or a category alone; categories: ${ACTION_CATEGORIES.join(', ')}`
@@ -58,11 +58,11 @@ export interface Measure {
   parse: (text: string) => number;
   minimum: number;
   maximum?: number;
-  /** The two bounds in words. */
+  /** The allowed values, for the fix. */
   allowed: string;
 }
 
-/** Texts that stand for amounts: readable, and within their bounds. */
+/** Strings that encode amounts must be readable and within their bounds. */
 export function checkMeasures(measures: readonly Measure[]): Finding[] {
   return measures.flatMap(({ path, value, parse, minimum, maximum, allowed }): Finding[] => {
     if (value === undefined) return [];

@@ -7,10 +7,10 @@ import { customLevelsHaveNamesOfTheirOwn, elevatedNeedsHuman, initialIsBelowCeil
 import { checkActions, checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = Sound<TrustPolicySpec>;
-type Check = (spec: Spec, patterns: PatternRules) => Finding[];
+type TrustPolicyCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 
-/** What a TrustPolicy must keep between its own fields. */
-export const TRUST_POLICY_CHECKS: readonly Check[] = [
+/** Cross-field rules of a TrustPolicy. */
+export const TRUST_POLICY_CHECKS: readonly TrustPolicyCheck[] = [
   levelsExist,
   elevatedNeedsHuman,
   initialIsBelowCeiling,
@@ -43,7 +43,7 @@ function allowedActionsAreNotDenied(spec: Spec): Finding[] {
     const both = expandActions(entry).filter((action) => denied.has(action));
     if (both.length === 0) return [];
     const message = `${dottedPath(path)} ${quoted(entry)} allows what spec.rules.deny denies: ${both.join(', ')}`;
-    return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; what is denied stays denied' }];
+    return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; deny takes precedence' }];
   });
 }
 
@@ -51,8 +51,8 @@ function allowedToolsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
   const denied = present(spec.tools?.deny);
   return [...itemsOf(spec.tools?.allow, ['spec', 'tools', 'allow'])].flatMap(([tool, path]): Finding[] => {
     if (rules.flaw(tool, 'tool') !== undefined || !rules.covers(denied, tool, 'tool')) return [];
-    const message = `${dottedPath(path)} ${quoted(tool)} is allowed and wholly denied by spec.tools.deny`;
-    return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; what is denied stays denied' }];
+    const message = `${dottedPath(path)} ${quoted(tool)} is allowed, but spec.tools.deny denies all of it`;
+    return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; deny takes precedence' }];
   });
 }
 
@@ -70,7 +70,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
 }
 
 function durationsAreInRange({ decay, strategy, approvals, promotion }: Spec): Finding[] {
-  const some = { parse: parseDuration, minimum: 1, allowed: 'a duration, more than none' };
+  const some = { parse: parseDuration, minimum: 1, allowed: 'a duration longer than 0' };
   return checkMeasures([
     { path: ['spec', 'decay', 'idle'], value: decay?.idle, ...some },
     { path: ['spec', 'decay', 'reverifyEvery'], value: decay?.reverifyEvery, ...some },
@@ -109,7 +109,7 @@ function forgeLimitsAreInRange({ forge }: Spec): Finding[] {
 }
 
 function quotasAreInRange({ quotas }: Spec): Finding[] {
-  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as text, e.g. "300.00"' };
+  const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as a string, e.g. "300.00"' };
   return checkMeasures([
     { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
     { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
@@ -118,14 +118,14 @@ function quotasAreInRange({ quotas }: Spec): Finding[] {
       value: quotas?.cpu,
       parse: parseMillicores,
       minimum: 0,
-      allowed: 'processors as in 500m or 8',
+      allowed: 'CPU cores such as 500m or 8',
     },
     {
       path: ['spec', 'quotas', 'memory'],
       value: quotas?.memory,
       parse: parseQuantityBytes,
       minimum: 0,
-      allowed: 'bytes as in 16Gi',
+      allowed: 'bytes such as 16Gi',
     },
   ]);
 }
@@ -138,7 +138,7 @@ function strategyHasItsRules(spec: Spec): Finding[] {
   const path = ['spec', 'strategy', given ? 'milestone' : 'type'];
   const message = given
     ? `spec.strategy.milestone has no effect with type ${strategy.type}`
-    : 'strategy type Milestone has no milestone to reach';
+    : 'strategy type Milestone requires spec.strategy.milestone';
   const fix = given ? 'remove it, or set type to Milestone' : 'add spec.strategy.milestone';
   return [{ path, rule: 'strategy', message, fix }];
 }

@@ -9,22 +9,22 @@ export interface Column {
   wide?: true;
 }
 
-/** A rule between fields, checked by the API server. */
+/** A cross-field rule that the API server enforces. */
 export interface CelRule {
-  /** Where it stands: member names below the root, `[]` for the items of a list. Empty: the whole object. */
+  /** The schema node of the rule: member names below the root, `[]` for the items of a list. Empty: the whole object. */
   at: readonly string[];
   rule: string;
   message: string;
 }
 
-/** What a kind is to Kubernetes, beside its fields. All are namespaced. */
+/** The CRD properties of a kind besides its schema. All kinds are namespaced. */
 export interface Definition {
   kind: KindName;
   plural: string;
   shortName: string;
   columns: readonly Column[];
   rules: readonly CelRule[];
-  /** Fields that a list can be narrowed by. */
+  /** Fields that a field selector can use. */
   selectable: readonly string[];
 }
 
@@ -32,7 +32,7 @@ const AGE: Column = {
   name: 'Age',
   type: 'date',
   jsonPath: '.metadata.creationTimestamp',
-  description: 'Time since it was made.',
+  description: 'The age of the object.',
 };
 
 const text = (name: string, jsonPath: string, description: string): Column => ({
@@ -50,19 +50,19 @@ const wide = (column: Column): Column => ({ ...column, wide: true });
 const IMMUTABLE: CelRule = {
   at: [],
   rule: 'self.spec == oldSelf.spec',
-  message: 'spec never changes; make a new object',
+  message: 'spec is immutable; create a new object',
 };
 
 const SHORT_NAME: CelRule = {
   at: [],
   rule: "self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",
-  message: 'the name has at most 63 characters and no dots',
+  message: 'the name must have at most 63 characters and no dots',
 };
 
 const ONE_SUBJECT: CelRule = {
   at: ['spec', 'subject'],
   rule: '[has(self.promotion), has(self.trust), has(self.call)].filter(given, given).size() == 1',
-  message: 'give exactly one of promotion, trust and call',
+  message: 'set exactly one of promotion, trust and call',
 };
 
 const BUILTIN = "['sandboxed', 'restricted', 'standard', 'elevated']";
@@ -83,30 +83,35 @@ export const DEFINITIONS: readonly Definition[] = [
     shortName: 'ag',
     selectable: ['.spec.trustPolicyRef.name'],
     columns: [
-      condition('Ready', 'Ready', 'status', 'Accepted, and running or idle on purpose.'),
-      condition('Reason', 'Ready', 'reason', 'Why.'),
-      text('Trust', '.status.level', 'The access level that counts now.'),
+      condition('Ready', 'Ready', 'status', 'Whether the agent is accepted, and running or intentionally idle.'),
+      condition('Reason', 'Ready', 'reason', 'The reason of the Ready condition.'),
+      text('Trust', '.status.level', 'The current access level.'),
       text('Model', '.spec.model.primary', 'The primary model.'),
-      text('Usage', '.status.summary', 'Use of quotas, written every few minutes.'),
-      { name: 'Tools', type: 'integer', jsonPath: '.status.tools', description: 'Active tools at tier Agent.' },
+      text('Usage', '.status.summary', 'Quota usage, updated every few minutes.'),
+      {
+        name: 'Tools',
+        type: 'integer',
+        jsonPath: '.status.tools',
+        description: 'Number of active tools at tier Agent.',
+      },
       AGE,
-      wide(text('Pod', '.status.pod.name', 'Its pod.')),
-      wide(text('Node', '.status.pod.node', 'The node of its pod.')),
-      wide(text('Runtime', '.status.runtime', 'The sandbox class of its pod.')),
-      wide(text('Egress', '.status.egress', 'The egress profile of its pod.')),
-      wide({ name: 'Queue', type: 'integer', jsonPath: '.status.queue', description: 'Messages that wait.' }),
+      wide(text('Pod', '.status.pod.name', 'The pod of the agent.')),
+      wide(text('Node', '.status.pod.node', 'The node of the pod.')),
+      wide(text('Runtime', '.status.runtime', 'The sandbox class of the pod.')),
+      wide(text('Egress', '.status.egress', 'The egress profile of the pod.')),
+      wide({ name: 'Queue', type: 'integer', jsonPath: '.status.queue', description: 'Number of waiting messages.' }),
     ],
     rules: [
       SHORT_NAME,
       {
         at: ['spec', 'model'],
         rule: '!has(self.fallbacks) || !(self.primary in self.fallbacks)',
-        message: 'the primary model is already tried first; take it out of fallbacks',
+        message: 'the primary model is always tried first; remove it from fallbacks',
       },
       {
         at: ['spec', 'forge'],
         rule: "!has(self.apis) || self.apis.size() == 0 || (has(self.modes) && 'Sandbox' in self.modes)",
-        message: 'apis have no effect without mode Sandbox',
+        message: 'apis has no effect without mode Sandbox',
       },
     ],
   },
@@ -116,13 +121,18 @@ export const DEFINITIONS: readonly Definition[] = [
     shortName: 'tp',
     selectable: [],
     columns: [
-      condition('Ready', 'Ready', 'status', 'In force.'),
-      condition('Reason', 'Ready', 'reason', 'Why.'),
-      text('Initial', '.spec.level.initial', 'The level of a new agent.'),
-      text('Ceiling', '.spec.level.ceiling', 'The level no agent goes beyond.'),
-      text('Autonomy', '.spec.autonomy', 'How much runs without a person.'),
-      { name: 'Agents', type: 'integer', jsonPath: '.status.agents', description: 'Agents under it.' },
-      text('Suspended', '.spec.suspend', 'The kill switch.'),
+      condition('Ready', 'Ready', 'status', 'Whether the policy is in force.'),
+      condition('Reason', 'Ready', 'reason', 'The reason of the Ready condition.'),
+      text('Initial', '.spec.level.initial', 'The access level of a new agent.'),
+      text('Ceiling', '.spec.level.ceiling', 'The highest access level that an agent can have.'),
+      text('Autonomy', '.spec.autonomy', 'How much agents may do without an approver.'),
+      {
+        name: 'Agents',
+        type: 'integer',
+        jsonPath: '.status.agents',
+        description: 'Number of agents under the policy.',
+      },
+      text('Suspended', '.spec.suspend', 'Whether the kill switch is on.'),
       AGE,
     ],
     rules: [
@@ -132,7 +142,7 @@ export const DEFINITIONS: readonly Definition[] = [
       {
         at: ['spec'],
         rule: `!has(self.level) || !has(self.level.initial) || !${isElevated('initial')}`,
-        message: 'no agent starts at elevated; a person raises it by an Approval',
+        message: 'no agent starts at elevated; an approver can raise it with an Approval',
       },
       {
         at: ['spec'],
@@ -143,12 +153,12 @@ export const DEFINITIONS: readonly Definition[] = [
       {
         at: ['spec', 'levels', '[]'],
         rule: `!(self.name in ${BUILTIN})`,
-        message: 'the name of a built-in level is taken',
+        message: 'a custom level must not have the name of a built-in level',
       },
       {
         at: ['spec', 'strategy'],
         rule: "(self.type == 'Milestone') == has(self.milestone)",
-        message: 'milestone belongs to type Milestone, and type Milestone needs it',
+        message: 'milestone is required with type Milestone and not allowed otherwise',
       },
     ],
   },
@@ -158,31 +168,32 @@ export const DEFINITIONS: readonly Definition[] = [
     shortName: 'et',
     selectable: ['.spec.digest', '.spec.tier'],
     columns: [
-      text('Tool', '.spec.artifact.name', 'The name models call it by.'),
-      text('Tier', '.spec.tier', 'Who may use it.'),
-      condition('Active', 'Active', 'status', 'Agents can call it.'),
-      condition('Reason', 'Active', 'reason', 'Why.'),
-      text('Promotion', '.status.promotion', 'How far the next promotion has come.'),
-      text('Owner', '.metadata.ownerReferences[0].name', 'Its agent; none at tier Shared.'),
+      text('Tool', '.spec.artifact.name', 'The name by which models call the tool.'),
+      text('Tier', '.spec.tier', 'The scope of the tool.'),
+      condition('Active', 'Active', 'status', 'Whether agents can call the tool.'),
+      condition('Reason', 'Active', 'reason', 'The reason of the Active condition.'),
+      text('Promotion', '.status.promotion', 'The state of the next promotion.'),
+      text('Owner', '.metadata.ownerReferences[0].name', 'The agent of the tool; empty at tier Shared.'),
       AGE,
-      wide(text('Digest', '.spec.digest', 'What identifies it.')),
+      wide(text('Digest', '.spec.digest', 'The digest that identifies the tool.')),
     ],
     rules: [
       IMMUTABLE,
       {
         at: ['spec', 'artifact', 'implementation'],
         rule: "self.mode == 'Sandbox' ? has(self.source) && !has(self.steps) : has(self.steps) && !has(self.source)",
-        message: 'mode Sandbox has source and no steps; mode Compose has steps and no source',
+        message:
+          'mode Sandbox requires source and does not allow steps; mode Compose requires steps and does not allow source',
       },
       {
         at: ['spec', 'artifact', 'implementation'],
         rule: '!has(self.steps) || self.steps.all(a, self.steps.exists_one(b, b.name == a.name))',
-        message: 'each step has a name of its own',
+        message: 'each step must have a unique name',
       },
       {
         at: ['spec', 'artifact', 'requires'],
         rule: "(self.domains.size() == 0 || 'fetch' in self.apis) && (self.paths.size() == 0 || 'fs.readFile' in self.apis)",
-        message: 'domains belong to fetch and paths to fs.readFile; name them in apis',
+        message: 'domains requires fetch in apis; paths requires fs.readFile in apis',
       },
     ],
   },
@@ -192,22 +203,22 @@ export const DEFINITIONS: readonly Definition[] = [
     shortName: 'cap',
     selectable: [],
     columns: [
-      text('Type', '.spec.type', 'What is offered.'),
-      text('Category', '.spec.category', 'The group it is listed under.'),
-      condition('Available', 'Available', 'status', 'Agents can use it.'),
-      condition('Reason', 'Available', 'reason', 'Why.'),
+      text('Type', '.spec.type', 'The type of the capability.'),
+      text('Category', '.spec.category', 'The category in lists of capabilities.'),
+      condition('Available', 'Available', 'status', 'Whether agents can use the capability.'),
+      condition('Reason', 'Available', 'reason', 'The reason of the Available condition.'),
       AGE,
     ],
     rules: [
       {
         at: ['spec'],
         rule: "(self.type == 'Tool') == has(self.tool)",
-        message: 'tool belongs to type Tool, and type Tool needs it',
+        message: 'tool is required with type Tool and not allowed otherwise',
       },
       {
         at: ['spec', 'backend'],
         rule: 'has(self.mcp) != has(self.http)',
-        message: 'give exactly one of mcp and http',
+        message: 'set exactly one of mcp and http',
       },
     ],
   },
@@ -217,14 +228,14 @@ export const DEFINITIONS: readonly Definition[] = [
     shortName: 'apr',
     selectable: ['.spec.nonce'],
     columns: [
-      text('Type', '.spec.type', 'What waits for a person.'),
-      text('Tool', '.spec.tool', 'The tool it is about.'),
-      text('From', '.spec.from', 'The tier or level there is now.'),
-      text('To', '.spec.to', 'The tier or level asked for.'),
-      text('Risk', '.spec.risk', 'The risk of saying yes.'),
-      text('Decision', '.status.decision', 'The answer.'),
+      text('Type', '.spec.type', 'The type of decision.'),
+      text('Tool', '.spec.tool', 'The name of the tool.'),
+      text('From', '.spec.from', 'The current tier or level.'),
+      text('To', '.spec.to', 'The requested tier or level.'),
+      text('Risk', '.spec.risk', 'The risk of approving the request.'),
+      text('Decision', '.status.decision', 'The decision; empty while pending.'),
       AGE,
-      wide(text('Agent', '.spec.agent.name', 'On whose behalf it is asked.')),
+      wide(text('Agent', '.spec.agent.name', 'The agent that needs the decision.')),
     ],
     rules: [
       IMMUTABLE,
@@ -232,12 +243,12 @@ export const DEFINITIONS: readonly Definition[] = [
       {
         at: ['spec'],
         rule: "self.type == 'PromoteTool' ? has(self.subject.promotion) : self.type == 'RaiseTrust' ? has(self.subject.trust) : has(self.subject.call)",
-        message: 'the subject does not fit the type',
+        message: 'the subject does not match the type',
       },
       {
         at: ['spec'],
         rule: "!has(self.arguments) || self.type == 'ToolCall'",
-        message: 'arguments belong to type ToolCall',
+        message: 'arguments is only allowed with type ToolCall',
       },
     ],
   },
@@ -247,10 +258,10 @@ export const DEFINITIONS: readonly Definition[] = [
     shortName: 'apv',
     selectable: ['.spec.nonce'],
     columns: [
-      text('Decision', '.spec.decision', 'The answer.'),
-      text('By', '.spec.approvedBy.username', 'Who decided.'),
-      text('Request', '.spec.request', 'What is answered.'),
-      condition('Effective', 'Effective', 'status', 'The answer counts.'),
+      text('Decision', '.spec.decision', 'The decision.'),
+      text('By', '.spec.approvedBy.username', 'The approver.'),
+      text('Request', '.spec.request', 'The ApprovalRequest.'),
+      condition('Effective', 'Effective', 'status', 'Whether the decision is in effect.'),
       AGE,
     ],
     rules: [IMMUTABLE, ONE_SUBJECT],

@@ -4,7 +4,7 @@ import { DEFINITIONS } from './definitions.ts';
 import { errorsPage } from './errors-page.ts';
 import { referencePage } from './reference.ts';
 
-/** Every generated file: its path below the root of the repository, and its text. */
+/** Every generated file: its path relative to the repository root, and its content. */
 export function generatedFiles(): Map<string, string> {
   const files = new Map<string, string>();
   for (const definition of DEFINITIONS) {

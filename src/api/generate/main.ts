@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { generatedFiles } from './files.ts';
 
-/** Writes the CRDs and the reference pages. Files that are as they should be are left alone. */
+/** Writes the CRDs and the reference pages. Leaves files that are up to date untouched. */
 const root = resolve(import.meta.dirname, '../../..');
 
 for (const [path, text] of generatedFiles()) {

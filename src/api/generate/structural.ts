@@ -1,7 +1,7 @@
-/** A schema as a CustomResourceDefinition may hold it. */
+/** A structural schema, as a CustomResourceDefinition requires it. */
 export type Structural = { [keyword: string]: unknown };
 
-/** Kept as they are. Everything else is translated, dropped on purpose below, or an error. */
+/** Keywords that are copied. All other keywords are translated, intentionally dropped (DROPPED), or an error. */
 const KEPT: readonly string[] = [
   'type',
   'description',
@@ -20,15 +20,15 @@ const KEPT: readonly string[] = [
 ];
 
 /**
- * Said elsewhere in a CRD, or not at all. Defaults are the program's and are only documented: an API server that filled them in
- * would change what people wrote.
+ * Keywords that a CRD expresses elsewhere, or not at all. Defaults are applied by the program and only documented: an API server
+ * that filled them in would change the objects of users.
  */
 const DROPPED: readonly string[] = ['additionalProperties', 'default', 'title', 'uniqueItems', 'patternProperties'];
 
 /**
- * The structural form of a schema: every level typed, enums instead of constants, maps as `additionalProperties`, none of the
- * keywords an API server refuses. Throws TypeError for what has no such form, unions of objects above all; rules between fields
- * are CEL.
+ * The structural form of a schema: every level has a type, constants become enums, maps use `additionalProperties`, and keywords
+ * that the API server rejects are removed. Throws TypeError for a schema without structural form, such as a union of objects;
+ * cross-field rules are CEL rules instead.
  */
 export function structural(schema: object, path = 'spec'): Structural {
   const source = withType(schema as Structural, path);
@@ -47,7 +47,7 @@ export function structural(schema: object, path = 'spec'): Structural {
   return values === undefined ? result : { ...result, additionalProperties: values };
 }
 
-/** Enums of texts come without a type, and constants are enums of one. */
+/** Adds the type to string enums, and turns a constant into an enum with one value. */
 function withType(schema: Structural, path: string): Structural {
   const { const: constant, ...rest } = schema;
   const listed = constant === undefined ? rest : { ...rest, enum: [constant] };
@@ -63,12 +63,11 @@ function children(properties: Record<string, object>, path: string): Structural 
   );
 }
 
-/** The values of a map from any text; a map of anything is left to `x-kubernetes-preserve-unknown-fields`. */
+/** The value schema of a map with string keys. Undefined for a map of arbitrary values, which uses `x-kubernetes-preserve-unknown-fields`. */
 function mapValues(source: Structural, path: string): Structural | undefined {
   const patterns = source['patternProperties'];
   if (patterns === undefined || source['x-kubernetes-preserve-unknown-fields'] === true) return undefined;
   const [values, ...more] = Object.values(patterns as Record<string, object>);
-  if (values === undefined || more.length > 0)
-    throw new TypeError(`${path}: one kind of values is the most a map can have`);
+  if (values === undefined || more.length > 0) throw new TypeError(`${path}: a map can have only one value schema`);
   return structural(values, `${path}{}`);
 }

@@ -1,6 +1,6 @@
-/** Action types and tool categories as data. Nothing is imported here, so that every room can use it for free. */
+/** Action types and tool categories as data. This file imports nothing, so every module can use it without cost. */
 
-/** What a tool belongs to. Access levels open categories. */
+/** Every tool has one category. An access level allows a set of categories. */
 export const TOOL_CATEGORIES = [
   'file_system',
   'code_execution',
@@ -19,7 +19,7 @@ export const TOOL_CATEGORIES = [
 
 export type ToolCategoryName = (typeof TOOL_CATEGORIES)[number];
 
-/** The built-in action types by their category; written `category:action`. */
+/** The built-in action types by category; written `category:action`. */
 const ACTIONS_BY_CATEGORY = {
   code: ['read', 'write', 'create', 'delete', 'refactor'],
   test: ['write', 'run'],
@@ -39,21 +39,21 @@ export const ACTION_TYPES: readonly string[] = Object.entries(ACTIONS_BY_CATEGOR
   actions.map((action) => `${category}:${action}`),
 );
 
-/** The categories a rule may name alone, meaning all their actions. */
+/** The action categories. A rule that names only a category covers all actions of the category. */
 export const ACTION_CATEGORIES: readonly string[] = Object.keys(ACTIONS_BY_CATEGORY);
 
-const REGISTERED: ReadonlySet<string> = new Set(ACTION_TYPES);
+const REGISTERED_ACTIONS: ReadonlySet<string> = new Set(ACTION_TYPES);
 
 export function isActionType(text: string): boolean {
-  return REGISTERED.has(text);
+  return REGISTERED_ACTIONS.has(text);
 }
 
 /**
- * The action types an entry of a rule stands for: itself, all of its category, or none when nothing of that name is registered.
- * An entry that stands for nothing is a mistake to report, never a rule that matches nothing.
+ * The action types that an entry of a rule covers: the named action type, or all action types of the named category.
+ * Empty when the entry names neither. The caller reports such an entry as an error; it is never a rule that matches nothing.
  */
 export function expandActions(entry: string): readonly string[] {
-  if (REGISTERED.has(entry)) return [entry];
+  if (REGISTERED_ACTIONS.has(entry)) return [entry];
   if (!Object.hasOwn(ACTIONS_BY_CATEGORY, entry)) return [];
   return ACTION_TYPES.filter((type) => type.startsWith(`${entry}:`));
 }
@@ -75,9 +75,9 @@ export const DEFAULT_ACTION: Readonly<Record<ToolCategoryName, string>> = {
   other: 'comms:external',
 };
 
-/** The access levels every policy knows, lowest first. */
+/** The access levels that exist in every policy, lowest first. */
 export const BUILTIN_LEVELS = ['sandboxed', 'restricted', 'standard', 'elevated'] as const;
 export type BuiltinLevel = (typeof BUILTIN_LEVELS)[number];
 
-/** What counts where a policy names no level. Elevated needs a person, so it is never the silent ceiling. */
+/** The levels of a policy that names none. The default ceiling is not elevated, because elevated needs an approver. */
 export const DEFAULT_LEVELS = { initial: 'sandboxed', ceiling: 'standard' } as const;

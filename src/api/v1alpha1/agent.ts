@@ -25,23 +25,35 @@ import type { Resource } from './common.ts';
 
 const Grants = Type.Object(
   {
-    tools: Type.Optional(patternsOf('Tools the agent may call, by name. Tools it forged itself need no grant.')),
-    network: Type.Optional(patternsOf('Hosts the agent may reach, as `host`, `host:port` or `*.domain`.')),
+    tools: Type.Optional(
+      patternsOf(
+        'Patterns for the names of the tools that the agent may call. Tools that the agent forged itself need no grant.',
+      ),
+    ),
+    network: Type.Optional(
+      patternsOf('Patterns for the hosts that the agent may connect to, as `host`, `host:port` or `*.domain`.'),
+    ),
     memory: Type.Optional(
       Type.Object(
         {
-          read: Type.Optional(patternsOf('Memory keys the agent may read.')),
-          write: Type.Optional(patternsOf('Memory keys the agent may write.')),
+          read: Type.Optional(patternsOf('Patterns for the memory keys that the agent may read.')),
+          write: Type.Optional(patternsOf('Patterns for the memory keys that the agent may write.')),
         },
-        { ...closed, description: 'Long-term memory. `self.*` are the keys of the agent itself.' },
+        { ...closed, description: "Access to long-term memory. `self.*` matches the agent's own keys." },
       ),
     ),
-    messages: Type.Optional(patternsOf('Agents it may send messages to, by name.')),
-    spawn: Type.Optional(patternsOf('Agents it may start as children, by the name of a template.')),
-    shell: Type.Optional(patternsOf('Programs its terminal tools may start, by name.')),
-    environment: Type.Optional(patternsOf('Environment variables its tools may read, by name.')),
+    messages: Type.Optional(patternsOf('Patterns for the names of the agents that the agent may send messages to.')),
+    spawn: Type.Optional(
+      patternsOf('Patterns for the names of the templates from which the agent may start child agents.'),
+    ),
+    shell: Type.Optional(
+      patternsOf('Patterns for the names of the programs that the terminal tools of the agent may start.'),
+    ),
+    environment: Type.Optional(
+      patternsOf('Patterns for the names of the environment variables that the tools of the agent may read.'),
+    ),
   },
-  { ...closed, description: 'What the agent may reach. Nothing is granted that is not listed.' },
+  { ...closed, description: 'What the agent may access. Everything that is not listed is denied.' },
 );
 
 const WorkspaceFiles = Type.Array(
@@ -51,11 +63,11 @@ const WorkspaceFiles = Type.Array(
         'x-temper-form': 'a folder name of letters, digits, dashes and underscores',
         pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$',
         maxLength: 63,
-        description: 'The folder of the workspace they are in.',
+        description: 'The folder of the workspace where the files are mounted.',
       }),
       configMap: Type.Object(
         { name: ObjectName },
-        { ...closed, description: 'Each key of this ConfigMap of the same namespace is a file.' },
+        { ...closed, description: 'A ConfigMap in the same namespace. Each key becomes a file.' },
       ),
     },
     closed,
@@ -64,101 +76,125 @@ const WorkspaceFiles = Type.Array(
     maxItems: 8,
     'x-kubernetes-list-type': 'map',
     'x-kubernetes-list-map-keys': ['path'],
-    description: 'Files that are there when a pod starts. They can be read and not changed. On a cluster only.',
+    description: 'Files from ConfigMaps, mounted read-only in the workspace. Only on a cluster.',
   },
 );
 
 const Limits = Type.Object(
   {
-    turns: Type.Optional(count(1, 1000, 'Model calls for one message.', 30)),
-    steps: Type.Optional(count(1, 1000, 'Tool calls for one message.', 30)),
-    toolTimeout: Type.Optional({ ...Duration, default: '60s', description: 'Time for one tool call, from 1ms to 1h.' }),
-    outputCharacters: Type.Optional(count(1000, 1_000_000, 'Characters of one tool result the model sees.', 50_000)),
+    turns: Type.Optional(count(1, 1000, 'Maximum number of model calls per message.', 30)),
+    steps: Type.Optional(count(1, 1000, 'Maximum number of tool calls per message.', 30)),
+    toolTimeout: Type.Optional({
+      ...Duration,
+      default: '60s',
+      description: 'Timeout of one tool call, from 1ms to 1h.',
+    }),
+    outputCharacters: Type.Optional(
+      count(1000, 1_000_000, 'Maximum number of characters of one tool result that the model receives.', 50_000),
+    ),
   },
-  { ...closed, description: 'How much one message may take.' },
+  { ...closed, description: 'Limits for the handling of one message.' },
 );
 
 const Quotas = Type.Object(
   {
-    tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour, input and output.')),
-    tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day, UTC.')),
-    costPerHour: Type.Optional({ ...Decimal, description: 'Model cost per clock hour, as text: `"0.50"`.' }),
-    costPerDay: Type.Optional({ ...Decimal, description: 'Model cost per day, UTC, as text: `"2.00"`.' }),
-    costPerMonth: Type.Optional({ ...Decimal, description: 'Model cost per month, UTC, as text: `"40.00"`.' }),
-    toolCallsPerMinute: Type.Optional(count(0, 1e6, 'Tool calls per clock minute.')),
-    networkBytesPerHour: Type.Optional({ ...Bytes, description: 'Bytes over the network per clock hour: `100Mi`.' }),
+    tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour (UTC), input and output together.')),
+    tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day (UTC), input and output together.')),
+    costPerHour: Type.Optional({ ...Decimal, description: 'Model cost per clock hour (UTC), as a string: `"0.50"`.' }),
+    costPerDay: Type.Optional({ ...Decimal, description: 'Model cost per day (UTC), as a string: `"2.00"`.' }),
+    costPerMonth: Type.Optional({ ...Decimal, description: 'Model cost per month (UTC), as a string: `"40.00"`.' }),
+    toolCallsPerMinute: Type.Optional(count(0, 1e6, 'Tool calls per clock minute (UTC).')),
+    networkBytesPerHour: Type.Optional({ ...Bytes, description: 'Network bytes per clock hour (UTC): `100Mi`.' }),
   },
-  { ...closed, description: 'What the agent may use. Absent: only the quotas of its policy count. 0 means none.' },
+  {
+    ...closed,
+    description:
+      'How much the agent may use. When a quota is absent, only the quotas of the TrustPolicy apply. 0 allows no use.',
+  },
 );
 
 export const AgentSpec = Type.Object(
   {
-    description: Type.Optional(Text(1024, 'What the agent is for, for people.')),
+    description: Type.Optional(Text(1024, 'A description of the purpose of the agent, for human readers.')),
     trustPolicyRef: Type.Object(
       { name: ObjectName },
-      { ...closed, description: 'The TrustPolicy of the same namespace that says what the agent may do at most.' },
+      { ...closed, description: 'The TrustPolicy in the same namespace that limits the agent.' },
     ),
     model: Type.Object(
       {
         primary: ModelName,
-        fallbacks: Type.Optional(atomicListOf(ModelName, 8, 'Models tried in this order when the primary one fails.')),
+        fallbacks: Type.Optional(
+          atomicListOf(ModelName, 8, 'Models to try, in this order, when the primary model fails.'),
+        ),
         temperature: Type.Optional({
           ...Decimal,
-          description: 'Sampling temperature as text, `"0"` to `"2"`. The default of the provider when absent.',
+          description: 'Sampling temperature as a string, from `"0"` to `"2"`. Defaults to the provider\'s default.',
         }),
         maxOutputTokens: Type.Optional(
-          count(1, 1_000_000, 'Tokens of one answer. The default of the model when absent.'),
+          count(
+            1,
+            1_000_000,
+            "Maximum number of output tokens of one model response. Defaults to the model's default.",
+          ),
         ),
       },
-      { ...closed, description: 'The models the agent thinks with.' },
+      { ...closed, description: 'The models that the agent uses.' },
     ),
     prompt: Type.Object(
-      { system: Text(65_536, 'The system prompt. Guidelines for stable work are added to it.') },
-      { ...closed, description: 'What the agent is told about itself.' },
+      { system: Text(65_536, 'The system prompt. Temper appends its own guidelines to it.') },
+      { ...closed, description: 'The instructions for the model.' },
     ),
     invocation: Type.Optional(
       Type.Enum(['Tools', 'Code'], {
         default: 'Tools',
-        description: 'How it calls tools: by tool calls of the model, or by code that calls them.',
+        description:
+          'How the agent calls tools: `Tools` uses tool calls of the model; `Code` lets the model write code that calls the tools.',
       }),
     ),
     grants: Type.Optional(Grants),
-    denyTools: Type.Optional(patternsOf('Tools the agent may not call whatever is granted.')),
+    denyTools: Type.Optional(
+      patternsOf('Patterns for the names of the tools that the agent may not call, even if they are granted.'),
+    ),
     arguments: Type.Optional(
       atomicListOf(
         Type.Object(
           {
-            tool: { ...Pattern, description: 'The tools this is about, by name.' },
-            argument: Text(128, 'The argument. A call without it is refused.'),
-            allow: patternsOf('The values allowed.'),
+            tool: { ...Pattern, description: 'Pattern for the names of the tools that this entry applies to.' },
+            argument: Text(128, 'The name of the argument. A call without this argument is denied.'),
+            allow: patternsOf('Patterns for the allowed values.'),
           },
           closed,
         ),
         50,
-        'Arguments pinned for this agent.',
+        'Tool arguments that are restricted to allowed values.',
       ),
     ),
     autonomy: Type.Optional(Autonomy),
     forge: Type.Optional(
       Type.Object(
         {
-          enabled: Type.Optional(Type.Boolean({ default: false, description: 'May the agent make tools?' })),
+          enabled: Type.Optional(Type.Boolean({ default: false, description: 'Whether the agent may forge tools.' })),
           modes: Type.Optional({
-            ...setOf(ForgeMode, 2, 'How it may make them: of tools it has, or of JavaScript in the sandbox.'),
+            ...setOf(
+              ForgeMode,
+              2,
+              'How the agent may forge tools: `Compose` from existing tools, `Sandbox` from JavaScript that runs in the sandbox.',
+            ),
             default: ['Compose'],
           }),
           apis: Type.Optional({
-            ...setOf(ToolApi, 5, 'Host functions its tools may ask for, within the ceiling of the policy.'),
+            ...setOf(ToolApi, 5, 'Host functions that forged tools may use, within the limits of the TrustPolicy.'),
             default: [],
           }),
           persistSource: Type.Optional(
             Type.Boolean({
               default: true,
-              description: 'Keep the source in the EmergentTool. Without it a tool cannot be shared.',
+              description:
+                'Whether the EmergentTool keeps the source code. A tool without source code cannot be shared.',
             }),
           ),
         },
-        { ...closed, description: 'Making tools.' },
+        { ...closed, description: 'Whether and how the agent forges tools.' },
       ),
     ),
     limits: Type.Optional(Limits),
@@ -171,23 +207,24 @@ export const AgentSpec = Type.Object(
               'x-temper-form': 'a name of lower-case letters, digits and dashes',
               pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
               maxLength: 63,
-              description: 'The sandbox class, of those the platform offers. Its first one when absent.',
+              description:
+                "The sandbox class, one of those in the operator's configuration. Defaults to the first one.",
             }),
           ),
           resources: Type.Optional(
             Type.Object(
               { cpu: Type.Optional(Cpu), memory: Type.Optional(Bytes) },
-              { ...closed, description: 'Processor and memory of the sandbox container.' },
+              { ...closed, description: 'CPU and memory of the sandbox container.' },
             ),
           ),
           workspace: Type.Optional(
             Type.Object(
               { size: Type.Optional(Bytes), files: Type.Optional(WorkspaceFiles) },
-              { ...closed, description: 'The folder the agent works in. It goes with the pod.' },
+              { ...closed, description: 'The working directory of the agent. It is deleted with the pod.' },
             ),
           ),
         },
-        { ...closed, description: 'Where tools run.' },
+        { ...closed, description: 'The sandbox in which tools run.' },
       ),
     ),
     idle: Type.Optional(
@@ -196,14 +233,17 @@ export const AgentSpec = Type.Object(
           scaleToZeroAfter: Type.Optional({
             ...Duration,
             description:
-              'Without a message for this long the pod is removed; the next message brings it back. Absent: never.',
+              'Deletes the pod when the agent receives no message for this long. The next message starts a new pod. Absent: the pod keeps running.',
           }),
         },
-        { ...closed, description: 'What happens while nothing is asked.' },
+        { ...closed, description: 'Behaviour while the agent has no messages.' },
       ),
     ),
     suspend: Type.Optional(
-      Type.Boolean({ default: false, description: 'Stops the agent. Messages wait until it is cleared.' }),
+      Type.Boolean({
+        default: false,
+        description: 'Stops the agent. New messages wait in its inbox until this is `false` again.',
+      }),
     ),
   },
   closed,
@@ -213,13 +253,16 @@ export type AgentSpec = Static<typeof AgentSpec>;
 export const AgentStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
-    level: Type.Optional({ ...LevelName, description: 'The access level that counts now.' }),
-    summary: Type.Optional(Text(256, 'Use of quotas in one line. Written every few minutes, never live.')),
-    tools: Type.Optional(count(0, 10_000, 'Tools at tier Agent that are active.')),
+    level: Type.Optional({ ...LevelName, description: 'The current access level.' }),
+    summary: Type.Optional(Text(256, 'Quota usage in one line. Updated every few minutes.')),
+    tools: Type.Optional(count(0, 10_000, 'Number of active tools at tier Agent.')),
     pod: Type.Optional(
       Type.Object(
-        { name: ObjectName, uid: Uid, node: Type.Optional(Text(253, 'The node it runs on.')) },
-        { ...closed, description: 'The pod that is this agent. Tokens of any other pod are refused.' },
+        { name: ObjectName, uid: Uid, node: Type.Optional(Text(253, 'The node that the pod runs on.')) },
+        {
+          ...closed,
+          description: 'The pod that is bound to this agent. The gateway rejects tokens of all other pods.',
+        },
       ),
     ),
     runtime: Type.Optional(Text(63, 'The sandbox class of the pod.')),
@@ -228,7 +271,7 @@ export const AgentStatus = Type.Object(
       count(
         0,
         1e9,
-        'Messages that wait. Written every few minutes; at once when it begins or ends for an agent without a pod.',
+        'Number of messages that wait for the agent. Updated every few minutes; for an agent without a pod, updated at once when messages start or stop waiting.',
       ),
     ),
     conditions: Type.Optional(Conditions),

@@ -5,20 +5,24 @@ import type { Resource } from './common.ts';
 export const ApprovalSpec = Type.Object(
   {
     decision: Type.Enum(['Approve', 'Deny', 'Revoke'], {
-      description: 'The answer. `Revoke` takes an earlier yes back and holds until a new request with a new nonce.',
+      description:
+        'The decision. `Revoke` withdraws an earlier approval and applies until a new request with a new nonce.',
     }),
     nonce: RequestNonce,
     request: Type.Optional({
       ...ObjectName,
-      description: 'The ApprovalRequest that is answered, for people who read it later.',
+      description: 'The name of the ApprovalRequest that this object decides. Only for human readers.',
     }),
-    reason: Type.Optional(Text(2048, 'Why, for the record.')),
+    reason: Type.Optional(Text(2048, 'The reason for the decision.')),
     approvedBy: Type.Object(
       {
-        username: Text(253, 'The user as the API server names the caller.'),
-        uid: Type.Optional(Text(253, 'The uid of the user, where the API server knows one.')),
+        username: Text(253, 'The user name of the caller, as the API server reports it.'),
+        uid: Type.Optional(Text(253, 'The UID of the caller, if the API server reports one.')),
       },
-      { ...closed, description: 'Who decides. Refused unless it is the caller.' },
+      {
+        ...closed,
+        description: 'The approver. The API server rejects the object unless this is the user who creates it.',
+      },
     ),
     subject: ApprovalSubject,
   },

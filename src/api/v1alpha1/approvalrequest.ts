@@ -13,18 +13,22 @@ import type { Resource } from './common.ts';
 
 export const ApprovalRequestSpec = Type.Object(
   {
-    type: Type.Enum(['PromoteTool', 'RaiseTrust', 'ToolCall'], { description: 'What waits for a person.' }),
+    type: Type.Enum(['PromoteTool', 'RaiseTrust', 'ToolCall'], {
+      description: 'The type of decision that an approver has to make.',
+    }),
     agent: Type.Object(
       { name: ObjectName, uid: Uid },
-      { ...closed, description: 'The agent on whose behalf the question is asked.' },
+      { ...closed, description: 'The agent that needs the decision.' },
     ),
     nonce: RequestNonce,
-    summary: Text(1024, 'One sentence: what is asked, about what.'),
-    risk: Type.Enum(['low', 'medium', 'high', 'critical'], { description: 'The risk of saying yes.' }),
-    tool: Type.Optional(Text(63, 'The name of the tool, for a list of requests.')),
-    from: Type.Optional(Text(63, 'The tier or level there is now, for a list of requests.')),
-    to: Type.Optional(Text(63, 'The tier or level asked for, for a list of requests.')),
-    arguments: Type.Optional(Text(16_384, 'JSON text: the arguments of the call, redacted. Only for type `ToolCall`.')),
+    summary: Text(1024, 'One sentence that describes the request.'),
+    risk: Type.Enum(['low', 'medium', 'high', 'critical'], { description: 'The risk of approving the request.' }),
+    tool: Type.Optional(Text(63, 'The name of the tool. Shown in lists of requests.')),
+    from: Type.Optional(Text(63, 'The current tier or level. Shown in lists of requests.')),
+    to: Type.Optional(Text(63, 'The requested tier or level. Shown in lists of requests.')),
+    arguments: Type.Optional(
+      Text(16_384, 'The redacted arguments of the call, as JSON text. Only for type `ToolCall`.'),
+    ),
     subject: ApprovalSubject,
   },
   closed,
@@ -35,9 +39,11 @@ export const ApprovalRequestStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
     decision: Type.Optional(
-      Type.Enum(['Approve', 'Deny', 'Revoke', 'Expired'], { description: 'The answer. Absent while it waits.' }),
+      Type.Enum(['Approve', 'Deny', 'Revoke', 'Expired'], {
+        description: 'The decision. Absent while the request is pending.',
+      }),
     ),
-    decidedBy: Type.Optional(Text(253, 'Who decided.')),
+    decidedBy: Type.Optional(Text(253, 'The user who made the decision.')),
     conditions: Type.Optional(Conditions),
   },
   closed,

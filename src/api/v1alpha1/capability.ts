@@ -13,45 +13,48 @@ import {
 } from './common.ts';
 import type { Resource } from './common.ts';
 
-/** `tool:csv_rows`: what a descriptor is found by. */
+/** The identifier of a capability, e.g. `tool:csv_rows`. */
 const CapabilityId = Type.String({
   'x-temper-form': 'kind:name, such as tool:csv_rows',
   pattern: '^(tool|skill|extension|channel|voice|productivity|emergent-tool):[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
   maxLength: 160,
-  description: 'The id of a capability as `kind:name`, e.g. `tool:csv_rows`.',
+  description: 'The ID of a capability as `kind:name`, e.g. `tool:csv_rows`.',
 });
 
 const Url = Type.String({
-  'x-temper-form': 'an https address without user name and password',
+  'x-temper-form': 'an https URL without user name and password',
   pattern: '^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?(/[!-~]*)?$',
   maxLength: 1024,
-  description: 'An https address. User names, passwords and keys do not belong in it; a connection holds them.',
+  description: 'An HTTPS URL without user name, password or key. Use a connection for credentials.',
 });
 
 const ConnectionName = Type.String({
   'x-temper-form': 'a name of lower-case letters, digits and dashes',
   pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
   maxLength: 63,
-  description: 'A connection of the gateway configuration. It ties a secret to exact hosts and namespaces.',
+  description:
+    'The name of a connection in the gateway configuration. A connection binds a secret to exact hosts and namespaces.',
 });
 
 export const CapabilitySpec = Type.Object(
   {
     type: Type.Enum(['Tool', 'Skill', 'Extension', 'Channel', 'Voice', 'Productivity'], {
-      description: 'What is offered. Forged tools are listed by themselves and are not written as capabilities.',
+      description:
+        'The type of capability. Forged tools need no Capability object; discovery lists them automatically.',
     }),
-    displayName: Type.Optional(Text(128, 'The name people read. The object name is used when absent.')),
-    description: Text(2048, 'What it does and when to use it. Search reads this first.'),
-    category: Type.Optional(Text(64, 'The group it is listed under, e.g. `data` or `communication`.')),
-    tags: Type.Optional(setOf(Text(64, 'A word it is found by.'), 20, 'Words it is found by.')),
+    displayName: Type.Optional(Text(128, 'The display name. Defaults to the name of the object.')),
+    description: Text(2048, 'What the capability does and when to use it. Discovery searches this text first.'),
+    category: Type.Optional(Text(64, 'The category in lists of capabilities, e.g. `data` or `communication`.')),
+    tags: Type.Optional(setOf(Text(64, 'A search keyword.'), 20, 'Search keywords.')),
     requiredSecrets: Type.Optional(
-      setOf(ConnectionName, 10, 'Connections that must be configured before it is available.'),
+      setOf(ConnectionName, 10, 'Connections that must be configured for the capability to be available.'),
     ),
-    requiredTools: Type.Optional(setOf(ToolName, 20, 'Tools it needs. It is shown as not available without them.')),
+    requiredTools: Type.Optional(setOf(ToolName, 20, 'Tools that must exist for the capability to be available.')),
     hasSideEffects: Type.Optional(
       Type.Boolean({
         default: true,
-        description: 'Does a use change anything outside? Only `false` counts as harmless.',
+        description:
+          'Whether a call can change external state. Set `false` only for a capability without side effects.',
       }),
     ),
     tool: Type.Optional(
@@ -60,40 +63,46 @@ export const CapabilitySpec = Type.Object(
           name: ToolName,
           category: Type.Enum([...TOOL_CATEGORIES], {
             default: 'other',
-            description: 'The tool category. Access levels open categories.',
+            description: 'The tool category. An access level allows a set of categories.',
           }),
           action: Type.Optional(ActionName),
           inputSchema: Type.Record(Type.String(), Type.Unknown(), {
             description:
-              'The JSON Schema of the arguments, at most 32 KiB. Do not use null in it; an API server may drop it.',
+              'The JSON Schema of the arguments, at most 32 KiB. Do not use null values; the API server may drop them.',
             'x-kubernetes-preserve-unknown-fields': true,
           }),
           outputSchema: Type.Optional(
             Type.Record(Type.String(), Type.Unknown(), {
-              description: 'The JSON Schema of the output, at most 32 KiB. Absent: any output.',
+              description: 'The JSON Schema of the output, at most 32 KiB. When absent, any output is valid.',
               'x-kubernetes-preserve-unknown-fields': true,
             }),
           ),
         },
-        { ...closed, description: 'How the tool is called. Only for type `Tool`.' },
+        { ...closed, description: 'The definition of the tool. Only for type `Tool`.' },
       ),
     ),
-    content: Type.Optional(Text(65_536, 'The whole text of a skill or extension, shown when it is loaded.')),
-    examples: Type.Optional(atomicListOf(Text(1024, 'One example.'), 20, 'Examples of good use.')),
+    content: Type.Optional(
+      Text(65_536, 'The full text of a skill or extension. Given to the model when the agent loads it.'),
+    ),
+    examples: Type.Optional(atomicListOf(Text(1024, 'One example.'), 20, 'Usage examples.')),
     edges: Type.Optional(
       atomicListOf(
         Type.Object(
           {
             type: Type.Enum(['DependsOn', 'ComposedWith', 'SameCategory', 'TaggedWith'], {
-              description: 'How the two belong together.',
+              description: 'The relation between the two capabilities.',
             }),
             target: CapabilityId,
-            weight: Type.Optional({ ...Decimal, default: '1.0', description: 'Strength from `"0"` to `"1"`.' }),
+            weight: Type.Optional({
+              ...Decimal,
+              default: '1.0',
+              description: 'The strength of the link, from `"0"` to `"1"`.',
+            }),
           },
           closed,
         ),
         50,
-        'Links to other capabilities that discovery follows.',
+        'Links to related capabilities. Discovery follows these links.',
       ),
     ),
     backend: Type.Optional(
@@ -103,10 +112,10 @@ export const CapabilitySpec = Type.Object(
             Type.Object(
               {
                 url: Url,
-                tool: Type.Optional(Text(128, 'The name of the tool on the server. `spec.tool.name` when absent.')),
+                tool: Type.Optional(Text(128, 'The name of the tool on the MCP server. Defaults to `spec.tool.name`.')),
                 connection: Type.Optional(ConnectionName),
               },
-              { ...closed, description: 'A tool of an MCP server that speaks Streamable HTTP.' },
+              { ...closed, description: 'A tool of an MCP server with Streamable HTTP transport.' },
             ),
           ),
           http: Type.Optional(
@@ -116,18 +125,20 @@ export const CapabilitySpec = Type.Object(
                 method: Type.Optional(
                   Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], {
                     default: 'POST',
-                    description: 'The HTTP method. GET sends the arguments as query parameters, others as a JSON body.',
+                    description:
+                      'The HTTP method. GET sends the arguments as query parameters; all other methods send a JSON body.',
                   }),
                 ),
                 connection: Type.Optional(ConnectionName),
               },
-              { ...closed, description: 'An HTTP endpoint that takes the arguments and answers with JSON.' },
+              { ...closed, description: 'An HTTP endpoint that accepts the arguments and responds with JSON.' },
             ),
           ),
         },
         {
           ...closed,
-          description: 'Where a use is carried out: exactly one of `mcp` and `http`. Absent: catalogue entry only.',
+          description:
+            'Where the gateway executes a call: exactly one of `mcp` and `http`. When absent, the capability is only a catalogue entry.',
         },
       ),
     ),
@@ -139,7 +150,7 @@ export type CapabilitySpec = Static<typeof CapabilitySpec>;
 export const CapabilityStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
-    available: Type.Optional(Type.Boolean({ description: 'All that it needs is there.' })),
+    available: Type.Optional(Type.Boolean({ description: 'Whether all required connections and tools exist.' })),
     conditions: Type.Optional(Conditions),
   },
   closed,

@@ -2,20 +2,20 @@ import { Type, type Static, type TSchema } from 'typebox';
 import type { API_VERSION } from '../names.ts';
 import { ACTION_TYPES } from './actions.ts';
 
-/** Objects take the members they list and no others. */
+/** An object schema that allows only the listed members. */
 export const closed = { additionalProperties: false } as const;
 
-/** Text that is there, with a bound, as every text of a spec has. */
+/** A non-empty string with a maximum length. Every string in a spec has a maximum length. */
 export function Text(maxLength: number, description: string) {
   return Type.String({ minLength: 1, maxLength, description });
 }
 
-/** A list that is replaced as a whole. */
+/** A list that server-side apply replaces as a whole. */
 export function atomicListOf<T extends TSchema>(items: T, maxItems: number, description: string) {
   return Type.Array(items, { maxItems, 'x-kubernetes-list-type': 'atomic', description });
 }
 
-/** A list in which nothing stands twice. */
+/** A list without duplicate items. */
 export function setOf<T extends TSchema>(items: T, maxItems: number, description: string) {
   return Type.Array(items, { maxItems, uniqueItems: true, 'x-kubernetes-list-type': 'set', description });
 }
@@ -28,7 +28,7 @@ export const Duration = Type.String({
   description: 'A duration in Kubernetes form: `250ms`, `30s`, `1h30m`, `720h`.',
 });
 
-/** A Kubernetes quantity of bytes: `128Mi`. The suffix `m` is left out: `128m` means an eighth of one byte. */
+/** A Kubernetes quantity of bytes: `128Mi`. The suffix `m` is not allowed: `128m` means 0.128 bytes. */
 export const Bytes = Type.String({
   'x-temper-form': 'bytes such as 512Ki, 128Mi or 1Gi',
   pattern: '^[0-9]{1,12}(\\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)?$',
@@ -36,20 +36,20 @@ export const Bytes = Type.String({
   description: 'Bytes as a Kubernetes quantity: `512Ki`, `128Mi`, `1Gi`.',
 });
 
-/** A Kubernetes quantity of processors: `500m`, `0.5`, `2`. */
+/** A Kubernetes quantity of CPU: `500m`, `0.5`, `2`. */
 export const Cpu = Type.String({
-  'x-temper-form': 'processors such as 500m or 2',
+  'x-temper-form': 'CPU cores such as 500m or 2',
   pattern: '^[0-9]{1,6}(m|\\.[0-9]{1,3})?$',
   maxLength: 16,
-  description: 'Processors as a Kubernetes quantity: `500m`, `2`.',
+  description: 'CPU cores as a Kubernetes quantity: `500m`, `2`.',
 });
 
-/** A decimal number as text, so that no float enters a spec. */
+/** A decimal number as a string, so that a spec contains no floating-point number. */
 export const Decimal = Type.String({
-  'x-temper-form': 'a decimal number as text, such as "2.00"',
+  'x-temper-form': 'a decimal number as a string, such as "2.00"',
   pattern: '^[0-9]{1,9}(\\.[0-9]{1,6})?$',
   maxLength: 16,
-  description: 'A decimal number as text: `"2.00"`.',
+  description: 'A decimal number as a string: `"2.00"`.',
 });
 
 export const ObjectName = Type.String({
@@ -63,20 +63,21 @@ export const ObjectName = Type.String({
 export const Pattern = Type.String({
   minLength: 1,
   maxLength: 256,
-  description: 'A pattern; see the pattern reference.',
+  description: 'A pattern. See docs/reference/patterns.md for the syntax.',
 });
 
 export function patternsOf(description: string) {
   return atomicListOf(Pattern, 100, description);
 }
 
-/** A whole number between two bounds. */
+/** An integer between two bounds, both inclusive. */
 export function count(minimum: number, maximum: number, description: string, standard?: number) {
   return Type.Integer({ minimum, maximum, description, ...(standard === undefined ? {} : { default: standard }) });
 }
 
 export const Autonomy = Type.Enum(['Full', 'Semi', 'Supervised', 'Locked'], {
-  description: 'How much runs without a person, loosest first. An agent may only be tighter than its policy.',
+  description:
+    'How much the agent may do without an approver, least strict first. An Agent may be stricter than its TrustPolicy, never less strict.',
 });
 
 /** `provider/model`. */
@@ -84,56 +85,64 @@ export const ModelName = Type.String({
   'x-temper-form': 'provider/model, such as openai/gpt-4o-mini',
   pattern: '^[a-z0-9][a-z0-9-]*/[A-Za-z0-9][A-Za-z0-9._:/-]*$',
   maxLength: 128,
-  description: 'A model as `provider/model`; `default/default` is the configured default.',
+  description: 'A model as `provider/model`. `default/default` is the default model of the gateway configuration.',
 });
 
-/** Name of an access level: sandboxed, restricted, standard, elevated, or a custom one the policy defines. */
+/** Name of an access level: sandboxed, restricted, standard, elevated, or a custom level that the policy defines. */
 export const LevelName = Type.String({
   'x-temper-form': 'a level name of lower-case letters, digits and dashes',
   pattern: '^[a-z][a-z0-9-]{0,62}$',
   maxLength: 63,
-  description: 'An access level: `sandboxed`, `restricted`, `standard`, `elevated`, or one the policy defines.',
+  description:
+    'An access level: `sandboxed`, `restricted`, `standard`, `elevated`, or a custom level of the TrustPolicy.',
 });
 
 export const ToolApi = Type.Enum(['fetch', 'fs.readFile', 'crypto', 'clock', 'random'], {
-  description: 'A host function a forged tool may ask for.',
+  description: 'A host function that forged tools can use.',
 });
 export type ToolApi = Static<typeof ToolApi>;
 
-export const ForgeMode = Type.Enum(['Compose', 'Sandbox'], { description: 'How a forged tool is made.' });
+export const ForgeMode = Type.Enum(['Compose', 'Sandbox'], {
+  description: '`Compose`: a sequence of calls of other tools. `Sandbox`: JavaScript that runs in the sandbox.',
+});
 export type ForgeMode = Static<typeof ForgeMode>;
 
 export const ToolName = Type.String({
   'x-temper-form': 'a tool name of lower-case letters, digits, _ and -, such as csv_rows',
   pattern: '^[a-z][a-z0-9_-]{0,62}$',
   maxLength: 63,
-  description: 'The name a model calls the tool by.',
+  description: 'The name by which models call the tool.',
 });
 
-export const Tier = Type.Enum(['Session', 'Agent', 'Shared'], { description: 'How far a tool reaches.' });
+export const Tier = Type.Enum(['Session', 'Agent', 'Shared'], {
+  description: 'The scope of a forged tool: its session, its agent, or all agents of the namespace.',
+});
 export type Tier = Static<typeof Tier>;
 
-/** Written by the API server's rules: 1 at creation, one more at each change of spec. */
+/** Follows metadata.generation: the API server sets it to 1 at creation and increments it with each change of spec. */
 export const ObservedGeneration = Type.Integer({
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
-  description: 'The generation of spec this status speaks about.',
+  description: 'The metadata.generation that this status describes.',
 });
 
 export const Condition = Type.Object(
   {
-    type: Type.String({ minLength: 1, maxLength: 64, description: 'What the condition speaks about.' }),
-    status: Type.Enum(['True', 'False', 'Unknown'], { description: 'Does it hold?' }),
+    type: Type.String({ minLength: 1, maxLength: 64, description: 'The type of the condition.' }),
+    status: Type.Enum(['True', 'False', 'Unknown'], { description: 'The status of the condition.' }),
     observedGeneration: Type.Optional(ObservedGeneration),
     lastTransitionTime: Type.String({
       format: 'date-time',
       maxLength: 64,
-      description: 'When the status last changed, RFC 3339.',
+      description: 'The time when the status of the condition last changed, in RFC 3339 format.',
     }),
-    reason: Type.String({ minLength: 1, maxLength: 128, description: 'One of the documented reasons.' }),
-    message: Type.String({ maxLength: 4096, description: 'What happened, to what, and what to do.' }),
+    reason: Type.String({ minLength: 1, maxLength: 128, description: 'A documented reason in CamelCase.' }),
+    message: Type.String({
+      maxLength: 4096,
+      description: 'A message for human readers: what happened, to which object, and what to do.',
+    }),
   },
-  { ...closed, description: 'One fact about the object, as Kubernetes writes them.' },
+  { ...closed, description: 'A condition in the standard Kubernetes form.' },
 );
 export type Condition = Static<typeof Condition>;
 
@@ -141,35 +150,35 @@ export const Conditions = Type.Array(Condition, {
   maxItems: 16,
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': ['type'],
-  description: 'What is known about the object; one entry per type.',
+  description: 'The conditions of the object, one entry per type.',
 });
 
 export const Uid = Type.String({
-  'x-temper-form': 'a uid of letters, digits and dashes',
+  'x-temper-form': 'a UID of letters, digits and dashes',
   pattern: '^[A-Za-z0-9-]{1,64}$',
   maxLength: 64,
-  description: 'The uid the API server gave the object.',
+  description: 'The UID that the API server assigned to the object.',
 });
 
 export const Digest = Type.String({
   'x-temper-form': 'sha256: and 64 lower-case hexadecimal digits',
   pattern: '^sha256:[0-9a-f]{64}$',
   maxLength: 71,
-  description: '`sha256:` and 64 hexadecimal digits.',
+  description: 'A digest: `sha256:` and 64 hexadecimal digits.',
 });
 
 export const RequestNonce = Type.String({
   'x-temper-form': '16 to 64 letters, digits, _ and -',
   pattern: '^[A-Za-z0-9_-]{16,64}$',
   maxLength: 64,
-  description: 'A random text of one request. An answer with another nonce answers nothing.',
+  description: 'A random string, unique per request. An Approval with a different nonce has no effect.',
 });
 
 export const ActionName = Type.Enum([...ACTION_TYPES], {
-  description: 'A registered action type, `category:action`. The default of the category when absent.',
+  description: 'A registered action type, `category:action`. Defaults to the action type of the tool category.',
 });
 
-/** What exactly is approved. Everything that could be exchanged under an approval is in here. */
+/** What exactly an approval covers. Contains everything that must not change after the approval. */
 export const ApprovalSubject = Type.Object(
   {
     promotion: Type.Optional(
@@ -177,9 +186,12 @@ export const ApprovalSubject = Type.Object(
         {
           tool: ToolName,
           digest: Digest,
-          tier: Type.Enum(['Agent', 'Shared'], { description: 'The tier the tool would have.' }),
+          tier: Type.Enum(['Agent', 'Shared'], { description: 'The tier of the tool after the promotion.' }),
         },
-        { ...closed, description: 'A tool of this digest at this tier, in the namespace of the object.' },
+        {
+          ...closed,
+          description: 'The promotion of the tool with this digest to this tier, in the namespace of the object.',
+        },
       ),
     ),
     trust: Type.Optional(
@@ -192,7 +204,11 @@ export const ApprovalSubject = Type.Object(
           policy: ObjectName,
           policyGeneration: ObservedGeneration,
         },
-        { ...closed, description: 'This level for this agent as it is written now, once.' },
+        {
+          ...closed,
+          description:
+            'One change of the access level of this agent, for exactly this agent spec and policy generation.',
+        },
       ),
     ),
     call: Type.Optional(
@@ -202,13 +218,13 @@ export const ApprovalSubject = Type.Object(
           agentUid: Uid,
           tool: ToolName,
           argumentsDigest: Digest,
-          callId: Text(128, 'The id of the one call.'),
+          callId: Text(128, 'The ID of the call.'),
         },
-        { ...closed, description: 'One call of one tool with these arguments, once.' },
+        { ...closed, description: 'One call of one tool with exactly these arguments.' },
       ),
     ),
   },
-  { ...closed, description: 'What the answer binds to: exactly one of `promotion`, `trust` and `call`.' },
+  { ...closed, description: 'What the decision applies to: exactly one of `promotion`, `trust` and `call`.' },
 );
 export type ApprovalSubject = Static<typeof ApprovalSubject>;
 

@@ -21,15 +21,20 @@ export const ComposeStep = Type.Object(
     name: Type.String({
       pattern: '^[A-Za-z][A-Za-z0-9_-]{0,62}$',
       maxLength: 63,
-      description: 'What later steps call it by: `$steps.<name>`.',
+      description: 'The name of the step. Later steps refer to its result as `$steps.<name>`.',
     }),
     tool: Type.String({
       pattern: '^[a-z][a-z0-9_-]{0,62}(@sha256:[0-9a-f]{64})?$',
       maxLength: 135,
-      description: 'A built-in tool by name, or a forged one as `name@sha256:…`.',
+      description: 'The name of a built-in tool, or a forged tool as `name@sha256:…`.',
     }),
-    inputMapping: Text(16_384, 'JSON text: the arguments, with `$input`, `$prev` and `$steps.<name>` references.'),
-    condition: Type.Optional(Text(512, 'The step is skipped when this does not hold, e.g. `$prev.count > 0`.')),
+    inputMapping: Text(
+      16_384,
+      'The arguments as JSON text. Can contain the references `$input`, `$prev` and `$steps.<name>`.',
+    ),
+    condition: Type.Optional(
+      Text(512, 'A condition such as `$prev.count > 0`. The step is skipped when the condition is false.'),
+    ),
   },
   closed,
 );
@@ -37,20 +42,25 @@ export type ComposeStep = Static<typeof ComposeStep>;
 
 export const ToolTest = Type.Object(
   {
-    input: Text(32_768, 'JSON text: the arguments of the case.'),
-    expectedOutput: Type.Optional(Text(32_768, 'JSON text: the output that must come back.')),
+    input: Text(32_768, 'The arguments of the test case, as JSON text.'),
+    expectedOutput: Type.Optional(Text(32_768, 'The expected output, as JSON text.')),
     fixtures: Type.Optional(
       atomicListOf(
         Type.Object(
           {
             tool: ToolName,
-            input: Type.Optional(Text(16_384, 'JSON text: the arguments this fixture answers; absent answers any.')),
-            output: Text(16_384, 'JSON text: the answer of the tool.'),
+            input: Type.Optional(
+              Text(
+                16_384,
+                'The arguments that this fixture matches, as JSON text. When absent, it matches any arguments.',
+              ),
+            ),
+            output: Text(16_384, 'The result of the tool, as JSON text.'),
           },
           closed,
         ),
         20,
-        'Answers of tools with side effects, used in place of the tools while testing.',
+        'Recorded results of tools with side effects. Tests use them instead of calling the tools.',
       ),
     ),
   },
@@ -59,65 +69,75 @@ export const ToolTest = Type.Object(
 export type ToolTest = Static<typeof ToolTest>;
 
 /**
- * The artifact: everything the digest covers, and nothing with a default.
- * Arbitrary JSON is kept as canonical JSON text, since structured values lose their nulls on the way through an API server.
+ * The artifact: everything that the digest covers. No field has a default.
+ * Arbitrary JSON is stored as canonical JSON text, because the API server drops null members of structured values.
  */
 export const ToolArtifact = Type.Object(
   {
     name: ToolName,
-    description: Text(2048, 'What the tool does, for the model that chooses it.'),
-    inputSchema: Text(32_768, 'JSON text: the JSON Schema of the arguments.'),
-    outputSchema: Text(32_768, 'JSON text: the JSON Schema of the output.'),
+    description: Text(2048, 'What the tool does. Models read this when they choose a tool.'),
+    inputSchema: Text(32_768, 'The JSON Schema of the arguments, as JSON text.'),
+    outputSchema: Text(32_768, 'The JSON Schema of the output, as JSON text.'),
     implementation: Type.Object(
       {
         mode: ForgeMode,
-        source: Type.Optional(Text(32_768, 'JavaScript that defines `execute(input)`. Only for mode `Sandbox`.')),
+        source: Type.Optional(
+          Text(32_768, 'JavaScript source code that defines `execute(input)`. Only for mode `Sandbox`.'),
+        ),
         steps: Type.Optional(
           Type.Array(ComposeStep, {
             minItems: 1,
             maxItems: 20,
             'x-kubernetes-list-type': 'atomic',
-            description: 'Calls of other tools, in order. Only for mode `Compose`.',
+            description: 'The calls of other tools, in order. Only for mode `Compose`.',
           }),
         ),
       },
-      { ...closed, description: 'How the tool works.' },
+      { ...closed, description: 'The implementation of the tool.' },
     ),
     tests: Type.Array(ToolTest, {
       minItems: 1,
       maxItems: 50,
       'x-kubernetes-list-type': 'atomic',
-      description: 'Cases the tool passed, and passes again before every promotion.',
+      description: 'The test cases. The tool must pass them when it is forged and again before each promotion.',
     }),
     requires: Type.Object(
       {
-        apis: atomicListOf(ToolApi, 5, 'Host functions it uses. It has no others.'),
-        domains: atomicListOf(Text(253, 'A host.'), 20, 'Hosts its `fetch` reaches.'),
-        paths: atomicListOf(Text(256, 'A folder or file.'), 20, 'Paths its `fs.readFile` reads.'),
+        apis: atomicListOf(ToolApi, 5, 'Host functions that the tool uses. All other host functions are unavailable.'),
+        domains: atomicListOf(Text(253, 'A host.'), 20, 'Hosts that the tool connects to with `fetch`.'),
+        paths: atomicListOf(Text(256, 'A folder or file.'), 20, 'Paths that the tool reads with `fs.readFile`.'),
       },
-      { ...closed, description: 'What the tool needs beside its input.' },
+      { ...closed, description: 'The host functions, hosts and paths that the tool needs.' },
     ),
     limits: Type.Object(
       {
-        duration: { ...Duration, description: 'Time of one run, from 1ms to 30s.' },
-        memory: { ...Bytes, description: 'Memory of one run, from 8Mi to 1Gi.' },
+        duration: { ...Duration, description: 'Maximum duration of one execution, from 1ms to 30s.' },
+        memory: { ...Bytes, description: 'Maximum memory of one execution, from 8Mi to 1Gi.' },
       },
-      { ...closed, description: 'What one run may take.' },
+      { ...closed, description: 'The limits of one execution.' },
     ),
   },
-  { ...closed, description: 'The tool itself: all that its digest covers, at most 128 KiB.' },
+  { ...closed, description: 'The tool itself: everything that the digest covers, at most 128 KiB.' },
 );
 export type ToolArtifact = Static<typeof ToolArtifact>;
 
 export const EmergentToolSpec = Type.Object(
   {
     artifact: ToolArtifact,
-    digest: { ...Digest, description: 'SHA-256 over the canonical JSON (RFC 8785) of the artifact.' },
-    tier: Type.Enum(['Agent', 'Shared'], { description: 'Who may use it: its agent, or all agents of the namespace.' }),
+    digest: { ...Digest, description: 'The SHA-256 digest of the canonical JSON (RFC 8785) of the artifact.' },
+    tier: Type.Enum(['Agent', 'Shared'], {
+      description: 'The scope of the tool: `Agent` for its own agent, `Shared` for all agents of the namespace.',
+    }),
     contributors: Type.Optional(
-      setOf(Text(253, 'An agent or a user.'), 20, 'Who took part in it. They may not approve it.'),
+      setOf(
+        Text(253, 'An agent or a user.'),
+        20,
+        'Agents and users who contributed to the tool. They may not approve it.',
+      ),
     ),
-    requestNonce: Type.Optional(Text(64, 'The nonce of the request whose approval makes it active.')),
+    requestNonce: Type.Optional(
+      Text(64, 'The nonce of the ApprovalRequest that must be approved before the tool becomes active.'),
+    ),
   },
   closed,
 );
@@ -126,10 +146,10 @@ export type EmergentToolSpec = Static<typeof EmergentToolSpec>;
 export const EmergentToolStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
-    active: Type.Optional(Type.Boolean({ description: 'Agents can call it.' })),
+    active: Type.Optional(Type.Boolean({ description: 'Whether agents can call the tool.' })),
     promotion: Type.Optional(
       Type.Enum(['Candidate', 'PanelReview', 'AwaitingApproval', 'Promoted', 'Rejected'], {
-        description: 'How far the next promotion has come.',
+        description: 'The state of the next promotion.',
       }),
     ),
     conditions: Type.Optional(Conditions),

@@ -7,11 +7,11 @@ import { KIND_SCHEMAS } from './kinds.ts';
 import { CONDITIONS } from './reasons.ts';
 import type { TrustPolicySpec } from './trustpolicy.ts';
 
-/** True only for two types that are the same; a widened enum would be `string`. */
+/** True only for two identical types; a widened enum would be `string`. */
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
 describe('the kinds', () => {
-  it('keep their enums as unions of literals', () => {
+  it('have enums with literal union types', () => {
     const autonomy: Same<NonNullable<AgentSpec['autonomy']>, 'Full' | 'Semi' | 'Supervised' | 'Locked'> = true;
     const api: Same<ToolApi, 'fetch' | 'fs.readFile' | 'crypto' | 'clock' | 'random'> = true;
     const base: Same<
@@ -21,7 +21,7 @@ describe('the kinds', () => {
     assert.ok(autonomy && api && base);
   });
 
-  it('bound every text, list and number', () => {
+  it('limit every string, list and number', () => {
     const unbounded: string[] = [];
     for (const { kind, spec, status } of KIND_SCHEMAS) {
       collectUnbounded(spec, `${kind}.spec`, unbounded);
@@ -30,16 +30,16 @@ describe('the kinds', () => {
     assert.deepEqual(unbounded, []);
   });
 
-  it('describe every field', () => {
-    const silent: string[] = [];
+  it('have a description for every field', () => {
+    const undescribed: string[] = [];
     for (const { kind, spec, status } of KIND_SCHEMAS) {
-      collectSilent(spec, `${kind}.spec`, silent);
-      collectSilent(status, `${kind}.status`, silent);
+      collectUndescribed(spec, `${kind}.spec`, undescribed);
+      collectUndescribed(status, `${kind}.status`, undescribed);
     }
-    assert.deepEqual(silent, []);
+    assert.deepEqual(undescribed, []);
   });
 
-  it('name conditions and reasons in one word each, with a meaning', () => {
+  it('have CamelCase condition types and reasons, each with a meaning', () => {
     for (const [kind, conditions] of Object.entries(CONDITIONS)) {
       assert.equal(new Set(conditions.map(({ type }) => type)).size, conditions.length, kind);
       for (const { type, reasons } of conditions) {
@@ -53,20 +53,20 @@ describe('the kinds', () => {
 });
 
 describe('the action types', () => {
-  it('are 26, each of one category and one action', () => {
+  it('are 26 names, each with one category and one action', () => {
     assert.equal(ACTION_TYPES.length, 26);
     assert.equal(new Set(ACTION_TYPES).size, 26);
     for (const type of ACTION_TYPES) assert.match(type, /^[a-z]+:[a-z]+$/);
   });
 
-  it('expand a category to its actions and an unknown word to nothing', () => {
+  it('expand a category to its actions and an unknown word to an empty list', () => {
     assert.deepEqual(expandActions('db'), ['db:query', 'db:mutate', 'db:admin']);
     assert.deepEqual(expandActions('db:query'), ['db:query']);
     for (const word of ['', 'dbx', 'db:', 'db:drop', 'constructor', '__proto__'])
       assert.deepEqual(expandActions(word), []);
   });
 
-  it('give each tool category a registered default', () => {
+  it('include the default action of each tool category', () => {
     for (const category of TOOL_CATEGORIES) assert.ok(isActionType(DEFAULT_ACTION[category]), category);
   });
 });
@@ -100,9 +100,9 @@ function collectUnbounded(schema: Schema, path: string, found: string[]): void {
   for (const [child, at] of childrenOf(schema, path)) collectUnbounded(child, at, found);
 }
 
-function collectSilent(schema: Schema, path: string, found: string[]): void {
+function collectUndescribed(schema: Schema, path: string, found: string[]): void {
   for (const [child, at] of childrenOf(schema, path)) {
     if (child.description === undefined && !at.endsWith('[]')) found.push(at);
-    collectSilent(child, at, found);
+    collectUndescribed(child, at, found);
   }
 }

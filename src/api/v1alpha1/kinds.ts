@@ -11,7 +11,7 @@ export type KindName = AnyResource['kind'];
 
 export interface KindSchemas {
   kind: KindName;
-  /** One sentence for reference pages and `kubectl explain`. */
+  /** One or two sentences for the reference page and `kubectl explain`. */
   summary: string;
   spec: TSchema;
   status: TSchema;
@@ -20,20 +20,20 @@ export interface KindSchemas {
 export const KIND_SCHEMAS: readonly KindSchemas[] = [
   {
     kind: 'Agent',
-    summary: 'An agent: its prompt, its models, what it is granted and how much it may use.',
+    summary: 'An AI agent: its prompt, its models, its grants and its quotas.',
     spec: AgentSpec,
     status: AgentStatus,
   },
   {
     kind: 'TrustPolicy',
-    summary: 'What the agents under it may do at most, how trust is earned and lost, and who is asked.',
+    summary: 'The limits for a group of agents: access levels, rules, quotas, tool promotion and approvals.',
     spec: TrustPolicySpec,
     status: TrustPolicyStatus,
   },
   {
     kind: 'EmergentTool',
     summary:
-      'A tool an agent forged, at the tier it has earned. Its spec never changes; a promotion makes a new object.',
+      'A tool that an agent forged, with its current tier. The spec is immutable; a promotion creates a new object.',
     spec: EmergentToolSpec,
     status: EmergentToolStatus,
   },
@@ -45,13 +45,13 @@ export const KIND_SCHEMAS: readonly KindSchemas[] = [
   },
   {
     kind: 'ApprovalRequest',
-    summary: 'A question that waits for a person. Written by the operator; its spec never changes.',
+    summary: 'A request for the decision of an approver. Created by the operator; the spec is immutable.',
     spec: ApprovalRequestSpec,
     status: ApprovalRequestStatus,
   },
   {
     kind: 'Approval',
-    summary: 'The answer of a person to what waits for one. Its spec never changes.',
+    summary: 'The decision of an approver. The spec is immutable.',
     spec: ApprovalSpec,
     status: ApprovalStatus,
   },

@@ -1,25 +1,25 @@
 import { Type } from 'typebox';
 import { ObjectName, Text, Uid, closed } from './common.ts';
 
-const MANAGED = 'Written by the API server; ignored in a manifest.';
+const MANAGED = 'Set by the API server; ignored in a manifest.';
 
 const Namespace = Type.String({
   'x-temper-form': 'a name of lower-case letters, digits and dashes',
   pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
   maxLength: 63,
-  description: 'A namespace: lower-case letters, digits and dashes.',
+  description: 'The namespace of the object: lower-case letters, digits and dashes.',
 });
 
 const StringMap = (description: string) =>
   Type.Record(Type.String(), Type.String({ maxLength: 262_144 }), { maxProperties: 256, description });
 
-/** The metadata a manifest may carry, those fields included that an API server adds to what it gives out. */
+/** The metadata that a manifest may contain, including the fields that the API server adds to stored objects. */
 export const Metadata = Type.Object(
   {
-    name: { ...ObjectName, description: 'A name of lower-case letters, digits, dashes and dots.' },
+    name: { ...ObjectName, description: 'The name of the object: lower-case letters, digits, dashes and dots.' },
     namespace: Type.Optional(Namespace),
-    labels: Type.Optional(StringMap('Labels, text to text.')),
-    annotations: Type.Optional(StringMap('Annotations, text to text.')),
+    labels: Type.Optional(StringMap('Labels: string keys and string values.')),
+    annotations: Type.Optional(StringMap('Annotations: string keys and string values.')),
     uid: Type.Optional(Uid),
     generation: Type.Optional(Type.Integer({ minimum: 0, description: MANAGED })),
     resourceVersion: Type.Optional(Text(64, MANAGED)),
@@ -33,7 +33,7 @@ export const Metadata = Type.Object(
       Type.Array(
         Type.Object(
           {
-            apiVersion: Text(253, 'The group and version of the owner.'),
+            apiVersion: Text(253, 'The API group and version of the owner.'),
             kind: Text(63, 'The kind of the owner.'),
             name: Text(253, 'The name of the owner.'),
             uid: Uid,

@@ -1,11 +1,11 @@
-/** Every condition and every reason an object of ours can show. A condition with another reason is a defect. */
+/** Every condition type and every reason of the Temper kinds. A condition with another reason is a defect. */
 
 type Kind = 'Agent' | 'TrustPolicy' | 'EmergentTool' | 'Capability' | 'ApprovalRequest' | 'Approval';
 
 interface ConditionEntry {
   readonly type: string;
   readonly meaning: string;
-  /** What each reason says about the object, and what to do where something is wrong. */
+  /** What each reason means, and how to fix the problem if there is one. */
   readonly reasons: Readonly<Record<string, string>>;
 }
 
@@ -13,69 +13,72 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
   Agent: [
     {
       type: 'Ready',
-      meaning: 'The agent is accepted, and runs or is idle on purpose.',
+      meaning: 'The agent is accepted, and is running or intentionally idle.',
       reasons: {
-        Running: 'Its pod runs and asks for messages.',
-        Idle: 'No pod, on purpose; the next message starts one.',
-        Starting: 'Its pod is being made.',
-        Suspended: 'It was told to stop. Ready stays True; see Active.',
+        Running: 'The pod is running and receives messages.',
+        Idle: 'The agent is scaled to zero; the next message starts a pod.',
+        Starting: 'The pod is being created or is starting.',
+        Suspended: 'The agent is suspended. Ready stays True; see Active.',
         TrustPolicyNotFound:
-          'The policy it names does not exist in its namespace. Create it, or change spec.trustPolicyRef.',
-        GrantDenied: 'It asks for more than its policy allows. Narrow the grant, or raise the policy.',
-        AgentQuotaExceeded: 'As many agents as its policy allows exist. Delete one, or raise spec.quotas.agents.',
-        InvalidSpec: 'Its spec breaks a rule that the message names.',
-        Unschedulable: 'No node has room for its pod. The message has the words of the scheduler.',
+          'The TrustPolicy that the agent refers to does not exist in its namespace. Create it, or change spec.trustPolicyRef.',
+        GrantDenied: 'The agent has a grant that exceeds its TrustPolicy. Narrow the grant, or extend the policy.',
+        AgentQuotaExceeded:
+          'The TrustPolicy already has its maximum number of agents. Delete an agent, or raise spec.quotas.agents.',
+        InvalidSpec: 'The spec is invalid. The message names the field and the rule.',
+        Unschedulable: 'No node fits the pod. The message contains the reason of the scheduler.',
         PodRejected:
-          'A quota, Pod Security, an admission rule or a webhook refused its pod or what the pod relies on. The message has the words of the API server.',
-        PodNameTaken: 'A pod of that name exists that the operator did not make. Remove it.',
-        ImagePullFailed: 'The sandbox image cannot be pulled.',
-        PodCrashLooping: 'A container of its pod exits again and again. The message has its last words.',
+          'A quota, Pod Security, an admission policy or a webhook rejected the pod or an object that the pod needs. The message contains the error of the API server.',
+        PodNameTaken: 'A pod with the same name exists that the operator did not create. Delete that pod.',
+        ImagePullFailed: 'An image of the pod cannot be pulled.',
+        PodCrashLooping: 'A container of the pod exits repeatedly. The message contains the end of its output.',
         NodeNotReady:
-          'The node of its pod does not answer. The next pod is made half a minute after the cluster has noticed, with an empty workspace.',
-        BusUnavailable: 'The bus cannot be reached. Messages wait.',
+          'The node of the pod does not respond. A new pod with an empty workspace is created 30 seconds after the cluster marks the node as not ready.',
+        BusUnavailable: 'NATS is unreachable. Messages wait.',
         GuardMissing:
-          'The admission policies that keep strangers away from agent pods are missing or changed, so no new pod is made. Install the chart again with clusterPrerequisites.enabled, in the one release of the cluster that has it.',
+          'The admission policies that protect agent pods are missing or changed, so the operator creates no new pod. Upgrade, with clusterPrerequisites.enabled, the one release of the chart that installs them.',
       },
     },
     {
       type: 'Active',
-      meaning: 'The agent may work.',
+      meaning: 'The agent is not suspended.',
       reasons: {
-        Active: 'Nothing stops it.',
-        Suspended: 'spec.suspend of the agent, or the kill switch of its policy, stops it.',
+        Active: 'Neither the agent nor its TrustPolicy is suspended.',
+        Suspended: 'spec.suspend of the agent, or the kill switch of its TrustPolicy, is set.',
       },
     },
     {
       type: 'ModelAvailable',
-      meaning: 'At least one of its models can be asked.',
+      meaning: 'At least one model of the agent is available.',
       reasons: {
-        ModelReady: 'The primary model answers.',
-        FallbackInUse: 'The primary model fails; a fallback answers.',
-        ModelUnauthorized: 'The provider refuses the key. Rotate it.',
-        ModelUnavailable: 'The provider cannot serve now. The message says when it is tried again.',
-        ModelNotFound: 'The provider has no such model. Correct spec.model.',
-        ModelDenied: 'The policy does not allow the model. Change spec.model, or models.allow of the policy.',
+        ModelReady: 'The primary model is available.',
+        FallbackInUse: 'The primary model fails; a fallback model is used.',
+        ModelUnauthorized: 'The provider rejects the API key. Rotate the key.',
+        ModelUnavailable: 'The provider is unavailable. The next message retries it.',
+        ModelNotFound: 'The provider does not have the model. Correct spec.model.',
+        ModelDenied: 'The TrustPolicy does not allow the model. Change spec.model, or models.allow of the policy.',
       },
     },
     {
       type: 'BudgetAvailable',
-      meaning: 'No quota is used up.',
+      meaning: 'No quota is exhausted.',
       reasons: {
-        WithinBudget: 'Every quota has room.',
-        TokenQuotaExceeded: 'The tokens of this hour or day are used. The message says when it goes on.',
-        CostQuotaExceeded: 'The money of this hour, day or month is used. The message says when it goes on.',
-        CallQuotaExceeded: 'The tool calls of this minute are used.',
-        NetworkQuotaExceeded: 'The network bytes of this hour are used.',
+        WithinBudget: 'No quota is exhausted.',
+        TokenQuotaExceeded:
+          'The token quota of this hour or day is exhausted. The message states when the agent resumes.',
+        CostQuotaExceeded:
+          'The cost quota of this hour, day or month is exhausted. The message states when the agent resumes.',
+        CallQuotaExceeded: 'The tool call quota of this minute is exhausted.',
+        NetworkQuotaExceeded: 'The network quota of this hour is exhausted. The message states when the agent resumes.',
       },
     },
     {
       type: 'Fenced',
-      meaning: 'Nobody but the operator can make or enter agent pods in the namespace.',
+      meaning: 'Only the operator can create agent pods in the namespace, and no user can exec into or attach to them.',
       reasons: {
-        NamespaceFenced: 'The namespace has the label temper.dev/agents=true and the fence is in force.',
+        NamespaceFenced: 'The namespace has the label temper.dev/agents=true and the admission policies are in force.',
         NamespaceNotFenced:
-          'Whoever may edit this namespace can act as every agent in it. Label it temper.dev/agents=true.',
-        GuardMissing: 'The namespace has the label, but the fence is not in force. See Ready.',
+          'Every user who may edit this namespace can act as any agent in it. Label the namespace temper.dev/agents=true.',
+        GuardMissing: 'The namespace has the label, but the admission policies are not in force. See Ready.',
       },
     },
   ],
@@ -84,17 +87,18 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       type: 'Ready',
       meaning: 'The policy is in force.',
       reasons: {
-        Accepted: 'Every rule of it could be read.',
-        InvalidSpec: 'It breaks a rule that the message names. Its agents may do nothing until it is corrected.',
-        JudgeMissing: 'No judge is named, so no forged tool is accepted. Set spec.models.judge.',
+        Accepted: 'The spec is valid and in force.',
+        InvalidSpec:
+          'The spec is invalid. The message names the field and the rule. Agents under the policy do not run until the spec is corrected.',
+        JudgeMissing: 'The policy has no judge, so no forged tool is accepted. Set spec.models.judge.',
       },
     },
     {
       type: 'Active',
-      meaning: 'The agents under it may work.',
+      meaning: 'The kill switch is off.',
       reasons: {
         Active: 'The kill switch is off.',
-        Suspended: 'The kill switch is on. Clearing it needs the verb resume.',
+        Suspended: 'The kill switch is on. Only a user with the verb `resume` can switch it off.',
       },
     },
   ],
@@ -103,16 +107,16 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       type: 'Active',
       meaning: 'Agents can call the tool.',
       reasons: {
-        Verified: 'Its digest, its tests and, where needed, its approval were checked.',
-        AwaitingVerification: 'Its tests are about to run again where its author never was.',
-        AwaitingApproval: 'A person has to approve it.',
-        VerificationFailed: 'Its tests or recorded inputs gave another result. The message names the case.',
-        DigestMismatch: 'Its digest is not that of its artifact.',
-        NameTaken: 'Another tool visible to the same agents has its name.',
-        DependencyMissing: 'A tool that one of its steps pins is not active.',
-        Demoted: 'A person, or its failures, took it out.',
-        Revoked: 'Its approval was taken back.',
-        SourceMissing: 'Its source was not kept, so it cannot be shared or restored.',
+        Verified: 'The digest, the tests and, if required, the approval are verified.',
+        AwaitingVerification: 'The tests have to run again, isolated from the author of the tool.',
+        AwaitingApproval: 'An approver has to decide.',
+        VerificationFailed: 'A test or a recorded input produced a different result. The message names the case.',
+        DigestMismatch: 'The digest does not match the artifact.',
+        NameTaken: 'Another tool that the same agents can use has the same name.',
+        DependencyMissing: 'A tool that a step refers to is not active.',
+        Demoted: 'A user demoted the tool, or it was demoted because of its failures.',
+        Revoked: 'The approval was revoked.',
+        SourceMissing: 'The source code was not stored, so the tool cannot be shared or restored.',
       },
     },
   ],
@@ -121,43 +125,43 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       type: 'Available',
       meaning: 'Agents can use the capability.',
       reasons: {
-        Available: 'All that it needs is there.',
-        SecretMissing: 'A connection it requires is not configured for this namespace.',
-        ToolMissing: 'A tool it requires does not exist.',
-        NameTaken: 'Another tool of the namespace has the name of its tool.',
-        BackendUnreachable: 'Its server cannot be reached. The message says since when.',
-        CatalogueOnly: 'It has no backend: it can be found, not called.',
-        InvalidSpec: 'Its spec breaks a rule that the message names.',
+        Available: 'All required connections and tools exist.',
+        SecretMissing: 'A required connection is not configured for this namespace.',
+        ToolMissing: 'A required tool does not exist.',
+        NameTaken: 'Another tool in the namespace has the same tool name.',
+        BackendUnreachable: 'The backend is unreachable. The message states since when.',
+        CatalogueOnly: 'The capability has no backend: discovery lists it, but agents cannot call it.',
+        InvalidSpec: 'The spec is invalid. The message names the field and the rule.',
       },
     },
   ],
   ApprovalRequest: [
     {
       type: 'Decided',
-      meaning: 'A person has answered.',
+      meaning: 'The request is decided.',
       reasons: {
-        Waiting: 'Nobody has answered yet.',
-        Approved: 'A person said yes.',
-        Denied: 'A person said no.',
-        Revoked: 'The yes was taken back.',
-        Expired: 'Nobody answered in time, and the policy says that means no.',
-        Superseded: 'What it asks about has changed; there is a new request.',
+        Waiting: 'The request is pending.',
+        Approved: 'An approver approved the request.',
+        Denied: 'An approver denied the request.',
+        Revoked: 'An approver revoked the approval.',
+        Expired: 'The request timed out, and the policy denies requests on timeout.',
+        Superseded: 'The subject of the request changed; a new request replaces this one.',
       },
     },
   ],
   Approval: [
     {
       type: 'Effective',
-      meaning: 'The answer counts.',
+      meaning: 'The decision is in effect.',
       reasons: {
-        Effective: 'It binds exactly what waits.',
-        NonceMismatch: 'It carries the nonce of another request.',
-        SubjectMismatch: 'What it binds is not what waits.',
-        NotAuthorized: 'Whoever wrote it may not approve this.',
-        TooEarly: 'It was written before the rule that guards approvals was in force. Write it again.',
-        Contributor: 'Whoever wrote it took part in the tool.',
-        Used: 'It was for one use, which has happened.',
-        Superseded: 'A later answer counts instead.',
+        Effective: 'The nonce and the subject match the pending request.',
+        NonceMismatch: 'The nonce does not match the pending request.',
+        SubjectMismatch: 'The subject does not match the pending request.',
+        NotAuthorized: 'The user who created it is not authorized to approve this request.',
+        TooEarly: 'It was created before the admission policy for approvals was in force. Create it again.',
+        Contributor: 'The user who created it contributed to the tool.',
+        Used: 'The approval was for a single use and has been used.',
+        Superseded: 'A later decision replaces this one.',
       },
     },
   ],

@@ -5,5 +5,5 @@ import type { Capability } from './capability.ts';
 import type { EmergentTool } from './emergenttool.ts';
 import type { TrustPolicy } from './trustpolicy.ts';
 
-/** Any object of the group; told apart by `kind`. */
+/** Any object of the API group, discriminated by `kind`. */
 export type AnyResource = Agent | TrustPolicy | EmergentTool | Capability | ApprovalRequest | Approval;

@@ -23,37 +23,37 @@ import type { Resource } from './common.ts';
 const ActionEntry = Type.String({
   minLength: 1,
   maxLength: 64,
-  description: 'A registered action type as `category:action`, or a category for all of its actions.',
+  description: 'A registered action type as `category:action`, or a category, which covers all its actions.',
   'x-temper-enum': [...ACTION_TYPES, ...ACTION_CATEGORIES],
 });
 
 const actionsOf = (description: string) => atomicListOf(ActionEntry, 100, description);
 
-/** The six dimensions an access level limits. */
+/** The six dimensions that an access level limits. */
 export const SubConstraints = Type.Object(
   {
     files: Type.Optional(
       Type.Enum(['Workspace', 'Project', 'Full'], {
-        description: 'Files: the workspace, the project, or all there are.',
+        description: 'File access: the workspace, the project, or all files.',
       }),
     ),
     network: Type.Optional(
       Type.Enum(['None', 'Allowlist', 'Open'], {
-        description: 'Network: none, granted hosts, or all egress.allow permits.',
+        description: 'Network access: none, the granted hosts, or all hosts that `egress.allow` permits.',
       }),
     ),
     git: Type.Optional(
       Type.Enum(['LocalOnly', 'ReadAndBranch', 'Full'], {
-        description: 'Git: local only, read and branch, or push as well.',
+        description: 'Git access: local only, read and create branches, or all operations including push.',
       }),
     ),
-    code: Type.Optional(Type.Enum(['Isolated', 'Direct'], { description: 'Code: in isolation, or directly.' })),
+    code: Type.Optional(Type.Enum(['Isolated', 'Direct'], { description: 'Code execution: isolated, or direct.' })),
     terminal: Type.Optional(
       Type.Enum(['None', 'RestrictedCommands', 'Full'], {
-        description: 'Terminal: none, the granted programs, or any program.',
+        description: 'Terminal access: none, the granted programs, or all programs.',
       }),
     ),
-    requireApproval: Type.Optional(actionsOf('Actions a person is asked about first.')),
+    requireApproval: Type.Optional(actionsOf('Actions that need the decision of an approver.')),
   },
   closed,
 );
@@ -61,14 +61,19 @@ export type SubConstraints = Static<typeof SubConstraints>;
 
 const CustomLevel = Type.Object(
   {
-    name: { ...LevelName, description: 'The name of the level. Built-in names are taken.' },
-    base: Type.Enum([...BUILTIN_LEVELS], { description: 'The built-in level it ranks with and may not exceed.' }),
+    name: { ...LevelName, description: 'The name of the level. Must differ from the built-in names.' },
+    base: Type.Enum([...BUILTIN_LEVELS], {
+      description: 'The built-in level with the same rank. The custom level may not allow more than this level.',
+    }),
     categories: setOf(
       Type.Enum([...TOOL_CATEGORIES], { description: 'A tool category.' }),
       TOOL_CATEGORIES.length,
-      'The tool categories it opens, of those its base opens.',
+      'The allowed tool categories. A subset of the categories of the base level.',
     ),
-    constraints: Type.Required(SubConstraints, { ...closed, description: 'All six limits. None may be left out.' }),
+    constraints: Type.Required(SubConstraints, {
+      ...closed,
+      description: 'The limits of the level. All six fields are required.',
+    }),
   },
   closed,
 );
@@ -76,41 +81,52 @@ const CustomLevel = Type.Object(
 const Strategy = Type.Object(
   {
     type: Type.Enum(['Disabled', 'Weighted', 'PerCategory', 'Milestone'], {
-      description: 'How a higher level is earned. Disabled: only a person raises an agent.',
+      description: 'How an agent earns a higher level. `Disabled`: only an approver can raise the level of an agent.',
     }),
     milestone: Type.Optional(
       Type.Object(
         {
-          minTasks: Type.Optional(count(1, 1_000_000, 'Tasks done.')),
-          minQuality: Type.Optional(count(0, 10, 'Mean quality of the work, 0 to 10.')),
-          activeFor: Type.Optional({ ...Duration, description: 'Time since the agent was made.' }),
-          cleanFor: Type.Optional({ ...Duration, description: 'Time without any failure.' }),
+          minTasks: Type.Optional(count(1, 1_000_000, 'Minimum number of completed tasks.')),
+          minQuality: Type.Optional(count(0, 10, 'Minimum mean quality of the work, from 0 to 10.')),
+          activeFor: Type.Optional({ ...Duration, description: 'Minimum age of the agent.' }),
+          cleanFor: Type.Optional({ ...Duration, description: 'Minimum time since the last failure.' }),
         },
-        { ...closed, description: 'What must be reached. Only for type `Milestone`.' },
+        { ...closed, description: 'The requirements for a higher level. Only for type `Milestone`.' },
       ),
     ),
   },
-  { ...closed, description: 'How trust is earned. No strategy reaches elevated.' },
+  { ...closed, description: 'How agents earn a higher access level. No strategy raises an agent to elevated.' },
 );
 
 const Forge = Type.Object(
   {
-    apis: Type.Optional({ ...setOf(ToolApi, 5, 'Host functions any forged tool may ask for.'), default: [] }),
-    domains: Type.Optional({ ...patternsOf('Hosts `fetch` of a forged tool may reach.'), default: [] }),
+    apis: Type.Optional({ ...setOf(ToolApi, 5, 'Host functions that forged tools may use.'), default: [] }),
+    domains: Type.Optional({
+      ...patternsOf('Patterns for the hosts that forged tools may connect to with `fetch`.'),
+      default: [],
+    }),
     limits: Type.Optional(
       Type.Object(
         {
-          duration: Type.Optional({ ...Duration, default: '5s', description: 'Time of one run, from 1ms to 30s.' }),
-          memory: Type.Optional({ ...Bytes, default: '128Mi', description: 'Memory of one run, from 8Mi to 1Gi.' }),
-          sessionTools: Type.Optional(count(0, 100, 'Forged tools of one session.', 10)),
-          agentTools: Type.Optional(count(0, 500, 'Forged tools of one agent.', 50)),
-          minTestCases: Type.Optional(count(1, 50, 'Test cases a request must bring.', 1)),
+          duration: Type.Optional({
+            ...Duration,
+            default: '5s',
+            description: 'Maximum duration of one execution, from 1ms to 30s.',
+          }),
+          memory: Type.Optional({
+            ...Bytes,
+            default: '128Mi',
+            description: 'Maximum memory of one execution, from 8Mi to 1Gi.',
+          }),
+          sessionTools: Type.Optional(count(0, 100, 'Maximum number of forged tools per session.', 10)),
+          agentTools: Type.Optional(count(0, 500, 'Maximum number of forged tools per agent.', 50)),
+          minTestCases: Type.Optional(count(1, 50, 'Minimum number of test cases in a forge request.', 1)),
         },
-        { ...closed, description: 'How large a forged tool may be.' },
+        { ...closed, description: 'Limits on the number of forged tools and on one execution.' },
       ),
     ),
   },
-  { ...closed, description: 'Ceilings over what any forged tool may have.' },
+  { ...closed, description: 'The limits for all forged tools.' },
 );
 
 const Promotion = Type.Object(
@@ -118,81 +134,106 @@ const Promotion = Type.Object(
     toAgent: Type.Optional(
       Type.Object(
         {
-          minSuccessfulUses: Type.Optional(count(1, 10_000, 'Successful uses.', 5)),
-          minSuccessPercent: Type.Optional(count(0, 100, 'Successful uses of all uses, whole percent.', 80)),
-          minDistinctInputs: Type.Optional(count(1, 50, 'Different inputs among them.', 3)),
-          minJudgeConfidencePercent: Type.Optional(count(0, 100, 'Least confidence of the judge, whole percent.', 80)),
+          minSuccessfulUses: Type.Optional(count(1, 10_000, 'Minimum number of successful uses.', 5)),
+          minSuccessPercent: Type.Optional(count(0, 100, 'Minimum success rate, in percent of all uses.', 80)),
+          minDistinctInputs: Type.Optional(
+            count(1, 50, 'Minimum number of distinct inputs among the successful uses.', 3),
+          ),
+          minJudgeConfidencePercent: Type.Optional(count(0, 100, 'Minimum confidence of the judge, in percent.', 80)),
           confidenceBound: Type.Optional(
             Type.Enum(['Rate', 'Wilson'], {
               default: 'Rate',
-              description: 'What is compared with minSuccessPercent: the plain rate, or its Wilson 95 % lower bound.',
+              description:
+                'The value to compare with `minSuccessPercent`: the success rate, or the lower bound of its 95 % Wilson interval.',
             }),
           ),
           coolDown: Type.Optional({
             ...Duration,
             default: '24h',
-            description: 'Time until the next try after a refusal.',
+            description: 'Minimum time between a rejected promotion and the next attempt.',
           }),
           requireHuman: Type.Optional(
-            Type.Boolean({ default: false, description: 'Ask a person as well. The panel is always asked.' }),
+            Type.Boolean({
+              default: false,
+              description: 'Whether a promotion also needs an approver. A review by the panel is always required.',
+            }),
           ),
         },
-        { ...closed, description: 'From tier Session to tier Agent.' },
+        { ...closed, description: 'The requirements for a promotion from tier Session to tier Agent.' },
       ),
     ),
     toShared: Type.Optional(
       Type.Object(
         {
-          minAgents: Type.Optional(count(1, 100, 'Agents that used the tool with success.', 1)),
+          minAgents: Type.Optional(count(1, 100, 'Minimum number of agents that used the tool successfully.', 1)),
           gitOps: Type.Optional(
             Type.Object(
               {
-                connection: Text(63, 'The connection of the gateway configuration that may open pull requests.'),
-                branch: Text(255, 'The branch to merge into.'),
-                path: Text(255, 'The folder of the repository the two files go to.'),
+                connection: Text(63, 'The connection in the gateway configuration that opens the pull request.'),
+                branch: Text(255, 'The target branch of the pull request.'),
+                path: Text(255, 'The folder in the repository for the two files of the pull request.'),
               },
-              { ...closed, description: 'Ask by a pull request.' },
+              { ...closed, description: 'Request the approval with a pull request.' },
             ),
           ),
         },
-        { ...closed, description: 'From tier Agent to tier Shared. The approval of a person is always required.' },
+        {
+          ...closed,
+          description:
+            'The requirements for a promotion from tier Agent to tier Shared. An approver is always required.',
+        },
       ),
     ),
   },
-  { ...closed, description: 'What a forged tool must show to reach further.' },
+  { ...closed, description: 'The requirements for the promotion of forged tools.' },
 );
 
 const Quotas = Type.Object(
   {
-    agents: Type.Optional(count(0, 100_000, 'Agents under this policy.')),
-    tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour, all agents together.')),
-    tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day, UTC, all agents together.')),
-    costPerDay: Type.Optional({ ...Decimal, description: 'Model cost per day, UTC, as text: `"20.00"`.' }),
-    costPerMonth: Type.Optional({ ...Decimal, description: 'Model cost per month, UTC, as text: `"300.00"`.' }),
-    cpu: Type.Optional({ ...Cpu, description: 'Processors of all agent pods together: `"8"`.' }),
-    memory: Type.Optional({ ...Bytes, description: 'Memory of all agent pods together: `16Gi`.' }),
+    agents: Type.Optional(count(0, 100_000, 'Maximum number of agents under this policy.')),
+    tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour (UTC), all agents together.')),
+    tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day (UTC), all agents together.')),
+    costPerDay: Type.Optional({
+      ...Decimal,
+      description: 'Model cost per day (UTC), all agents together, as a string: `"20.00"`.',
+    }),
+    costPerMonth: Type.Optional({
+      ...Decimal,
+      description: 'Model cost per month (UTC), all agents together, as a string: `"300.00"`.',
+    }),
+    cpu: Type.Optional({ ...Cpu, description: 'CPU requests of all agent pods together: `"8"`.' }),
+    memory: Type.Optional({ ...Bytes, description: 'Memory limits of all agent pods together: `16Gi`.' }),
   },
-  { ...closed, description: 'What all agents under this policy may use together. Absent: no limit. 0 means none.' },
+  {
+    ...closed,
+    description:
+      'How much all agents under this policy may use together. An absent quota means no limit. 0 allows no use.',
+  },
 );
 
 export const TrustPolicySpec = Type.Object(
   {
-    description: Type.Optional(Text(1024, 'Whom the policy is for, for people.')),
+    description: Type.Optional(Text(1024, 'A description of the purpose of the policy, for human readers.')),
     level: Type.Optional(
       Type.Object(
         {
           initial: Type.Optional({
             ...LevelName,
             default: DEFAULT_LEVELS.initial,
-            description: 'The level a new agent has. Never elevated, nor a level based on it.',
+            description: 'The level of a new agent. Must not be elevated or a custom level with base elevated.',
           }),
           ceiling: Type.Optional({
             ...LevelName,
             default: DEFAULT_LEVELS.ceiling,
-            description: 'The level no agent goes beyond. With an automatic strategy not elevated.',
+            description:
+              'The highest level that an agent can have. Must not be elevated when the strategy is automatic.',
           }),
         },
-        { ...closed, description: 'Access levels: sandboxed < restricted < standard < elevated, and custom ones.' },
+        {
+          ...closed,
+          description:
+            'The access levels of agents, in the order sandboxed < restricted < standard < elevated. Custom levels rank with their base level.',
+        },
       ),
     ),
     levels: Type.Optional(
@@ -200,73 +241,90 @@ export const TrustPolicySpec = Type.Object(
         maxItems: 8,
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['name'],
-        description: 'Levels of your own.',
+        description: 'Custom access levels.',
       }),
     ),
     constraints: Type.Optional({
       ...SubConstraints,
-      description: 'Limits laid over those of any level. Only the fields given count, and only where they are tighter.',
+      description: 'Additional limits for all levels. A field applies only where it is stricter than the level.',
     }),
     strategy: Type.Optional(Strategy),
     decay: Type.Optional(
       Type.Object(
         {
-          idle: Type.Optional({ ...Duration, description: 'Without any activity for this long: one level down.' }),
+          idle: Type.Optional({
+            ...Duration,
+            description: 'An agent without activity for this long is lowered by one level.',
+          }),
           maxErrorPercent: Type.Optional(
             count(
               0,
               100,
-              'More failures than this, whole percent: an agent goes one level down, a tool is taken out.',
+              'Above this failure rate, in percent, an agent is lowered by one level and a tool is demoted.',
               15,
             ),
           ),
           reverifyEvery: Type.Optional({
             ...Duration,
-            description: 'How often the quality of work is looked at again.',
+            description: 'The interval of the quality checks.',
           }),
-          minQuality: Type.Optional(count(0, 10, 'Lower quality than this at that time: one level down.')),
+          minQuality: Type.Optional(
+            count(0, 10, 'Below this quality, at a quality check, an agent is lowered by one level.'),
+          ),
         },
-        { ...closed, description: 'How trust is lost. It needs no approval, and beats a promotion.' },
+        {
+          ...closed,
+          description: 'How agents and tools lose trust. Needs no approval and takes precedence over a promotion.',
+        },
       ),
     ),
     autonomy: Type.Optional({ ...Autonomy, default: 'Semi' }),
     rules: Type.Optional(
       Type.Object(
         {
-          deny: Type.Optional(actionsOf('Actions nobody under this policy may do.')),
-          requireApproval: Type.Optional(actionsOf('Actions a person is asked about first.')),
-          allow: Type.Optional(actionsOf('Actions of low or medium risk that need no person.')),
+          deny: Type.Optional(actionsOf('Actions that agents under this policy may not perform.')),
+          requireApproval: Type.Optional(actionsOf('Actions that need the decision of an approver.')),
+          allow: Type.Optional(actionsOf('Actions of low or medium risk that need no approver.')),
         },
-        { ...closed, description: 'Rules by action type. What is denied stays denied.' },
+        { ...closed, description: 'Rules by action type. `deny` takes precedence over `allow`.' },
       ),
     ),
     tools: Type.Optional(
       Type.Object(
         {
-          allow: Type.Optional(patternsOf('Tools that may be called at any level, where granted.')),
-          deny: Type.Optional(patternsOf('Tools nobody under this policy may call.')),
+          allow: Type.Optional(
+            patternsOf('Patterns for the names of the tools that agents may call at any access level, if granted.'),
+          ),
+          deny: Type.Optional(
+            patternsOf('Patterns for the names of the tools that agents under this policy may not call.'),
+          ),
         },
-        { ...closed, description: 'Rules by tool name. What is denied stays denied.' },
+        { ...closed, description: 'Rules by tool name. `deny` takes precedence over `allow`.' },
       ),
     ),
     models: Type.Optional(
       Type.Object(
         {
-          allow: Type.Optional(patternsOf('Models agents may use. Absent: all that are configured.')),
+          allow: Type.Optional(
+            patternsOf(
+              'Patterns for the names of the models that agents may use. When absent, agents may use all configured models.',
+            ),
+          ),
           judge: Type.Optional({
             ...ModelName,
-            description: 'The model that judges forged tools. Without one none is accepted.',
+            description: 'The model that judges forged tools. When absent, no forged tool is accepted.',
           }),
           reviewers: Type.Optional(
             Type.Array(ModelName, {
               minItems: 2,
               maxItems: 2,
               'x-kubernetes-list-type': 'atomic',
-              description: 'The two models of the panel: safety, then correctness. Without them nothing is promoted.',
+              description:
+                'The two models of the review panel: safety first, correctness second. When absent, no tool is promoted.',
             }),
           ),
         },
-        { ...closed, description: 'Models.' },
+        { ...closed, description: 'The models that agents, the judge and the panel use.' },
       ),
     ),
     forge: Type.Optional(Forge),
@@ -274,21 +332,33 @@ export const TrustPolicySpec = Type.Object(
     egress: Type.Optional(
       Type.Object(
         {
-          allow: Type.Optional({ ...patternsOf('Hosts agents may be granted. Private addresses never.'), default: [] }),
+          allow: Type.Optional({
+            ...patternsOf(
+              'Patterns for the hosts that `grants.network` of an Agent may contain. Private addresses are always denied.',
+            ),
+            default: [],
+          }),
         },
-        { ...closed, description: 'The ceiling over `grants.network`.' },
+        { ...closed, description: 'The limit for `grants.network` of all agents.' },
       ),
     ),
     quotas: Type.Optional(Quotas),
     approvals: Type.Optional(
       Type.Object(
         {
-          timeout: Type.Optional({ ...Duration, description: 'How long a question waits. Absent: for ever.' }),
+          timeout: Type.Optional({
+            ...Duration,
+            description: 'How long an ApprovalRequest stays pending. When absent, it does not expire.',
+          }),
           onTimeout: Type.Optional(
-            Type.Enum(['Wait', 'Deny'], { default: 'Wait', description: 'What silence means. It never means yes.' }),
+            Type.Enum(['Wait', 'Deny'], {
+              default: 'Wait',
+              description:
+                'What happens after the timeout: the request stays pending, or is denied. It is never approved automatically.',
+            }),
           ),
         },
-        { ...closed, description: 'Questions to people.' },
+        { ...closed, description: 'Settings for ApprovalRequests.' },
       ),
     ),
     tainted: Type.Optional(
@@ -296,19 +366,21 @@ export const TrustPolicySpec = Type.Object(
         {
           deny: Type.Optional({
             ...setOf(
-              Type.Enum(['forge', 'promote', 'message', 'network'], { description: 'What is taken away.' }),
+              Type.Enum(['forge', 'promote', 'message', 'network'], { description: 'A denied operation.' }),
               4,
-              'What a session with untrusted content may not do.',
+              'Operations that are denied in a tainted session.',
             ),
             default: ['forge', 'promote'],
           }),
-          network: Type.Optional(patternsOf('The hosts such a session may still reach. Absent: as granted.')),
+          network: Type.Optional(
+            patternsOf('Patterns for the hosts that a tainted session may connect to. When absent, the grants apply.'),
+          ),
         },
-        { ...closed, description: 'Sessions that hold content of strangers.' },
+        { ...closed, description: 'Restrictions for tainted sessions, which contain untrusted content.' },
       ),
     ),
     suspend: Type.Optional(
-      Type.Boolean({ default: false, description: 'The kill switch: stops every agent under this policy.' }),
+      Type.Boolean({ default: false, description: 'The kill switch: stops all agents under this policy.' }),
     ),
   },
   closed,
@@ -317,13 +389,19 @@ export type TrustPolicySpec = Static<typeof TrustPolicySpec>;
 
 const Spend = Type.Object(
   {
-    window: Type.Enum(['hour', 'day', 'month'], { description: 'The current window of UTC.' }),
-    start: Type.String({ format: 'date-time', maxLength: 64, description: 'When the window began, RFC 3339.' }),
-    inputTokens: count(0, 1e15, 'Tokens given to models.'),
-    outputTokens: count(0, 1e15, 'Tokens models gave.'),
-    cost: { ...Decimal, maxLength: 24, description: 'Model cost, as text.' },
-    toolCalls: count(0, 1e15, 'Tool calls.'),
-    networkBytes: count(0, 1e15, 'Bytes over the network.'),
+    window: Type.Enum(['hour', 'day', 'month'], {
+      description: 'The kind of window: the current clock hour, day or month, in UTC.',
+    }),
+    start: Type.String({
+      format: 'date-time',
+      maxLength: 64,
+      description: 'The start of the window, in RFC 3339 format.',
+    }),
+    inputTokens: count(0, 1e15, 'Input tokens of model calls.'),
+    outputTokens: count(0, 1e15, 'Output tokens of model calls.'),
+    cost: { ...Decimal, maxLength: 24, description: 'Model cost, as a string.' },
+    toolCalls: count(0, 1e15, 'Number of tool calls.'),
+    networkBytes: count(0, 1e15, 'Network bytes.'),
   },
   closed,
 );
@@ -332,13 +410,14 @@ export type Spend = Static<typeof Spend>;
 export const TrustPolicyStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
-    agents: Type.Optional(count(0, 100_000, 'Agents under this policy.')),
+    agents: Type.Optional(count(0, 100_000, 'Number of agents under this policy.')),
     spend: Type.Optional(
       Type.Array(Spend, {
         maxItems: 3,
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['window'],
-        description: 'What all agents under it used, written once a minute. An empty ledger begins with it.',
+        description:
+          'What all agents under the policy used, updated once a minute. A ledger that lost its data is restored from this field.',
       }),
     ),
     conditions: Type.Optional(Conditions),

@@ -3,10 +3,10 @@ import { request as httpsRequest } from 'node:https';
 import type { ClusterAccess } from '../../kube/cluster-access.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 
-/** A request the client for objects has no form for: tables, logs, and what goes through the proxy to a service. */
+/** A raw request to the API server, for what the object client does not support: tables, logs and the service proxy. */
 export interface ApiCall {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Path with its query. */
+  /** Path with query. */
   readonly path: string;
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
@@ -14,34 +14,34 @@ export interface ApiCall {
 
 export interface ApiReply {
   readonly status: number;
-  /** Cut at the limit of an answer. */
+  /** The whole body; at most MAX_BODY_BYTES. */
   readonly text: string;
 }
 
-const LARGEST_ANSWER = 16 * 1024 * 1024;
-const ANSWER_MILLISECONDS = 30_000;
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+const RESPONSE_TIMEOUT_MS = 30_000;
 
-/** The whole answer, whatever its status. Throws TEMPER_KUBE_UNREACHABLE or TEMPER_TIMEOUT when none came. */
+/** Sends a request and returns the response with any status. Throws TEMPER_KUBE_UNREACHABLE or TEMPER_TIMEOUT without a response. */
 export async function callApi(access: ClusterAccess, call: ApiCall, signal: AbortSignal): Promise<ApiReply> {
   const response = await open(access, call, signal);
   return { status: response.statusCode ?? 0, text: await textOf(response, signal) };
 }
 
 /**
- * The lines of a success as they arrive, or what was refused. With `idleMilliseconds`, a connection that says nothing for as long counts
- * as broken.
+ * Streams the lines of a successful response, or returns the error response as `errorResponse`. With `idleMilliseconds`, a connection without
+ * data for that long is closed.
  */
 export async function streamApi(
   access: ClusterAccess,
   call: ApiCall,
   signal: AbortSignal,
   idleMilliseconds?: number,
-): Promise<{ refusal: ApiReply } | { lines: AsyncGenerator<string> }> {
+): Promise<{ errorResponse: ApiReply } | { lines: AsyncGenerator<string> }> {
   const response = await open(access, call, signal);
   if (idleMilliseconds !== undefined) response.setTimeout(idleMilliseconds, () => response.destroy());
   const status = response.statusCode ?? 0;
   if (status >= 200 && status < 300) return { lines: linesOf(response) };
-  return { refusal: { status, text: await textOf(response, signal) } };
+  return { errorResponse: { status, text: await textOf(response, signal) } };
 }
 
 async function open(access: ClusterAccess, call: ApiCall, signal: AbortSignal): Promise<IncomingMessage> {
@@ -64,20 +64,20 @@ async function open(access: ClusterAccess, call: ApiCall, signal: AbortSignal): 
     },
   });
   const timer = setTimeout(() => {
-    const message = `${call.method} ${withoutQuery(call.path)}: no answer within ${ANSWER_MILLISECONDS / 1_000} s`;
+    const message = `${call.method} ${withoutQuery(call.path)}: no response within ${RESPONSE_TIMEOUT_MS / 1_000} s`;
     request.destroy(new TemperError('TEMPER_TIMEOUT', message, { retry: 'backoff' }));
-  }, ANSWER_MILLISECONDS);
+  }, RESPONSE_TIMEOUT_MS);
   request.once('response', resolve).once('error', reject).end(body);
   try {
     return await promise;
   } catch (error) {
-    throw failure(error, server.host, signal);
+    throw requestError(error, server.host, signal);
   } finally {
     clearTimeout(timer);
   }
 }
 
-function failure(error: unknown, host: string, signal: AbortSignal): unknown {
+function requestError(error: unknown, host: string, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   if (error instanceof TemperError) return error;
   const message = `${host} cannot be reached: ${messageOf(error, 500)}`;
@@ -91,35 +91,35 @@ function withoutQuery(path: string): string {
 async function textOf(response: IncomingMessage, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  const timer = setTimeout(() => response.destroy(new Error('the answer stalled')), ANSWER_MILLISECONDS);
+  const timer = setTimeout(() => response.destroy(new Error('the response stalled')), RESPONSE_TIMEOUT_MS);
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       size += chunk.byteLength;
-      if (size > LARGEST_ANSWER) throw new Error(`the answer is longer than ${LARGEST_ANSWER} bytes`);
+      if (size > MAX_BODY_BYTES) throw new Error(`the response is longer than ${MAX_BODY_BYTES} bytes`);
       chunks.push(chunk);
     }
   } catch (error) {
-    throw failure(error, 'the API server', signal);
+    throw requestError(error, 'the API server', signal);
   } finally {
     clearTimeout(timer);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-const LONGEST_LINE = 1024 * 1024;
+const MAX_LINE = 1024 * 1024;
 
-/** Lines without their ends; what is longer than a megabyte is cut there. A connection that breaks ends the lines. */
+/** Lines without line ends. A line is truncated at MAX_LINE. A broken connection ends the lines without an error. */
 async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   response.setEncoding('utf8');
   let rest = '';
   try {
-    for await (const piece of response as AsyncIterable<string>) {
-      const lines = (rest + piece).split('\n');
-      rest = (lines.pop() ?? '').slice(0, LONGEST_LINE);
+    for await (const chunk of response as AsyncIterable<string>) {
+      const lines = (rest + chunk).split('\n');
+      rest = (lines.pop() ?? '').slice(0, MAX_LINE);
       yield* lines;
     }
   } catch {
-    // Who reads goes on from the last line it has.
+    // The caller continues from the last line it received.
     return;
   } finally {
     response.destroy();

@@ -10,13 +10,13 @@ import type { CliIo } from '../io.ts';
 
 export interface SeenRequest {
   readonly method: string;
-  /** With its query. */
+  /** With query. */
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: unknown;
 }
 
-/** An answer, or what writes one itself. Undefined: 404. */
+/** A response, or a function that writes one. Undefined: 404. */
 export type Answer =
   | { status: number; body?: object | string }
   | ((response: ServerResponse) => Promise<void>)
@@ -29,7 +29,7 @@ export interface FakeCluster extends AsyncDisposable {
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
-/** An HTTPS server that plays the API server and what is behind its service proxy, and a kubeconfig for it: context `prod`, namespace `team-a`. */
+/** An HTTPS server in place of the API server and the services behind its proxy, with a kubeconfig: context `prod`, namespace `team-a`. */
 export async function fakeCluster(answer: (request: SeenRequest) => Answer): Promise<FakeCluster> {
   const [cert, key] = await Promise.all(
     ['certificate.pem', 'key.pem'].map((file) => readFile(new URL(file, TLS), 'utf8')),
@@ -65,11 +65,11 @@ async function serve(
   const { method = '', url: path = '', headers } = request;
   const entry = { method, path, headers, body: hasBody ? await json(request) : undefined };
   seen.push(entry);
-  const found = answer(entry) ?? { status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found' } };
-  if (typeof found === 'function') return found(response);
-  const isText = typeof found.body === 'string';
-  response.writeHead(found.status, { 'content-type': isText ? 'text/plain' : 'application/json' });
-  response.end(isText ? found.body : JSON.stringify(found.body));
+  const reply = answer(entry) ?? { status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found' } };
+  if (typeof reply === 'function') return reply(response);
+  const isText = typeof reply.body === 'string';
+  response.writeHead(reply.status, { 'content-type': isText ? 'text/plain' : 'application/json' });
+  response.end(isText ? reply.body : JSON.stringify(reply.body));
 }
 
 function configFor(server: string): object {

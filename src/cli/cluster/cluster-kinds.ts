@@ -4,7 +4,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/escape.ts';
 import { kindNamed } from '../kinds.ts';
 
-const own = (plural: string, kind: string): ResourceType => ({
+const temperType = (plural: string, kind: string): ResourceType => ({
   group: GROUP,
   version: VERSION,
   plural,
@@ -12,27 +12,27 @@ const own = (plural: string, kind: string): ResourceType => ({
   namespaced: true,
 });
 
-/** The kinds a cluster serves, by the collection they are in. */
+/** The kinds on a cluster, by collection name. */
 const TYPES: Readonly<Record<string, ResourceType>> = {
-  agents: own('agents', 'Agent'),
-  trustpolicies: own('trustpolicies', 'TrustPolicy'),
-  tools: own('emergenttools', 'EmergentTool'),
-  capabilities: own('capabilities', 'Capability'),
-  approvalrequests: own('approvalrequests', 'ApprovalRequest'),
-  approvals: own('approvals', 'Approval'),
+  agents: temperType('agents', 'Agent'),
+  trustpolicies: temperType('trustpolicies', 'TrustPolicy'),
+  tools: temperType('emergenttools', 'EmergentTool'),
+  capabilities: temperType('capabilities', 'Capability'),
+  approvalrequests: temperType('approvalrequests', 'ApprovalRequest'),
+  approvals: temperType('approvals', 'Approval'),
 };
 
-export const AGENTS = own('agents', 'Agent');
-export const TRUST_POLICIES = own('trustpolicies', 'TrustPolicy');
+export const AGENTS = temperType('agents', 'Agent');
+export const TRUST_POLICIES = temperType('trustpolicies', 'TrustPolicy');
 
-/** What people may type for a kind that is an object. */
+/** The collection names that users may type for objects on a cluster. */
 export const CLUSTER_KINDS: readonly string[] = Object.keys(TYPES);
 
-/** Throws TEMPER_USAGE, with another verb where there is one. */
+/** The resource type for a kind name. Throws TEMPER_USAGE, and suggests another verb when there is one. */
 export function clusterKind(name: string): ResourceType {
   const { collection } = kindNamed(name);
   const type = TYPES[collection];
   if (type !== undefined) return type;
-  const other = collection === 'sessions' ? 'use `temper sessions AGENT`' : `known: ${CLUSTER_KINDS.join(', ')}`;
-  throw new TemperError('TEMPER_USAGE', `"${printable(name, 60)}" is no kind of object on a cluster; ${other}`);
+  const hint = collection === 'sessions' ? 'use `temper sessions AGENT`' : `known: ${CLUSTER_KINDS.join(', ')}`;
+  throw new TemperError('TEMPER_USAGE', `"${printable(name, 60)}" is not a kind of object on a cluster; ${hint}`);
 }

@@ -11,19 +11,19 @@ import type { CliIo } from '../io.ts';
 import type { ApiReply } from './api-call.ts';
 import type { ClusterOptions } from './options.ts';
 
-/** A cluster a verb acts on, and where in it. */
+/** The cluster and namespace that a verb acts on. */
 export interface Cluster extends AsyncDisposable {
   readonly access: ClusterAccess;
   readonly kube: KubeClient;
   readonly namespace: string;
   readonly temperNamespace: string | undefined;
-  /** `context/namespace`, printed by everything that changes something. */
+  /** `context/namespace`; printed by every verb that changes something. */
   readonly place: string;
 }
 
 const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch: () => {} };
 
-/** Throws TEMPER_KUBE_CONFIG. */
+/** Opens the cluster of the options. Throws TEMPER_KUBE_CONFIG. */
 export async function openCluster(options: ClusterOptions, io: CliIo): Promise<Cluster> {
   const access = await loadClusterAccess(sourceOf(options, io), systemClock);
   const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
@@ -40,16 +40,16 @@ export async function openCluster(options: ClusterOptions, io: CliIo): Promise<C
 }
 
 function sourceOf({ kubeconfig, context }: ClusterOptions, io: CliIo): ClusterSource {
-  const chosen = context === undefined ? {} : { context };
-  if (kubeconfig === undefined) return { kind: 'default', ...chosen };
-  return { kind: 'file', path: resolve(io.cwd, kubeconfig), ...chosen };
+  const contextOption = context === undefined ? {} : { context };
+  if (kubeconfig === undefined) return { kind: 'default', ...contextOption };
+  return { kind: 'file', path: resolve(io.cwd, kubeconfig), ...contextOption };
 }
 
 const FORBIDDEN = 403;
 const NOT_FOUND = 404;
 
-/** What the API server refused, as one of our errors; `doing` says what was tried. Anything else is given back as it is. */
-export function explained(error: unknown, doing: string, { place }: Pick<Cluster, 'place'>): unknown {
+/** Converts an error of the API server to a TemperError; `doing` names the attempted action. Returns other errors unchanged. */
+export function explained(error: unknown, doing: string, { place }: Cluster): unknown {
   if (!(error instanceof ApiError)) return error;
   const options = { cause: error };
   const message = `${doing} in ${place}: ${printable(error.message, 800)}`;
@@ -58,14 +58,14 @@ export function explained(error: unknown, doing: string, { place }: Pick<Cluster
   return new TemperError('TEMPER_CLUSTER_REFUSED', message, options);
 }
 
-/** The refusal in an answer of the API server to `callApi`. */
+/** The error in a response of the API server to `callApi`. */
 export function refusalOf({ status, text }: ApiReply): ApiError {
-  let answer: Json = text;
+  let body: Json = text;
   try {
-    answer = JSON.parse(text) as Json;
+    body = JSON.parse(text) as Json;
   } catch {
-    // Proxies on the way say no in plain text.
+    // Proxies between client and API server respond in plain text.
   }
-  const message = typeof answer === 'string' ? answer : textAt(answer, ['message']);
-  return new ApiError(status, textAt(member({ answer }, 'answer'), ['reason']), printable(message, 800));
+  const message = typeof body === 'string' ? body : textAt(body, ['message']);
+  return new ApiError(status, textAt(member({ body }, 'body'), ['reason']), printable(message, 800));
 }

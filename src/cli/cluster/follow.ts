@@ -14,17 +14,17 @@ export interface Followed {
   readonly output: 'text' | 'json';
 }
 
-/** Connections in a row that brought nothing new before it is given up. */
-const EMPTY_ATTEMPTS = 60;
+/** Limit of consecutive connections without a new line. */
+const MAX_EMPTY_ATTEMPTS = 60;
 
-/** Prints what happens until the message is answered. False when it failed or was refused. A stream that ends early is taken up where it ended. */
+/** Prints events until the message is answered. False when it failed or was refused. A stream that ends early is resumed after its last line. */
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
   const transcript = new Transcript(agent, painter(io.colour), (line) => io.out(`${line}\n`));
   let { after } = receipt;
-  const patience = new Patience(EMPTY_ATTEMPTS, io);
+  const retries = new Patience(MAX_EMPTY_ATTEMPTS, io);
   for (;;) {
-    const before = after;
-    for await (const line of connection(gateway, agent, receipt, after)) {
+    const resumedAfter = after;
+    for await (const line of openStream(gateway, agent, receipt, after)) {
       after = Math.max(after, line.seq);
       if (output === 'json') writeJsonLine(io, line);
       else show(line, transcript, io);
@@ -32,14 +32,17 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
         return line.kind === 'reply' && line.ending !== 'refusal';
       }
     }
-    if (after > before) patience.renew();
-    if (!(await patience.wait())) break;
+    if (after > resumedAfter) retries.renew();
+    if (!(await retries.wait())) break;
   }
-  const again = `the answer is kept: temper send ${agent} --session ${receipt.session} goes on with it`;
-  throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', `the gateway ends every connection without news; ${again}`);
+  const hint = `the answer is stored; continue with: temper send ${agent} --session ${receipt.session}`;
+  throw new TemperError(
+    'TEMPER_GATEWAY_UNREACHABLE',
+    `the gateway closes every connection without new events; ${hint}`,
+  );
 }
 
-async function* connection(
+async function* openStream(
   gateway: PeopleGateway,
   agent: string,
   { id, session }: PersonReceipt,
@@ -51,7 +54,7 @@ async function* connection(
   try {
     lines = await gateway.lines(path);
   } catch (error) {
-    // A gateway that is being replaced comes back; what it refuses, it refuses again.
+    // A gateway that is being replaced returns soon; an error that must not be retried is final.
     if (isTemperError(error) && error.retry !== 'never') return;
     throw error;
   }
@@ -61,7 +64,7 @@ async function* connection(
   }
 }
 
-/** The last line of a connection that broke may be half of one. */
+/** Parses a line; undefined when it is incomplete, as the last line of a broken connection may be. */
 function lineOf(text: string): FollowLine | undefined {
   let value: Json;
   try {
@@ -76,7 +79,7 @@ function lineOf(text: string): FollowLine | undefined {
   return value as unknown as FollowLine;
 }
 
-/** What the pod says it answered is left out: the gateway says what the answer was. */
+/** Prints a line. The pod's own `session-end` is skipped: the answer comes from the gateway. */
 function show(line: FollowLine, transcript: Transcript, io: CliIo): void {
   if (line.kind === 'reply') transcript.answer(line.text);
   else if (line.kind === 'failed') io.error(`✗ ${printable(line.code, 80)}: ${printable(line.text, 1_000)}\n`);

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CliIo } from '../io.ts';
 
-/** Which cluster and namespace a verb acts on. */
+/** Options that select the cluster and namespace of a verb. */
 export interface ClusterOptions {
   kubeconfig?: string;
   context?: string;
@@ -9,7 +9,7 @@ export interface ClusterOptions {
   temperNamespace?: string;
 }
 
-/** Run as a plug-in of kubectl there is no state folder to act on. */
+/** Value of TEMPER_PROGRAM when the program runs as a kubectl plug-in; it then never acts on a state folder. */
 export const PLUGIN = 'kubectl-temper';
 
 export function isPlugin(io: CliIo): boolean {
@@ -17,18 +17,21 @@ export function isPlugin(io: CliIo): boolean {
   return TEMPER_PROGRAM === PLUGIN;
 }
 
-/** Does the command name a cluster, in one way or another? */
+/** Does the command act on a cluster? */
 export function namesCluster({ kubeconfig, context, namespace }: ClusterOptions, io: CliIo): boolean {
   return isPlugin(io) || kubeconfig !== undefined || context !== undefined || namespace !== undefined;
 }
 
 export function addClusterOptions(command: Command): Command {
   return command
-    .option('--kubeconfig <file>', 'which kubeconfig')
-    .option('--context <name>', 'which context of it')
-    .option('-n, --namespace <name>', 'which namespace; that of the context when absent')
-    .option('--temper-namespace <name>', 'where Temper is installed; found by the labels of its gateway when absent');
+    .option('--kubeconfig <file>', 'path of the kubeconfig file')
+    .option('--context <name>', 'context of the kubeconfig')
+    .option('-n, --namespace <name>', 'namespace; default: that of the context')
+    .option(
+      '--temper-namespace <name>',
+      'namespace of the Temper installation; default: found by the labels of its gateway',
+    );
 }
 
 export const outputOption = (): Option =>
-  new Option('-o, --output <form>', 'how to print').choices(['text', 'json']).default('text');
+  new Option('-o, --output <form>', 'output format').choices(['text', 'json']).default('text');

@@ -12,23 +12,23 @@ import { type Cluster, explained } from './cluster.ts';
 
 const SERVICES: ResourceType = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true };
 const GATEWAY_LABELS = 'app.kubernetes.io/name=temper,app.kubernetes.io/component=gateway';
-const USUAL_NAMESPACE = 'temper-system';
+const DEFAULT_NAMESPACE = 'temper-system';
 const TOKEN_SECONDS = 600;
-/** A new token when less than this is left. */
-const TOKEN_REST_MILLISECONDS = 60_000;
-/** The gateway writes an empty line every quarter of a minute. */
-const IDLE_MILLISECONDS = 60_000;
+/** The token is renewed when its remaining lifetime is shorter. */
+const TOKEN_RENEWAL_MS = 60_000;
+/** A stream without data for this long is broken: the gateway writes an empty line every 15 s. */
+const IDLE_TIMEOUT_MS = 60_000;
 
 export interface GatewayCall {
   readonly method: ApiCall['method'];
-  /** Below the namespace of people, with its query. */
+  /** Path below `/v1/people/namespaces/{namespace}/`, with query. */
   readonly path: string;
   readonly body?: object;
-  /** Makes a second call the same as the first. */
+  /** The gateway handles calls with the same key once. */
   readonly idempotencyKey?: string;
 }
 
-/** The gateway as people reach it: through the API server, with a token of `temper-people` of the namespace. */
+/** Client of the gateway's user API: through the API server's service proxy, with a token of the ServiceAccount `temper-people`. */
 export class PeopleGateway {
   readonly #cluster: Cluster;
   readonly #signal: AbortSignal;
@@ -40,19 +40,19 @@ export class PeopleGateway {
     this.#signal = signal;
   }
 
-  /** The JSON of a success; null where there is none. Throws what the gateway refused, with its code. */
+  /** Sends a request and returns the JSON of a successful response; null without a body. Throws the gateway's error with its code. */
   async call(call: GatewayCall): Promise<Json> {
     const reply = await callApi(this.#cluster.access, await this.#proxied(call), this.#signal);
-    if (reply.status < 200 || reply.status >= 300) throw this.#refusal(reply);
+    if (reply.status < 200 || reply.status >= 300) throw this.#errorFrom(reply);
     return reply.text === '' ? null : this.#json(reply.text);
   }
 
-  /** Lines as they come, until the gateway ends them or the connection breaks. */
+  /** Streams lines until the gateway ends the response or the connection breaks. */
   async lines(path: string): Promise<AsyncGenerator<string>> {
     const call = await this.#proxied({ method: 'GET', path });
-    const answer = await streamApi(this.#cluster.access, call, this.#signal, IDLE_MILLISECONDS);
-    if ('refusal' in answer) throw this.#refusal(answer.refusal);
-    return answer.lines;
+    const response = await streamApi(this.#cluster.access, call, this.#signal, IDLE_TIMEOUT_MS);
+    if ('errorResponse' in response) throw this.#errorFrom(response.errorResponse);
+    return response.lines;
   }
 
   async #proxied({ method, path, body, idempotencyKey }: GatewayCall): Promise<ApiCall> {
@@ -66,14 +66,14 @@ export class PeopleGateway {
       path: `${root}${PEOPLE_PATH}/${encodeURIComponent(namespace)}/${path}`,
       ...(body === undefined ? {} : { body }),
       headers: {
-        [TOKEN_HEADER]: await this.#peopleToken(),
+        [TOKEN_HEADER]: await this.#userToken(),
         ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
     };
   }
 
-  /** Who may not look for the gateway gets the usual place. */
+  /** The namespace of the gateway. Falls back to the default namespace when the user may not list Services. */
   async #releaseNamespace(): Promise<string> {
     const { temperNamespace, kube } = this.#cluster;
     if (temperNamespace !== undefined) return temperNamespace;
@@ -83,18 +83,18 @@ export class PeopleGateway {
       const namespaces = gateways.map(({ metadata }) => metadata.namespace ?? '');
       if (namespaces.length > 1) {
         const list = namespaces.map((name) => printable(name, 63)).join(', ');
-        throw new TemperError('TEMPER_USAGE', `Temper is installed in ${list}; say which with --temper-namespace`);
+        throw new TemperError('TEMPER_USAGE', `Temper is installed in ${list}; choose one with --temper-namespace`);
       }
-      return namespaces[0] ?? USUAL_NAMESPACE;
+      return namespaces[0] ?? DEFAULT_NAMESPACE;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 403) return USUAL_NAMESPACE;
+      if (error instanceof ApiError && error.status === 403) return DEFAULT_NAMESPACE;
       throw error;
     }
   }
 
-  async #peopleToken(): Promise<string> {
+  async #userToken(): Promise<string> {
     const { kube, namespace, place } = this.#cluster;
-    if (this.#token !== undefined && this.#token.until - systemClock.now().getTime() > TOKEN_REST_MILLISECONDS)
+    if (this.#token !== undefined && this.#token.until - systemClock.now().getTime() > TOKEN_RENEWAL_MS)
       return this.#token.text;
     const name = NAMESPACE_OBJECTS.peopleServiceAccount;
     try {
@@ -106,34 +106,34 @@ export class PeopleGateway {
       if (!(error instanceof ApiError)) throw error;
       const options = { cause: error };
       if (error.status === 404) {
-        const why = `namespace ${place} has no ServiceAccount ${name}: the operator makes it with the first agent or TrustPolicy there`;
+        const why = `namespace ${place} has no ServiceAccount ${name}: the operator creates it with the first Agent or TrustPolicy there`;
         throw new TemperError('TEMPER_NOT_FOUND', why, options);
       }
-      if (error.status !== 403) throw explained(error, 'asking for a token', this.#cluster);
+      if (error.status !== 403) throw explained(error, 'requesting a token', this.#cluster);
       const message =
-        `you may not speak to the agents of ${place}: that takes create on serviceaccounts/token of ${name}; an administrator gives it with ` +
+        `you may not send messages to the agents of ${place}: this needs create on serviceaccounts/token of ${name}; an administrator grants it with ` +
         `kubectl create rolebinding temper-users -n ${namespace} --clusterrole=temper-user --user=NAME (${printable(error.message, 300)})`;
       throw new TemperError('TEMPER_CLUSTER_FORBIDDEN', message, options);
     }
   }
 
-  /** The gateway's own refusals have a code; those of the API server before it do not. */
-  #refusal({ status, text }: ApiReply): TemperError {
+  /** Converts an error response. Errors of the gateway have a Temper code; errors of the API server do not. */
+  #errorFrom({ status, text }: ApiReply): TemperError {
     const body = jsonOrText(text);
     const error = member(body, 'error');
     const code = textAt(error, ['code']);
     if (isErrorCode(code)) return new TemperError(code, printable(textAt(error, ['message']), 2_000));
-    const said = printable(typeof body === 'string' ? body : textAt(body, ['message']), 500);
+    const detail = printable(typeof body === 'string' ? body : textAt(body, ['message']), 500);
     const where = `the gateway in namespace ${printable(this.#release ?? '', 63)}`;
     if (status === 403) {
-      const message = `you may not reach ${where}: that takes services/proxy on https:${RELEASE_OBJECTS.gateway}:${PORTS.gateway} there, which the chart gives to people.subjects (${said})`;
+      const message = `you may not reach ${where}: this needs services/proxy on https:${RELEASE_OBJECTS.gateway}:${PORTS.gateway} there, which the chart grants to people.subjects (${detail})`;
       return new TemperError('TEMPER_CLUSTER_FORBIDDEN', message);
     }
     if (status === 404) {
-      const message = `${where} does not exist; is Temper installed somewhere else? --temper-namespace says where (${said})`;
+      const message = `${where} does not exist; is Temper installed in another namespace? Set --temper-namespace (${detail})`;
       return new TemperError('TEMPER_GATEWAY_UNREACHABLE', message);
     }
-    const message = `${where} answered ${status} through the API server; \`temper check\` says whether it is ready (${said})`;
+    const message = `${where} responded with status ${status} through the API server; check its readiness with \`temper check\` (${detail})`;
     return new TemperError('TEMPER_GATEWAY_UNREACHABLE', message, { retry: 'backoff' });
   }
 
@@ -141,7 +141,7 @@ export class PeopleGateway {
     try {
       return parseUntrustedJson(text);
     } catch (error) {
-      throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'what answers at the gateway does not speak JSON', {
+      throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'the response of the gateway is not JSON', {
         cause: error,
       });
     }

@@ -12,7 +12,7 @@ export interface AuditOptions {
   output: 'text' | 'json';
 }
 
-/** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_BROKEN naming the first record that does not fit. */
+/** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_BROKEN with the first invalid record. */
 export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
   const trail = await openAudit({ records: fileRecords(resolve(io.cwd, options.state)), clock: systemClock });
   const all = await trail.records();
@@ -35,6 +35,6 @@ export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
   return EXIT.ok;
 }
 
-function concerns({ subject, facts }: ChainedRecord, wanted: string): boolean {
-  return [subject, facts['tool'], facts['session']].includes(wanted);
+function concerns({ subject, facts }: ChainedRecord, filter: string): boolean {
+  return [subject, facts['tool'], facts['session']].includes(filter);
 }

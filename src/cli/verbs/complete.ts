@@ -4,13 +4,13 @@ import { AGENTS, CLUSTER_KINDS, clusterKind } from '../cluster/cluster-kinds.ts'
 import type { ClusterOptions } from '../cluster/options.ts';
 import { type CliIo, EXIT } from '../io.ts';
 
-/** Files are no answer here: what `kubectl` is told by its last line. */
+/** Cobra's directive "no file completion", which kubectl reads from the last line. */
 const NO_FILES = ':4';
-/** A shell waits no longer than this. */
-const PATIENCE_MILLISECONDS = 2_000;
+/** Limit for listing object names, so that the shell does not hang. */
+const LIST_TIMEOUT_MS = 2_000;
 const AGENT_VERBS: readonly string[] = ['send', 'logs', 'sessions', 'usage', 'suspend', 'resume'];
 
-/** Prints what could stand in place of the last word, one a line, then a directive for `kubectl`. Says nothing when it does not know. */
+/** Prints the candidates for the last word, one per line, then a directive for `kubectl`. Errors give no candidates. */
 export async function complete(program: Command, words: readonly string[], io: CliIo): Promise<number> {
   const last = words.at(-1) ?? '';
   const found = await candidates(program, words.slice(0, -1), last, io).catch(() => []);
@@ -19,16 +19,16 @@ export async function complete(program: Command, words: readonly string[], io: C
   return EXIT.ok;
 }
 
-async function candidates(program: Command, before: readonly string[], last: string, io: CliIo): Promise<string[]> {
-  const { command, rest } = reached(program, before);
+async function candidates(program: Command, previous: readonly string[], last: string, io: CliIo): Promise<string[]> {
+  const { command, rest } = resolveCommand(program, previous);
   if (last.startsWith('-'))
     return command.options.flatMap(({ long }) => (long === undefined || long === null ? [] : [long]));
   const children = command.commands.map((child) => child.name()).filter((name) => name !== '__complete');
   if (children.length > 0) return children;
-  return argumentsOf(command, rest, optionsIn(before), io);
+  return argumentsOf(command, rest, optionsIn(previous), io);
 }
 
-/** What the next argument of the verb could be. */
+/** Candidates for the next argument of the verb. */
 async function argumentsOf(command: Command, rest: string[], options: ClusterOptions, io: CliIo): Promise<string[]> {
   const name = command.name();
   if (name === 'get' || name === 'describe') {
@@ -42,8 +42,8 @@ async function argumentsOf(command: Command, rest: string[], options: ClusterOpt
   return takesAgent ? names(AGENTS, options, io) : [];
 }
 
-/** The command the words lead to, and the words after it that are neither options nor their values. */
-function reached(program: Command, words: readonly string[]): { command: Command; rest: string[] } {
+/** The command that the words select, and its arguments without options and their values. */
+function resolveCommand(program: Command, words: readonly string[]): { command: Command; rest: string[] } {
   let command = program;
   const rest: string[] = [];
   for (let index = 0; index < words.length; index += 1) {
@@ -75,12 +75,12 @@ function optionsIn(words: readonly string[]): ClusterOptions {
 
 async function names(type: ReturnType<typeof clusterKind>, options: ClusterOptions, io: CliIo): Promise<string[]> {
   await using cluster = await openCluster(options, io);
-  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(PATIENCE_MILLISECONDS)]);
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(LIST_TIMEOUT_MS)]);
   const found = await cluster.kube.list(type, { namespace: cluster.namespace }, signal);
   return found.map(({ metadata }) => metadata.name);
 }
 
-/** To be read by the shell: `source <(temper completion)`. */
+/** Prints a completion script for the shell, for `source <(temper completion)`. */
 export function completionScript(shell: 'bash' | 'zsh', io: CliIo): number {
   const compatible = shell === 'zsh' ? 'autoload -U +X bashcompinit && bashcompinit\n' : '';
   io.out(`${compatible}_temper() {

@@ -18,7 +18,7 @@ export interface DecideOptions {
   output: 'text' | 'json';
 }
 
-/** Leaves a decision in the state folder. The process that holds the folder applies it at once; the next one does, when none runs. */
+/** Writes a decision to the state folder. The process that has locked the folder applies it at once; without one, the next process does. */
 export async function decide(options: DecideOptions, io: CliIo): Promise<number> {
   const records = fileRecords(resolve(io.cwd, options.state));
   if (options.verb === 'Demote') await assertTool(records, options.target);
@@ -33,11 +33,11 @@ async function assertWaiting(records: RecordStore, name: string): Promise<void> 
   const all = await records.list('approvalrequests');
   const request = all.find((record) => record.name === name);
   if (request === undefined) throw notFound('approvalrequests', name, all);
-  const earlier = member(member(request.value, 'status'), 'decision');
-  if (typeof earlier !== 'string') return;
+  const decision = member(member(request.value, 'status'), 'decision');
+  if (typeof decision !== 'string') return;
   throw new TemperError(
     'TEMPER_USAGE',
-    `approvalrequest "${name}" was decided before: ${earlier}; a decision is final`,
+    `approvalrequest "${name}" is already decided: ${decision}; a decision is final`,
   );
 }
 

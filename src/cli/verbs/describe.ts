@@ -18,7 +18,7 @@ export interface DescribeOptions {
   output: 'text' | 'json';
 }
 
-/** Shows one object whole. A tool may be named by its object name, its digest or the name models call it by, and comes with its record. */
+/** Prints one object with all its fields. A tool is found by object name, digest or the name that models use, and is printed with its evidence and uses. */
 export async function describe(options: DescribeOptions, io: CliIo): Promise<number> {
   const kind = kindNamed(options.kind);
   const records = fileRecords(resolve(io.cwd, options.state));
@@ -34,7 +34,7 @@ async function valueOf(records: RecordStore, collection: string, name: string): 
   return collection === 'agents' ? { object: value, forging: { ...(await forgingOf(records, name)) } } : value;
 }
 
-/** How forging goes for an agent: what was accepted, what was refused for good, and why. */
+/** Forge statistics of an agent from the audit log: accepted and finally refused tools, with reasons. */
 async function forgingOf(records: RecordStore, agent: string): Promise<ForgeTelemetry> {
   const trail = await openAudit({ records, clock: systemClock });
   return forgeTelemetry(await trail.records(), agent);
@@ -47,7 +47,7 @@ async function find(records: RecordStore, collection: string, name: string): Pro
   return found.value;
 }
 
-/** The widest one of the name: tier Agent and Shared come before sessions. */
+/** The first tool with the name. Tools of tier Agent and Shared come before tools of sessions. */
 async function findTool(records: RecordStore, name: string): Promise<Json> {
   const all = await storedTools(records);
   const found = all.find((tool) => isNamed(tool, name));

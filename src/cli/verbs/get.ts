@@ -17,7 +17,7 @@ export interface GetOptions {
   output: 'text' | 'json';
 }
 
-/** Lists a kind, or one object of it. Reads plain files; needs no lock. */
+/** Lists a kind, or one object of it. Only reads files, so it needs no lock. */
 export async function get(options: GetOptions, io: CliIo): Promise<number> {
   const kind = kindNamed(options.kind);
   const records = fileRecords(resolve(io.cwd, options.state));
@@ -38,7 +38,7 @@ export async function get(options: GetOptions, io: CliIo): Promise<number> {
   return EXIT.ok;
 }
 
-/** Objects of a kind, wherever the folder keeps them. */
+/** All objects of a kind in the state folder. */
 export async function listKind(records: RecordStore, collection: string): Promise<StoredRecord[]> {
   if (collection === 'tools') return storedTools(records);
   if (collection === 'capabilities') return discovered(await records.list('tools'));
@@ -51,7 +51,7 @@ export async function listKind(records: RecordStore, collection: string): Promis
   return (await Promise.all(attempts)).flat();
 }
 
-/** What an agent of this state could find beyond its own session. */
+/** The capabilities that agents of this state folder can discover outside their own session. */
 function discovered(tools: readonly StoredRecord[]): StoredRecord[] {
   return tools.map(({ value }) => {
     const capability = emergentCapability(value as unknown as EmergentTool);

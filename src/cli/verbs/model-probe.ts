@@ -10,7 +10,7 @@ import { EXIT, writeJsonLine, type CliIo } from '../io.ts';
 
 export interface ModelProbeOptions {
   type: ProviderType;
-  /** Absent: the vendor's own. */
+  /** Default: the vendor's own URL. */
   baseUrl?: string;
   model: string;
   message: string;
@@ -20,14 +20,14 @@ export interface ModelProbeOptions {
   maxOutputTokens?: number;
   temperature?: number;
   responseFormat?: 'json';
-  /** Variable that holds the key; absent: the vendor's usual one. */
+  /** Environment variable with the API key; default: the vendor's usual one. */
   keyEnvironment?: string;
   timeoutMilliseconds?: number;
 }
 
 const PROVIDER = 'probe';
 
-/** Sends one request and prints what comes back as one JSON line an event. Exit 0: it ended; 1: it failed. */
+/** Sends one request and prints the events of the response as JSON lines. Exit 0: the response is complete; 1: the request failed. */
 export async function modelProbe(options: ModelProbeOptions, io: CliIo): Promise<number> {
   try {
     const request = await requestOf(options, io.cwd);
@@ -48,12 +48,12 @@ export async function modelProbe(options: ModelProbeOptions, io: CliIo): Promise
 
 function providerOf(options: ModelProbeOptions): ProviderConfig {
   const { type, baseUrl } = options;
-  const usual = type === 'anthropic' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY';
+  const defaultVariable = type === 'anthropic' ? 'ANTHROPIC_API_KEY' : 'OPENAI_API_KEY';
   const provider: ProviderConfig = { name: PROVIDER, type };
   if (baseUrl !== undefined) provider.baseUrl = baseUrl;
-  // A key of the vendor goes to the vendor: another address gets one only when it is named for it.
-  const named = options.keyEnvironment ?? (baseUrl === undefined ? usual : undefined);
-  if (named !== undefined) provider.keyEnvironment = named;
+  // The vendor's key is sent only to the vendor. Another base URL gets a key only from --key-environment.
+  const keyEnvironment = options.keyEnvironment ?? (baseUrl === undefined ? defaultVariable : undefined);
+  if (keyEnvironment !== undefined) provider.keyEnvironment = keyEnvironment;
   return provider;
 }
 

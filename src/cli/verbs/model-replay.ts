@@ -13,7 +13,7 @@ export interface ModelReplayOptions {
   port: number;
 }
 
-/** Serves a replay script until interrupted. Exit 0: interrupted; 1: the script is wrong or the port is taken. */
+/** Serves a replay script until interrupted. Exit 0: interrupted; 1: the script is invalid or the port is in use. */
 export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promise<number> {
   try {
     await using server = await startReplay({
@@ -26,7 +26,7 @@ export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promi
     io.error(
       `replaying ${options.script}; base URL for OpenAI formats ${server.url}/v1, for Anthropic ${server.url}\n`,
     );
-    await interrupted(io.signal);
+    await waitForInterrupt(io.signal);
     return EXIT.ok;
   } catch (error) {
     if (!isTemperError(error)) throw error;
@@ -35,7 +35,7 @@ export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promi
   }
 }
 
-function interrupted(signal: AbortSignal): Promise<void> {
+function waitForInterrupt(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });

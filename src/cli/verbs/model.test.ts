@@ -8,14 +8,14 @@ import type { CliIo } from '../io.ts';
 import { modelProbe, type ModelProbeOptions } from './model-probe.ts';
 import { modelReplay } from './model-replay.ts';
 
-interface Terminal extends CliIo {
+interface RecordingTerminal extends CliIo {
   outputs: string[];
   errors: string[];
-  /** Resolves when something was printed. */
+  /** Resolves at the next output. */
   printed: Promise<void>;
 }
 
-function aTerminal(cwd: string, signal: AbortSignal = new AbortController().signal): Terminal {
+function aTerminal(cwd: string, signal: AbortSignal = new AbortController().signal): RecordingTerminal {
   const { promise: printed, resolve } = Promise.withResolvers<void>();
   const outputs: string[] = [];
   const errors: string[] = [];
@@ -58,7 +58,7 @@ rules:
 const TOOLS = JSON.stringify([{ name: 'weather', description: 'Weather', inputSchema: { type: 'object' } }]);
 
 describe('temper model', () => {
-  it('replays a script until interrupted, and probes it in every wire format', async () => {
+  it('model replay serves a script until interrupted, and model probe works in every wire format', async () => {
     await inFolder(async (folder) => {
       await writeFile(join(folder, 's.yaml'), SCRIPT);
       await writeFile(join(folder, 'tools.json'), TOOLS);
@@ -93,7 +93,7 @@ describe('temper model', () => {
     });
   });
 
-  it('says what is wrong with a script, and exits with 1', async () => {
+  it('model replay reports the error in a script, and exits with 1', async () => {
     await inFolder(async (folder) => {
       await writeFile(join(folder, 's.yaml'), 'rules: 5\n');
       const terminal = aTerminal(folder);
@@ -102,7 +102,7 @@ describe('temper model', () => {
     });
   });
 
-  it('says what is wrong with a tools file, and exits with 2', async () => {
+  it('model probe reports the error in a tools file, and exits with 2', async () => {
     await inFolder(async (folder) => {
       await writeFile(join(folder, 'tools.json'), '{}');
       const terminal = aTerminal(folder);
@@ -112,7 +112,7 @@ describe('temper model', () => {
     });
   });
 
-  it('sends no key of the vendor to another address unless it is named for it', async () => {
+  it('model probe sends the vendor key to another base URL only with --key-environment', async () => {
     const keys: (string | undefined)[] = [];
     await using server = await byteServer((request, response) => {
       keys.push(request.headers.authorization);

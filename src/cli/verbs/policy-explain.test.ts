@@ -49,10 +49,10 @@ after(async () => {
 });
 
 async function explain(question: Partial<PolicyExplainOptions>): Promise<{ code: number; out: string; error: string }> {
-  const said = { out: '', error: '' };
+  const printed = { out: '', error: '' };
   const io: CliIo = {
-    out: (text) => void (said.out += text),
-    error: (text) => void (said.error += text),
+    out: (text) => void (printed.out += text),
+    error: (text) => void (printed.error += text),
     stdin: async () => '',
     lines: () => Readable.from([]),
     cwd: folder,
@@ -62,11 +62,11 @@ async function explain(question: Partial<PolicyExplainOptions>): Promise<{ code:
     signal: new AbortController().signal,
   };
   const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, TOOLS, io);
-  return { code, ...said };
+  return { code, ...printed };
 }
 
 describe('temper policy explain', () => {
-  it('shows the decision and every rule on the way, aligned', async () => {
+  it('policy explain prints the decision and every evaluated rule, aligned', async () => {
     const { code, out } = await explain({ agent: 'analyst', tool: 'file_read', input: '{"path":"x"}' });
     assert.equal(code, 0);
     const lines = out.split('\n');
@@ -80,14 +80,14 @@ describe('temper policy explain', () => {
     assert.equal(new Set(rules.map((line) => line.slice(4).search(/ {2}\S/) >= 0)).size, 1);
   });
 
-  it('stops at the rule that denies, and exits 1', async () => {
+  it('policy explain stops at the rule that denies, and exits 1', async () => {
     const { code, out } = await explain({ forge: 'Sandbox', api: ['fetch'] });
     assert.equal(code, 1);
     assert.match(out, /^Deny {2}by level\.forge/);
     assert.match(out.trimEnd().split('\n').at(-1) ?? '', /✗ level\.forge/);
   });
 
-  it('prints one JSON object', async () => {
+  it('policy explain prints one JSON object', async () => {
     const { out } = await explain({ host: 'api.example.com:443', output: 'json' });
     const answer = JSON.parse(out) as { effect: string; level: string; trail: { rule: string; verdict: string }[] };
     assert.equal(answer.effect, 'Allow');
@@ -95,7 +95,7 @@ describe('temper policy explain', () => {
     assert.ok(answer.trail.some(({ rule, verdict }) => rule === 'policy.egress' && verdict === 'allowed'));
   });
 
-  it('answers every kind of question', async () => {
+  it('policy explain supports every kind of request', async () => {
     const expected: readonly (readonly [Partial<PolicyExplainOptions>, string])[] = [
       [{ model: 'openai/gpt-4o' }, 'Deny  by grant.model'],
       [{ message: 'reviewer' }, 'Allow  by grant.messages'],
@@ -112,16 +112,16 @@ describe('temper policy explain', () => {
     }
   });
 
-  it('says which questions it cannot answer, and exits 2', async () => {
+  it('policy explain reports invalid questions, and exits 2', async () => {
     const wrong: readonly (readonly [Partial<PolicyExplainOptions>, RegExp])[] = [
       [{}, /ask about exactly one of/],
       [{ tool: 'file_read', host: 'x' }, /exactly one/],
       [{ tool: 'unknown' }, /no built-in tool is named "unknown".*file_read/],
       [{ tool: 'file_read', input: '{' }, /--input is not JSON/],
-      [{ forge: 'sandbox' }, /--forge "sandbox" is none of Compose, Sandbox/],
+      [{ forge: 'sandbox' }, /--forge "sandbox" is not one of Compose, Sandbox/],
       [{ forge: 'Sandbox', api: ['eval'] }, /--api "eval"/],
       [{ host: '::1' }, /brackets/],
-      [{ agent: 'other', model: 'a/b' }, /no agent "other".*there is analyst/],
+      [{ agent: 'other', model: 'a/b' }, /no agent "other".*found: analyst/],
       [{ paths: ['missing.yaml'], model: 'a/b' }, /TEMPER_MANIFEST_UNREADABLE/],
     ];
     for (const [question, message] of wrong) {

@@ -13,17 +13,17 @@ import { type PolicyQuestion, requestOf, usage } from '../policy-question.ts';
 
 export interface PolicyExplainOptions extends PolicyQuestion {
   paths: string[];
-  /** May be left out when the manifests hold one agent. */
+  /** Optional when the manifests contain one agent. */
   agent?: string;
-  /** Instead of the policy's initial level. */
+  /** Default: the policy's initial level. */
   level?: string;
   tainted?: boolean;
   output: 'text' | 'json';
 }
 
 /**
- * Shows what would be decided, and every rule passed on the way. Nothing is done and nothing recorded.
- * Exit 0: allowed, or a person would be asked; 1: denied; 2: the question cannot be asked.
+ * Prints the decision and every evaluated rule. Executes and records nothing.
+ * Exit 0: allowed, or an approver would decide; 1: denied; 2: invalid question or unreadable manifests.
  */
 export async function policyExplain(
   options: PolicyExplainOptions,
@@ -61,14 +61,14 @@ async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<P
 
 function agentOf({ objects, problems }: LoadedManifests, name: string | undefined): Agent {
   const agents = objects.flatMap(({ object }) => (object.kind === 'Agent' ? [object] : []));
-  const found = agents.filter((agent) => name === undefined || agent.metadata.name === name);
-  const [agent] = found;
-  if (agent !== undefined && found.length === 1) return agent;
+  const candidates = agents.filter((agent) => name === undefined || agent.metadata.name === name);
+  const [agent] = candidates;
+  if (agent !== undefined && candidates.length === 1) return agent;
   const names = agents.map(({ metadata }) => metadata.name).join(', ');
-  const broken = problems.length === 0 ? '' : `; ${problems.length} problems, see temper validate`;
-  if (found.length > 1) throw usage(`the manifests hold several such agents; choose with --agent: ${names}`);
+  const problemHint = problems.length === 0 ? '' : `; ${problems.length} problems, see temper validate`;
+  if (candidates.length > 1) throw usage(`the manifests contain several agents; choose one with --agent: ${names}`);
   const missing = name === undefined ? 'no agent' : `no agent "${name}"`;
-  throw usage(`${missing} in the manifests${names === '' ? '' : `; there is ${names}`}${broken}`);
+  throw usage(`${missing} in the manifests${names === '' ? '' : `; found: ${names}`}${problemHint}`);
 }
 
 function policyOf({ objects }: LoadedManifests, agent: Agent): TrustPolicy {

@@ -18,8 +18,8 @@ import { startCommandTracing } from '../tracing.ts';
 import { painter, Transcript } from '../transcript.ts';
 import { problemBlock } from './validate.ts';
 
-/** One message, with all the approvals it waits for, ends within a day. */
-const MESSAGE_MILLISECONDS = 24 * 3_600_000;
+/** Deadline of one message, including the time it waits for approvals. */
+const MESSAGE_TIMEOUT_MS = 24 * 3_600_000;
 
 export interface RunOptions {
   filename: string[];
@@ -33,7 +33,7 @@ export interface RunOptions {
   output?: 'text' | 'json';
 }
 
-/** Runs an agent in this process: each message given, or what a person types. Exit code 1 when a message could not be answered. */
+/** Runs an agent in this process, with the messages of the options or lines typed by the user. Exit 1 when a message could not be answered. */
 export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   const io = withoutSecrets(outer);
   const paths = options.filename.map((path) => resolve(io.cwd, path));
@@ -42,7 +42,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
     for (const problem of manifests.problems) io.error(problemBlock(problem));
     return EXIT.refused;
   }
-  const { agent, policy } = choose(manifests, options.agent);
+  const { agent, policy } = selectAgent(manifests, options.agent);
   const printer = createPrinter(agent.metadata.name, options, io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
@@ -82,20 +82,20 @@ async function answer(
     printer.count(turns, toolCalls, usage.inputTokens + usage.outputTokens);
     return true;
   } catch (error) {
-    // The loop has reported it as an event; a defect of ours must not pass as an answer that failed.
+    // The loop has already emitted an event for a TemperError. Any other error is a defect and must not be hidden.
     if (!isTemperError(error) && !io.signal.aborted) throw error;
     return false;
   }
 }
 
-/** An agent that may write files must not write its own policy. */
+/** Files that agents must not open: manifests, providers and script. An agent must not be able to change its own policy. */
 function governingFiles({ providers, modelScript }: RunOptions, { objects }: LoadedManifests, cwd: string): string[] {
-  const named = [providers, modelScript].filter((file) => file !== undefined).map((file) => resolve(cwd, file));
-  return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...named];
+  const configFiles = [providers, modelScript].filter((file) => file !== undefined).map((file) => resolve(cwd, file));
+  return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
 }
 
 function messageOp(io: CliIo): Op {
-  return { signal: io.signal, deadline: systemClock.monotonic() + MESSAGE_MILLISECONDS, key: randomIds.next('run') };
+  return { signal: io.signal, deadline: systemClock.monotonic() + MESSAGE_TIMEOUT_MS, key: randomIds.next('run') };
 }
 
 async function* messages(options: RunOptions, io: CliIo): AsyncGenerator<string> {
@@ -106,15 +106,21 @@ async function* messages(options: RunOptions, io: CliIo): AsyncGenerator<string>
   for (const message of options.message) yield message === '-' ? await io.stdin() : message;
 }
 
-function choose({ objects }: LoadedManifests, wanted: string | undefined): { agent: Agent; policy: TrustPolicy } {
+function selectAgent(
+  { objects }: LoadedManifests,
+  agentName: string | undefined,
+): { agent: Agent; policy: TrustPolicy } {
   const resources = objects.map(({ object }) => object);
   const agents = resources.filter((object): object is Agent => object.kind === 'Agent');
   const names = agents.map(({ metadata }) => metadata.name).join(', ') || 'none';
   const agent =
-    wanted === undefined && agents.length === 1 ? agents[0] : agents.find(({ metadata }) => metadata.name === wanted);
+    agentName === undefined && agents.length === 1
+      ? agents[0]
+      : agents.find(({ metadata }) => metadata.name === agentName);
   if (agent === undefined) {
-    const problem = wanted === undefined ? 'the manifests hold no single agent' : `no agent is named "${wanted}"`;
-    throw new TemperError('TEMPER_USAGE', `${problem}; there are: ${names}. Choose one with --agent`);
+    const problem =
+      agentName === undefined ? 'the manifests do not contain exactly one agent' : `no agent is named "${agentName}"`;
+    throw new TemperError('TEMPER_USAGE', `${problem}; found: ${names}. Choose one with --agent`);
   }
   return { agent, policy: policyOf(agent, resources) };
 }
@@ -130,7 +136,7 @@ function policyOf(agent: Agent, resources: readonly AnyResource[]): TrustPolicy 
   if (policy !== undefined) return policy;
   throw new TemperError(
     'TEMPER_NOT_FOUND',
-    `TrustPolicy "${name}", which agent "${agent.metadata.name}" names in spec.trustPolicyRef, is not in the manifests; give its file too`,
+    `TrustPolicy "${name}", which spec.trustPolicyRef of agent "${agent.metadata.name}" names, is not in the manifests; add its file with -f`,
   );
 }
 
@@ -146,7 +152,7 @@ function createPrinter(agent: string, options: RunOptions, io: CliIo): Printer {
   return form === 'json' ? jsonPrinter(agent, io) : textPrinter(agent, options, io);
 }
 
-/** The same events as JSON lines, stamped. */
+/** Prints events as JSON lines with time, agent and session. */
 function jsonPrinter(agent: string, io: CliIo): Printer {
   let current = '';
   return {
@@ -162,11 +168,11 @@ function jsonPrinter(agent: string, io: CliIo): Printer {
 function textPrinter(agent: string, options: RunOptions, io: CliIo): Printer {
   const paint = painter(io.colour);
   const transcript = new Transcript(agent, paint, (line) => io.out(`${line}\n`));
-  const typed = options.message === undefined && io.terminal;
+  const isInteractive = options.message === undefined && io.terminal;
   const used = { turns: 0, toolCalls: 0, tokens: 0 };
   return {
-    // What a person has just typed is on the screen already.
-    show: (event) => (typed && event.type === 'message-received' ? undefined : transcript.show(event)),
+    // The terminal already shows the line that the user typed.
+    show: (event) => (isInteractive && event.type === 'message-received' ? undefined : transcript.show(event)),
     session: () => undefined,
     count: (turns, toolCalls, tokens) => {
       used.turns += turns;

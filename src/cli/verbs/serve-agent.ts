@@ -16,7 +16,7 @@ export interface ServeAgentOptions {
   logLevel: LogLevel;
 }
 
-/** The agent container of a pod, until the process is told to stop. */
+/** Runs the agent container of a pod until SIGTERM. */
 export function serveAgentRole(options: ServeAgentOptions, io: CliIo): Promise<number> {
   const log = roleLogger('agent', options.logLevel, io);
   const absolute = (path: string): string => resolve(io.cwd, path);

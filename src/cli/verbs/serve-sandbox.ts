@@ -12,7 +12,7 @@ export interface ServeSandboxOptions {
   logLevel: LogLevel;
 }
 
-/** The sandbox container of a pod, until the process is told to stop. */
+/** Runs the sandbox container of a pod until SIGTERM. */
 export function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promise<number> {
   const log = roleLogger('sandbox', options.logLevel, io);
   const { agentUid } = options;

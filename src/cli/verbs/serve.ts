@@ -4,8 +4,8 @@ import type { CliIo } from '../io.ts';
 import { roleLogger, runRole } from '../role.ts';
 import { ownVersion } from '../tracing.ts';
 
-/** What a role is given of the process. */
-interface RoleProcess {
+/** What a role receives from the process. */
+interface RoleContext {
   /** Absolute path of the configuration file. */
   config: string;
   /** Aborted by the first SIGTERM or SIGINT. */
@@ -13,34 +13,34 @@ interface RoleProcess {
   readonly createLog: (level: LogLevel) => Logger;
 }
 
-/** Runs until its signal aborts and its work has ended. */
-type Role = (process: RoleProcess) => Promise<void>;
+/** Runs until its signal aborts and its work is complete. */
+type Role = (context: RoleContext) => Promise<void>;
 
 export type ConfiguredRole = 'gateway' | 'operator';
 
-/** Roles by name, each loaded when it is served and not before. */
+/** Roles by name. Each is imported only when it is served. */
 const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
   gateway: async () => {
     const { readGatewayConfig } = await import('../../gateway/config.ts');
     const { runGateway } = await import('../../gateway/gateway.ts');
     const { openModelParts } = await import('../../gateway/model-parts.ts');
     return async ({ config, signal, createLog }) => {
-      const read = await readGatewayConfig(config);
-      const log = createLog(read.logLevel);
-      await runGateway(read, { log, signal, openParts: openModelParts, version: await ownVersion() });
+      const gatewayConfig = await readGatewayConfig(config);
+      const log = createLog(gatewayConfig.logLevel);
+      await runGateway(gatewayConfig, { log, signal, openParts: openModelParts, version: await ownVersion() });
     };
   },
   operator: async () => {
     const { readOperatorConfig } = await import('../../operator/config.ts');
     const { runOperator } = await import('../../operator/run.ts');
     return async ({ config, signal, createLog }) => {
-      const read = await readOperatorConfig(config);
-      await runOperator(read, createLog(read.logLevel ?? 'info'), signal);
+      const operatorConfig = await readOperatorConfig(config);
+      await runOperator(operatorConfig, createLog(operatorConfig.logLevel ?? 'info'), signal);
     };
   },
 };
 
-/** Serves one role in this process until the process is told to stop, or the role cannot go on. */
+/** Runs one role in this process until SIGTERM, or until the role fails. */
 export async function serve({ role, config }: { role: ConfiguredRole; config: string }, io: CliIo): Promise<number> {
   const createLog = (level: LogLevel): Logger => roleLogger(role, level, io);
   return runRole(createLog('info'), async () => {

@@ -20,9 +20,9 @@ export interface ToolCallOptions {
   output: 'text' | 'json';
 }
 
-const CALL_MILLISECONDS = 60_000;
+const CALL_TIMEOUT_MS = 60_000;
 
-/** Calls one tool: every gate that runs nothing, its digest, its input against its schema, the call, its output against its schema. */
+/** Calls one tool: static gates, digest, input schema, the call, output schema. */
 export async function toolCall(options: ToolCallOptions, io: CliIo): Promise<number> {
   try {
     const input = await readInput(options.input, io);
@@ -44,18 +44,18 @@ async function call(
   input: Json,
   io: CliIo,
 ): Promise<{ name: string; digest: string; output: Json; milliseconds: number }> {
-  const [found, another] = await readTools(file, io);
-  if (found === undefined || another !== undefined) {
-    throw new TemperError('TEMPER_USAGE', `${printable(file, 200)} must hold exactly one tool to call`);
+  const [found, second] = await readTools(file, io);
+  if (found === undefined || second !== undefined) {
+    throw new TemperError('TEMPER_USAGE', `${printable(file, 200)} must contain exactly one tool to call`);
   }
   const { source } = found;
   if ('problem' in source) throw source.problem;
   await using sandbox = await createSupervisor({ clock: systemClock, warm: 1, maxRunners: 1 });
   const schemas = createSchemaCompiler();
   const started = systemClock.monotonic();
-  const op: Op = { signal: io.signal, deadline: started + CALL_MILLISECONDS, key: 'tool-call' };
-  const world = bareWorld(source, () => {}, op);
-  const inspected = createForge({ sandbox, clock: systemClock, schemas }).inspect(source, world);
+  const op: Op = { signal: io.signal, deadline: started + CALL_TIMEOUT_MS, key: 'tool-call' };
+  const context = bareWorld(source, () => {}, op);
+  const inspected = createForge({ sandbox, clock: systemClock, schemas }).inspect(source, context);
   if ('accepted' in inspected)
     throw new TemperError(inspected.code, `refused at gate ${inspected.gate}: ${inspected.message}`);
   const { artifact, digest, inputSchema } = inspected.open;
@@ -64,25 +64,25 @@ async function call(
     sandbox,
     clock: systemClock,
     schemas,
-    hostCalls: () => world.hostCalls(artifact),
-    describe: nothingKnown,
+    hostCalls: () => context.hostCalls(artifact),
+    describe: noDescription,
   };
   const tool = createForgedTool(artifact, digest, 'Session', deps);
   const caller = { agent: 'cli', namespace: 'local', session: 'cli', rootMessage: 'cli', stack: [digest] };
-  const output = await tool.call(input, { ...caller, op, invoke: world.invoke });
+  const output = await tool.call(input, { ...caller, op, invoke: context.invoke });
   return { name: artifact.name, digest, output, milliseconds: Math.round(systemClock.monotonic() - started) };
 }
 
-const nothingKnown = (): undefined => undefined;
+const noDescription = (): undefined => undefined;
 
 function assertInput(name: string, problems: readonly string[]): void {
   if (problems.length === 0) return;
   throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `arguments of "${name}": ${problems.join('; ')}`);
 }
 
-async function readInput(given: string, io: CliIo): Promise<JsonObject | Json> {
+async function readInput(input: string, io: CliIo): Promise<JsonObject | Json> {
   const text =
-    given === '-' ? await io.stdin() : given.startsWith('@') ? await readInputFile(given.slice(1), io) : given;
+    input === '-' ? await io.stdin() : input.startsWith('@') ? await readInputFile(input.slice(1), io) : input;
   try {
     return parseUntrustedJson(text);
   } catch (error) {

@@ -30,12 +30,12 @@ interface Line {
   milliseconds: number;
 }
 
-function terminal(stdin = ''): CliIo & { written: string; complained: string } {
+function terminal(stdin = ''): CliIo & { written: string; errors: string } {
   const io = {
     written: '',
-    complained: '',
+    errors: '',
     out: (text: string) => void (io.written += text),
-    error: (text: string) => void (io.complained += text),
+    error: (text: string) => void (io.errors += text),
     stdin: () => Promise.resolve(stdin),
     async *lines() {},
     cwd: ROOT,
@@ -60,7 +60,7 @@ async function file(name: string, content: string | object): Promise<string> {
   return path;
 }
 
-/** Data of other people that is not part of this repository; the build has it, a checkout may not. */
+/** Third-party data outside this repository: present in the build, absent in a plain checkout. */
 function dataFile(t: TestContext, name: string): string | undefined {
   const path = join(DATA, name);
   if (existsSync(path) || process.env['CI'] !== undefined) return path;
@@ -72,7 +72,7 @@ const slugify = async (): Promise<Record<string, unknown>> =>
   JSON.parse(await readFile(join(FORGES, 'slugify.json'), 'utf8')) as Record<string, unknown>;
 
 describe('temper tool check', () => {
-  it('accepts every one of 156 correct tools, in their order', async (t) => {
+  it('tool check accepts all 156 correct tools, in order', async (t) => {
     const data = dataFile(t, 'humaneval-x-js.jsonl');
     if (data === undefined) return;
     const { exit, lines } = await check(data);
@@ -80,13 +80,13 @@ describe('temper tool check', () => {
       lines.filter((line) => !line.accepted),
       [],
     );
-    const given = (await readFile(data, 'utf8'))
+    const tools = (await readFile(data, 'utf8'))
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Line & { testCases: [] });
     assert.deepEqual(
       lines.map(({ name, tests }) => [name, tests.passed, tests.failed]),
-      given.map(({ name, testCases }) => [name, testCases.length, 0]),
+      tools.map(({ name, testCases }) => [name, testCases.length, 0]),
     );
     assert.equal(exit, 0);
     assert.deepEqual(Object.keys(lines[0] ?? {}), [
@@ -101,7 +101,7 @@ describe('temper tool check', () => {
     ]);
   });
 
-  it('refuses every one of 4 that fail, each for its reason', async (t) => {
+  it('tool check refuses all 4 failing tools with the right code', async (t) => {
     const data = dataFile(t, 'humaneval-x-js.failing.jsonl');
     if (data === undefined) return;
     const { exit, lines } = await check(data);
@@ -118,7 +118,7 @@ describe('temper tool check', () => {
     assert.equal(exit, 1);
   });
 
-  it('reads requests, the flat form, YAML, lists, artifacts, manifests and JSON Lines, told apart by content', async () => {
+  it('tool check detects requests, the flat form, YAML, lists, artifacts, manifests and JSON Lines by content', async () => {
     const request = await slugify();
     const { implementation, ...flat } = request;
     const { code } = implementation as { code: string };
@@ -138,7 +138,7 @@ describe('temper tool check', () => {
     );
   });
 
-  it('holds manifests and packages to the digest they claim', async () => {
+  it('tool check verifies the digest of manifests and packages', async () => {
     const [made] = (await check(join(FORGES, 'slugify.json'))).lines;
     const artifact = artifactOf(await slugify());
     const manifest = (changes: object): object => ({
@@ -168,7 +168,7 @@ describe('temper tool check', () => {
     assert.deepEqual([lines[0]?.digest, lines[1]?.digest], [made?.digest, made?.digest]);
   });
 
-  it('reads portable packages, and refuses one without its source', async () => {
+  it('tool check reads portable packages, and refuses one without source', async () => {
     const { implementation, ...tool } = await slugify();
     const packaged = (changes: object): object => ({
       schemaVersion: 'agentos.emergent-tool.v1',
@@ -192,7 +192,7 @@ describe('temper tool check', () => {
     );
   });
 
-  it('goes on after a line that is no tool', async () => {
+  it('tool check continues after a line that is not a tool', async () => {
     const good = JSON.stringify(await slugify());
     const { lines, exit } = await check(await file('mixed.jsonl', `${good}\n{"name":\n5\n${good}\n`));
     assert.deepEqual(
@@ -202,7 +202,7 @@ describe('temper tool check', () => {
     assert.equal(exit, 1);
   });
 
-  it('reaches nothing: a tool that fetches needs fixtures', async () => {
+  it('tool check has no network: a tool that fetches needs fixtures', async () => {
     const request = JSON.parse(await readFile(join(FORGES, 'check_http_status.json'), 'utf8')) as {
       testCases: { fixtures?: unknown }[];
     };
@@ -212,7 +212,7 @@ describe('temper tool check', () => {
     assert.match(line?.message ?? '', /fixture/);
   });
 
-  it('exits 2 for a file that is absent, empty or neither JSON nor YAML', async () => {
+  it('tool check exits 2 for a file that is absent, empty or neither JSON nor YAML', async () => {
     for (const path of [
       join(folder, 'absent.json'),
       await file('empty.json', ''),
@@ -220,12 +220,12 @@ describe('temper tool check', () => {
     ]) {
       const io = terminal();
       assert.equal(await toolCheck({ files: [path], output: 'json' }, io), 2, path);
-      assert.match(io.complained, /TEMPER_USAGE/);
+      assert.match(io.errors, /TEMPER_USAGE/);
       assert.equal(io.written, '');
     }
   });
 
-  it('says in words what it found', async () => {
+  it('tool check prints its results as text', async () => {
     const io = terminal();
     const bad = await file('bad.json', { ...(await slugify()), name: 'Bad\u001b[31m' });
     assert.equal(await toolCheck({ files: [join(FORGES, 'slugify.json'), bad], output: 'text' }, io), 1);
@@ -243,14 +243,14 @@ describe('temper tool call', () => {
     return { exit, answer: JSON.parse(io.written) as Record<string, unknown> };
   };
 
-  it('gives the output for arguments from the command line, a file or standard input', async () => {
+  it('tool call accepts input from the command line, a file or standard input', async () => {
     const path = await file('input.json', '{"text":"From File"}');
     assert.deepEqual((await call('{"text":"A b"}')).answer['output'], { slug: 'a-b' });
     assert.deepEqual((await call(`@${path}`)).answer['output'], { slug: 'from-file' });
     assert.deepEqual((await call('-', undefined, '{"text":"From Stdin"}')).answer['output'], { slug: 'from-stdin' });
   });
 
-  it('refuses arguments the schema does not allow, and a tool the gates refuse', async () => {
+  it('tool call refuses input that violates the schema, and a tool that a gate refuses', async () => {
     const wrong = await call('{"text":5}');
     assert.deepEqual([wrong.exit, (wrong.answer['error'] as Line).code], [1, 'TEMPER_TOOL_INPUT_INVALID']);
     const banned = await file('banned.json', {
@@ -261,7 +261,7 @@ describe('temper tool call', () => {
     assert.deepEqual([refused.exit, (refused.answer['error'] as Line).code], [1, 'TEMPER_FORGE_STATIC']);
   });
 
-  it('exits 2 for input that is no JSON and for a file of several tools', async () => {
+  it('tool call exits 2 for input that is not JSON, and for a file with several tools', async () => {
     assert.equal((await call('{')).exit, 2);
     assert.equal((await call('@absent.json')).exit, 2);
     const two = await file('two.json', [await slugify(), await slugify()]);

@@ -11,13 +11,13 @@ export interface ToolCheckOptions {
   output: 'text' | 'json';
 }
 
-/** Runners, and tools in work at the same time: one more than runners, so that looking goes on while others run. */
-const RUNNERS = 2;
-const IN_WORK = 3;
+/** Limits of runners and of tools checked at once: one tool more than runners, so that static gates overlap with test runs. */
+const MAX_RUNNERS = 2;
+const MAX_TOOLS = 3;
 
 /** Runs every deterministic gate over tools. Exit 0: all accepted; 1: any refused; 2: a file cannot be read. */
 export async function toolCheck(options: ToolCheckOptions, io: CliIo): Promise<number> {
-  // The runners start while everything else is loaded.
+  // The runners start while the other modules are imported.
   await using sandbox = startSandbox();
   const [{ readTools }, { createToolChecker }] = await Promise.all([
     import('../tool-source.ts'),
@@ -31,11 +31,11 @@ export async function toolCheck(options: ToolCheckOptions, io: CliIo): Promise<n
     io.error(`temper: ${error.code}: ${error.message}\n`);
     return EXIT.usage;
   }
-  const check = createToolChecker(sandbox, RUNNERS, io.signal);
-  const limit = createLimit(IN_WORK);
+  const check = createToolChecker(sandbox, MAX_RUNNERS, io.signal);
+  const limit = createLimit(MAX_TOOLS);
   const reports = found.map((tool) => limit(() => check(tool)));
-  // A failure is met when its turn to be reported comes.
-  for (const pending of reports) pending.catch(nothing);
+  // Prevents unhandled rejections: the loop below awaits each result in order.
+  for (const pending of reports) pending.catch(ignore);
   let refused = 0;
   for (const pending of reports) {
     const report = await pending;
@@ -47,26 +47,26 @@ export async function toolCheck(options: ToolCheckOptions, io: CliIo): Promise<n
   return refused === 0 ? EXIT.ok : EXIT.refused;
 }
 
-/** Starts the runners without waiting for them: there is enough to look at meanwhile. */
+/** Starts the runners without waiting for them: the static gates run meanwhile. */
 function startSandbox(): Sandbox & AsyncDisposable {
-  const starting = createSupervisor({ clock: systemClock, warm: 1, maxRunners: RUNNERS });
-  starting.catch(nothing);
+  const starting = createSupervisor({ clock: systemClock, warm: 1, maxRunners: MAX_RUNNERS });
+  starting.catch(ignore);
   return {
     run: async (job, host, op) => (await starting).run(job, host, op),
     async [Symbol.asyncDispose]() {
-      await starting.then((sandbox) => sandbox[Symbol.asyncDispose](), nothing);
+      await starting.then((sandbox) => sandbox[Symbol.asyncDispose](), ignore);
     },
   };
 }
 
-const nothing = (): void => {};
+const ignore = (): void => {};
 
-/** Lets so many pieces of work run at once, in the order they came. */
-function createLimit(most: number): <T>(work: () => Promise<T>) => Promise<T> {
+/** Runs at most `max` tasks at once, in the order of the calls. */
+function createLimit(max: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (work) => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve));
     running += 1;
     try {
       return await work();

@@ -21,12 +21,12 @@ export interface ToolImportOptions {
   output: 'text' | 'json';
 }
 
-/** One package is checked within this. */
-const PATIENCE_MILLISECONDS = 120_000;
+/** Time limit for checking a package. */
+const CHECK_TIMEOUT_MS = 120_000;
 
 /**
- * Runs a package through every gate that needs no judge and leaves it for the next session of the agent, where the judge and the
- * policy of that agent have their say. Nothing becomes active here.
+ * Runs a package through every gate that needs no judge, and stores it for the next session of the agent, where the judge and the
+ * agent's policy decide. The tool does not become active here.
  */
 export async function toolImport(options: ToolImportOptions, io: CliIo): Promise<number> {
   const packaged = parsePackage(await packageText(options.file, io));
@@ -61,7 +61,7 @@ export async function toolImport(options: ToolImportOptions, io: CliIo): Promise
   }
   for (const warning of packaged.warnings) io.error(`${name}: ${warning}\n`);
   io.out(
-    `${name} (${checked.digest}) passed every gate but the judge's\nit waits for the next session of agent ${namespace}/${agent} in ${options.state}: temper run\n`,
+    `${name} (${checked.digest}) passed every gate except the judge\nthe next session of agent ${namespace}/${agent} in ${options.state} imports it: temper run\n`,
   );
   return EXIT.ok;
 }
@@ -71,11 +71,11 @@ async function check(packaged: PackagedTool, io: CliIo): Promise<Candidate | Ref
   const forge = createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() });
   const op = {
     signal: io.signal,
-    deadline: systemClock.monotonic() + PATIENCE_MILLISECONDS,
+    deadline: systemClock.monotonic() + CHECK_TIMEOUT_MS,
     key: `import-${packaged.name}`,
   };
   const source = { request: packaged.request };
-  // Awaited here: the sandbox is gone when this function returns.
+  // `await` is required: the sandbox is disposed when this function returns.
   return await forge.check(
     source,
     bareWorld(source, () => undefined, op),

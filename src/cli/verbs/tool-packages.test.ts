@@ -69,22 +69,22 @@ const importing: ToolImportOptions = {
 };
 
 describe('temper tool export and import', () => {
-  it('carry a tool into another state, where it waits for a session', async () => {
+  it('export and import copy a tool to another state folder, for its next session', async () => {
     const { io, out, error } = anIo(await exported());
     assert.equal(await toolImport(importing, io), 0, error());
-    assert.match(out(), /waits for the next session of agent team-a\/writer/);
+    assert.match(out(), /the next session of agent team-a\/writer/);
     const waiting = await fileRecords(join(folder, 'other')).list('imports');
     assert.equal(waiting.length, 1);
     assert.deepEqual(await fileRecords(join(folder, 'other')).list('tools'), []);
   });
-  it('write and read files', async () => {
+  it('export writes a file, and import reads it', async () => {
     await exported({ form: 'json', file: 'double.json' });
     assert.match(await readFile(join(folder, 'double.json'), 'utf8'), /agentos\.emergent-tool\.v1/);
     const { io, out } = anIo();
     assert.equal(await toolImport({ ...importing, file: 'double.json', output: 'json' }, io), 0);
     assert.equal((JSON.parse(out()) as { imported: boolean }).imported, true);
   });
-  it('ask which one when a name has several digests, and list what there is for a name that has none', async () => {
+  it('export lists the digests of an ambiguous name, and the known tools for an unknown name', async () => {
     const { io } = anIo();
     const options = { state: 'state', form: 'yaml' } as const;
     await assert.rejects(toolExport({ ...options, tool: 'twin' }, io), (error) => isTemperError(error, 'TEMPER_USAGE'));
@@ -93,13 +93,13 @@ describe('temper tool export and import', () => {
       (error) => isTemperError(error, 'TEMPER_NOT_FOUND') && error.message.includes('double, twin'),
     );
   });
-  it('refuse a package for review only and one that was changed', async () => {
+  it('import refuses a redacted package and a changed package', async () => {
     const redacted = anIo(await exported({ redact: true }));
     await assert.rejects(toolImport(importing, redacted.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
     const changed = anIo((await exported()).replace('Doubles a number.', 'Doubles any number.'));
     await assert.rejects(toolImport(importing, changed.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
   });
-  it('refuse what a gate refuses, with its code', async () => {
+  it('import reports the code of the gate that refused', async () => {
     await writeFile(
       join(folder, 'bad.yaml'),
       (await exported()).replace('* 2', '* process.pid').replace(/digest: .*/, ''),

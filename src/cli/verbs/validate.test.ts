@@ -10,7 +10,7 @@ const SAMPLES = resolve(import.meta.dirname, '../../../manifests/samples');
 
 async function* noLines(): AsyncGenerator<string> {}
 
-/** A terminal that remembers. */
+/** A terminal that records its output. */
 function memoryIo(cwd: string): { io: CliIo; out: () => string; error: () => string } {
   const written = { out: '', error: '' };
   const io: CliIo = {
@@ -47,19 +47,19 @@ describe('temper validate', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('answers 0 for what is valid', async () => {
+  it('validate exits 0 for valid manifests', async () => {
     const { io, out } = memoryIo(folder);
     assert.equal(await validate({ paths: [SAMPLES], output: 'text' }, io), 0);
     assert.equal(out(), '10 valid objects, no problems\n');
   });
 
-  it('answers 1 and shows place, object, field, rule, message and fix', async () => {
+  it('validate exits 1 and prints location, object, field, rule, message and fix', async () => {
     const { io, out } = memoryIo(folder);
     assert.equal(await validate({ paths: ['bad.yaml'], output: 'text' }, io), 1);
     assert.ok(
       out().includes(
         'bad.yaml:8:12  Agent/a spec.quotas.tokensPerHour\n' +
-          '  type: spec.quotas.tokensPerHour must be a whole number, not the text "100k"\n' +
+          '  type: spec.quotas.tokensPerHour must be an integer, not the string "100k"\n' +
           '  → write the digits without quotes or suffix: tokensPerHour: 100000\n',
       ),
       out(),
@@ -68,9 +68,9 @@ describe('temper validate', () => {
     assert.match(out(), /0 valid objects, 2 problems in 1 file\n$/);
   });
 
-  it('prints one JSON line for each problem and one for the sum', async () => {
+  it('validate prints one JSON line per problem and one for the summary', async () => {
     const { io, out } = memoryIo(folder);
-    // The third problem is between the two sets: the samples bring policies of the namespace, and not the one that is named.
+    // The third problem spans both sets: the samples contain policies of the namespace, but not the referenced one.
     assert.equal(await validate({ paths: ['.', SAMPLES], output: 'json' }, io), 1);
     const lines = out()
       .trimEnd()
@@ -90,7 +90,7 @@ describe('temper validate', () => {
     assert.equal(lines.length, 4);
   });
 
-  it('answers 2 where nothing can be read or nothing is there', async () => {
+  it('validate exits 2 when a path cannot be read or contains no manifest', async () => {
     const missing = memoryIo(folder);
     assert.equal(await validate({ paths: ['none.yaml'], output: 'text' }, missing.io), 2);
     assert.match(missing.error(), /TEMPER_MANIFEST_UNREADABLE: .*none\.yaml does not exist/);
@@ -100,7 +100,7 @@ describe('temper validate', () => {
     assert.equal(foreign.out(), '');
   });
 
-  it('shows control characters of a manifest instead of obeying them', async () => {
+  it('validate escapes control characters of manifests', async () => {
     await writeFile(
       join(folder, 'control.yaml'),
       'apiVersion: "temper.dev/\\e[2J"\nkind: Agent\nmetadata: {name: a}\nspec: {"\\e]0;x\\a": 1}\n',

@@ -10,7 +10,7 @@ export interface ValidateOptions {
   output: 'text' | 'json';
 }
 
-/** Checks manifests. Exit 0: all valid; 1: problems; 2: a path cannot be read, or there is no manifest at all. */
+/** Validates manifests. Exit 0: all valid; 1: problems; 2: a path cannot be read, or there is no manifest. */
 export async function validate(options: ValidateOptions, io: CliIo): Promise<number> {
   let loaded: LoadedManifests;
   try {
@@ -33,7 +33,7 @@ export async function validate(options: ValidateOptions, io: CliIo): Promise<num
   return problems.length === 0 ? EXIT.ok : EXIT.refused;
 }
 
-/** Paths are shown as they were typed where that leads to the same file. */
+/** Keeps paths as typed when they are relative to the process folder, so that messages show them unchanged. */
 function pathsFrom(paths: readonly string[], cwd: string): string[] {
   return cwd === process.cwd() ? [...paths] : paths.map((path) => resolve(cwd, path));
 }
@@ -49,12 +49,12 @@ function writeText({ objects, problems, skipped }: LoadedManifests, io: CliIo): 
     io.out(`${printable(file)}:${line}  skipped: ${printable(`${apiVersion} ${kind}`, 120)} is of another group\n`);
   }
   const files = new Set(problems.map(({ file }) => file)).size;
-  const found =
+  const summary =
     problems.length === 0 ? 'no problems' : `${count(problems.length, 'problem')} in ${count(files, 'file')}`;
-  io.out(`${count(objects.length, 'valid object')}, ${found}\n`);
+  io.out(`${count(objects.length, 'valid object')}, ${summary}\n`);
 }
 
-/** One problem as people read it: place, subject, rule, fix. */
+/** Formats one problem for users: location, subject, rule, fix. */
 export function problemBlock(problem: ManifestProblem): string {
   const { file, line, column, object, field, rule, message, fix } = problem;
   const subject = [object, field].filter((part) => part !== undefined && part !== '').join(' ');
@@ -62,6 +62,6 @@ export function problemBlock(problem: ManifestProblem): string {
   return `${head}\n  ${rule}: ${printable(message)}\n  → ${printable(fix)}\n`;
 }
 
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`;
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

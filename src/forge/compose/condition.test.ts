@@ -52,9 +52,10 @@ describe('conditions', () => {
     '$input.n < 3 || $input.n > 3',
     '$input.list < $input.list',
   ];
-  for (const text of TRUE) it(`holds: ${text}`, () => assert.equal(holds(parseCondition(text), bindings), true));
+  for (const text of TRUE)
+    it(`the condition holds: ${text}`, () => assert.equal(holds(parseCondition(text), bindings), true));
   for (const text of FALSE)
-    it(`does not hold: ${text}`, () => assert.equal(holds(parseCondition(text), bindings), false));
+    it(`the condition does not hold: ${text}`, () => assert.equal(holds(parseCondition(text), bindings), false));
 
   const MALFORMED = [
     '',
@@ -73,9 +74,10 @@ describe('conditions', () => {
     `${'!'.repeat(500)}1`,
   ];
   for (const text of MALFORMED) {
-    it(`refuses ${JSON.stringify(text.slice(0, 40))}`, () => assert.throws(() => parseCondition(text), ConditionError));
+    it(`the parser refuses the condition ${JSON.stringify(text.slice(0, 40))}`, () =>
+      assert.throws(() => parseCondition(text), ConditionError));
   }
-  it('reads any text in bounds: a condition, or an error of its own', () => {
+  it('the parser gives a condition or a ConditionError for any text', () => {
     assertProperty(
       property(string({ unit: 'binary', maxLength: 512 }), (text) => {
         try {

@@ -2,7 +2,7 @@ import { isJsonObject, type Json } from '../../lib/json.ts';
 import { sameJson } from '../compare.ts';
 import { type Bindings, readReference, type Reference, resolveReference } from './references.ts';
 
-/** A condition of a step, parsed. Undefined and null are the same in it. */
+/** A parsed condition of a step. It does not distinguish undefined from null. */
 export type Condition =
   | { kind: 'literal'; value: Json }
   | { kind: 'reference'; reference: Reference }
@@ -11,10 +11,10 @@ export type Condition =
 
 type Operator = '||' | '&&' | '==' | '!=' | '<=' | '>=' | '<' | '>';
 
-const MAXIMUM_DEPTH = 32;
+const MAX_DEPTH = 32;
 
-/** From loosest to tightest. Of two that begin alike the longer stands first. */
-const LEVELS: readonly (readonly [text: string, operator: Operator][])[] = [
+/** Operators by precedence, lowest first. Of two with the same beginning the longer comes first. */
+const PRECEDENCE: readonly (readonly [text: string, operator: Operator][])[] = [
   [['||', '||']],
   [['&&', '&&']],
   [
@@ -31,14 +31,14 @@ const LEVELS: readonly (readonly [text: string, operator: Operator][])[] = [
   ],
 ];
 
-const WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([
+const LITERAL_WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([
   ['true', true],
   ['false', false],
   ['null', null],
   ['undefined', null],
 ]);
 
-/** Thrown by the parser; the message names the place. */
+/** Thrown by the parser; the message names the position. */
 export class ConditionError extends Error {}
 
 /**
@@ -67,7 +67,7 @@ class Parser {
   }
 
   #binary(level: number): Condition {
-    const operators = LEVELS[level];
+    const operators = PRECEDENCE[level];
     if (operators === undefined) return this.#unary();
     let left = this.#binary(level + 1);
     for (;;) {
@@ -81,7 +81,7 @@ class Parser {
 
   #unary(): Condition {
     this.#depth += 1;
-    if (this.#depth > MAXIMUM_DEPTH) throw new ConditionError(`the condition nests more than ${MAXIMUM_DEPTH} deep`);
+    if (this.#depth > MAX_DEPTH) throw new ConditionError(`the condition is nested more than ${MAX_DEPTH} levels deep`);
     this.#space();
     const condition = this.#operand();
     this.#depth -= 1;
@@ -89,11 +89,11 @@ class Parser {
   }
 
   #operand(): Condition {
-    if (this.#take('!')) return { kind: 'not', operand: this.#unary() };
-    if (this.#take('(')) {
+    if (this.#accept('!')) return { kind: 'not', operand: this.#unary() };
+    if (this.#accept('(')) {
       const inner = this.#binary(0);
       this.#space();
-      if (!this.#take(')')) throw this.#error('a closing parenthesis');
+      if (!this.#accept(')')) throw this.#error('a closing parenthesis');
       return inner;
     }
     const found = readReference(this.#text, this.#at);
@@ -114,12 +114,12 @@ class Parser {
       this.#at += digits.length;
       return Number(digits);
     }
-    const word = [...WORDS.keys()].find((key) => this.#text.startsWith(key, this.#at));
+    const word = [...LITERAL_WORDS.keys()].find((key) => this.#text.startsWith(key, this.#at));
     if (word === undefined || /[A-Za-z0-9_]/.test(this.#text[this.#at + word.length] ?? '')) {
       throw this.#error('a reference ($input, $prev, $steps.NAME), a number, a quoted text, true, false or null');
     }
     this.#at += word.length;
-    return WORDS.get(word) ?? null;
+    return LITERAL_WORDS.get(word) ?? null;
   }
 
   #quoted(quote: string): string {
@@ -136,7 +136,7 @@ class Parser {
     throw this.#error('a closing quote');
   }
 
-  #take(text: string): boolean {
+  #accept(text: string): boolean {
     // `!=` is not a negation.
     if (!this.#text.startsWith(text, this.#at) || (text === '!' && this.#text[this.#at + 1] === '=')) return false;
     this.#at += text.length;
@@ -159,7 +159,7 @@ export function conditionReferences(condition: Condition): Reference[] {
   return [...conditionReferences(condition.left), ...conditionReferences(condition.right)];
 }
 
-/** Is the condition met? false, 0, the empty text, null and what leads to nothing are not. */
+/** Whether the condition is met. false, 0, the empty text, null and a reference without a value count as false. */
 export function holds(condition: Condition, bindings: Bindings): boolean {
   return truthy(evaluate(condition, bindings));
 }
@@ -181,7 +181,7 @@ function evaluateBinary(operator: Operator, left: Condition, right: Condition, b
   return ordered(operator, first, second);
 }
 
-/** Numbers with numbers, texts with texts; anything else is in no order. */
+/** Compares numbers with numbers and texts with texts; any other comparison is false. */
 function ordered(operator: '<' | '<=' | '>' | '>=', first: Json, second: Json): boolean {
   const comparable =
     (typeof first === 'number' && typeof second === 'number') ||

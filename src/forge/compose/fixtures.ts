@@ -3,8 +3,8 @@ import { sameJson } from '../compare.ts';
 import type { Fixture } from '../request.ts';
 
 /**
- * The fixtures of one run of one test. Of those that fit a call, one that names its input goes before one that answers
- * any; several alike are used in their order, and the last of them answers all further calls.
+ * The fixtures of one run of one test case. Among the fixtures that match a call, those with an input have priority over
+ * those without. Several matching fixtures are used in their order, and the last one answers all further calls.
  */
 export class FixtureBook {
   readonly #fixtures: readonly Fixture[];
@@ -14,7 +14,7 @@ export class FixtureBook {
     this.#fixtures = fixtures;
   }
 
-  /** `partly`: a fixture's input need only name some of the members of the call's. */
+  /** Finds the output for a call. With `partly`, the input of a fixture may have only some members of the call's input. */
   answer(tool: string, input: Json, partly = false): { output: Json } | undefined {
     const fits = this.#fixtures.filter(
       (fixture) => fixture.tool === tool && (fixture.input === undefined || covers(fixture.input, input, partly)),
@@ -28,9 +28,9 @@ export class FixtureBook {
   }
 }
 
-function covers(wanted: Json, input: Json, partly: boolean): boolean {
-  if (!partly || !isJsonObject(wanted) || !isJsonObject(input)) return sameJson(wanted, input);
-  return Object.entries(wanted).every(
+function covers(expected: Json, input: Json, partly: boolean): boolean {
+  if (!partly || !isJsonObject(expected) || !isJsonObject(input)) return sameJson(expected, input);
+  return Object.entries(expected).every(
     ([key, value]) => Object.hasOwn(input, key) && sameJson(value, input[key] ?? null),
   );
 }

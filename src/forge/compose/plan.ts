@@ -5,10 +5,10 @@ import { splitReference, type Violation } from '../request.ts';
 import { type Condition, ConditionError, conditionReferences, parseCondition } from './condition.ts';
 import { parseTemplate, type Reference, referencesOf, type Template } from './references.ts';
 
-/** One step made ready to run. */
+/** A parsed step, ready to run. */
 export interface PlannedStep {
   name: string;
-  /** As the checked invoker is asked for it: a name, or `name@sha256:…`. */
+  /** The reference for the invoker: a name, or `name@sha256:…`. */
   tool: string;
   toolName: string;
   mapping: Template;
@@ -20,46 +20,46 @@ export interface Plan {
   violations: Violation[];
 }
 
-/** Reads the steps of an artifact: references lead to earlier steps, conditions parse, the tool does not call itself. */
+/** Parses the steps of an artifact. Checks that references name earlier steps, conditions parse and the tool does not call itself. */
 export function planSteps(name: string, steps: readonly ComposeStep[]): Plan {
   const violations: Violation[] = [];
-  const wrong = (step: ComposeStep, message: string): void => {
+  const report = (step: ComposeStep, message: string): void => {
     violations.push({ code: 'TEMPER_FORGE_COMPOSE', message: `step "${printable(step.name, 64)}": ${message}` });
   };
   const planned = steps.map((step, index): PlannedStep => {
     const earlier = steps.slice(0, index).map((other) => other.name);
     const mapping = parseTemplate(parseUntrustedJson(step.inputMapping));
-    const condition = readCondition(step, wrong);
+    const condition = readCondition(step, report);
     const references = [...referencesOf(mapping), ...(condition === undefined ? [] : conditionReferences(condition))];
-    for (const message of new Set(references.flatMap((reference) => wrongReference(reference, earlier)))) {
-      wrong(step, message);
+    for (const message of new Set(references.flatMap((reference) => referenceProblems(reference, earlier)))) {
+      report(step, message);
     }
     const { name: toolName } = splitReference(step.tool);
-    if (toolName === name) wrong(step, 'a tool cannot call itself; use a loop in a sandbox tool');
-    if (toolName === 'forge_tool') wrong(step, 'a step cannot forge tools');
+    if (toolName === name) report(step, 'a tool cannot call itself; use a loop in a sandbox tool');
+    if (toolName === 'forge_tool') report(step, 'a step cannot forge tools');
     return { name: step.name, tool: step.tool, toolName, mapping, ...(condition === undefined ? {} : { condition }) };
   });
   return { steps: planned, violations };
 }
 
-function readCondition(step: ComposeStep, wrong: (step: ComposeStep, message: string) => void): Condition | undefined {
+function readCondition(step: ComposeStep, report: (step: ComposeStep, message: string) => void): Condition | undefined {
   if (step.condition === undefined) return undefined;
   try {
     return parseCondition(step.condition);
   } catch (error) {
     if (!(error instanceof ConditionError)) throw error;
-    wrong(step, `condition ${printable(JSON.stringify(step.condition), 100)}: ${error.message}`);
+    report(step, `condition ${printable(JSON.stringify(step.condition), 100)}: ${error.message}`);
     return undefined;
   }
 }
 
-function wrongReference(reference: Reference, earlier: readonly string[]): string[] {
+function referenceProblems(reference: Reference, earlier: readonly string[]): string[] {
   if (reference.root === 'prev' && earlier.length === 0) {
     return ['$prev has nothing to refer to in the first step; use $input'];
   }
   if (reference.root !== 'steps' || earlier.includes(reference.step ?? '')) return [];
   const known = earlier.length === 0 ? 'no step comes before this one' : `earlier steps: ${earlier.join(', ')}`;
   return [
-    `$steps.${printable(reference.step ?? '', 64)} is no earlier step (${known}); write $$steps for the plain text`,
+    `$steps.${printable(reference.step ?? '', 64)} is not an earlier step (${known}); write $$steps for the plain text`,
   ];
 }

@@ -79,11 +79,11 @@ describe('references', () => {
     [12.5, 12.5],
   ];
   for (const [template, value] of TABLE) {
-    it(`resolves ${JSON.stringify(template)}`, () => assert.deepEqual(resolve(template), value));
+    it(`the template ${JSON.stringify(template)} resolves`, () => assert.deepEqual(resolve(template), value));
   }
 
   const dollarFree = string().filter((text) => !text.includes('$'));
-  it('leaves every value without a dollar sign as it is', () => {
+  it('a value without a dollar sign stays unchanged', () => {
     const withoutDollar = jsonValue().filter((value) => !JSON.stringify(value).includes('$'));
     assertProperty(
       property(withoutDollar, (value) => {
@@ -93,10 +93,10 @@ describe('references', () => {
       { examples: [[JSON.parse('{"a":{"__proto__":false}}')]] },
     );
   });
-  it('gives back any text whose dollar signs were doubled', () => {
+  it('a text with doubled dollar signs resolves to the original text', () => {
     assertProperty(property(string(), (text) => resolve(text.replaceAll('$', '$$$$')) === text));
   });
-  it('resolves any own member by its quoted name, and nothing by any other', () => {
+  it('a quoted name resolves own members only', () => {
     const name = string({ minLength: 1, maxLength: 20 }).filter((key) => !/["\\\]]/.test(key));
     assertProperty(
       property(dictionary(name, jsonValue(), { noNullPrototype: true }), name, (members, other) => {
@@ -109,7 +109,7 @@ describe('references', () => {
       }),
     );
   });
-  it('puts pieces of text and references together in their order', () => {
+  it('texts and references resolve in their order', () => {
     const piece = constantFrom<[string, string]>(
       ['$input.topic', 'forging'],
       ['$prev.output', 'done'],
@@ -131,7 +131,7 @@ describe('references', () => {
       ),
     );
   });
-  it('never throws, and finds the same references it resolves', () => {
+  it('parsing never throws, and referencesOf lists the references that fill resolves', () => {
     assertProperty(
       property(jsonValue(), (value) => {
         const template = parseTemplate(value as Json);
@@ -140,7 +140,7 @@ describe('references', () => {
       }),
     );
   });
-  it('refuses to fill a short mapping with a long value again and again', () => {
+  it('fill refuses a short mapping that repeats a long value', () => {
     const input = { text: 'x'.repeat(100_000), list: Array.from({ length: 50_000 }, (_, n) => n) };
     for (const template of [
       '$input.text '.repeat(11),
@@ -155,7 +155,7 @@ describe('references', () => {
     const twice = `${input.text} ${input.text}`;
     assert.equal(fill(parseTemplate('$input.text $input.text'), { ...bindings, input }), twice);
   });
-  it('reads a text of a hundred thousand dollar signs at once', () => {
+  it('a text of a hundred thousand dollar signs parses quickly', () => {
     assert.equal(resolve('$inputs '.repeat(50_000)), '$inputs '.repeat(50_000));
     assert.equal(resolve('$ '.repeat(100_000)), '$ '.repeat(100_000));
   });

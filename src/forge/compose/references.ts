@@ -1,7 +1,7 @@
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
-/** Where a reference begins and the members it goes through. */
+/** A reference to a value: its root and the path of members below it. */
 export interface Reference {
   root: 'input' | 'prev' | 'steps';
   /** For root `steps`. */
@@ -9,7 +9,7 @@ export interface Reference {
   path: string[];
 }
 
-/** A mapping with its references found. Literal values stay as they are. */
+/** A parsed mapping: literal values and references. */
 export type Template =
   | { kind: 'literal'; value: Json }
   | { kind: 'reference'; reference: Reference }
@@ -17,7 +17,7 @@ export type Template =
   | { kind: 'list'; items: Template[] }
   | { kind: 'object'; members: [key: string, value: Template][] };
 
-/** What references resolve to while a composed tool runs. */
+/** The values that references resolve to while a composed tool runs. */
 export interface Bindings {
   input: Json;
   prev: Json;
@@ -30,7 +30,7 @@ const INDEX = /\d{1,9}/y;
 const BRACKET_INDEX = /\[(\d{1,9})\]/y;
 const BRACKET_NAME = /\["([^"\\]{1,128})"\]/y;
 
-/** Finds the references in a mapping. Text that begins no reference is literal; `$$` is a dollar sign. */
+/** Parses the references in a mapping. Text that is not a reference is literal; `$$` is a dollar sign. */
 export function parseTemplate(value: Json): Template {
   if (typeof value === 'string') return parseText(value);
   if (Array.isArray(value)) return { kind: 'list', items: value.map(parseTemplate) };
@@ -62,7 +62,7 @@ function parseText(text: string): Template {
   return { kind: 'text', parts: parts.filter((part) => part !== '') };
 }
 
-/** Reads a reference that begins at `at`. A dot belongs to it only when a member follows. */
+/** Parses the reference at position `at`; undefined when there is none. A dot belongs to it only when a member name follows. */
 export function readReference(
   text: string,
   at: number,
@@ -100,7 +100,7 @@ function readPath(
   }
 }
 
-/** `$steps.fetch-` at the end of a word: the hyphen belongs to the text. */
+/** A hyphen at the end of a step name, as in `$steps.fetch-`, belongs to the text after it. */
 function trimHyphens(name: string): string {
   let end = name.length;
   while (end > 1 && name[end - 1] === '-') end -= 1;
@@ -112,7 +112,7 @@ function match(pattern: RegExp, text: string, at: number): RegExpExecArray | und
   return pattern.exec(text) ?? undefined;
 }
 
-/** Every reference of a template, for checks before it is run. */
+/** All references of a template, for checks before it runs. */
 export function referencesOf(template: Template): Reference[] {
   if (template.kind === 'reference') return [template.reference];
   if (template.kind === 'text') return template.parts.filter((part) => typeof part !== 'string');
@@ -121,7 +121,7 @@ export function referencesOf(template: Template): Reference[] {
   return [];
 }
 
-/** The value of a reference: own members only; undefined where the path leads to nothing. */
+/** The value of a reference, by own members only; undefined when a member of the path does not exist. */
 export function resolveReference(reference: Reference, bindings: Bindings): Json | undefined {
   let value = rootOf(reference, bindings);
   for (const key of reference.path) {
@@ -137,20 +137,20 @@ function rootOf(reference: Reference, bindings: Bindings): Json | undefined {
   return bindings.steps.get(reference.step ?? '');
 }
 
-/** Characters the arguments of one step may have as JSON: a short mapping that repeats a long value would fill the memory. */
-const MAXIMUM_CHARACTERS = 1_048_576;
+/** Limit of the arguments of one step as JSON, because a short mapping that repeats a long value could exhaust the memory. */
+const MAX_CHARACTERS = 1_048_576;
 
 /**
- * Fills a template in. A member whose reference leads to nothing is absent; an item is null; inside text it is empty.
+ * Fills a template with values. A reference without a value gives an absent member, a null item or empty text.
  * Throws TEMPER_SANDBOX_INPUT_TOO_LARGE when the result would be larger than a megabyte.
  */
 export function fill(template: Template, bindings: Bindings): Json | undefined {
-  return new Filling(bindings).fill(template);
+  return new TemplateFiller(bindings).fill(template);
 }
 
-class Filling {
+class TemplateFiller {
   readonly #bindings: Bindings;
-  #left = MAXIMUM_CHARACTERS;
+  #remaining = MAX_CHARACTERS;
 
   constructor(bindings: Bindings) {
     this.#bindings = bindings;
@@ -180,24 +180,24 @@ class Filling {
 
   #resolve(reference: Reference): Json | undefined {
     const value = resolveReference(reference, this.#bindings);
-    if (value !== undefined) this.#spend(value);
+    if (value !== undefined) this.#charge(value);
     return value;
   }
 
-  /** Counts a value's characters, and stops counting when there are too many. */
-  #spend(value: Json): void {
-    const left: Json[] = [value];
-    for (let item = left.pop(); item !== undefined; item = left.pop()) {
-      this.#left -= typeof item === 'string' ? item.length + 2 : 4;
-      if (this.#left < 0) {
+  /** Subtracts the size of a value from the budget; throws as soon as the budget is used up. */
+  #charge(value: Json): void {
+    const stack: Json[] = [value];
+    for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
+      this.#remaining -= typeof item === 'string' ? item.length + 2 : 4;
+      if (this.#remaining < 0) {
         throw new TemperError(
           'TEMPER_SANDBOX_INPUT_TOO_LARGE',
-          `the arguments of a step have at most ${MAXIMUM_CHARACTERS} characters; refer to less`,
+          `the arguments of a step may have at most ${MAX_CHARACTERS} characters; refer to smaller values`,
         );
       }
       if (typeof item !== 'object' || item === null) continue;
-      if (Array.isArray(item)) for (const child of item) left.push(child);
-      else for (const [key, member] of Object.entries(item)) left.push(key, member);
+      if (Array.isArray(item)) for (const child of item) stack.push(child);
+      else for (const [key, member] of Object.entries(item)) stack.push(key, member);
     }
   }
 }

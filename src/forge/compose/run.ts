@@ -7,10 +7,10 @@ import { holds } from './condition.ts';
 import type { PlannedStep } from './plan.ts';
 import { type Bindings, fill } from './references.ts';
 
-/** A step ends within this, and never after its caller. */
-const STEP_MILLISECONDS = 30_000;
+/** Time limit of one step; the deadline of the caller still applies. */
+const STEP_TIMEOUT_MS = 30_000;
 
-/** Calls the tool of a step: the checked invoker, or in a test what stands in for it. */
+/** Calls the tool of a step: the invoker, or in a test the fixtures. */
 export type StepCall = (step: PlannedStep, input: Json, op: Op) => Promise<ToolResult>;
 
 /**
@@ -38,7 +38,7 @@ export async function runSteps(
       const result: ToolResult = await withTimeout(
         op,
         clock,
-        STEP_MILLISECONDS,
+        STEP_TIMEOUT_MS,
         (inner) => call(step, argument, inner),
         key,
       );

@@ -4,16 +4,16 @@ import type { ForgeCeilings } from '../../policy/types.ts';
 import type { ToolView } from '../../tools/contract.ts';
 import type { ForgeRequest, Implementation, TestCase } from '../request.ts';
 
-/** The tool rung of the timeout ladder; what a composed tool may take as a whole. Its steps have limits of their own. */
+/** Duration limit of a composed tool as a whole: the tool timeout. Its steps have limits of their own. */
 const COMPOSE_DURATION = '60s';
-/** What a tool may use where its request asks for nothing and the ceilings allow more. */
-const DURATION_MILLISECONDS = 5_000;
-const MEMORY_BYTES = 134_217_728;
+/** Default limits of a tool whose request sets none; the policy limits may lower them. */
+const DEFAULT_DURATION_MS = 5_000;
+const DEFAULT_MEMORY_BYTES = 134_217_728;
 
-/** Makes the artifact: canonical JSON texts, dependencies pinned by digest, limits from the ceilings where none are asked for. */
+/** Builds the artifact: canonical JSON texts, dependencies pinned by digest, default limits where the request sets none. */
 export function buildArtifact(request: ForgeRequest, ceilings: ForgeCeilings, view: ToolView): ToolArtifact {
   const { implementation, limits } = request;
-  const milliseconds = Math.min(DURATION_MILLISECONDS, ceilings.durationMilliseconds);
+  const milliseconds = Math.min(DEFAULT_DURATION_MS, ceilings.durationMilliseconds);
   const duration = implementation.mode === 'Compose' ? COMPOSE_DURATION : durationText(milliseconds);
   return {
     name: request.name,
@@ -25,7 +25,7 @@ export function buildArtifact(request: ForgeRequest, ceilings: ForgeCeilings, vi
     requires: request.requires,
     limits: {
       duration: limits.duration ?? duration,
-      memory: limits.memory ?? memoryText(Math.min(MEMORY_BYTES, ceilings.memoryBytes)),
+      memory: limits.memory ?? memoryText(Math.min(DEFAULT_MEMORY_BYTES, ceilings.memoryBytes)),
     },
   };
 }
@@ -41,7 +41,7 @@ function buildImplementation(implementation: Implementation, view: ToolView): To
   return { mode: 'Compose', steps };
 }
 
-/** A forged tool is named with its digest, so that what was tested is what will be called. */
+/** Names a forged tool with its digest, so that later calls use the version that was tested. */
 function pinned(tool: string, view: ToolView): string {
   if (tool.includes('@')) return tool;
   const digest = view.find(tool)?.descriptor.forged?.digest;

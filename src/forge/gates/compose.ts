@@ -6,27 +6,27 @@ import type { ToolDescriptor, ToolView } from '../../tools/contract.ts';
 import type { OpenArtifact } from '../open-artifact.ts';
 import { splitReference, type Violation } from '../request.ts';
 
-/** Who may be called by a composed tool, as its agent sees the world now. */
+/** The tools and the policy that decide which tools a composed tool may call. */
 export interface ComposeWorld {
   view: ToolView;
   decider: Decider;
 }
 
-/** The static check of a composed tool: references and conditions, tools that exist and are permitted, fixtures where effects are. */
-export function checkSteps(open: OpenArtifact, world: ComposeWorld): Violation[] {
+/** The static check of a composed tool: valid references and conditions, existing and permitted tools, fixtures for tools with side effects. */
+export function checkSteps(open: OpenArtifact, context: ComposeWorld): Violation[] {
   const steps = open.artifact.implementation.steps ?? [];
   const violations = [...(open.plan?.violations ?? [])];
-  const effects = new Set<string>();
+  const withEffects = new Set<string>();
   for (const step of steps) {
     const { name, digest } = splitReference(step.tool);
-    const place = `step "${printable(step.name, 64)}"`;
-    const tool = world.view.find(name)?.descriptor;
+    const label = `step "${printable(step.name, 64)}"`;
+    const tool = context.view.find(name)?.descriptor;
     if (name === open.artifact.name || name === 'forge_tool') continue;
-    const problem = tool === undefined ? unknownTool(name, world.view) : wrongTool(tool, digest, world.decider);
-    if (problem !== undefined) violations.push({ code: 'TEMPER_FORGE_COMPOSE', message: `${place}: ${problem}` });
-    else if (tool?.sideEffects === true && step.condition === undefined) effects.add(name);
+    const problem = tool === undefined ? unknownTool(name, context.view) : toolProblem(tool, digest, context.decider);
+    if (problem !== undefined) violations.push({ code: 'TEMPER_FORGE_COMPOSE', message: `${label}: ${problem}` });
+    else if (tool?.sideEffects === true && step.condition === undefined) withEffects.add(name);
   }
-  return [...violations, ...missingFixtures(open, effects)];
+  return [...violations, ...missingFixtures(open, withEffects)];
 }
 
 function unknownTool(name: string, view: ToolView): string {
@@ -36,21 +36,21 @@ function unknownTool(name: string, view: ToolView): string {
   return `no tool is named "${printable(name, 64)}"; ${hint}`;
 }
 
-function wrongTool(tool: ToolDescriptor, digest: string | undefined, decider: Decider): string | undefined {
+function toolProblem(tool: ToolDescriptor, digest: string | undefined, decider: Decider): string | undefined {
   if (digest !== undefined && tool.forged?.digest !== digest) {
-    return `"${tool.name}" is not the version it is pinned to; name it without digest`;
+    return `"${tool.name}" has another version than the pinned one; name it without digest`;
   }
   const decision = decider.decide(toolRequest(tool));
   return decision.effect === 'Deny' ? `"${tool.name}" is not permitted: ${decision.reason}` : undefined;
 }
 
-/** A test may not act on the world, so each case answers for the tools that would. */
-function missingFixtures(open: OpenArtifact, effects: ReadonlySet<string>): Violation[] {
+/** A test may have no side effects, so each case needs a fixture for every tool that has them. */
+function missingFixtures(open: OpenArtifact, withEffects: ReadonlySet<string>): Violation[] {
   return open.tests.flatMap((test, index) => {
-    const missing = [...effects].filter((tool) => !test.fixtures.some((fixture) => fixture.tool === tool));
+    const missing = [...withEffects].filter((tool) => !test.fixtures.some((fixture) => fixture.tool === tool));
     if (missing.length === 0) return [];
     const example = missing.map((tool) => `{"tool":"${tool}","output":…}`).join(',');
-    const message = `test case ${index + 1}: ${missing.join(', ')} ${missing.length === 1 ? 'has' : 'have'} side effects and must not really be called; add "fixtures":[${example}] with the answers to use`;
+    const message = `test case ${index + 1}: ${missing.join(', ')} ${missing.length === 1 ? 'has' : 'have'} side effects and must not be called in a test; add "fixtures":[${example}] with the outputs to use`;
     return [{ code: 'TEMPER_FORGE_COMPOSE', message }];
   });
 }

@@ -9,18 +9,18 @@ function problems(changes: Partial<ToolArtifact>): string[] {
 }
 
 describe('hidden text', () => {
-  it('is found in what models and people are shown of a tool', () => {
+  it('invisible characters in the description and the schemas are refused', () => {
     for (const hidden of ['\u202e', '\u200b', '\u2066', '\ufeff', '\u001b', String.fromCodePoint(0xe0041)]) {
       const point = (hidden.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
       assert.deepEqual(problems({ description: `Doubles ${hidden}a number.` }), [
-        `description holds the invisible character U+${point}; remove it`,
+        `description contains the invisible character U+${point}; remove it`,
       ]);
     }
     assert.equal(problems({ inputSchema: '{"description":"a\u202eb"}' }).length, 1);
     assert.equal(problems({ outputSchema: '{"description":"a\\u001b[2J"}' }).length, 1);
   });
 
-  it('is not what people write in any language, lines and tabs included', () => {
+  it('ordinary text of any language passes, line feeds and tabs included', () => {
     const texts = ['Zählt Wörter.', '数える。', 'سطر واحد', 'One line.\nAnother,\ttabbed.', 'café ☕ – “quoted”'];
     for (const description of texts) assert.deepEqual(problems({ description }), [], description);
     assert.deepEqual(problems({ inputSchema: JSON.stringify({ description: 'a\nb\tc' }) }), []);

@@ -6,8 +6,8 @@ const LINE_FEED = 0x0a;
 const TAB = 0x09;
 
 /**
- * What every agent that sees the tool is told of it may hold no character that is not seen: control characters, zero-width and
- * bidirectional marks, tags. A person who reads a description must read what a model reads.
+ * Refuses invisible characters (control characters, zero-width and bidirectional marks, tags) in the texts of a tool that
+ * agents see. A user who reads a description must read the same text as a model.
  */
 export function checkHiddenText(artifact: ToolArtifact): Violation[] {
   const shown = {
@@ -18,7 +18,7 @@ export function checkHiddenText(artifact: ToolArtifact): Violation[] {
   return Object.entries(shown).flatMap(([field, text]) => {
     const code = firstHidden(text);
     if (code === undefined) return [];
-    const message = `${field} holds the invisible character U+${code.toString(16).toUpperCase().padStart(4, '0')}; remove it`;
+    const message = `${field} contains the invisible character U+${code.toString(16).toUpperCase().padStart(4, '0')}; remove it`;
     return [{ code: 'TEMPER_FORGE_SHAPE' as const, message }];
   });
 }
@@ -28,7 +28,7 @@ function firstHidden(text: string): number | undefined {
     const code = character.codePointAt(0) ?? 0;
     if (code !== LINE_FEED && code !== TAB && isUnprintable(code)) return code;
   }
-  // In JSON text a control character is written as an escape.
+  // JSON text contains a control character as an escape.
   const escaped = /\\u00(0[0-8bcef]|1[0-9a-f]|7f)/.exec(text);
   return escaped === null ? undefined : Number.parseInt(escaped[1] ?? '0', 16);
 }

@@ -1,8 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
-/** The narrowest simple schema all samples fit; `{}` where there are none. Bounded depth; members of a sample become properties. */
+const MAX_DEPTH = 8;
+
+/** The narrowest simple schema that all samples match; `{}` without samples. The depth is bounded; members of a sample become properties. */
 export function inferSchema(samples: readonly Json[], depth = 0): JsonObject {
-  if (samples.length === 0 || depth > 8) return {};
+  if (samples.length === 0 || depth > MAX_DEPTH) return {};
   const types = new Set(samples.map(typeOf));
   if (types.has('integer') && types.has('number')) types.delete('integer');
   const schema: JsonObject = { type: types.size === 1 ? [...types].join('') : [...types].toSorted() };

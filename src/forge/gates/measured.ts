@@ -4,16 +4,16 @@ import type { TestResult } from '../types.ts';
 
 const MEBIBYTE = 1_048_576;
 
-/** What the slowest and the largest run really used, against what the tool may use. */
+/** Compares the measured use of the slowest and the largest run with the limits of the tool. */
 export function checkMeasured(open: OpenArtifact, results: readonly TestResult[]): Violation[] {
   const { milliseconds, heapBytes } = measure(results);
   const violations: Violation[] = [];
   if (milliseconds > open.durationMilliseconds) {
-    const message = `the slowest test took ${Math.ceil(milliseconds)} ms of ${open.durationMilliseconds} ms allowed`;
+    const message = `the slowest test took ${Math.ceil(milliseconds)} ms of the ${open.durationMilliseconds} ms allowed`;
     violations.push({ code: 'TEMPER_FORGE_LIMITS', message });
   }
   if (heapBytes > open.memoryBytes) {
-    const message = `the largest test used ${mebibytes(heapBytes)} of ${mebibytes(open.memoryBytes)} allowed`;
+    const message = `the largest test used ${mebibytes(heapBytes)} of the ${mebibytes(open.memoryBytes)} allowed`;
     violations.push({ code: 'TEMPER_FORGE_LIMITS', message });
   }
   return violations;
@@ -26,7 +26,7 @@ export function measure(results: readonly TestResult[]): { milliseconds: number;
   };
 }
 
-/** `8 ms · 2.1 MiB`. */
+/** The measured use for the gate record: `8 ms · 2.1 MiB`. */
 export function measuredNote(results: readonly TestResult[]): string {
   const { milliseconds, heapBytes } = measure(results);
   const heap = heapBytes === 0 ? '' : ` · ${mebibytes(heapBytes)}`;

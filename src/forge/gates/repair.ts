@@ -4,16 +4,17 @@ import { messageOf } from '../../lib/errors.ts';
 import type { Violation } from '../request.ts';
 import { inferSchema } from './infer-schema.ts';
 
-/** A request in the one documented form, and what had to be changed to get there. */
+/** A request in the documented form, and the changes that were needed. */
 export interface Repaired {
   request: JsonObject;
-  /** Each repair, in words; the author is told. */
+  /** One sentence per change, for the author. */
   warnings: string[];
   violations: Violation[];
 }
 
-const MAXIMUM_CHARACTERS = 262_144;
-const MAXIMUM_DEPTH = 64;
+const MAX_CHARACTERS = 262_144;
+const MAX_DEPTH = 64;
+const MAX_WARNINGS = 30;
 
 const MODES: Readonly<Record<string, string>> = {
   sandbox: 'sandbox',
@@ -53,27 +54,27 @@ const IMPLEMENTATION_ALIASES = {
   allowlist: ['apis', 'allowedAPIs', 'allowed_apis'],
   domains: ['fetchDomainAllowlist', 'allowedDomains'],
 };
-/** Members of the flat form that belong into `implementation`. */
+/** Members that models write at the top level and that belong into `implementation`. */
 const FLAT = ['mode', 'code', 'steps', 'allowlist', 'domains', 'paths'];
 
-/** Puts a request as models write them into the documented form. What it cannot read is left for the shape gate to name. */
-export function repairRequest(given: Json): Repaired {
-  const repair = new Repair();
-  const request = repair.run(given);
-  return { request, warnings: repair.warnings, violations: repair.violations };
+/** Normalises a request as models write it to the documented form. Parts that it cannot read stay as they are; the shape gate reports them. */
+export function repairRequest(input: Json): Repaired {
+  const normalizer = new RequestNormalizer();
+  const request = normalizer.run(input);
+  return { request, warnings: normalizer.warnings, violations: normalizer.violations };
 }
 
-class Repair {
+class RequestNormalizer {
   readonly warnings: string[] = [];
   readonly violations: Violation[] = [];
 
-  run(given: Json): JsonObject {
-    const text = jsonDepth(given, MAXIMUM_DEPTH) < MAXIMUM_DEPTH ? JSON.stringify(given) : undefined;
-    if (text === undefined || text.length > MAXIMUM_CHARACTERS) {
-      this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request is too large or nests too deep' });
+  run(input: Json): JsonObject {
+    const text = jsonDepth(input, MAX_DEPTH) < MAX_DEPTH ? JSON.stringify(input) : undefined;
+    if (text === undefined || text.length > MAX_CHARACTERS) {
+      this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request is too large or nested too deeply' });
       return {};
     }
-    // From here on the request is a copy of its own, without members that would change what an object is.
+    // From here on the request is a separate copy without members such as __proto__, which would change an object.
     const value = this.#parsed(parseUntrustedJson(text), 'the request');
     if (!isJsonObject(value)) {
       this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message: 'the request must be a JSON object' });
@@ -98,13 +99,13 @@ class Repair {
       flat[member] = value;
       delete request[member];
     }
-    let given = request['implementation'];
-    if (typeof given === 'string' && !given.trimStart().startsWith('{')) {
+    let input = request['implementation'];
+    if (typeof input === 'string' && !input.trimStart().startsWith('{')) {
       this.#warn('implementation was text; it was taken as code');
-      given = { code: given };
+      input = { code: input };
     }
-    if (given === undefined && Object.keys(flat).length === 0) return null;
-    const parsed = given === undefined ? {} : this.#parsed(given, 'implementation');
+    if (input === undefined && Object.keys(flat).length === 0) return null;
+    const parsed = input === undefined ? {} : this.#parsed(input, 'implementation');
     if (!isJsonObject(parsed)) return parsed;
     const implementation = this.#renamed({ ...flat, ...parsed }, IMPLEMENTATION_ALIASES, 'implementation.');
     for (const member of ['steps', 'allowlist', 'domains', 'paths']) {
@@ -118,22 +119,22 @@ class Repair {
   }
 
   #mode(implementation: JsonObject): void {
-    const given = implementation['mode'];
+    const input = implementation['mode'];
     const inferred = implementation['steps'] === undefined ? 'sandbox' : 'compose';
-    if (typeof given !== 'string') {
+    if (typeof input !== 'string') {
       this.#warn(`mode was missing; ${inferred} was inferred from ${inferred === 'compose' ? 'steps' : 'code'}`);
       implementation['mode'] = inferred;
       return;
     }
-    const mode = Object.hasOwn(MODES, given.toLowerCase()) ? MODES[given.toLowerCase()] : undefined;
-    if (mode === undefined || mode === given) return;
-    if (given !== 'Sandbox' && given !== 'Compose') this.#warn(`mode ${shown(given)} was taken as ${mode}`);
+    const mode = Object.hasOwn(MODES, input.toLowerCase()) ? MODES[input.toLowerCase()] : undefined;
+    if (mode === undefined || mode === input) return;
+    if (input !== 'Sandbox' && input !== 'Compose') this.#warn(`mode ${shown(input)} was taken as ${mode}`);
     implementation['mode'] = mode;
   }
 
   #steps(steps: Json[]): Json[] {
-    return steps.map((given, index) => {
-      const parsed = this.#parsed(given, `step ${index + 1}`);
+    return steps.map((input, index) => {
+      const parsed = this.#parsed(input, `step ${index + 1}`);
       if (!isJsonObject(parsed)) return parsed;
       const step = this.#renamed(parsed, STEP_ALIASES, `step ${index + 1}: `);
       if (step['name'] === undefined) step['name'] = `step${index + 1}`;
@@ -144,8 +145,8 @@ class Repair {
   }
 
   #tests(tests: Json[]): Json[] {
-    return tests.map((given, index) => {
-      const parsed = this.#parsed(given, `test case ${index + 1}`);
+    return tests.map((item, index) => {
+      const parsed = this.#parsed(item, `test case ${index + 1}`);
       if (!isJsonObject(parsed)) return parsed;
       const test = this.#renamed(parsed, TEST_ALIASES, `test case ${index + 1}: `);
       const { input } = test;
@@ -172,46 +173,46 @@ class Repair {
     }
   }
 
-  /** Members written where a schema belongs: `{topic: {type: "string"}}`. */
+  /** Wraps properties that stand in place of a schema: `{topic: {type: "string"}}`. */
   #wrapped(schema: JsonObject, member: string): JsonObject {
     const values = Object.values(schema);
     const typed = (value: Json): boolean => isJsonObject(value) && typeof value['type'] === 'string';
     if (values.length > 0 && values.every(typed) && !isJsonObject(schema['properties'])) {
-      this.#warn(`${member} held the members themselves; they were put under properties`);
+      this.#warn(`${member} contained the properties themselves; they were put under properties`);
       return { type: 'object', properties: schema };
     }
     if (isJsonObject(schema['properties']) && schema['type'] === undefined) return { type: 'object', ...schema };
     return schema;
   }
 
-  #renamed(value: JsonObject, aliases: Record<string, readonly string[]>, place: string): JsonObject {
+  #renamed(value: JsonObject, aliases: Record<string, readonly string[]>, path: string): JsonObject {
     const renamed = { ...value };
     for (const [member, others] of Object.entries(aliases)) {
       const other = others.find((alias) => Object.hasOwn(value, alias));
       if (other === undefined || Object.hasOwn(value, member)) continue;
-      this.#warn(`${place}${other} was taken as ${member}`);
+      this.#warn(`${path}${other} was taken as ${member}`);
       renamed[member] = value[other] ?? null;
       delete renamed[other];
     }
     return renamed;
   }
 
-  #parsed(value: Json, place: string): Json {
+  #parsed(value: Json, path: string): Json {
     if (typeof value !== 'string') return value;
     try {
       const parsed = parseUntrustedJson(value);
-      this.#warn(`${place} was JSON text; it was parsed`);
+      this.#warn(`${path} was JSON text; it was parsed`);
       return parsed;
     } catch (error) {
-      const message = `${place} is text that is not JSON (${printable(messageOf(error), 120)}); give it as JSON`;
+      const message = `${path} is text that is not valid JSON (${printable(messageOf(error), 120)}); send it as JSON`;
       this.violations.push({ code: 'TEMPER_FORGE_SHAPE', message });
       return value;
     }
   }
 
-  #list(text: string, place: string): Json {
-    if (text.trimStart().startsWith('[')) return this.#parsed(text, place);
-    this.#warn(`${place} was text; it was taken as a list of one`);
+  #list(text: string, path: string): Json {
+    if (text.trimStart().startsWith('[')) return this.#parsed(text, path);
+    this.#warn(`${path} was text; it was taken as a list of one`);
     return [text];
   }
 
@@ -223,7 +224,7 @@ class Repair {
   }
 
   #warn(message: string): void {
-    if (this.warnings.length < 30) this.warnings.push(printable(message, 200));
+    if (this.warnings.length < MAX_WARNINGS) this.warnings.push(printable(message, 200));
   }
 }
 

@@ -3,7 +3,7 @@ import { printable } from '../../lib/escape.ts';
 import type { OpenArtifact } from '../open-artifact.ts';
 import type { Violation } from '../request.ts';
 
-/** Both schemas come from the author and are hostile: malformed, dangerous and misspelled parts, all together. */
+/** Validates both schemas, which come from an untrusted author. Returns every malformed, dangerous and misspelled part. */
 export function checkSchemas({
   inputSchema,
   outputSchema,

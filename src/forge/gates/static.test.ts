@@ -5,7 +5,7 @@ import { checkSource } from './static.ts';
 
 const wrap = (body: string): string => `function execute(input) {\n${body}\n}`;
 
-/** Honest code, much of it with words or shapes that a search by text would take for something else. */
+/** Harmless code. Much of it contains words or forms that a plain text search would report. */
 const ACCEPTED: Record<string, string> = {
   'a member named process': wrap('return { pid: input.process.name, p: input.process };'),
   'words in a text': wrap('return { note: "eval the import of require(process) and new Function()" };'),
@@ -61,7 +61,7 @@ const ACCEPTED: Record<string, string> = {
   'emoji in a text': wrap('return { a: "✓ 🎉 Grüße" };'),
 };
 
-/** What must be refused, and a word its message must hold. */
+/** Sources that the check must refuse, with a word of the expected message. */
 const REFUSED: Record<string, [source: string, message: RegExp]> = {
   eval: [wrap('return eval(input.a);'), /eval is banned/],
   'indirect eval': [wrap('return (0, eval)("1");'), /eval is banned/],
@@ -127,7 +127,7 @@ const REFUSED: Record<string, [source: string, message: RegExp]> = {
   Atomics: [wrap('return Atomics.load(input, 0);'), /Atomics is banned/],
   timers: [wrap('setTimeout(() => {}, 1); return {};'), /no timers/],
   Buffer: [wrap('return Buffer.from(input.a);'), /strings or Uint8Array/],
-  'a name nobody declared': [wrap('return { a: lodash.chunk(input.a) };'), /"lodash" is not defined/],
+  'an undeclared name': [wrap('return { a: lodash.chunk(input.a) };'), /"lodash" is not defined/],
   'module.exports': [`${wrap('return {};')}\nmodule.exports = execute;`, /module is banned/],
   'undeclared fetch': [wrap('return fetch(input.url);'), /fetch is used but not declared/],
   'undeclared fetch by another name': [wrap('const f = fetch; return f(input.url);'), /fetch is used but not declared/],
@@ -158,10 +158,10 @@ const ALWAYS_BANNED_FILES = [
 
 describe('static check', () => {
   for (const [name, source] of Object.entries(ACCEPTED)) {
-    it(`accepts ${name}`, () => assert.deepEqual(checkSource(source, []).violations, []));
+    it(`the static check accepts ${name}`, () => assert.deepEqual(checkSource(source, []).violations, []));
   }
   for (const [name, [source, message]] of Object.entries(REFUSED)) {
-    it(`refuses ${name}`, () => {
+    it(`the static check refuses ${name}`, () => {
       const { violations } = checkSource(source, []);
       assert.ok(
         violations.some((violation) => message.test(violation.message)),
@@ -171,7 +171,7 @@ describe('static check', () => {
   }
 
   const everything: ToolApi[] = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'];
-  it('refuses what is always banned, whatever is declared', () => {
+  it('a declaration does not allow banned code', () => {
     const sources = [
       'eval("1")',
       'new Function("")',
@@ -186,13 +186,13 @@ describe('static check', () => {
     }
   });
 
-  it('accepts declared host functions', () => {
+  it('the static check accepts declared host functions', () => {
     const source =
       'async function execute(i) { const r = await fetch(i.u); return { t: await r.text(), h: crypto.createHash("sha256").update(await fs.readFile("a")).digest("hex"), n: Date.now(), x: Math.random() }; }';
     assert.deepEqual(checkSource(source, everything), { violations: [], warnings: [] });
   });
 
-  it('warns of host functions that are declared and not used, and of frozen time and randomness', () => {
+  it('the check warns about unused declarations and about frozen time and randomness', () => {
     const { violations, warnings } = checkSource(wrap('return { now: new Date(), r: Math.random() };'), ['crypto']);
     assert.deepEqual(violations, []);
     assert.deepEqual(
@@ -201,16 +201,16 @@ describe('static check', () => {
     );
   });
 
-  it('does not take a date made from data for a clock', () => {
+  it('a date made from data does not count as a use of the clock', () => {
     assert.deepEqual(checkSource(wrap('return { y: new Date(input.day).getFullYear() };'), []).warnings, []);
   });
 
-  it('warns once of each name that is assigned and never declared, with its line', () => {
+  it('the check warns once per name that is assigned but never declared, with its line', () => {
     const { warnings } = checkSource(wrap('total = 0;\ntotal = total + 1;\nreturn { total };'), []);
     assert.deepEqual(warnings, ['line 2:1: "total" is assigned but never declared; add let']);
   });
 
-  it('names every violation with its place, in order', () => {
+  it('the check reports every violation with its location, in source order', () => {
     const { violations } = checkSource(wrap('const a = require("x");\nreturn process.env[eval("a")];'), []);
     assert.deepEqual(
       violations.map(({ message }) => message.split(':', 2).join(':')),
@@ -230,7 +230,7 @@ describe('static check', () => {
     'a missing brace': ['function execute(input) { if (input.a) { return {}; }', /closing brace/],
   };
   for (const [name, [source, hint]] of Object.entries(HINTS)) {
-    it(`gives a hint for ${name}, with the line`, () => {
+    it(`the syntax error for ${name} has a hint and a line`, () => {
       const [violation] = checkSource(source, []).violations;
       assert.equal(violation?.code, 'TEMPER_FORGE_SYNTAX');
       assert.match(violation?.message ?? '', /^line \d+:\d+: /);
@@ -238,7 +238,7 @@ describe('static check', () => {
     });
   }
 
-  it('keeps its messages printable, whatever the source holds', () => {
+  it('messages about a source with control characters are printable', () => {
     const { violations } = checkSource(`function execute( { \u001b[31m evil \n`, []);
     for (const { message } of violations) assert.ok(!message.includes('\u001b'), message);
   });

@@ -8,11 +8,11 @@ export interface StaticCheck {
   warnings: string[];
 }
 
-const SHOWN = 20;
-/** Host functions that must be declared; the clock and randomness are merely frozen when they are not. */
+const MAX_SHOWN = 20;
+/** Host functions that must be declared. An undeclared clock or randomness is not refused, only frozen. */
 const MUST_DECLARE: readonly ToolApi[] = ['fetch', 'fs.readFile', 'crypto'];
 
-/** Looks for what a tool may not do, before anything runs. Advice and evidence; what holds is the sandbox. */
+/** Finds forbidden code before anything runs. The result is advice and evidence; the sandbox is the security boundary. */
 export function checkSource(source: string, declared: readonly ToolApi[]): StaticCheck {
   const parsed = parseSource(source);
   if (parsed.program === undefined) {
@@ -44,24 +44,24 @@ function warningsOf(
   uses: ReadonlySet<ToolApi>,
   declared: readonly ToolApi[],
 ): string[] {
-  const warnings = problems.slice(0, SHOWN).map(place);
+  const warnings = problems.slice(0, MAX_SHOWN).map(withLocation);
   for (const api of declared)
     if (!uses.has(api)) warnings.push(`"${api}" is declared but not used; remove it from the allowlist`);
   if (uses.has('clock') && !declared.includes('clock')) {
-    warnings.push('the time is read but "clock" is not declared; it stands still');
+    warnings.push('the time is read but "clock" is not declared; the time is frozen');
   }
   if (uses.has('random') && !declared.includes('random')) {
-    warnings.push('randomness is used but "random" is not declared; it repeats itself');
+    warnings.push('randomness is used but "random" is not declared; the random numbers are the same in every run');
   }
   return warnings;
 }
 
 function toViolations(problems: readonly SourceProblem[], code: Violation['code']): Violation[] {
-  const shown = problems.slice(0, SHOWN).map((problem): Violation => ({ code, message: place(problem) }));
-  if (problems.length > SHOWN) shown.push({ code, message: `and ${problems.length - SHOWN} more` });
+  const shown = problems.slice(0, MAX_SHOWN).map((problem): Violation => ({ code, message: withLocation(problem) }));
+  if (problems.length > MAX_SHOWN) shown.push({ code, message: `and ${problems.length - MAX_SHOWN} more` });
   return shown;
 }
 
-function place({ line, column, message }: SourceProblem): string {
+function withLocation({ line, column, message }: SourceProblem): string {
   return `line ${line}:${column + 1}: ${message}`;
 }

@@ -7,22 +7,26 @@ import type { OpenArtifact } from '../open-artifact.ts';
 import type { Violation } from '../request.ts';
 import type { TestResult } from '../types.ts';
 
-const SHOWN_CASES = 5;
-const SHOWN_CHARACTERS = 240;
-const KEPT_CODES: readonly ErrorCode[] = ['TEMPER_FORGE_COMPOSE', 'TEMPER_SANDBOX_UNAVAILABLE', 'TEMPER_CANCELLED'];
+const MAX_SHOWN_CASES = 5;
+const MAX_SHOWN_CHARACTERS = 240;
+const PASSED_THROUGH_CODES: readonly ErrorCode[] = [
+  'TEMPER_FORGE_COMPOSE',
+  'TEMPER_SANDBOX_UNAVAILABLE',
+  'TEMPER_CANCELLED',
+];
 
-/** A test must be a call the tool would accept. */
+/** Checks that every test input matches the input schema, so that each test is a call that the tool accepts. */
 export function checkTestInputs(open: OpenArtifact, schemas: SchemaCompiler): Violation[] {
   const check = schemas.check(open.inputSchema);
   return open.tests.flatMap((test, index) => {
     const problems = check(test.input);
     if (problems.length === 0) return [];
-    const message = `case ${index + 1}: its input breaks inputSchema: ${problems.join('; ')}`;
+    const message = `case ${index + 1}: its input does not match inputSchema: ${problems.join('; ')}`;
     return [{ code: 'TEMPER_FORGE_TEST_FAILED', message: printable(message, 600) }];
   });
 }
 
-/** Each case passed both times and gave the same both times. */
+/** Checks that each case passed in both runs with the same output. */
 export function checkResults(open: OpenArtifact, results: readonly TestResult[]): Violation[] {
   const violations: Violation[] = [];
   for (let index = 0; index < open.tests.length; index += 1) {
@@ -30,15 +34,15 @@ export function checkResults(open: OpenArtifact, results: readonly TestResult[])
     const violation = checkCase(open, index, runs);
     if (violation !== undefined) violations.push(violation);
   }
-  if (violations.length <= SHOWN_CASES) return violations;
+  if (violations.length <= MAX_SHOWN_CASES) return violations;
   const more: Violation = {
     code: 'TEMPER_FORGE_TEST_FAILED',
-    message: `and ${violations.length - SHOWN_CASES} more cases`,
+    message: `and ${violations.length - MAX_SHOWN_CASES} more cases`,
   };
-  return [...violations.slice(0, SHOWN_CASES), more];
+  return [...violations.slice(0, MAX_SHOWN_CASES), more];
 }
 
-/** Cases that passed both times, and the others. */
+/** Counts the cases that passed in both runs, and the others. */
 export function countCases(open: OpenArtifact, results: readonly TestResult[]): { passed: number; failed: number } {
   let passed = 0;
   for (let index = 1; index <= open.tests.length; index += 1) {
@@ -49,20 +53,20 @@ export function countCases(open: OpenArtifact, results: readonly TestResult[]): 
 }
 
 function checkCase(open: OpenArtifact, index: number, runs: readonly TestResult[]): Violation | undefined {
-  const place = `case ${index + 1}`;
+  const label = `case ${index + 1}`;
   const [first, second] = runs;
-  if (first !== undefined && second !== undefined && !isFrozen(open) && !sameResult(first, second)) {
-    const message = `${place}: two runs gave ${describe(first)} and ${describe(second)}; remove what varies, or declare it`;
+  if (first !== undefined && second !== undefined && !mayVary(open) && !sameResult(first, second)) {
+    const message = `${label}: two runs gave ${describe(first)} and ${describe(second)}; remove what varies, or declare it`;
     return { code: 'TEMPER_FORGE_NONDETERMINISTIC', message };
   }
   const bad = runs.find((result) => !result.passed);
   if (bad === undefined) return undefined;
   if (bad.failure !== undefined) {
-    return { code: codeOf(bad.failure.code), message: `${place}: ${failureText(bad.failure)}` };
+    return { code: codeOf(bad.failure.code), message: `${label}: ${failureText(bad.failure)}` };
   }
   return {
     code: 'TEMPER_FORGE_TEST_FAILED',
-    message: `${place}: ${mismatch(open.tests[index]?.expectedOutput, bad.got)}`,
+    message: `${label}: ${mismatch(open.tests[index]?.expectedOutput, bad.got)}`,
   };
 }
 
@@ -72,8 +76,8 @@ function mismatch(expected: Json = null, got: Json = null): string {
   return `expected ${shownJson(expected)}, got ${shownJson(got)}${at}`;
 }
 
-/** A tool that declared a clock, randomness or the network may answer differently each time. */
-function isFrozen({ artifact }: OpenArtifact): boolean {
+/** Whether the tool declared a clock, randomness or the network, so that its output may vary between runs. */
+function mayVary({ artifact }: OpenArtifact): boolean {
   return artifact.requires.apis.some((api) => api === 'clock' || api === 'random' || api === 'fetch');
 }
 
@@ -82,9 +86,9 @@ function sameResult(first: TestResult, second: TestResult): boolean {
   return sameJson(first.got ?? null, second.got ?? null);
 }
 
-/** A missing fixture is a fault of the request, a missing sandbox is nobody's; whatever else happens in a test fails it. */
+/** Keeps the codes that are no fault of the tool's code: a missing fixture, an unavailable sandbox, a cancellation. Any other failure fails the test. */
 function codeOf(code: ErrorCode): ErrorCode {
-  return KEPT_CODES.includes(code) ? code : 'TEMPER_FORGE_TEST_FAILED';
+  return PASSED_THROUGH_CODES.includes(code) ? code : 'TEMPER_FORGE_TEST_FAILED';
 }
 
 function describe(result: TestResult): string {
@@ -92,9 +96,9 @@ function describe(result: TestResult): string {
 }
 
 function failureText({ code, message }: NonNullable<TestResult['failure']>): string {
-  return `${printable(message, SHOWN_CHARACTERS * 2)} (${code})`;
+  return `${printable(message, MAX_SHOWN_CHARACTERS * 2)} (${code})`;
 }
 
 function shownJson(value: Json): string {
-  return printable(JSON.stringify(value), SHOWN_CHARACTERS);
+  return printable(JSON.stringify(value), MAX_SHOWN_CHARACTERS);
 }

@@ -1,6 +1,6 @@
 import type { AnyNode, Node } from 'acorn';
 
-/** Child nodes in source order of their keys; works for every node type. */
+/** The child nodes of any node type, in the order of the node's keys. */
 export function childrenOf(node: Node): AnyNode[] {
   const children: AnyNode[] = [];
   for (const value of Object.values(node)) {
@@ -16,23 +16,23 @@ function isNode(value: unknown): value is AnyNode {
 }
 
 /**
- * Nesting of a tree as a reader sees it: chains that run on the same level (`a + b + c`, `a.b().c()`, `else if`) count once.
- * Without recursion, since the tree is hostile.
+ * The nesting depth of a tree as a reader sees it: chains on the same level (`a + b + c`, `a.b().c()`, `else if`) count once.
+ * Not recursive, because the untrusted tree may be deep. Stops at `limit` + 1.
  */
 export function nestingOf(root: Node, limit: number): number {
   let deepest = 0;
-  const left: [node: Node, depth: number][] = [[root, 1]];
-  for (let entry = left.pop(); entry !== undefined; entry = left.pop()) {
+  const stack: [node: Node, depth: number][] = [[root, 1]];
+  for (let entry = stack.pop(); entry !== undefined; entry = stack.pop()) {
     const [node, depth] = entry;
     deepest = Math.max(deepest, depth);
     if (deepest > limit) return deepest;
     const chained = chainedChild(node);
-    for (const child of childrenOf(node)) left.push([child, child === chained ? depth : depth + 1]);
+    for (const child of childrenOf(node)) stack.push([child, child === chained ? depth : depth + 1]);
   }
   return deepest;
 }
 
-/** For each kind of chain, the child that goes on on the same level. */
+/** For each kind of chain, the child that continues it on the same level. */
 const CHAINS: ReadonlyMap<string, string> = new Map([
   ['BinaryExpression', 'left'],
   ['LogicalExpression', 'left'],

@@ -1,16 +1,16 @@
 import type { AnyNode, Expression, Super } from 'acorn';
 
-const MAXIMUM_LENGTH = 200;
-const MAXIMUM_STEPS = 200;
+const MAX_LENGTH = 200;
+const MAX_STEPS = 200;
 
-/** Works out texts that are spelled in pieces: `'con' + 'structor'`, templates, constants, `fromCharCode`, `join`, `concat`. */
+/** Evaluates constant text expressions: `'con' + 'structor'`, templates, constants, `fromCharCode`, `join`, `concat`. */
 export function foldText(node: AnyNode, constants: ReadonlyMap<AnyNode, Expression>): string | undefined {
   let steps = 0;
   const fold = (inner: AnyNode | Super | null): string | undefined => {
     steps += 1;
-    if (inner === null || steps > MAXIMUM_STEPS) return undefined;
+    if (inner === null || steps > MAX_STEPS) return undefined;
     const text = foldOne(inner, fold, constants);
-    return text === undefined || text.length > MAXIMUM_LENGTH ? undefined : text;
+    return text === undefined || text.length > MAX_LENGTH ? undefined : text;
   };
   return fold(node);
 }

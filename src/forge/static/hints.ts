@@ -1,15 +1,16 @@
-/** The five mistakes models make most; each names the remedy. All look at a bounded stretch around the place. */
-interface Around {
+/** The source around a syntax error, in bounded excerpts. */
+interface ErrorContext {
   line: string;
-  /** Text from the place on. */
+  /** Text from the error on. */
   after: string;
-  /** Text of the line up to the place. */
+  /** Text of the line before the error. */
   before: string;
   message: string;
   atEnd: boolean;
 }
 
-const HINTS: readonly { fits: (around: Around) => boolean; hint: string }[] = [
+/** The five most frequent mistakes of models, each with its remedy. */
+const HINTS: readonly { fits: (context: ErrorContext) => boolean; hint: string }[] = [
   {
     fits: ({ line }) => /^\s*(?:export\s+)?(?:interface|type|enum|namespace|declare|abstract)\s+[A-Za-z_$]/.test(line),
     hint: 'TypeScript declarations are not JavaScript; remove the interface, type or enum',
@@ -38,16 +39,16 @@ const HINTS: readonly { fits: (around: Around) => boolean; hint: string }[] = [
   },
 ];
 
-/** A remedy for a syntax error, when it is one of the known kinds. */
+/** The remedy for a syntax error of a known kind; undefined for any other. */
 export function syntaxHint(source: string, position: number, message: string): string | undefined {
   const start = source.lastIndexOf('\n', Math.max(0, position - 1)) + 1;
   const end = source.indexOf('\n', position);
-  const around: Around = {
+  const context: ErrorContext = {
     line: source.slice(start, end === -1 ? undefined : end).slice(0, 400),
     after: source.slice(position, position + 60),
     before: source.slice(Math.max(start, position - 60), position),
     message,
     atEnd: source.slice(position).trim() === '',
   };
-  return HINTS.find(({ fits }) => fits(around))?.hint;
+  return HINTS.find(({ fits }) => fits(context))?.hint;
 }

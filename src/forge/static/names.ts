@@ -1,6 +1,6 @@
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 
-/** Names no tool may use, and why. */
+/** Names that no tool may use, with the reason. */
 export const BANNED_NAMES: ReadonlyMap<string, string> = new Map([
   ['eval', 'code from text is banned'],
   ['Function', 'code from text is banned; write the function itself'],
@@ -12,7 +12,7 @@ export const BANNED_NAMES: ReadonlyMap<string, string> = new Map([
   ['global', 'a tool has no host globals'],
   ['window', 'a tool has no host globals'],
   ['self', 'a tool has no host globals'],
-  ['WebAssembly', 'a tool is JavaScript alone'],
+  ['WebAssembly', 'a tool may use JavaScript only'],
   ['SharedArrayBuffer', 'a tool shares no memory'],
   ['Atomics', 'a tool shares no memory'],
   ['WeakRef', 'garbage collection may not be observed'],
@@ -22,7 +22,7 @@ export const BANNED_NAMES: ReadonlyMap<string, string> = new Map([
   ['WebSocket', 'declare fetch and use that'],
 ]);
 
-/** What to use instead of names that models expect and that are not there. */
+/** Advice for names that models expect and that do not exist in a tool. */
 export const ABSENT_NAMES: ReadonlyMap<string, string> = new Map([
   ['setTimeout', 'there are no timers'],
   ['setInterval', 'there are no timers'],
@@ -39,7 +39,7 @@ export const ABSENT_NAMES: ReadonlyMap<string, string> = new Map([
   ['input', 'it is the parameter of execute'],
 ]);
 
-/** What the language itself provides inside a tool. */
+/** Global names of the language that exist inside a tool. */
 export const STANDARD_NAMES: ReadonlySet<string> = new Set(
   `undefined NaN Infinity globalThis Object Array Boolean Number String Symbol BigInt Math JSON Date RegExp Map Set WeakMap
   WeakSet Promise Proxy Reflect Intl Iterator Temporal ArrayBuffer DataView Int8Array Uint8Array Uint8ClampedArray Int16Array
@@ -49,14 +49,14 @@ export const STANDARD_NAMES: ReadonlySet<string> = new Set(
   performance arguments`.split(/\s+/),
 );
 
-/** Names that stand for a host function. */
+/** Global names of host functions. */
 export const API_NAMES: ReadonlyMap<string, ToolApi> = new Map([
   ['fetch', 'fetch'],
   ['fs', 'fs.readFile'],
   ['crypto', 'crypto'],
 ]);
 
-/** Members that lead from any value to the machinery beneath it. */
+/** Members that lead from any value to its prototype or constructor. */
 export const DANGEROUS_MEMBERS: ReadonlySet<string> = new Set([
   'constructor',
   '__proto__',

@@ -3,10 +3,10 @@ import { isUnprintable, printable } from '../../lib/escape.ts';
 import { nestingOf } from './ast.ts';
 import { syntaxHint } from './hints.ts';
 
-/** What a tool's source may be at most. */
+/** Limits of a tool's source. */
 const LIMITS = { characters: 32_768, tokens: 10_000, nesting: 100, brackets: 200 };
 
-/** A place in a source and what is wrong there. */
+/** A problem in a source, with its location. */
 export interface SourceProblem {
   line: number;
   column: number;
@@ -17,24 +17,24 @@ export type Parsed =
   | { program: Program; problems: SourceProblem[] }
   | { program?: undefined; syntax: boolean; problems: SourceProblem[] };
 
-/** Thrown out of the parser by our own token counter. */
+/** Thrown by the token counter to stop the parser. */
 class TooLargeError extends Error {}
 
-/** Parses hostile source within bounds. A module is parsed too, so that its imports can be named; scripts are what runs. */
+/** Parses untrusted source within limits. Only scripts run; a module is parsed too, so that the error can name its imports. */
 export function parseSource(source: string): Parsed {
   if (source.length > LIMITS.characters) {
-    return stopped(`the source has ${source.length} characters, ${LIMITS.characters} are allowed; shorten it`);
+    return rejected(`the source has ${source.length} characters, ${LIMITS.characters} are allowed; shorten it`);
   }
   const problems = characterProblems(source);
   try {
     const program = parseWithin(source, 'script', problems);
     if (nestingOf(program, LIMITS.nesting) > LIMITS.nesting) {
-      return stopped(`the code nests more than ${LIMITS.nesting} deep; flatten it`);
+      return rejected(`the code is nested more than ${LIMITS.nesting} levels deep; flatten it`);
     }
     return { program, problems };
   } catch (error) {
-    if (error instanceof TooLargeError) return stopped(error.message);
-    if (error instanceof RangeError) return stopped('the code nests too deep to be read; flatten it');
+    if (error instanceof TooLargeError) return rejected(error.message);
+    if (error instanceof RangeError) return rejected('the code is nested too deeply to be parsed; flatten it');
     if (!(error instanceof SyntaxError)) throw error;
     return parseAsModule(source) ?? syntaxProblem(source, error, problems);
   }
@@ -48,7 +48,7 @@ function parseWithin(source: string, sourceType: 'script' | 'module', problems: 
     if (tokens > LIMITS.tokens) throw new TooLargeError(`the source has more than ${LIMITS.tokens} tokens; shorten it`);
     if (OPENING.has(token.type)) brackets += 1;
     if (CLOSING.has(token.type)) brackets -= 1;
-    if (brackets > LIMITS.brackets) throw new TooLargeError('the brackets nest too deep; flatten the code');
+    if (brackets > LIMITS.brackets) throw new TooLargeError('the brackets are nested too deeply; flatten the code');
     if (token.type === tokTypes.name || token.type === tokTypes.privateId) checkName(source, token, problems);
   };
   const options: Options = {
@@ -69,7 +69,7 @@ function checkName(source: string, token: Token, problems: SourceProblem[]): voi
   const raw = source.slice(token.start, token.end);
   const { line = 1, column = 0 } = token.loc?.start ?? {};
   if (raw.includes('\\')) {
-    problems.push({ line, column, message: `the name ${shown(raw)} is written with escapes; write it plainly` });
+    problems.push({ line, column, message: `the name ${shown(raw)} is written with escapes; write it without them` });
   } else if (!isAscii(raw)) {
     problems.push({ line, column, message: `the name ${shown(raw)} is not ASCII; names may look alike, use a-z` });
   }
@@ -80,7 +80,7 @@ function isAscii(text: string): boolean {
   return true;
 }
 
-/** Marks that make code read otherwise than it runs. */
+/** Finds invisible characters, which make code look different from what runs. */
 function characterProblems(source: string): SourceProblem[] {
   const problems: SourceProblem[] = [];
   let line = 1;
@@ -101,7 +101,7 @@ function characterProblems(source: string): SourceProblem[] {
   return problems;
 }
 
-/** A source that is only correct as a module uses imports, exports or await where a tool has none; those are then named. */
+/** A source that parses only as a module uses imports, exports or top-level await, which a tool may not use; the rules then report them. */
 function parseAsModule(source: string): Parsed | undefined {
   try {
     const problems: SourceProblem[] = [];
@@ -127,7 +127,7 @@ function syntaxProblem(source: string, error: SyntaxError, others: SourceProblem
   return { syntax: true, problems: [{ line, column, message }, ...others] };
 }
 
-function stopped(message: string): Parsed {
+function rejected(message: string): Parsed {
   return { syntax: false, problems: [{ line: 1, column: 0, message }] };
 }
 

@@ -7,7 +7,7 @@ import { ABSENT_NAMES, API_NAMES, BANNED_NAMES, DANGEROUS_MEMBERS, STANDARD_NAME
 import type { SourceProblem } from './parse.ts';
 import { analyseScopes, type ScopeAnalysis } from './scope.ts';
 
-/** What a source does that matters: what is banned, what is odd, and which host functions it uses. */
+/** The result of the static check of a source: banned code, warnings and the host functions that it uses. */
 export interface Findings {
   problems: SourceProblem[];
   warnings: SourceProblem[];
@@ -19,20 +19,20 @@ const ENTRIES = ['execute', 'run'];
 const COMPARISONS = ['===', '!==', '==', '!='];
 
 export function findProblems(program: Program): Findings {
-  const rules = new Rules(analyseScopes(program));
-  fullAncestor(program, (node, _state, ancestors) => rules.visit(node as AnyNode, ancestors as AnyNode[]));
-  rules.names();
-  return rules.findings();
+  const checker = new RuleChecker(analyseScopes(program));
+  fullAncestor(program, (node, _state, ancestors) => checker.visit(node as AnyNode, ancestors as AnyNode[]));
+  checker.names();
+  return checker.findings();
 }
 
-class Rules {
+class RuleChecker {
   readonly #scopes: ScopeAnalysis;
   readonly #problems: SourceProblem[] = [];
   readonly #warnings: SourceProblem[] = [];
   readonly #uses = new Set<ToolApi>();
   readonly #assigned = new Set<string>();
-  /** Uses of `globalThis` that were looked at as the object of a member. */
-  readonly #judged = new Set<AnyNode>();
+  /** Uses of `globalThis` that the member rule already checked. */
+  readonly #checkedGlobals = new Set<AnyNode>();
 
   constructor(scopes: ScopeAnalysis) {
     this.#scopes = scopes;
@@ -41,8 +41,8 @@ class Rules {
   findings(): Findings {
     const { topLevel } = this.#scopes;
     return {
-      problems: inOrder(this.#problems),
-      warnings: inOrder(this.#warnings),
+      problems: bySourceOrder(this.#problems),
+      warnings: bySourceOrder(this.#warnings),
       uses: this.#uses,
       definesEntry: ENTRIES.some((name) => topLevel.has(name) || this.#assigned.has(name)),
     };
@@ -62,29 +62,29 @@ class Rules {
     const message = FORBIDDEN_NODES[node.type];
     if (message !== undefined) this.#report(node, message);
     if (node.type === 'MetaProperty' && node.meta.name === 'import')
-      this.#report(node, 'import.meta is banned; a tool is no module');
+      this.#report(node, 'import.meta is banned; a tool is not a module');
   }
 
-  /** Every name that is not declared. Done last: what the source assigns somewhere it may read elsewhere. */
+  /** Checks every undeclared name. Must run last, because the source may read a name before the place that assigns it. */
   names(): void {
     const { free } = this.#scopes;
     for (const { node, access } of free) if (access === 'write') this.#assigned.add(node.name);
-    const told = new Set<string>();
+    const warned = new Set<string>();
     for (const { node, access } of free) {
       if (access === 'typeof') continue;
       if (node.name === 'globalThis') {
-        if (!this.#judged.has(node))
+        if (!this.#checkedGlobals.has(node))
           this.#report(node, 'globalThis is not allowed except as globalThis.NAME; use the name itself');
-      } else if (access === 'write') this.#undeclaredWrite(node, told);
+      } else if (access === 'write') this.#undeclaredWrite(node, warned);
       else this.#freeRead(node, node.name);
     }
   }
 
-  #undeclaredWrite(node: Extract<AnyNode, { type: 'Identifier' }>, told: Set<string>): void {
+  #undeclaredWrite(node: Extract<AnyNode, { type: 'Identifier' }>, warned: Set<string>): void {
     const banned = BANNED_NAMES.get(node.name);
     if (banned !== undefined) this.#report(node, `${node.name}: ${banned}`);
-    else if (!told.has(node.name) && !ENTRIES.includes(node.name)) {
-      told.add(node.name);
+    else if (!warned.has(node.name) && !ENTRIES.includes(node.name)) {
+      warned.add(node.name);
       this.#warn(node, `"${node.name}" is assigned but never declared; add let`);
     }
   }
@@ -113,10 +113,10 @@ class Rules {
     if (!DANGEROUS_MEMBERS.has(name) || node.object.type === 'Super') return;
     if (!node.computed && (name === 'prototype' || (name === 'constructor' && isHarmless(node, parent)))) return;
     const shown = node.computed ? `["${name}"]` : `.${name}`;
-    this.#report(node, `${shown} is banned: it leads out of the data; use plain members`);
+    this.#report(node, `${shown} is banned: it leads from data to the engine; use plain members`);
   }
 
-  /** Reading the clock or drawing a random number. */
+  /** Records a use of the clock or of randomness. */
   #effect(node: Extract<AnyNode, { type: 'MemberExpression' }>, name: string): void {
     const clocks = ['Date', 'performance'];
     if (name === 'now' && clocks.some((clock) => this.#isFreeName(node.object, clock))) this.#uses.add('clock');
@@ -124,7 +124,7 @@ class Rules {
   }
 
   #globalMember(node: AnyNode, name: string | undefined, parent: AnyNode | undefined): void {
-    if (node.type === 'MemberExpression') this.#judged.add(node.object);
+    if (node.type === 'MemberExpression') this.#checkedGlobals.add(node.object);
     if (name === undefined) this.#report(node, 'a computed member of the global object is banned; use the name itself');
     else if (parent?.type === 'AssignmentExpression' && parent.left === node) this.#assigned.add(name);
     else this.#freeRead(node, name);
@@ -139,7 +139,7 @@ class Rules {
     for (const property of node.properties) {
       const name = property.type === 'Property' ? this.#keyName(property) : undefined;
       if (name === undefined || !DANGEROUS_MEMBERS.has(name)) continue;
-      this.#report(property, `taking ${name} out of a value is banned: it leads out of the data`);
+      this.#report(property, `taking ${name} out of a value is banned: it leads from data to the engine`);
     }
   }
 
@@ -173,7 +173,7 @@ class Rules {
     return node.property.type === 'Identifier' ? node.property.name : undefined;
   }
 
-  /** `globalThis`, or `this` where no function gives it another meaning. */
+  /** Whether the node is `globalThis`, or `this` outside functions and class parts. */
   #isGlobalObject(node: AnyNode | { type: 'Super' }, ancestors: readonly AnyNode[]): boolean {
     if (node.type === 'ThisExpression') {
       return !ancestors.some(
@@ -188,11 +188,11 @@ class Rules {
   }
 
   #report(node: AnyNode, message: string): void {
-    this.#problems.push({ ...placeOf(node), message: printable(message, 240) });
+    this.#problems.push({ ...locationOf(node), message: printable(message, 240) });
   }
 
   #warn(node: AnyNode, message: string): void {
-    this.#warnings.push({ ...placeOf(node), message: printable(message, 240) });
+    this.#warnings.push({ ...locationOf(node), message: printable(message, 240) });
   }
 }
 
@@ -206,7 +206,7 @@ const FORBIDDEN_NODES: Readonly<Record<string, string>> = {
   DebuggerStatement: 'debugger is not allowed; remove it',
 };
 
-/** Comparing constructors or naming one is common and leads nowhere. */
+/** Comparing constructors and reading the name of one is common and harmless. */
 function isHarmless(node: AnyNode, parent: AnyNode | undefined): boolean {
   if (parent?.type === 'BinaryExpression') return COMPARISONS.includes(parent.operator);
   return (
@@ -232,10 +232,10 @@ function isNull(node: AnyNode): boolean {
   return node.type === 'Literal' && node.value === null && node.raw === 'null';
 }
 
-function placeOf(node: AnyNode): { line: number; column: number } {
+function locationOf(node: AnyNode): { line: number; column: number } {
   return { line: node.loc?.start.line ?? 1, column: node.loc?.start.column ?? 0 };
 }
 
-function inOrder(problems: SourceProblem[]): SourceProblem[] {
+function bySourceOrder(problems: SourceProblem[]): SourceProblem[] {
   return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
 }

@@ -1,37 +1,37 @@
 import type { AnyNode, Expression, Identifier, Pattern, Program, VariableDeclaration } from 'acorn';
 import { childrenOf } from './ast.ts';
 
-type Access = 'read' | 'write' | 'typeof';
+type NameAccess = 'read' | 'write' | 'typeof';
 
 /** A name the source uses and does not declare. */
 interface FreeName {
   node: Identifier;
-  access: Access;
+  access: NameAccess;
 }
 
 export interface ScopeAnalysis {
   free: FreeName[];
-  /** The same, by node. */
+  /** The nodes of `free`. */
   isFree: ReadonlySet<AnyNode>;
   /** Names declared outside every function. */
   topLevel: ReadonlySet<string>;
-  /** What a name was bound to, for constants. */
+  /** For each use of a constant, the expression that the constant was bound to. */
   constants: ReadonlyMap<AnyNode, Expression>;
 }
 
-interface Scope {
+interface LexicalScope {
   names: Set<string>;
   constants: Map<string, Expression>;
-  parent: Scope | undefined;
-  /** Where `var` goes. */
+  parent: LexicalScope | undefined;
+  /** Whether `var` declarations belong to this scope. */
   holdsVar: boolean;
-  /** Uses found anywhere; shared by all scopes of a source, resolved when every declaration is known. */
-  uses: { node: Identifier; access: Access; scope: Scope }[];
+  /** All uses of names; shared by all scopes of a source and resolved after every declaration is known. */
+  uses: { node: Identifier; access: NameAccess; scope: LexicalScope }[];
 }
 
 /** Resolves every name of a sloppy-mode script: hoisting, blocks, parameters, classes, catch clauses, functions in blocks. */
 export function analyseScopes(program: Program): ScopeAnalysis {
-  const top: Scope = { names: new Set(), constants: new Map(), parent: undefined, holdsVar: true, uses: [] };
+  const top: LexicalScope = { names: new Set(), constants: new Map(), parent: undefined, holdsVar: true, uses: [] };
   visitAll(program.body, top);
   const free: FreeName[] = [];
   const constants = new Map<AnyNode, Expression>();
@@ -45,21 +45,21 @@ export function analyseScopes(program: Program): ScopeAnalysis {
 }
 
 type NodeOf<T extends AnyNode['type']> = Extract<AnyNode, { type: T }>;
-type Visitors = { [T in AnyNode['type']]?: (node: NodeOf<T>, scope: Scope) => void };
+type Visitors = { [T in AnyNode['type']]?: (node: NodeOf<T>, scope: LexicalScope) => void };
 
-const nothing = (): void => {};
+const ignore = (): void => {};
 
-function visit(node: AnyNode, scope: Scope): void {
-  const visitor = VISITORS[node.type] as ((node: AnyNode, scope: Scope) => void) | undefined;
+function visit(node: AnyNode, scope: LexicalScope): void {
+  const visitor = VISITORS[node.type] as ((node: AnyNode, scope: LexicalScope) => void) | undefined;
   if (visitor === undefined) visitAll(childrenOf(node), scope);
   else visitor(node, scope);
 }
 
-function visitAll(nodes: readonly AnyNode[], scope: Scope): void {
+function visitAll(nodes: readonly AnyNode[], scope: LexicalScope): void {
   for (const node of nodes) visit(node, scope);
 }
 
-/** Nodes that declare, open a scope, write, or hold identifiers that are no uses. All others are walked through. */
+/** Visitors for nodes that declare, open a scope, write, or have identifiers that are not uses. All other nodes are walked. */
 const VISITORS: Visitors = {
   Identifier: (node, scope) => use(node, 'read', scope),
   VariableDeclaration: visitDeclaration,
@@ -108,19 +108,19 @@ const VISITORS: Visitors = {
   MethodDefinition: visitMember,
   PropertyDefinition: visitMember,
   LabeledStatement: (node, scope) => visit(node.body, scope),
-  BreakStatement: nothing,
-  ContinueStatement: nothing,
-  MetaProperty: nothing,
-  ImportDeclaration: nothing,
-  ExportAllDeclaration: nothing,
+  BreakStatement: ignore,
+  ContinueStatement: ignore,
+  MetaProperty: ignore,
+  ImportDeclaration: ignore,
+  ExportAllDeclaration: ignore,
 };
 
-function visitMember(node: NodeOf<'Property' | 'MethodDefinition' | 'PropertyDefinition'>, scope: Scope): void {
+function visitMember(node: NodeOf<'Property' | 'MethodDefinition' | 'PropertyDefinition'>, scope: LexicalScope): void {
   if (node.computed) visit(node.key, scope);
   if (node.value) visit(node.value, scope);
 }
 
-function visitDeclaration(node: VariableDeclaration, scope: Scope): void {
+function visitDeclaration(node: VariableDeclaration, scope: LexicalScope): void {
   const target = node.kind === 'var' ? varScope(scope) : scope;
   for (const { id, init } of node.declarations) {
     declare(id, target, scope);
@@ -131,7 +131,7 @@ function visitDeclaration(node: VariableDeclaration, scope: Scope): void {
 
 function visitFunction(
   node: NodeOf<'FunctionDeclaration' | 'FunctionExpression' | 'ArrowFunctionExpression'>,
-  scope: Scope,
+  scope: LexicalScope,
 ): void {
   const inner = openScope(scope, true);
   if (node.type !== 'ArrowFunctionExpression') inner.names.add('arguments');
@@ -140,14 +140,14 @@ function visitFunction(
   else visit(node.body, inner);
 }
 
-function visitClass(node: NodeOf<'ClassDeclaration' | 'ClassExpression'>, scope: Scope): void {
+function visitClass(node: NodeOf<'ClassDeclaration' | 'ClassExpression'>, scope: LexicalScope): void {
   const inner = openScope(scope);
   if (node.id) inner.names.add(node.id.name);
   if (node.superClass) visit(node.superClass, inner);
   visitAll(node.body.body, inner);
 }
 
-function visitForEach(node: NodeOf<'ForInStatement' | 'ForOfStatement'>, scope: Scope): void {
+function visitForEach(node: NodeOf<'ForInStatement' | 'ForOfStatement'>, scope: LexicalScope): void {
   const inner = openScope(scope);
   if (node.left.type === 'VariableDeclaration') visitDeclaration(node.left, inner);
   else assign(node.left, inner, 'write');
@@ -155,19 +155,19 @@ function visitForEach(node: NodeOf<'ForInStatement' | 'ForOfStatement'>, scope: 
   visit(node.body, inner);
 }
 
-/** Declares the names of a pattern; its defaults and computed keys are read where it stands. */
-function declare(pattern: Pattern, target: Scope, scope: Scope): void {
+/** Declares the names of a pattern in `target`; its defaults and computed keys are read in `scope`. */
+function declare(pattern: Pattern, target: LexicalScope, scope: LexicalScope): void {
   if (pattern.type === 'Identifier') target.names.add(pattern.name);
   else walkPattern(pattern, scope, (inner) => declare(inner, target, scope));
 }
 
-function assign(pattern: Pattern, scope: Scope, access: Access): void {
+function assign(pattern: Pattern, scope: LexicalScope, access: NameAccess): void {
   if (pattern.type === 'Identifier') use(pattern, access, scope);
   else if (pattern.type === 'MemberExpression') visit(pattern, scope);
   else walkPattern(pattern, scope, (inner) => assign(inner, scope, 'write'));
 }
 
-function walkPattern(pattern: Pattern, scope: Scope, each: (inner: Pattern) => void): void {
+function walkPattern(pattern: Pattern, scope: LexicalScope, each: (inner: Pattern) => void): void {
   if (pattern.type === 'ArrayPattern') {
     for (const element of pattern.elements) if (element) each(element);
   } else if (pattern.type === 'RestElement') each(pattern.argument);
@@ -185,22 +185,22 @@ function walkPattern(pattern: Pattern, scope: Scope, each: (inner: Pattern) => v
   }
 }
 
-function use(node: Identifier, access: Access, scope: Scope): void {
+function use(node: Identifier, access: NameAccess, scope: LexicalScope): void {
   scope.uses.push({ node, access, scope });
 }
 
-function openScope(parent: Scope, holdsVar = false): Scope {
+function openScope(parent: LexicalScope, holdsVar = false): LexicalScope {
   return { names: new Set(), constants: new Map(), parent, holdsVar, uses: parent.uses };
 }
 
-function varScope(scope: Scope): Scope {
+function varScope(scope: LexicalScope): LexicalScope {
   let found = scope;
   while (!found.holdsVar && found.parent !== undefined) found = found.parent;
   return found;
 }
 
-function find(scope: Scope, name: string): Scope | undefined {
-  let found: Scope | undefined = scope;
+function find(scope: LexicalScope, name: string): LexicalScope | undefined {
+  let found: LexicalScope | undefined = scope;
   while (found !== undefined && !found.names.has(name)) found = found.parent;
   return found;
 }

@@ -9,49 +9,49 @@ import { isDigest, type Digest } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import { objectName } from '../../tempering/object-name.ts';
 
-/** What is kept of a Capability. */
+/** The cached members of a Capability. */
 export interface CatalogueObject extends KubeObject {
-  /** Absent for an object that cannot be read. */
+  /** Absent for an invalid object. */
   readonly entry?: DiscoveryEntry;
 }
 
-/** What is kept of an EmergentTool: all but the tool itself. */
+/** The cached members of an EmergentTool: all but the artifact. */
 export interface StandingTool extends CatalogueObject {
   readonly digest?: Digest;
   readonly tier?: 'Agent' | 'Shared';
-  /** The tool can be handed to a pod: its object holds it whole, and it has its digest. */
+  /** A pod can run the tool: its object contains the complete artifact, and the digest matches. */
   readonly runnable?: boolean;
   readonly contributors?: readonly string[];
   readonly acceptedAt?: string;
 }
 
-/** On the object of a tool of tier Agent: whose it is. The object's name is made from it, so that it cannot be changed. */
+/** Label with the owner of a tool of tier Agent. The object's name is derived from it, so that a change is detected. */
 const OWNER_LABEL = 'temper.dev/agent';
 
 const BUILT_IN = builtInNames();
 
-/** For the reflector of Capabilities: schemas, contents, examples and links are not kept. */
+/** Transform of the Capability reflector: drops schemas, contents, examples and links. */
 export function slimCapability(object: CatalogueObject): CatalogueObject {
-  const metadata = slimMetadata(object);
+  const metadata = pruneMetadata(object);
   try {
     return { metadata, entry: capabilityEntry(object as unknown as Capability) };
   } catch {
-    // What the API server let in under an older schema is none of the catalogue, and must not end the watch.
+    // An object that an older schema accepted is not listed, and must not end the watch.
     return { metadata };
   }
 }
 
-/** For the reflector of EmergentTools: what is not in service is kept as a name alone. */
+/** Transform of the EmergentTool reflector: keeps only the metadata of tools that are not in service. */
 export function standingTool(object: StandingTool): StandingTool {
-  const metadata = slimMetadata(object);
+  const metadata = pruneMetadata(object);
   try {
-    return { metadata, ...standing(object as unknown as EmergentTool) };
+    return { metadata, ...catalogMembers(object as unknown as EmergentTool) };
   } catch {
     return { metadata };
   }
 }
 
-function slimMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
+function pruneMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
   const { name, namespace, uid, resourceVersion } = metadata;
   return {
     name,
@@ -61,7 +61,7 @@ function slimMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
   };
 }
 
-function standing({ metadata, spec, status }: EmergentTool): Omit<StandingTool, 'metadata'> {
+function catalogMembers({ metadata, spec, status }: EmergentTool): Omit<StandingTool, 'metadata'> {
   const { artifact, digest, tier, contributors = [] } = spec;
   if (status?.active !== true || !isDigest(digest)) return {};
   const agent = ownerOf(metadata, artifact, digest);
@@ -89,14 +89,14 @@ function ownerOf(metadata: EmergentTool['metadata'], artifact: ToolArtifact, dig
   return metadata.name === name ? agent : undefined;
 }
 
-/** Why no pod could run it, as a pod would find out. */
+/** Why a pod cannot run the tool: the same checks as in the pod. */
 function problemOf(artifact: ToolArtifact, digest: Digest): string | undefined {
   if (artifact.implementation.mode === 'Sandbox' && artifact.implementation.source === undefined) {
-    return 'its source is not kept in its object';
+    return 'its object does not contain its source';
   }
-  if (asArtifact(artifact as unknown as Json) === undefined) return 'its artifact has not the form of one';
+  if (asArtifact(artifact as unknown as Json) === undefined) return 'its artifact is malformed';
   const open = openArtifact(artifact);
-  if ('malformed' in open) return 'its artifact cannot be read';
-  if (open.digest !== digest) return 'it does not have its digest';
-  return BUILT_IN.has(artifact.name) ? 'its name is that of a built-in tool' : undefined;
+  if ('malformed' in open) return 'its artifact is invalid';
+  if (open.digest !== digest) return 'its artifact does not match its digest';
+  return BUILT_IN.has(artifact.name) ? 'its name belongs to a built-in tool' : undefined;
 }

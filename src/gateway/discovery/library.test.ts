@@ -29,7 +29,7 @@ function aTool(artifact: ToolArtifact, agent?: string): EmergentTool {
   };
 }
 
-function aLibrary() {
+function aCatalog() {
   const lines: string[] = [];
   const objects = new Map<string, EmergentTool>();
   let reads = 0;
@@ -55,23 +55,23 @@ function aLibrary() {
   return { library, lines, objects, put, found, reads: () => reads };
 }
 
-describe('what a gateway keeps of the catalogue', () => {
-  it('is neither the tool itself nor a schema, and an artifact is read once', async () => {
-    const { library, put, reads } = aLibrary();
+describe('the catalog of the gateway', () => {
+  it('the cache contains neither artifacts nor schemas, and an artifact is read once', async () => {
+    const { library, put, reads } = aCatalog();
     const tool = aTool(anArtifact('double_it'), 'analyst');
     assert.ok(!JSON.stringify(standingTool(tool as never)).includes('execute'));
     put(tool);
     for (let time = 0; time < 3; time += 1) {
-      const [given] = await library.tools(NAMESPACE, 'analyst');
-      assert.deepEqual(given?.artifact, tool.spec.artifact);
+      const [registered] = await library.tools(NAMESPACE, 'analyst');
+      assert.deepEqual(registered?.artifact, tool.spec.artifact);
     }
     assert.equal(reads(), 1);
     assert.deepEqual(await library.tools(NAMESPACE, 'clerk'), []);
     assert.deepEqual(await library.tools('team-b', 'analyst'), []);
   });
 
-  it('hands out no tool that reads other than it was watched, and none that is gone', async () => {
-    const { library, put, objects } = aLibrary();
+  it('a tool whose object changed or was deleted since the watch event is not returned', async () => {
+    const { library, put, objects } = aCatalog();
     const tool = aTool(anArtifact('double_it'));
     put(tool);
     objects.set(tool.metadata.name, {
@@ -83,8 +83,8 @@ describe('what a gateway keeps of the catalogue', () => {
     assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
   });
 
-  it("puts the agent's own tool before a shared one of its name, and gives a hundred at most", () => {
-    const { library, put } = aLibrary();
+  it("the agent's own tool precedes a shared one of the same name, and at most a hundred tools are returned", () => {
+    const { library, put } = aCatalog();
     put(aTool(anArtifact('same', { description: 'Shared.' })));
     const own = aTool(anArtifact('same', { description: 'Own.' }), 'analyst');
     put(own);
@@ -93,13 +93,13 @@ describe('what a gateway keeps of the catalogue', () => {
       [own.spec.digest],
     );
     for (let number = 0; number < 150; number += 1) put(aTool(anArtifact(`tool_${number}`)));
-    const given = library.standing(NAMESPACE, 'analyst');
-    assert.equal(given.length, 100);
-    assert.equal(given[0]?.digest, own.spec.digest);
+    const promoted = library.standing(NAMESPACE, 'analyst');
+    assert.equal(promoted.length, 100);
+    assert.equal(promoted[0]?.digest, own.spec.digest);
   });
 
-  it('has 5,000 entries of a namespace at most, says so once, and has room again', () => {
-    const { library, lines, found } = aLibrary();
+  it('a namespace has at most 5,000 entries, the limit is logged once, and deletions make room', () => {
+    const { library, lines, found } = aCatalog();
     const change = (number: number, type: 'added' | 'deleted') => {
       const object = slimCapability({
         metadata: { name: `c-${number}`, namespace: NAMESPACE },
@@ -113,14 +113,14 @@ describe('what a gateway keeps of the catalogue', () => {
     };
     for (let number = 0; number < 5_010; number += 1) change(number, 'added');
     assert.equal(library.index(NAMESPACE).size, 5_000);
-    assert.equal(lines.filter((line) => line.includes('no more is found')).length, 1);
+    assert.equal(lines.filter((line) => line.includes('the catalog limit')).length, 1);
     assert.equal(found('5009'), 0);
     change(0, 'deleted');
     change(5_009, 'added');
     assert.equal(found('5009'), 1);
   });
 
-  it('survives objects no schema let in', () => {
+  it('objects that violate the schema have no entry and cause no error', () => {
     for (const spec of [undefined, null, {}, { type: 'Tool' }, { artifact: {}, digest: 'x', tier: 'Shared' }]) {
       const object = { metadata: { name: 'odd', namespace: NAMESPACE }, spec, status: { active: true } } as never;
       assert.equal(standingTool(object).entry, undefined);

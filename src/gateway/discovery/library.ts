@@ -8,40 +8,40 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { CatalogueObject, StandingTool } from './catalogue.ts';
 
-/** What the cluster holds for agents beyond their sessions. */
+/** Capabilities and promoted tools of the cluster, beyond the tools of sessions. */
 export interface Library {
-  /** Capabilities and tools in service of a namespace, those of tier Agent with whose they are. */
+  /** Index of the capabilities and the tools in service of a namespace; entries of tier Agent name their agent. */
   index(namespace: string): LexicalIndex;
-  /** Tools of tiers Agent and Shared that a pod of this agent can run; no name stands twice. */
+  /** Tools of tiers Agent and Shared that a pod of this agent can run; names are unique. */
   standing(namespace: string, agent: string): StandingTool[];
-  /** The same, whole. What cannot be read at the moment is left out. */
+  /** The same tools with their artifacts. Tools that cannot be read at the moment are omitted. */
   tools(namespace: string, agent: string): Promise<RegisteredTool[]>;
 }
 
 export interface LibraryOptions {
-  /** Reads an EmergentTool; undefined when there is none. */
+  /** Reads an EmergentTool; undefined when it does not exist. */
   read: (namespace: string, name: string) => Promise<Pick<EmergentTool, 'spec'> | undefined>;
   log: Logger;
 }
 
-/** A namespace has no more entries; what comes later is left out until there is room and it changes. */
-const MOST_ENTRIES = 5_000;
-/** A pod gets no more of them, its agent's own before the shared ones. */
-const MOST_STANDING = 100;
-const KEPT_BYTES = 64 * 1_024 * 1_024;
+/** Entries per namespace. Further objects are omitted until there is room and they change. */
+const MAX_ENTRIES = 5_000;
+/** Promoted tools per pod, the agent's own before shared ones. */
+const MAX_PROMOTED = 100;
+const MAX_CACHE_BYTES = 64 * 1_024 * 1_024;
 
-interface Shelf {
+interface NamespaceCatalog {
   index: LexicalIndex;
   tools: Map<string, StandingTool>;
   full: boolean;
 }
 
-/** Follows the watches; whoever feeds it tells of each change. Artifacts are read when a pod wants them and kept by digest. */
+/** The catalog from informer events: its owner calls `capabilityChanged` and `toolChanged`. Artifacts are read on demand and cached by digest. */
 export class WatchedLibrary implements Library {
   readonly #options: LibraryOptions;
-  readonly #shelves = new Map<string, Shelf>();
+  readonly #catalogs = new Map<string, NamespaceCatalog>();
   readonly #artifacts = new LRUCache<Digest, ToolArtifact>({
-    maxSize: KEPT_BYTES,
+    maxSize: MAX_CACHE_BYTES,
     sizeCalculation: (artifact) => JSON.stringify(artifact).length,
   });
 
@@ -56,25 +56,25 @@ export class WatchedLibrary implements Library {
   toolChanged(change: Change<StandingTool>): void {
     const { object, key, type } = change;
     const indexed = this.#put(`emergenttools/${key}`, change);
-    const { tools } = this.#shelf(object.metadata.namespace ?? '');
+    const { tools } = this.#catalogOf(object.metadata.namespace ?? '');
     if (type !== 'deleted' && indexed && object.runnable === true) tools.set(key, object);
     else tools.delete(key);
   }
 
   index(namespace: string): LexicalIndex {
-    return this.#shelves.get(namespace)?.index ?? new LexicalIndex();
+    return this.#catalogs.get(namespace)?.index ?? new LexicalIndex();
   }
 
   standing(namespace: string, agent: string): StandingTool[] {
-    const mine = [...(this.#shelves.get(namespace)?.tools.values() ?? [])]
+    const available = [...(this.#catalogs.get(namespace)?.tools.values() ?? [])]
       .filter(({ entry, tier }) => tier === 'Shared' || entry?.agent === agent)
       .sort(agentFirst);
     const byName = new Map<string, StandingTool>();
-    for (const tool of mine) {
+    for (const tool of available) {
       const name = tool.entry?.name ?? '';
       if (!byName.has(name)) byName.set(name, tool);
     }
-    return [...byName.values()].slice(0, MOST_STANDING);
+    return [...byName.values()].slice(0, MAX_PROMOTED);
   }
 
   async tools(namespace: string, agent: string): Promise<RegisteredTool[]> {
@@ -82,30 +82,34 @@ export class WatchedLibrary implements Library {
     return found.flatMap((tool) => tool ?? []);
   }
 
-  /** Says whether it is on the shelf now. */
+  /** Returns true when the entry is indexed afterwards. */
   #put(key: string, { type, object }: Change<CatalogueObject>): boolean {
     const namespace = object.metadata.namespace ?? '';
-    const shelf = this.#shelf(namespace);
-    const { index } = shelf;
+    const catalog = this.#catalogOf(namespace);
+    const { index } = catalog;
     if (type === 'deleted' || object.entry === undefined) {
       index.delete(key);
       return false;
     }
-    if (index.size >= MOST_ENTRIES && !index.has(key)) {
-      if (!shelf.full) this.#options.log.warn({ namespace, entries: index.size }, 'no more is found of this namespace');
-      shelf.full = true;
+    if (index.size >= MAX_ENTRIES && !index.has(key)) {
+      if (!catalog.full)
+        this.#options.log.warn(
+          { namespace, entries: index.size },
+          'the catalog limit of this namespace is reached; further objects are omitted',
+        );
+      catalog.full = true;
       return false;
     }
     index.set(key, object.entry);
     return true;
   }
 
-  #shelf(namespace: string): Shelf {
-    const known = this.#shelves.get(namespace);
+  #catalogOf(namespace: string): NamespaceCatalog {
+    const known = this.#catalogs.get(namespace);
     if (known !== undefined) return known;
-    const shelf: Shelf = { index: new LexicalIndex(), tools: new Map(), full: false };
-    this.#shelves.set(namespace, shelf);
-    return shelf;
+    const created: NamespaceCatalog = { index: new LexicalIndex(), tools: new Map(), full: false };
+    this.#catalogs.set(namespace, created);
+    return created;
   }
 
   async #registered(tool: StandingTool, agent: string): Promise<RegisteredTool | undefined> {
@@ -138,7 +142,7 @@ export class WatchedLibrary implements Library {
       this.#artifacts.set(digest, artifact);
       return artifact;
     } catch (error) {
-      // A session without one of its tools can go on; one without any cannot.
+      // A session can work without one of its tools, so the error does not propagate.
       this.#options.log.warn({ namespace, tool: name, error }, 'a tool could not be read');
       return undefined;
     }

@@ -21,17 +21,17 @@ export interface DiscoveryRouteDeps {
   registry: Pick<SessionRegistry, 'tools'>;
 }
 
-const BODY_BYTES = 16 * 1_024;
+const MAX_BODY_BYTES = 16 * 1_024;
 const SearchBody = Type.Object(
   {
     lease: Lease,
-    query: text(400, 'What is looked for, in words.'),
+    query: text(400, 'Search terms.'),
     kind: Type.Optional(text(20, 'Only this kind.')),
     category: Type.Optional(text(64, 'Only this category.')),
   },
   closed,
 );
-const Found = Type.Object(
+const FoundEntry = Type.Object(
   {
     id: Type.String(),
     name: Type.String(),
@@ -44,11 +44,11 @@ const Found = Type.Object(
   closed,
 );
 const Answer = Type.Object(
-  { capabilities: Type.Array(Found, { maxItems: MOST_FOUND }), more: Type.Integer({ minimum: 0 }) },
+  { capabilities: Type.Array(FoundEntry, { maxItems: MOST_FOUND }), more: Type.Integer({ minimum: 0 }) },
   closed,
 );
 
-/** What an agent may use, by words: its own tools, those of the cluster, and the catalogue of its namespace. */
+/** Full-text search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
 export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
@@ -59,11 +59,11 @@ export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): Rout
       PATHS.discoverySearch,
       {
         config: { access: 'pod' },
-        bodyLimit: BODY_BYTES,
+        bodyLimit: MAX_BODY_BYTES,
         schema: {
           ...POD,
           body: SearchBody,
-          summary: 'Finds what the agent may use',
+          summary: 'Searches tools and capabilities the agent may use',
           response: { 200: Answer, ...REFUSALS },
         },
       },
@@ -91,7 +91,7 @@ export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): Rout
           ...library
             .standing(namespace, agent)
             .filter(({ entry }) => visible(entry))
-            .flatMap(namesOfStanding),
+            .flatMap(namesOfPromoted),
         ]);
         return answerOf(ranked, callable);
       },
@@ -104,11 +104,11 @@ function isVisible({ agent: owner, request }: DiscoveryEntry, agent: string, dec
   return request === undefined || decider.decide(request).effect !== 'Deny';
 }
 
-/** What a forged tool is called by: its name, and the pin of a chain that was made with it. */
+/** The names of a forged tool in calls: its name, and its name pinned to the digest, as composed tools use it. */
 function names(name: string, digest: string): string[] {
   return [name, `${name}@${digest}`];
 }
 
-function namesOfStanding({ entry, digest }: StandingTool): string[] {
+function namesOfPromoted({ entry, digest }: StandingTool): string[] {
   return entry === undefined || digest === undefined ? [] : names(entry.name, digest);
 }

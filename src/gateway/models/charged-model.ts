@@ -8,58 +8,58 @@ import { costsNothing } from '../../models/price.ts';
 
 type Tokens = Pick<TokenUsage, 'inputTokens' | 'outputTokens'>;
 
-/** The models of the gateway, and the real name of the one that makes vectors. */
+/** The models of the gateway, and the real name of the embedding model. */
 export interface ChargedModels extends NamedModelSet {
   embedding: string;
 }
 
-/** No answer has so many tokens; a figure beyond it is a provider's mistake. */
-const MOST_TOKENS = 100_000_000;
+/** Upper bound of reported tokens; a larger figure is a provider's error. */
+const MAX_TOKENS = 100_000_000;
 
 /**
- * The models, every answer charged to the accounts of one agent: what it may cost is reserved first, what the provider says it cost is
- * settled after. An answer that breaks off, or that nobody waits for, is charged as reserved; one that was refused before it began costs
- * nothing. Throws TEMPER_QUOTA_EXCEEDED, TEMPER_LEDGER_UNAVAILABLE and what models throw.
+ * The models, with every response charged to the accounts of one agent: reserves the maximum cost first and commits the usage that the
+ * provider reports. A response that is cut off or cancelled is charged as reserved; one refused before its first event costs nothing.
+ * Throws TEMPER_QUOTA_EXCEEDED, TEMPER_LEDGER_UNAVAILABLE and the errors of models.
  */
 export function chargedModel(models: ChargedModels, ledger: Ledger, ids: Ids): Model {
   const amounts = (model: string, tokens: Tokens) => ({ ...tokens, costMicros: models.costOf(model, tokens) });
   return {
     async *stream(request, op) {
-      const maximum = amounts(request.model, mostOf(request));
-      const settle = await reserved(ledger, maximum, { ...op, key: ids.next('call') });
-      let used: Parameters<typeof settle>[0] = maximum;
-      let began = false;
+      const maximum = amounts(request.model, maximumTokens(request));
+      const commit = await reserve(ledger, maximum, { ...op, key: ids.next('call') });
+      let used: Parameters<typeof commit>[0] = maximum;
+      let started = false;
       try {
         for await (const event of models.model.stream(request, op)) {
-          began = true;
+          started = true;
           if (event.type === 'end') used = amounts(request.model, plausible(event.usage));
           yield event;
         }
       } catch (error) {
-        if (!began && costsNothing(error)) used = {};
+        if (!started && costsNothing(error)) used = {};
         throw error;
       } finally {
-        await settle(used);
+        await commit(used);
       }
     },
     async embed(texts, op) {
       const characters = texts.reduce((sum, text) => sum + text.length, 0);
       const maximum = amounts(models.embedding, { inputTokens: Math.ceil(characters / 4), outputTokens: 0 });
-      const settle = await reserved(ledger, maximum, { ...op, key: ids.next('call') });
-      let used: Parameters<typeof settle>[0] = maximum;
+      const commit = await reserve(ledger, maximum, { ...op, key: ids.next('call') });
+      let used: Parameters<typeof commit>[0] = maximum;
       try {
         return await models.model.embed(texts, op);
       } catch (error) {
         if (costsNothing(error)) used = {};
         throw error;
       } finally {
-        await settle(used);
+        await commit(used);
       }
     },
   };
 }
 
-async function reserved(
+async function reserve(
   ledger: Ledger,
   maximum: Parameters<Ledger['reserve']>[0],
   op: Parameters<Ledger['reserve']>[1],
@@ -75,13 +75,13 @@ async function reserved(
   );
 }
 
-function mostOf(request: ModelRequest): Tokens {
+function maximumTokens(request: ModelRequest): Tokens {
   return { inputTokens: estimateTokens(request), outputTokens: request.maxOutputTokens };
 }
 
-/** Counters take whole numbers from 0; what a provider reports is text from outside. */
+/** Normalizes untrusted usage of a provider to integers from 0 to MAX_TOKENS. */
 function plausible({ inputTokens, outputTokens }: TokenUsage): Tokens {
   const whole = (tokens: number): number =>
-    Number.isFinite(tokens) ? Math.min(MOST_TOKENS, Math.max(0, Math.ceil(tokens))) : 0;
+    Number.isFinite(tokens) ? Math.min(MAX_TOKENS, Math.max(0, Math.ceil(tokens))) : 0;
   return { inputTokens: whole(inputTokens), outputTokens: whole(outputTokens) };
 }

@@ -7,12 +7,12 @@ import { HealthRecorder, type ModelHealth, providerOf } from './health.ts';
 import type { ModelLabels } from './observed-models.ts';
 import { modelSection } from './section.ts';
 
-/** The providers of this gateway: their models under the names of manifests, and how they do. */
+/** The providers of this gateway: their models by manifest name, and their health. */
 export interface GatewayModels {
   set: ChargedModels;
   health: ModelHealth;
   catalog: ModelCatalog;
-  /** Of a real name, for metrics: what the configuration does not name is `other`. */
+  /** Metric labels of a real model name; `other` for names that are not in the configuration. */
   labelsOf: (resolved: string) => ModelLabels;
 }
 
@@ -23,8 +23,15 @@ export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' |
 }
 
 /**
- * `section`: `models` of the configuration file, `{providers, aliases}`; without it there is no model. Keys are read from files at every
- * call, so one that is renewed is used at once. Throws TEMPER_MANIFEST_INVALID naming the field.
+ * `section` is `models` of the configuration file, `{providers, aliases}`; without it the gateway has no models. API keys are read from
+ * files at every call, so a rotated key is used at once. Throws TEMPER_MANIFEST_INVALID with the field.
+ *
+ * The layers of one model call, outermost first. Those of the agent are built per request (`AgentModelAccess.requestedModel`), the others once:
+ *
+ *   withFallbacks ▸ recordFallback ▸ ledger charges      per request, only for the primary model: the first two
+ *   ▸ metrics and span                                   once, in the model module
+ *   ▸ alias → provider/model ▸ health recorder           once, here
+ *   ▸ route ▸ circuit breaker ▸ retries ▸ adapter        once, in `openModels`
  */
 export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): GatewayModels {
   const config = modelSection(section);
@@ -34,7 +41,7 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
     config.aliases,
   );
   const open = openModels(config, { ...deps, environment: {} });
-  const observed = recorder.observe({
+  const withHealth = recorder.observe({
     stream: (request, op) => open.model.stream(request, op),
     embed: (texts, op) => open.model.embed(texts, op),
   });
@@ -42,10 +49,10 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
   const set: ChargedModels = {
     ...open,
     embedding: embedder === undefined ? 'none' : `${embedder.name}/${embedder.embeddingModel}`,
-    // Observed under the real name: an alias has no provider.
+    // Resolves aliases before the health recorder: an alias has no provider.
     model: {
-      ...observed,
-      stream: (request, op) => observed.stream({ ...request, model: open.resolve(request.model) }, op),
+      ...withHealth,
+      stream: (request, op) => withHealth.stream({ ...request, model: open.resolve(request.model) }, op),
     },
   };
   const named = new Set([
@@ -63,8 +70,8 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
     catalog: {
       resolve(name) {
         const resolved = open.resolve(name);
-        const known = config.providers.some((provider) => provider.name === providerOf(resolved));
-        return known ? { resolved, contextTokens: open.contextTokens(name) } : undefined;
+        const isKnown = config.providers.some((provider) => provider.name === providerOf(resolved));
+        return isKnown ? { resolved, contextTokens: open.contextTokens(name) } : undefined;
       },
     },
   };

@@ -7,60 +7,60 @@ import { HealthRecorder } from './health.ts';
 
 function aRecorder() {
   const recorder = new HealthRecorder(systemClock, ['openai', 'anthropic']);
-  const told: string[] = [];
-  recorder.changes(({ provider, state, fallback }) => told.push([provider, state, fallback ?? ''].join(' ')));
+  const published: string[] = [];
+  recorder.changes(({ provider, state, fallback }) => published.push([provider, state, fallback ?? ''].join(' ')));
   const fail = (code: ErrorCode, provider = 'openai') => recorder.failed(provider, new TemperError(code, 'said so'));
-  return { recorder, told, fail };
+  return { recorder, published, fail };
 }
 
-describe('the state of providers', () => {
-  it('is told again, once a minute, while all is well', () => {
+describe('the health of model providers', () => {
+  it('an available provider is published again once a minute', () => {
     let time = 0;
     const recorder = new HealthRecorder({ ...systemClock, monotonic: () => time }, ['openai']);
-    let told = 0;
-    recorder.changes(() => (told += 1));
+    let published = 0;
+    recorder.changes(() => (published += 1));
     for (time = 0; time < 120_000; time += 1_000) recorder.succeeded('openai');
-    assert.equal(told, 2);
+    assert.equal(published, 2);
   });
 
-  it('changes at once when a key is refused, and back with the first answer', () => {
-    const { recorder, told, fail } = aRecorder();
+  it('a refused key changes the state at once, and the first response changes it back', () => {
+    const { recorder, published, fail } = aRecorder();
     fail('TEMPER_MODEL_UNAUTHORIZED');
     fail('TEMPER_MODEL_UNAUTHORIZED');
     recorder.succeeded('openai');
     recorder.succeeded('openai');
-    assert.deepEqual(told, ['openai Unauthorized ', 'openai Available ']);
+    assert.deepEqual(published, ['openai Unauthorized ', 'openai Available ']);
   });
 
-  it('needs three failures in a row of a provider that is busy', () => {
-    const { recorder, told, fail } = aRecorder();
+  it('a provider becomes unavailable after three overload errors in a row', () => {
+    const { recorder, published, fail } = aRecorder();
     fail('TEMPER_MODEL_OVERLOADED');
     fail('TEMPER_MODEL_TIMEOUT');
     recorder.succeeded('openai');
     fail('TEMPER_MODEL_OVERLOADED');
     fail('TEMPER_MODEL_OVERLOADED');
-    assert.deepEqual(told, ['openai Available ']);
+    assert.deepEqual(published, ['openai Available ']);
     fail('TEMPER_MODEL_RATE_LIMITED');
-    assert.deepEqual(told, ['openai Available ', 'openai Unavailable ']);
+    assert.deepEqual(published, ['openai Available ', 'openai Unavailable ']);
   });
 
-  it('says nothing of failures of the request, nor of providers that are not configured', () => {
-    const { recorder, told, fail } = aRecorder();
+  it('request errors and providers that are not configured publish nothing', () => {
+    const { recorder, published, fail } = aRecorder();
     for (let times = 0; times < 5; times += 1) fail('TEMPER_MODEL_CONTEXT_OVERFLOW');
     fail('TEMPER_MODEL_UNAUTHORIZED', 'made-up');
     recorder.usedInstead('openai/a', 'anthropic/b');
-    assert.deepEqual(told, []);
+    assert.deepEqual(published, []);
     assert.deepEqual(
       recorder.list().map(({ provider }) => provider),
       ['openai', 'anthropic'],
     );
   });
 
-  it('names the model that stands in, once', () => {
-    const { recorder, told, fail } = aRecorder();
+  it('the fallback model is published once', () => {
+    const { recorder, published, fail } = aRecorder();
     fail('TEMPER_MODEL_BILLING');
     recorder.usedInstead('openai/a', 'anthropic/b');
     recorder.usedInstead('openai/a', 'anthropic/b');
-    assert.deepEqual(told, ['openai Unavailable ', 'openai Unavailable anthropic/b']);
+    assert.deepEqual(published, ['openai Unavailable ', 'openai Unavailable anthropic/b']);
   });
 });

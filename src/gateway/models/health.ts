@@ -5,40 +5,41 @@ import { printable } from '../../lib/escape.ts';
 import type { ProviderHealth } from '../../nats/model-health.ts';
 import type { Model } from '../../models/port.ts';
 
-/** The state of providers as this gateway's own calls show it. */
+/** The state of model providers, derived from the calls of this gateway. */
 export interface ModelHealth {
   list(): ProviderHealth[];
-  /** Told of each change, and once a minute of a provider that answers; the answer ends it. */
+  /** Calls the listener with each change, and once a minute with an available provider. Returns the unsubscribe function. */
   changes(listener: (health: ProviderHealth) => void): () => void;
-  /** A model answered in the place of another, whose provider is remembered with it. */
+  /** Records that `model` answered in place of `failed`, as the fallback of the failed model's provider. */
   usedInstead(failed: string, model: string): void;
 }
 
-/** A refusal of these kinds says that no later call will fare better; the others do when they come in a row. */
-const AT_ONCE: ReadonlySet<ErrorCode> = new Set([
+/** Errors that change the state at once, because later calls will fail too. */
+const IMMEDIATE_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_UNAUTHORIZED',
   'TEMPER_MODEL_BILLING',
   'TEMPER_MODEL_UNAVAILABLE',
 ] satisfies ErrorCode[]);
-const IN_A_ROW: ReadonlySet<ErrorCode> = new Set([
+/** Errors that change the state after several in a row. */
+const TRANSIENT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
   'TEMPER_MODEL_TIMEOUT',
 ] satisfies ErrorCode[]);
-const FAILURES = 3;
-/** A gateway that went away may have left another word than that all is well. */
-const TELL_AGAIN_MILLISECONDS = 60_000;
-const MESSAGE_CHARACTERS = 400;
+const FAILURE_THRESHOLD = 3;
+/** Interval for publishing an available provider again: a stopped gateway may have stored an outdated failure. */
+const REPUBLISH_INTERVAL_MS = 60_000;
+const MAX_MESSAGE_CHARACTERS = 400;
 
 export class HealthRecorder implements ModelHealth {
   readonly #clock: Clock;
   readonly #names = new Map<string, readonly string[]>();
   readonly #states = new Map<string, ProviderHealth>();
   readonly #failures = new Map<string, number>();
-  readonly #toldAt = new Map<string, number>();
+  readonly #publishedAt = new Map<string, number>();
   readonly #listeners = new Set<(health: ProviderHealth) => void>();
 
-  /** Providers are those of the configuration, and so are other names of their models: what agents made up is remembered nowhere. */
+  /** Only providers and aliases of the configuration are recorded, never names that agents invent. */
   constructor(clock: Clock, providers: readonly string[], aliases: Readonly<Record<string, string>> = {}) {
     this.#clock = clock;
     const since = clock.now().toISOString();
@@ -70,32 +71,34 @@ export class HealthRecorder implements ModelHealth {
     if (known === undefined) return;
     if (known.state !== 'Available') {
       this.#set({ provider, state: 'Available', since: this.#clock.now().toISOString() });
-    } else if (this.#clock.monotonic() - (this.#toldAt.get(provider) ?? -Infinity) >= TELL_AGAIN_MILLISECONDS) {
+    } else if (this.#clock.monotonic() - (this.#publishedAt.get(provider) ?? -Infinity) >= REPUBLISH_INTERVAL_MS) {
       this.#set(known);
     }
   }
 
   failed(provider: string, error: TemperError): void {
     const known = this.#states.get(provider);
-    if (known === undefined || !(AT_ONCE.has(error.code) || IN_A_ROW.has(error.code))) return;
+    if (known === undefined || !(IMMEDIATE_ERRORS.has(error.code) || TRANSIENT_ERRORS.has(error.code))) return;
     const failures = (this.#failures.get(provider) ?? 0) + 1;
     this.#failures.set(provider, failures);
-    if (!AT_ONCE.has(error.code) && failures < FAILURES) return;
+    if (!IMMEDIATE_ERRORS.has(error.code) && failures < FAILURE_THRESHOLD) return;
     const state = error.code === 'TEMPER_MODEL_UNAUTHORIZED' ? 'Unauthorized' : 'Unavailable';
     if (known.state === state) return;
     const since = this.#clock.now().toISOString();
-    const message = printable(error.message, MESSAGE_CHARACTERS);
+    const message = printable(error.message, MAX_MESSAGE_CHARACTERS);
     this.#set({ provider, state, code: error.code, message, since });
   }
 
-  /** The same models, with what their calls show of their providers. */
+  /** The same models; their calls update the state of their providers. */
   observe(model: Model): Model {
-    const note = (name: string, error: unknown, signal: AbortSignal): void => {
+    const recordFailure = (name: string, error: unknown, signal: AbortSignal): void => {
       if (!signal.aborted && isTemperError(error)) this.failed(providerOf(name), error);
     };
     return {
       stream: (request, op) =>
-        this.#observed(model.stream(request, op), request.model, (error) => note(request.model, error, op.signal)),
+        this.#observed(model.stream(request, op), request.model, (error) =>
+          recordFailure(request.model, error, op.signal),
+        ),
       embed: (texts, op) => model.embed(texts, op),
     };
   }
@@ -124,7 +127,7 @@ export class HealthRecorder implements ModelHealth {
   #set(state: ProviderHealth): void {
     const health = this.#named(state);
     this.#states.set(health.provider, health);
-    this.#toldAt.set(health.provider, this.#clock.monotonic());
+    this.#publishedAt.set(health.provider, this.#clock.monotonic());
     for (const listener of this.#listeners) listener(health);
   }
 }

@@ -11,8 +11,8 @@ const END: ModelEvent = {
   usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 },
   model: 'm',
 };
-/** Time passes at once. */
-const hurried: Clock = { ...systemClock, sleep: (_milliseconds, signal) => systemClock.sleep(1, signal) };
+/** Every sleep takes one millisecond. */
+const fastClock: Clock = { ...systemClock, sleep: (_milliseconds, signal) => systemClock.sleep(1, signal) };
 
 async function read(events: AsyncIterable<ModelEvent>) {
   const failures: unknown[] = [];
@@ -22,8 +22,8 @@ async function read(events: AsyncIterable<ModelEvent>) {
   return { lines, failures };
 }
 
-describe('the lines of an answer', () => {
-  it('are its events, and end with the end', async () => {
+describe('the NDJSON stream of a model response', () => {
+  it('the lines are the events of the response, up to the end event', async () => {
     const { lines } = await read(
       (async function* (): AsyncGenerator<ModelEvent> {
         yield { type: 'text', text: 'hi\n' };
@@ -37,13 +37,13 @@ describe('the lines of an answer', () => {
     );
   });
 
-  it('are empty while nothing comes', async () => {
+  it('empty keep-alive lines are sent while the model is silent', async () => {
     const thought = Promise.withResolvers<void>();
     const thinking = (async function* (): AsyncGenerator<ModelEvent> {
       await thought.promise;
       yield END;
     })();
-    const answer = new AnswerLines(thinking, { clock: hurried, failed: (error) => assert.fail(String(error)) });
+    const answer = new AnswerLines(thinking, { clock: fastClock, failed: (error) => assert.fail(String(error)) });
     const lines: string[] = [];
     for await (const line of answer.lines()) {
       lines.push(line);
@@ -53,7 +53,7 @@ describe('the lines of an answer', () => {
     assert.deepEqual(JSON.parse(lines.at(-1) ?? ''), END);
   });
 
-  it('end with the error of a provider, and tell nothing of a defect of our own', async () => {
+  it('the last line is the error of the provider; an internal error exposes no details', async () => {
     const failing = async function* (error: Error): AsyncGenerator<ModelEvent> {
       yield { type: 'text', text: 'a' };
       throw error;
@@ -65,17 +65,17 @@ describe('the lines of an answer', () => {
       message: 'too much',
     });
     assert.deepEqual(provider.failures, []);
-    const defect = await read(failing(new Error('secret detail')));
-    assert.ok(!defect.lines.join('').includes('secret'));
-    assert.equal(defect.failures.length, 1);
+    const internal = await read(failing(new Error('secret detail')));
+    assert.ok(!internal.lines.join('').includes('secret'));
+    assert.equal(internal.failures.length, 1);
   });
 
-  it('say when an answer has no end', async () => {
+  it('a response without an end event ends with an error line', async () => {
     const { lines } = await read((async function* (): AsyncGenerator<ModelEvent> {})());
     assert.equal(JSON.parse(lines.at(-1) ?? '').code, 'TEMPER_MODEL_FORMAT');
   });
 
-  it('end the answer when they are not read to the end, and when nobody began to read', async () => {
+  it('the model call is cancelled when the reader stops early, and when reading never started', async () => {
     let ended = 0;
     const events = async function* (): AsyncGenerator<ModelEvent> {
       try {

@@ -4,24 +4,24 @@ import { printable } from '../../lib/escape.ts';
 import type { ModelEvent } from '../../models/port.ts';
 import type { StreamLine } from '../../remote/wire.ts';
 
-/** How long a connection may be silent while a model thinks. */
-const KEEP_ALIVE_MILLISECONDS = 10_000;
-const MESSAGE_CHARACTERS = 2_000;
+/** Interval of empty keep-alive lines while the model is silent. */
+const KEEP_ALIVE_MS = 10_000;
+const MAX_MESSAGE_CHARACTERS = 2_000;
 
-type Step = IteratorResult<ModelEvent, unknown>;
-type Outcome = { step: Step } | { error: unknown } | 'silence';
+type StreamStep = IteratorResult<ModelEvent, unknown>;
+type StreamOutcome = { step: StreamStep } | { error: unknown } | 'silence';
 
 export interface LineDeps {
   clock: Clock;
-  /** Told of failures that are defects of our own. */
+  /** Called with internal errors. */
   failed: (error: unknown) => void;
 }
 
-/** The first event of an answer, and all of it as lines. */
+/** A model response as NDJSON lines, with access to an early error before the first line. */
 export class AnswerLines {
   readonly #iterator: AsyncIterator<ModelEvent>;
   readonly #deps: LineDeps;
-  #pending: Promise<Exclude<Outcome, 'silence'>>;
+  #pending: Promise<Exclude<StreamOutcome, 'silence'>>;
 
   constructor(events: AsyncIterable<ModelEvent>, deps: LineDeps) {
     this.#deps = deps;
@@ -29,13 +29,13 @@ export class AnswerLines {
     this.#pending = this.#next();
   }
 
-  /** What the answer failed of before anything was sent, when that shows at once. */
+  /** The error before the first event; undefined when an event arrives first or nothing arrives within the keep-alive interval. */
   async firstFailure(): Promise<unknown> {
     const outcome = await this.#outcome();
     return outcome !== 'silence' && 'error' in outcome ? outcome.error : undefined;
   }
 
-  /** Ends with `end` or `error`. Whoever stops reading withdraws the call. */
+  /** The last line is `end` or `error`. Stopping the iteration cancels the model call. */
   async *lines(): AsyncGenerator<string> {
     try {
       for (;;) {
@@ -50,7 +50,7 @@ export class AnswerLines {
         }
         const { step } = outcome;
         if (step.done === true) {
-          yield textOf({ type: 'error', code: 'TEMPER_MODEL_FORMAT', message: 'the answer has no end' });
+          yield textOf({ type: 'error', code: 'TEMPER_MODEL_FORMAT', message: 'the response has no end event' });
           return;
         }
         if (step.value.type === 'end') {
@@ -65,22 +65,22 @@ export class AnswerLines {
     }
   }
 
-  /** Withdraws the call, whether anybody reads or not. */
+  /** Cancels the model call, also when reading never started. */
   async stop(): Promise<void> {
     await this.#iterator.return?.().catch(this.#deps.failed);
   }
 
-  /** Never rejects: it may be made long before anybody waits for it. */
-  #next(): Promise<Exclude<Outcome, 'silence'>> {
+  /** Never rejects, because the promise may exist long before it is awaited. */
+  #next(): Promise<Exclude<StreamOutcome, 'silence'>> {
     return this.#iterator.next().then(
       (step) => ({ step }),
       (error: unknown) => ({ error }),
     );
   }
 
-  async #outcome(): Promise<Outcome> {
+  async #outcome(): Promise<StreamOutcome> {
     const done = new AbortController();
-    const silence = this.#deps.clock.sleep(KEEP_ALIVE_MILLISECONDS, done.signal).then(
+    const silence = this.#deps.clock.sleep(KEEP_ALIVE_MS, done.signal).then(
       () => 'silence' as const,
       () => 'silence' as const,
     );
@@ -93,10 +93,10 @@ export class AnswerLines {
 
   #failure(error: unknown): StreamLine {
     if (isTemperError(error) && error.code !== 'TEMPER_INTERNAL') {
-      return { type: 'error', code: error.code, message: printable(messageOf(error), MESSAGE_CHARACTERS) };
+      return { type: 'error', code: error.code, message: printable(messageOf(error), MAX_MESSAGE_CHARACTERS) };
     }
     this.#deps.failed(error);
-    return { type: 'error', code: 'TEMPER_INTERNAL', message: 'the gateway failed; its log has more' };
+    return { type: 'error', code: 'TEMPER_INTERNAL', message: 'internal error of the gateway; see its log' };
   }
 }
 

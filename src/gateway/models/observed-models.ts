@@ -14,16 +14,16 @@ export interface ModelLabels {
 export interface ObservedModelsDeps {
   clock: Clock;
   metrics: GatewayMetrics;
-  /** Of a real `provider/model`; bounded, whatever an agent asks for. */
+  /** Labels of a real `provider/model`; the set of values is bounded for any input. */
   labelsOf: (resolved: string) => ModelLabels;
 }
 
-/** The models, each call of a provider counted and a span of its own, which says who answered and what it took. */
+/** The models, with metrics and one span per provider call, which records the responding model and its usage. */
 export function observedModels(models: ChargedModels, deps: ObservedModelsDeps): ChargedModels {
   const model: Model = {
-    stream: (request, op) => observed(models, deps, request, op),
+    stream: (request, op) => instrumentedStream(models, deps, request, op),
     async embed(texts, op) {
-      const call = new Call(deps, models.embedding, op);
+      const call = new CallMetrics(deps, models.embedding, op);
       try {
         const vectors = await models.model.embed(texts, op);
         call.outcome = 'ok';
@@ -39,14 +39,14 @@ export function observedModels(models: ChargedModels, deps: ObservedModelsDeps):
   return { ...models, model };
 }
 
-async function* observed(
+async function* instrumentedStream(
   models: ChargedModels,
   deps: ObservedModelsDeps,
   request: ModelRequest,
   op: Op,
 ): AsyncGenerator<ModelEvent> {
   const resolved = models.resolve(request.model);
-  const call = new Call(deps, resolved, op);
+  const call = new CallMetrics(deps, resolved, op);
   const span = openSpan(resolved);
   try {
     for await (const event of models.model.stream(request, op)) {
@@ -83,9 +83,9 @@ function openSpan(resolved: string): OpenSpan {
   });
 }
 
-/** What is counted of one call. */
-class Call {
-  /** `ok`, `cancelled` or a code. Whoever stops reading has withdrawn it. */
+/** Metrics of one call. */
+class CallMetrics {
+  /** `ok`, `cancelled` or an error code. A reader that stops early has cancelled the call. */
   outcome = 'cancelled';
   readonly #deps: ObservedModelsDeps;
   readonly #labels: ModelLabels;
@@ -123,7 +123,7 @@ class Call {
   }
 }
 
-/** What a provider reports is text from outside, and a counter never falls. */
+/** Normalizes untrusted numbers of a provider: a counter must not decrease. */
 function countable(amount: number): number {
   return Number.isFinite(amount) ? Math.max(0, amount) : 0;
 }

@@ -7,20 +7,24 @@ import { closed } from '../schemas.ts';
 const text = (maxLength: number) => Type.String({ maxLength });
 const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 
-/** Characters of one text. A whole request is bounded by the size of its body. */
-const TEXT = 2_000_000;
-const SCHEMA_CHARACTERS = 65_536;
-const SCHEMA_DEPTH = 40;
+/** Characters of one text. The body limit bounds the whole request. */
+const MAX_TEXT = 2_000_000;
+const MAX_SCHEMA_CHARACTERS = 65_536;
+const MAX_SCHEMA_DEPTH = 40;
 
-const Call = Type.Object({ id: name(256), name: text(256), arguments: text(TEXT) });
+const Call = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
 export const Message = Type.Union([
-  Type.Object({ role: Type.Literal('user'), text: text(TEXT), message: Type.Optional(text(512)) }),
-  Type.Object({ role: Type.Literal('assistant'), text: text(TEXT), toolCalls: Type.Array(Call, { maxItems: 256 }) }),
+  Type.Object({ role: Type.Literal('user'), text: text(MAX_TEXT), message: Type.Optional(text(512)) }),
+  Type.Object({
+    role: Type.Literal('assistant'),
+    text: text(MAX_TEXT),
+    toolCalls: Type.Array(Call, { maxItems: 256 }),
+  }),
   Type.Object({
     role: Type.Literal('tool'),
     toolCallId: name(256),
     name: text(256),
-    text: text(TEXT),
+    text: text(MAX_TEXT),
     isError: Type.Boolean(),
   }),
 ]);
@@ -30,13 +34,13 @@ const Tool = Type.Object({
   inputSchema: Type.Record(Type.String(), Type.Unknown()),
 });
 
-/** Of the request itself, members that are not known are dropped: it is written anew. */
+/** Unknown members of `request` are accepted and dropped: the gateway rebuilds the request. */
 export const StreamBody = Type.Object(
   {
     lease: name(8_192),
     request: Type.Object({
       model: name(256),
-      system: text(TEXT),
+      system: text(MAX_TEXT),
       messages: Type.Array(Message, { minItems: 1, maxItems: 5_000 }),
       tools: Type.Array(Tool, { maxItems: 256 }),
       maxOutputTokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
@@ -51,8 +55,8 @@ type StreamBody = Static<typeof StreamBody>;
 export const EmbedBody = Type.Object({ texts: Type.Array(name(32_768), { minItems: 1, maxItems: 64 }) }, closed);
 
 /**
- * The request as the provider gets it: these members and no others, whatever else the pod wrote; no more output than the agent may have.
- * Throws TEMPER_REQUEST_INVALID for a tool's schema beyond its limits.
+ * The request for the provider: only known members, and at most the agent's limit of output tokens. Throws TEMPER_REQUEST_INVALID for a
+ * tool schema beyond its limits.
  */
 export function rebuiltRequest(
   given: StreamBody['request'],
@@ -74,7 +78,7 @@ export function rebuiltRequest(
   };
 }
 
-/** An item of a history as it is kept: with the delivery its words came with, by which one that comes again is known. */
+/** A history item for storage. A user item keeps its message id, which identifies a redelivered message. */
 export function keptMessage(item: Static<typeof Message>): ModelMessage {
   const rebuilt = rebuiltMessage(item);
   if (item.role !== 'user' || rebuilt.role !== 'user' || item.message === undefined) return rebuilt;
@@ -88,21 +92,22 @@ function rebuiltMessage(message: StreamBody['request']['messages'][number]): Mod
     case 'assistant':
       return { role: 'assistant', text: message.text, toolCalls: message.toolCalls.map(rebuiltCall) };
     case 'tool': {
-      const { toolCallId, name: tool, text: said, isError } = message;
-      return { role: 'tool', toolCallId, name: tool, text: said, isError };
+      const { toolCallId, name: tool, text: content, isError } = message;
+      return { role: 'tool', toolCallId, name: tool, text: content, isError };
     }
     default:
       return message satisfies never;
   }
 }
 
-function rebuiltCall({ id, name: tool, arguments: given }: ToolCall): ToolCall {
-  return { id, name: tool, arguments: given };
+function rebuiltCall({ id, name: tool, arguments: input }: ToolCall): ToolCall {
+  return { id, name: tool, arguments: input };
 }
 
 function checkedSchema(tool: string, schema: JsonObject): JsonObject {
   const characters = JSON.stringify(schema).length;
-  if (characters <= SCHEMA_CHARACTERS && jsonDepth(schema as Json, SCHEMA_DEPTH + 1) <= SCHEMA_DEPTH) return schema;
-  const limits = `${SCHEMA_CHARACTERS} characters and ${SCHEMA_DEPTH} levels`;
-  throw new TemperError('TEMPER_REQUEST_INVALID', `the inputSchema of tool "${tool}" is larger than ${limits}`);
+  if (characters <= MAX_SCHEMA_CHARACTERS && jsonDepth(schema as Json, MAX_SCHEMA_DEPTH + 1) <= MAX_SCHEMA_DEPTH)
+    return schema;
+  const limits = `${MAX_SCHEMA_CHARACTERS} characters and ${MAX_SCHEMA_DEPTH} levels`;
+  throw new TemperError('TEMPER_REQUEST_INVALID', `the inputSchema of tool "${tool}" exceeds ${limits}`);
 }

@@ -15,59 +15,62 @@ import { EmbedBody, rebuiltRequest, StreamBody } from './request.ts';
 
 export type ModelRouteDeps = Omit<SpeakerDeps, 'directory' | 'ids'>;
 
-const BODY_BYTES = 8 * 1_024 * 1_024;
-/** The longest any answer may take; the deadline of the message ends it earlier. */
-const ANSWER_MILLISECONDS = 10 * 60_000;
-const EMBED_MILLISECONDS = 60_000;
+const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
+/** Timeout of a response; an earlier deadline of the message applies. */
+const STREAM_TIMEOUT_MS = 10 * 60_000;
+const EMBED_TIMEOUT_MS = 60_000;
 
-/** Models for pods. What is refused before a provider was asked is an HTTP refusal; what fails later is the last line. */
+/** Models for pods. An error before the provider call is an HTTP error response; a later one is the last line of the stream. */
 export function modelRoutes(own: ModelRouteDeps): RouteModule {
   return (server, deps) => {
     const { clock, log, ids, directory } = deps;
-    const speakers: SpeakerDeps = { ...own, directory, ids };
+    const accessDeps: SpeakerDeps = { ...own, directory, ids };
     server.post(
       PATHS.modelStream,
       {
         config: { access: 'pod' },
-        bodyLimit: BODY_BYTES,
-        schema: { ...POD, body: StreamBody, summary: 'Lines of what a model answers' },
+        bodyLimit: MAX_BODY_BYTES,
+        schema: { ...POD, body: StreamBody, summary: 'Streams the response of a model as NDJSON' },
       },
       async (request, reply) => {
-        const { lease, request: asked } = request.body;
+        const { lease, request: requested } = request.body;
         const { claims, state } = leaseOf(request, lease, deps);
-        const speaker = speakerOf(speakers, state, false);
-        const { model, resolved } = speaker.modelNamed(asked.model);
-        const rebuilt = rebuiltRequest(asked, { model: resolved, maxOutputTokens: speaker.maxOutputTokens });
-        const left = Math.min(ANSWER_MILLISECONDS, Date.parse(claims.deadline) - clock.now().getTime());
-        const op = opOf(clock, left, request.gone, request.id);
+        const modelAccess = speakerOf(accessDeps, state, false);
+        const { model, resolved } = modelAccess.modelNamed(requested.model);
+        const rebuilt = rebuiltRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });
+        const remaining = Math.min(STREAM_TIMEOUT_MS, Date.parse(claims.deadline) - clock.now().getTime());
+        const op = opOf(clock, remaining, request.disconnected, request.id);
         const parent = parentUnder(claims, request.headers[TRACEPARENT]);
-        const answer = new AnswerLines(continuedTrace(parent, model.stream(rebuilt, op)), {
+        const stream = new AnswerLines(continuedTrace(parent, model.stream(rebuilt, op)), {
           clock,
           failed: (error) =>
-            log.error({ correlation: request.id, ...request.about, error }, 'an answer of a model failed'),
+            log.error({ correlation: request.id, ...request.logFields, error }, 'a model stream failed'),
         });
-        // A caller who is gone reads no line, so that nobody would end the answer.
-        request.gone.addEventListener('abort', () => void answer.stop(), { once: true });
-        const failure = await answer.firstFailure();
-        if (isRefusal(failure)) throw failure;
+        // After a disconnect the lines are not read any more, so the stream must be cancelled here.
+        request.disconnected.addEventListener('abort', () => void stream.stop(), { once: true });
+        const failure = await stream.firstFailure();
+        if (isPreCallError(failure)) throw failure;
         void reply.type('application/x-ndjson').header('cache-control', 'no-store');
-        return reply.send(Readable.from(answer.lines(), { objectMode: false }));
+        return reply.send(Readable.from(stream.lines(), { objectMode: false }));
       },
     );
     server.post(
       PATHS.modelEmbed,
       {
         config: { access: 'pod' },
-        bodyLimit: BODY_BYTES,
-        schema: { ...POD, body: EmbedBody, summary: 'A vector for each text' },
+        bodyLimit: MAX_BODY_BYTES,
+        schema: { ...POD, body: EmbedBody, summary: 'Embeds each text as a vector' },
       },
       async (request) => {
         const state = directory.byUid(request.pod.agentUid);
         if (state === undefined || state.suspended) {
-          throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${request.pod.agent}" is suspended or gone`);
+          throw new TemperError(
+            'TEMPER_AGENT_SUSPENDED',
+            `agent "${request.pod.agent}" is suspended or does not exist`,
+          );
         }
-        const { charged } = speakerOf(speakers, state, false);
-        const op = opOf(clock, EMBED_MILLISECONDS, request.gone, request.id);
+        const { charged } = speakerOf(accessDeps, state, false);
+        const op = opOf(clock, EMBED_TIMEOUT_MS, request.disconnected, request.id);
         const vectors = await charged.embed([...request.body.texts], op);
         return { vectors: vectors.map((vector) => Array.from(vector)) };
       },
@@ -79,7 +82,7 @@ function opOf(clock: Clock, milliseconds: number, signal: AbortSignal, key: stri
   return { signal, deadline: clock.monotonic() + Math.max(0, milliseconds), key };
 }
 
-/** Failures that came before any provider was asked. */
-function isRefusal(error: unknown): boolean {
+/** Errors that occur before the provider call. */
+function isPreCallError(error: unknown): boolean {
   return isTemperError(error, 'TEMPER_QUOTA_EXCEEDED') || isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE');
 }

@@ -4,7 +4,7 @@ import { readNamedModels } from '../../models/read-named-models.ts';
 
 const NONE: NamedModels = { providers: [], aliases: {} };
 
-/** `models` of the configuration file, `{providers, aliases}`; absent there is no model. Throws TEMPER_MANIFEST_INVALID naming the field. */
+/** Parses `models` of the configuration file, `{providers, aliases}`; absent: no models. Throws TEMPER_MANIFEST_INVALID with the field. */
 export function modelSection(section: unknown): NamedModels {
   if (section === undefined) return NONE;
   const config = readNamedModels('models', section);
@@ -12,6 +12,6 @@ export function modelSection(section: unknown): NamedModels {
   if (index === -1) return config;
   throw new TemperError(
     'TEMPER_MANIFEST_INVALID',
-    `models: providers[${index}].keyEnvironment has no meaning here; a gateway takes keys from mounted files only, so give a keyFile`,
+    `models: providers[${index}].keyEnvironment is not supported; the gateway reads keys from mounted files only, so set keyFile`,
   );
 }

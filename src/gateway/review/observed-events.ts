@@ -3,14 +3,14 @@ import type { Events } from '../../nats/events.ts';
 import type { AgentEvent, EventSink } from '../../tools/events.ts';
 import type { LeaseClaims } from '../lease.ts';
 
-/** What this gateway itself sees of a session, told to whoever follows it. */
+/** Publishes events that this gateway observed itself to the clients that follow the session. */
 export interface ObservedEvents {
   sink: EventSink;
-  /** Resolves when all is told or given up. */
+  /** Resolves when every event was published or failed. */
   settled(): Promise<void>;
 }
 
-/** `key`: what is observed again under it, in the same order, is told once. */
+/** Idempotent per `key`: the same events in the same order are published once. */
 export function observedEvents(
   events: Pick<Events, 'append'>,
   clock: Clock,
@@ -18,7 +18,7 @@ export function observedEvents(
   { key, failed }: { key: string; failed: (error: unknown) => void },
 ): ObservedEvents {
   let tail: Promise<unknown> = Promise.resolve();
-  let told = 0;
+  let published = 0;
   const append = (event: AgentEvent, time: string, once: string): Promise<unknown> => {
     const stamped = { ...event, time, agent, session, rootMessage: root };
     return events.append(agentUid, session, { kind: 'event', event: stamped }, { once });
@@ -26,8 +26,8 @@ export function observedEvents(
   return {
     sink(event) {
       const time = clock.now().toISOString();
-      const once = `${key}/${event.type}/${(told += 1)}`;
-      // In the order they came; who follows misses what cannot be told, and the review stands all the same.
+      const once = `${key}/${event.type}/${(published += 1)}`;
+      // In order. A client misses an event that cannot be published; the review is not affected.
       tail = tail.then(() => append(event, time, once)).catch(failed);
     },
     async settled() {

@@ -8,9 +8,8 @@ import type { Gate, GateResult } from '../../tools/events.ts';
 import { closed, Lease } from '../schemas.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
-const figure = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-const Anything = Type.Unknown();
-const Thing = Type.Record(Type.String(), Type.Unknown());
+const amount = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
 const GateName = Type.String({ pattern: '^[a-z-]{1,32}$' });
 const Gates = Type.Array(Type.Object({ gate: GateName, passed: Type.Boolean(), note: text(4_096) }), { maxItems: 32 });
@@ -18,14 +17,14 @@ const Run = Type.Object({
   case: Type.Integer({ minimum: 0, maximum: 10_000 }),
   run: Type.Union([Type.Literal(1), Type.Literal(2)]),
   passed: Type.Boolean(),
-  got: Type.Optional(Anything),
+  got: Type.Optional(Type.Unknown()),
   failure: Type.Optional(Type.Object({ code: text(64), message: text(8_192) })),
-  milliseconds: figure,
-  heapBytes: figure,
+  milliseconds: amount,
+  heapBytes: amount,
 });
-const Digested = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
+const DigestString = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
-/** The author's model is the agent's, whatever stands here. */
+/** Ignored: the gateway takes the author's model from the agent. */
 const authorModel = text(256);
 
 export const ReviewBody = Type.Object(
@@ -33,12 +32,12 @@ export const ReviewBody = Type.Object(
     lease: Lease,
     authorModel: Type.Optional(authorModel),
     candidate: Type.Object({
-      artifact: Thing,
-      digest: Digested,
+      artifact: AnyObject,
+      digest: DigestString,
       evidence: Type.Object({
         tests: Type.Array(Run, { maxItems: 1_000 }),
-        milliseconds: figure,
-        heapBytes: figure,
+        milliseconds: amount,
+        heapBytes: amount,
         warnings: Type.Array(text(2_048), { maxItems: 100 }),
       }),
       gates: Type.Optional(Gates),
@@ -53,19 +52,19 @@ export const RejectedBody = Type.Object(
     authorModel: Type.Optional(authorModel),
     refused: Type.Object({
       name: text(256),
-      digest: Type.Optional(Digested),
+      digest: Type.Optional(DigestString),
       gate: GateName,
       code: text(64),
       class: text(64),
       message: text(65_536),
-      details: Type.Optional(Thing),
+      details: Type.Optional(AnyObject),
       gates: Gates,
     }),
   },
   closed,
 );
 
-/** A candidate of known members; what its artifact is, the review reads for itself. */
+/** The candidate with known members only. The review parses the artifact itself. */
 export function candidateOf({ artifact, digest, evidence, gates }: Static<typeof ReviewBody>['candidate']): Candidate {
   return {
     artifact: artifact as unknown as Candidate['artifact'],
@@ -88,7 +87,7 @@ export function candidateOf({ artifact, digest, evidence, gates }: Static<typeof
   };
 }
 
-/** What a pod says it refused itself. Evidence of the pod's is not kept. */
+/** A refusal reported by the pod. The pod's evidence is not stored. */
 export function refusedOf({ refused }: Static<typeof RejectedBody>): Refused {
   const { name, digest, gate, code, message, details, gates } = refused;
   return {

@@ -30,10 +30,10 @@ export interface ReviewRouteDeps extends Omit<SpeakerDeps, 'directory' | 'ids'> 
   demotions: Demotions;
 }
 
-const BODY_BYTES = 2 * 1_024 * 1_024;
-const REVIEW_MILLISECONDS = 4 * 60_000;
+const MAX_BODY_BYTES = 2 * 1_024 * 1_024;
+const REVIEW_TIMEOUT_MS = 4 * 60_000;
 
-/** The half of a forge in which the author has no hand. */
+/** The part of the forge that runs outside the pod: review and registration of tools. */
 export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod', idempotent: true } as const;
@@ -41,25 +41,27 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       PATHS.forgeReview,
       {
         config,
-        bodyLimit: BODY_BYTES,
-        schema: { ...POD, body: ReviewBody, summary: 'Judges a tool and registers it' },
+        bodyLimit: MAX_BODY_BYTES,
+        schema: { ...POD, body: ReviewBody, summary: 'Reviews a tool and registers it' },
       },
       async (request) => {
-        const held = leaseOf(request, request.body.lease, deps);
+        const delivery = leaseOf(request, request.body.lease, deps);
         const { clock } = deps;
         const op = {
-          signal: request.gone,
-          deadline: clock.monotonic() + REVIEW_MILLISECONDS,
+          signal: request.disconnected,
+          deadline: clock.monotonic() + REVIEW_TIMEOUT_MS,
           key: request.idempotencyKey,
         };
-        // With the bytes it is about: a pod that uses one key for two tools must not hide the second one.
+        // Includes the digest: a pod that reuses a key must not hide a second tool.
         const key = `${request.idempotencyKey}/${request.body.candidate.digest}`;
-        const review = await openReview(own, deps, held, key);
-        const parent = parentUnder(held.claims, request.headers[TRACEPARENT]);
+        const review = await openReview(own, deps, delivery, key);
+        const parent = parentUnder(delivery.claims, request.headers[TRACEPARENT]);
         try {
-          return await continuingTrace(parent, () => observed(deps, () => review.submit(request.body.candidate, op)));
+          return await continuingTrace(parent, () =>
+            instrumented(deps, () => review.submit(request.body.candidate, op)),
+          );
         } finally {
-          await review.settled();
+          await review.eventsFlushed();
         }
       },
     );
@@ -67,22 +69,27 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       PATHS.forgeRejected,
       {
         config,
-        bodyLimit: BODY_BYTES,
-        schema: { ...POD, body: RejectedBody, summary: 'Keeps what the pod refused itself', response: { 204: Done } },
+        bodyLimit: MAX_BODY_BYTES,
+        schema: {
+          ...POD,
+          body: RejectedBody,
+          summary: 'Records a tool that the pod itself refused',
+          response: { 204: Done },
+        },
       },
       async (request, reply) => {
         const { claims, state } = leaseOf(request, request.body.lease, deps);
-        const speaker = speakerOf({ ...own, ...deps, models: own.models }, state, false);
-        const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'claimed' }, speaker);
-        await tools.keepRejected(refusedOf(request.body), callerOf(claims, speaker));
+        const modelAccess = speakerOf({ ...own, ...deps, models: own.models }, state, false);
+        const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'claimed' }, modelAccess);
+        await tools.keepRejected(refusedOf(request.body), callerOf(claims, modelAccess));
         return reply.code(204).send(null);
       },
     );
   };
 }
 
-/** A span of its own, counted by how it ended. The judge's call is below it. */
-function observed({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>): Promise<ForgeResult> {
+/** Runs the review in its own span and counts its outcome. The judge's model call is a child span. */
+function instrumented({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>): Promise<ForgeResult> {
   return inSpan(SPANS.review, {}, async (span) => {
     let outcome = 'failed';
     try {
@@ -96,18 +103,18 @@ function observed({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>): P
   });
 }
 
-interface Review {
+interface OpenReview {
   submit(candidate: Parameters<typeof candidateOf>[0], op: Op): Promise<ForgeResult>;
-  settled(): Promise<void>;
+  eventsFlushed(): Promise<void>;
 }
 
-/** The world as this gateway knows it; the author's model is the agent's, whatever the pod says. */
+/** Builds the review from the gateway's own state. The author's model is the agent's, not the one the pod states. */
 async function openReview(
   own: ReviewRouteDeps,
   deps: GatewayDeps,
   { claims, state }: HeldLease,
   key: string,
-): Promise<Review> {
+): Promise<OpenReview> {
   const { clock, ids, log } = deps;
   const { agentUid, session } = claims;
   const [tainted, registered] = await Promise.all([
@@ -116,37 +123,37 @@ async function openReview(
   ]);
   const isOut = (digest: Digest): boolean => own.demotions.reason(claims.namespace, digest) !== undefined;
   const tools = inService(registered, isOut);
-  const speaker = speakerOf({ ...own, ...deps, models: own.models }, state, tainted);
-  const { judge: judgeModel } = speaker.agentModel();
+  const modelAccess = speakerOf({ ...own, ...deps, models: own.models }, state, tainted);
+  const { judge: judgeModel } = modelAccess.agentModel();
   const nonce = (): string => ids.next('nonce');
-  const judge = createJudge({ model: speaker.charged, judgeModel, clock, nonce });
+  const judge = createJudge({ model: modelAccess.charged, judgeModel, clock, nonce });
   const events = observedEvents(deps.events, clock, claims, {
     key: `review/${key}`,
-    failed: (error) => log.warn({ error, ...factsOf(claims) }, 'an event of a review could not be told'),
+    failed: (error) => log.warn({ error, ...factsOf(claims) }, 'an event of a review could not be published'),
   });
-  const caller = callerOf(claims, speaker);
+  const caller = callerOf(claims, modelAccess);
   const view = describedView(tools, caller);
-  const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed' }, speaker);
+  const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess);
   const review = createForgeReview({
     judge,
     sessionTools,
-    world: () => ({ decider: speaker.decider, view, events: events.sink }),
+    world: () => ({ decider: modelAccess.decider, view, events: events.sink }),
   });
   return {
-    async submit(given, op) {
-      const candidate = candidateOf(given);
-      const before = tools.find(({ digest, tier }) => tier === 'Session' && digest === candidate.digest);
-      if (before === undefined) return review.submit(candidate, caller, op);
-      // The answer to the first submission was lost, and maybe the word about it: the same bytes in the same session are the same tool.
-      await sessionTools.recordAccepted(before, caller);
-      return acceptedBefore(before, candidate, events.sink);
+    async submit(body, op) {
+      const candidate = candidateOf(body);
+      const existing = tools.find(({ digest, tier }) => tier === 'Session' && digest === candidate.digest);
+      if (existing === undefined) return review.submit(candidate, caller, op);
+      // A retry after a lost response: the same bytes in the same session are the same tool. Its audit record may be missing.
+      await sessionTools.recordAccepted(existing, caller);
+      return repeatAccepted(existing, candidate, events.sink);
     },
-    settled: () => events.settled(),
+    eventsFlushed: () => events.settled(),
   };
 }
 
-/** Says once more what was said when it was accepted, in the same order. */
-function acceptedBefore(
+/** Publishes the events of the first acceptance again, in the same order. */
+function repeatAccepted(
   { artifact, digest, verdicts }: RegisteredTool,
   { evidence, gates = [] }: Candidate,
   events: EventSink,
@@ -167,14 +174,19 @@ function acceptedBefore(
   };
 }
 
-interface OnBehalf {
+interface ReviewSubject {
   claims: LeaseClaims;
-  /** Of the request; what is written down under it again is written down once. */
+  /** Idempotency key of the audit records. */
   key: string;
   evidence: 'observed' | 'claimed';
 }
 
-function toolsOf(own: ReviewRouteDeps, deps: GatewayDeps, { claims, key, evidence }: OnBehalf, { decider }: Speaker) {
+function toolsOf(
+  own: ReviewRouteDeps,
+  deps: GatewayDeps,
+  { claims, key, evidence }: ReviewSubject,
+  { decider }: Speaker,
+) {
   const { agentUid, namespace } = claims;
   const append = async (record: AuditRecord): Promise<void> => {
     await deps.audit.append(namespace, record, `review/${agentUid}/${key}/${record.action}/${record.subject}`);
@@ -191,6 +203,6 @@ function toolsOf(own: ReviewRouteDeps, deps: GatewayDeps, { claims, key, evidenc
   });
 }
 
-function callerOf({ agent, namespace, session, root }: LeaseClaims, speaker: Speaker): ForgeCaller {
-  return { agent, namespace, session, rootMessage: root, authorModel: speaker.agentModel().author };
+function callerOf({ agent, namespace, session, root }: LeaseClaims, modelAccess: Speaker): ForgeCaller {
+  return { agent, namespace, session, rootMessage: root, authorModel: modelAccess.agentModel().author };
 }

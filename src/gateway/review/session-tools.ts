@@ -15,21 +15,21 @@ export interface GatewayToolsDeps {
   registry: SessionRegistry;
   audit: Audit;
   clock: Clock;
-  /** Names no forged tool may take. */
+  /** Names that forged tools must not use. */
   builtIn: ReadonlySet<string>;
   limits: ToolLimits;
-  /** Why a tool was taken out of service; nothing when it was not. */
+  /** Why a tool is out of service; undefined when it is in service. */
   demoted: (digest: Digest) => string | undefined;
-  /** Was the attempt refused here, or does the pod say that it refused it? */
+  /** `observed`: the gateway refused the tool. `claimed`: the pod reports that it refused it. */
   evidence: 'observed' | 'claimed';
 }
 
 export interface GatewayTools extends SessionTools {
-  /** Writes down that a tool was accepted. */
+  /** Writes the audit record of an accepted tool. */
   recordAccepted(tool: RegisteredTool, caller: ForgeCaller): Promise<void>;
 }
 
-/** Session tools of one agent, kept on the bus where every gateway sees them. */
+/** Session tools of one agent, stored in NATS for all replicas of the gateway. */
 export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
   const recordAccepted = (tool: RegisteredTool, { agent }: ForgeCaller): Promise<void> =>
     recordActivation(deps.audit, tool, { action: 'tool.accepted', actor: `agent/${agent}`, supersedes: [] });
@@ -71,6 +71,6 @@ function assertNotDemoted({ digest }: RegisteredTool, { demoted }: GatewayToolsD
   if (reason === undefined) return;
   throw new TemperError(
     'TEMPER_TOOL_DEMOTED',
-    `this tool was ${printable(reason, 500)}; forge a corrected one, the same bytes stay out`,
+    `this tool was ${printable(reason, 500)}; forge a corrected version; these bytes cannot be registered again`,
   );
 }

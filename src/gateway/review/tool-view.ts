@@ -6,27 +6,27 @@ import { TemperError } from '../../lib/errors.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { Tool, ToolView } from '../../tools/contract.ts';
 
-const described = (): Promise<never> =>
-  Promise.reject(new TemperError('TEMPER_INTERNAL', 'a tool that is only described was called'));
+const neverRun = (): Promise<never> =>
+  Promise.reject(new TemperError('TEMPER_INTERNAL', 'a tool was called in the gateway, which only describes tools'));
 
-function refuse(): never {
-  throw new TemperError('TEMPER_INTERNAL', 'a tool that is only described was called');
+function failSync(): never {
+  throw new TemperError('TEMPER_INTERNAL', 'a tool was called in the gateway, which only describes tools');
 }
 
-/** Nothing runs in a gateway: tools are known here, never called. */
+/** The gateway describes tools and never runs them. */
 const FORGED: Omit<ForgedToolDeps, 'describe'> = {
-  sandbox: { run: described },
+  sandbox: { run: neverRun },
   clock: systemClock,
-  schemas: { check: () => refuse() },
-  hostCalls: () => refuse(),
+  schemas: { check: () => failSync() },
+  hostCalls: () => failSync(),
 };
 
-/** The tools an agent sees in one session, for who decides about another one. */
+/** The tools an agent sees in one session, as descriptions for the review of another tool. */
 export function describedView(
   tools: readonly RegisteredTool[],
   scope: { agent: string; namespace: string; session: string },
 ): ToolView {
-  const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: described }));
-  const store = { resolve: () => [...tools], changes: () => () => undefined, closeSession: described };
+  const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: neverRun }));
+  const store = { resolve: () => [...tools], changes: () => () => undefined, closeSession: neverRun };
   return createToolViews({ tools: store, builtIn, forged: FORGED })(scope);
 }

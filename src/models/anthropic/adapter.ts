@@ -9,8 +9,8 @@ interface AnthropicOptions extends AdapterOptions {
   baseUrl: string;
 }
 
-/** Longer than any deadline: the adapter ends calls itself. */
-const NO_TIMEOUT = 2 ** 31 - 1;
+/** Longer than every deadline: the adapter aborts calls itself. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Anthropic Messages. It has no embeddings. */
 export function anthropicModel(options: AnthropicOptions): Model {
@@ -26,7 +26,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
   return adapterModel(wire, options);
 }
 
-/** One client a call: the key may have been renewed. Nothing is taken from the environment, nothing is logged. */
+/** Creates one client per call, because the key may have been rotated. Reads no environment variables and logs nothing. */
 async function anthropicClient(baseURL: string, connection: Connection): Promise<Anthropic> {
   const { Anthropic: Client } = await import('@anthropic-ai/sdk');
   return new Client({
@@ -35,7 +35,7 @@ async function anthropicClient(baseURL: string, connection: Connection): Promise
     webhookKey: null,
     fetch: connection.fetch,
     maxRetries: 0,
-    timeout: NO_TIMEOUT,
+    timeout: MAX_TIMEOUT_MS,
     logLevel: 'off',
     openTelemetry: false,
   });

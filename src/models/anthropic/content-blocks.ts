@@ -6,11 +6,11 @@ import type { ModelEvent, ToolCall } from '../port.ts';
 interface OpenBlock {
   type: string;
   start: JsonObject;
-  /** Pieces of JSON, of tools of either side. */
+  /** Concatenated JSON deltas of a tool call or a server tool. */
   json: string;
 }
 
-/** The content of one message, put together block by block. */
+/** Assembles the content of one message from its blocks. */
 export class ContentBlocks {
   readonly #provider: string;
   readonly #open = new Map<number, OpenBlock>();
@@ -21,20 +21,20 @@ export class ContentBlocks {
   }
 
   start(index = -1, block: JsonObject | undefined): ModelEvent[] {
-    // The same block begun twice is one block.
+    // A block that is started twice is one block.
     if (!block || this.#open.has(index)) return [];
     this.#open.set(index, { type: text(block, 'type'), start: block, json: '' });
-    return spoken(block);
+    return initialEvents(block);
   }
 
   delta(index = -1, delta: JsonObject | undefined): ModelEvent[] {
     const block = this.#open.get(index);
-    if (!block) throw formatError(this.#provider, `continued block ${index}, which it never began`);
+    if (!block) throw formatError(this.#provider, `continued block ${index}, which was not started`);
     switch (text(delta, 'type')) {
       case 'text_delta':
-        return said('text', text(delta, 'text'));
+        return textEvent('text', text(delta, 'text'));
       case 'thinking_delta':
-        return said('reasoning', text(delta, 'thinking'));
+        return textEvent('reasoning', text(delta, 'thinking'));
       case 'input_json_delta':
         block.json += text(delta, 'partial_json');
         return [];
@@ -49,14 +49,14 @@ export class ContentBlocks {
     return block ? this.#finished(block) : [];
   }
 
-  /** A block that came in one piece. */
+  /** Handles a block that arrived complete. */
   whole(block: Json): ModelEvent[] {
     const start = objectAt({ block }, 'block');
     if (!start) throw formatError(this.#provider, 'sent content that is not a block');
-    return [...spoken(start), ...this.#finished({ type: text(start, 'type'), start, json: '' })];
+    return [...initialEvents(start), ...this.#finished({ type: text(start, 'type'), start, json: '' })];
   }
 
-  /** Throws when one of them was begun and not ended. */
+  /** All tool calls. Throws when a call was started and not finished. */
   calls(): ToolCall[] {
     if ([...this.#open.values()].some((block) => block.type === 'tool_use'))
       throw formatError(this.#provider, 'ended its answer inside a tool call', 'backoff');
@@ -70,7 +70,7 @@ export class ContentBlocks {
       this.#addCall(block);
       return [];
     }
-    const data = block.json === '' ? start : { ...start, input: jsonOr(block.json) };
+    const data = block.json === '' ? start : { ...start, input: parseOrText(block.json) };
     return [{ type: 'provider', name: type || 'unknown', data }];
   }
 
@@ -85,18 +85,18 @@ export class ContentBlocks {
   }
 }
 
-/** What a block already says when it begins. */
-function spoken(block: JsonObject): ModelEvent[] {
+/** Events for the content that a block already has at its start. */
+function initialEvents(block: JsonObject): ModelEvent[] {
   const type = text(block, 'type');
-  if (type === 'text') return said('text', text(block, 'text'));
-  return type === 'thinking' ? said('reasoning', text(block, 'thinking')) : [];
+  if (type === 'text') return textEvent('text', text(block, 'text'));
+  return type === 'thinking' ? textEvent('reasoning', text(block, 'thinking')) : [];
 }
 
-function said(type: 'text' | 'reasoning', words: string): ModelEvent[] {
-  return words === '' ? [] : [{ type, text: words }];
+function textEvent(type: 'text' | 'reasoning', content: string): ModelEvent[] {
+  return content === '' ? [] : [{ type, text: content }];
 }
 
-function jsonOr(source: string): Json {
+function parseOrText(source: string): Json {
   try {
     return parseUntrustedJson(source);
   } catch (error) {

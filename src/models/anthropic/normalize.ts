@@ -17,8 +17,8 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
 
 /** Anthropic Messages: the events of a stream, or one whole message. */
 export function anthropicNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
-  const message = new MessageSoFar(provider);
-  const refuseErrors = (body: Json): void => {
+  const message = new MessageState(provider);
+  const throwInBandError = (body: Json): void => {
     const error = inBandError(provider, body);
     if (error) throw error;
   };
@@ -27,11 +27,11 @@ export function anthropicNormalizer(provider: string, offeredTools: readonly str
       return message.complete;
     },
     feed(event) {
-      refuseErrors(event);
+      throwInBandError(event);
       return message.feed(event);
     },
     whole(body) {
-      refuseErrors(body);
+      throwInBandError(body);
       if (!isJsonObject(body) || !Array.isArray(member(body, 'content')))
         throw formatError(provider, 'sent a body that is not a message');
       return message.read(body);
@@ -46,7 +46,7 @@ export function anthropicNormalizer(provider: string, offeredTools: readonly str
   };
 }
 
-class MessageSoFar {
+class MessageState {
   readonly blocks: ContentBlocks;
   readonly counts = new UsageCounts();
   model = '';
@@ -81,7 +81,7 @@ class MessageSoFar {
     }
   }
 
-  /** A message with its content, whether it is all of the answer or only how a stream begins. */
+  /** Reads a message with its content: a complete answer, or the start of a stream. */
   read(message: Json | undefined): ModelEvent[] {
     this.model = text(message, 'model') || this.model;
     this.counts.merge(objectAt(message, 'usage'));
@@ -90,7 +90,7 @@ class MessageSoFar {
   }
 
   #start(message: Json | undefined): ModelEvent[] {
-    // A proxy that tries again begins the same message a second time.
+    // A proxy that retries starts the same message a second time.
     if (this.#started === text(message, 'id')) return [];
     this.#started = text(message, 'id');
     return this.read(message);
@@ -102,7 +102,7 @@ class MessageSoFar {
   }
 }
 
-/** Counts come in several events; the later ones are totals, and may leave out what has not changed. */
+/** Usage counts arrive in several events; later values are totals, and unchanged counts may be missing. */
 class UsageCounts {
   readonly #latest = new Map<string, number>();
 
@@ -113,7 +113,7 @@ class UsageCounts {
     }
   }
 
-  /** Here the cached tokens are not part of the input; in the port they are. */
+  /** In this format cached tokens are not part of the input tokens; in `TokenUsage` they are. */
   usage(): TokenUsage {
     const of = (name: string): number => this.#latest.get(name) ?? 0;
     const cachedInputTokens = of('cache_read_input_tokens');

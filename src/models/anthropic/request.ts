@@ -3,11 +3,11 @@ import { isJsonObject, parseUntrustedJson, type JsonObject } from '../../lib/jso
 import { systemPrompt } from '../json-answer.ts';
 import type { ModelMessage, ModelRequest } from '../port.ts';
 
-/** The SDK no longer types the temperature, which its older models still take. */
+/** The SDK's type has no temperature any more; older models still accept it. */
 type MessagesRequest = Anthropic.MessageCreateParamsStreaming & { temperature?: number };
-type Block = Anthropic.ContentBlockParam;
+type ContentBlock = Anthropic.ContentBlockParam;
 
-/** Exactly these members are ever sent. */
+/** The request body. No other members are ever sent. */
 export function messagesRequest(request: ModelRequest, model: string): MessagesRequest {
   const system = systemPrompt(request);
   const body: MessagesRequest = {
@@ -28,9 +28,9 @@ export function messagesRequest(request: ModelRequest, model: string): MessagesR
   return body;
 }
 
-/** Roles must take turns, and tool results are part of a user's message, ahead of its text. */
+/** Merges messages so that roles alternate, as the API requires; tool results are part of a user message, before its text. */
 function mergedByRole(messages: readonly ModelMessage[]): Anthropic.MessageParam[] {
-  const merged: { role: 'user' | 'assistant'; content: Block[] }[] = [];
+  const merged: { role: 'user' | 'assistant'; content: ContentBlock[] }[] = [];
   for (const message of messages) {
     const role = message.role === 'assistant' ? 'assistant' : 'user';
     const blocks = blocksOf(message);
@@ -41,21 +41,22 @@ function mergedByRole(messages: readonly ModelMessage[]): Anthropic.MessageParam
   return merged;
 }
 
-function blocksOf(message: ModelMessage): Block[] {
-  // An empty text block is refused.
-  const text: Block[] = message.role !== 'tool' && message.text !== '' ? [{ type: 'text', text: message.text }] : [];
+function blocksOf(message: ModelMessage): ContentBlock[] {
+  // The API rejects an empty text block.
+  const text: ContentBlock[] =
+    message.role !== 'tool' && message.text !== '' ? [{ type: 'text', text: message.text }] : [];
   if (message.role === 'user') return text;
   if (message.role === 'tool') {
     const { toolCallId, isError, text: content } = message;
     return [{ type: 'tool_result', tool_use_id: toolCallId, content, is_error: isError }];
   }
   const calls = message.toolCalls.map(
-    ({ id, name, arguments: given }): Block => ({ type: 'tool_use', id, name, input: inputOf(given) }),
+    ({ id, name, arguments: given }): ContentBlock => ({ type: 'tool_use', id, name, input: inputOf(given) }),
   );
   return [...text, ...calls];
 }
 
-/** This format carries an object; arguments that are none are kept where the model can see what it wrote. */
+/** This format requires an object; arguments that are not an object are sent in a member, so that the model sees its own text. */
 function inputOf(source: string): JsonObject {
   try {
     const value = parseUntrustedJson(source);

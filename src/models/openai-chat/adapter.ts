@@ -9,11 +9,11 @@ interface ChatOptions extends AdapterOptions {
   /** With `/v1`. */
   baseUrl: string;
   dialect: ChatDialect;
-  /** Model that makes vectors; without it the provider has no embeddings. */
+  /** Embedding model; without it the provider has no embeddings. */
   embeddingModel?: string;
 }
 
-/** OpenAI Chat Completions, and the many servers that speak it. */
+/** OpenAI Chat Completions, and the servers that are compatible with it. */
 export function openaiChatModel(options: ChatOptions): Model {
   const { baseUrl, dialect, embeddingModel } = options;
   const wire: Wire = {

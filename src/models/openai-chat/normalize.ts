@@ -15,7 +15,7 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   content_filter: 'refusal',
 };
 
-/** Chat Completions: chunks of a stream, or one whole completion. Only the first choice is ever asked for. */
+/** Chat Completions: chunks of a stream, or one complete body. Requests ask for one choice, so only the first is read. */
 export function chatNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
   const calls = new ToolCallFragments();
   let usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
@@ -35,8 +35,8 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
     if (reasoning !== '') events.push({ type: 'reasoning', text: reasoning });
     const refusal = text(delta, 'refusal');
     if (refusal !== '') refused = true;
-    const said = contentText(delta) + refusal;
-    if (said !== '') events.push({ type: 'text', text: said });
+    const content = contentText(delta) + refusal;
+    if (content !== '') events.push({ type: 'text', text: content });
     for (const fragment of arrayAt(delta, 'tool_calls')) calls.add(fragment);
     return events;
   };
@@ -46,7 +46,7 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
   };
 
   return {
-    // The last chunk with the usage comes after the one with the reason, so the end of the stream is the end.
+    // Always false: the chunk with the usage arrives after the one with the finish reason, so the stream must be read to its end.
     complete: false,
     feed(chunk) {
       readHead(chunk);

@@ -6,10 +6,10 @@ import { toolResultText } from '../tool-error-text.ts';
 type ChatRequest = OpenAI.ChatCompletionCreateParamsStreaming;
 type ChatMessage = OpenAI.ChatCompletionMessageParam;
 
-/** `original`: OpenAI itself. `compatible`: servers that know the older name of the output limit only. */
+/** `original`: OpenAI itself. `compatible`: servers that only know the older name of the output limit, `max_tokens`. */
 export type ChatDialect = 'original' | 'compatible';
 
-/** Exactly these members are ever sent. */
+/** The request body. No other members are ever sent. */
 export function chatRequest(request: ModelRequest, model: string, dialect: ChatDialect): ChatRequest {
   const system = systemPrompt(request);
   const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];

@@ -3,25 +3,25 @@ import { formatError } from '../errors.ts';
 import { count, objectAt, text } from '../json-read.ts';
 import type { ToolCall } from '../port.ts';
 
-interface Growing {
+interface PartialCall {
   index: number | undefined;
   call: ToolCall;
 }
 
 /**
- * Puts tool calls together from their pieces. A piece belongs to the call of its index; where servers give no index, or
- * the same one to every call, a new id begins a new call.
+ * Assembles tool calls from their fragments. A fragment belongs to the call with the same index; when a server sends no index, or
+ * the same index for every call, a new id starts a new call.
  */
 export class ToolCallFragments {
-  readonly #calls: Growing[] = [];
+  readonly #calls: PartialCall[] = [];
 
   add(fragment: Json): void {
     const index = count(fragment, 'index');
     const id = text(fragment, 'id');
-    const piece = objectAt(fragment, 'function');
-    const growing = this.#owner(index, id) ?? this.#begin(index, id);
-    growing.call.name ||= text(piece, 'name');
-    growing.call.arguments += argumentText(piece);
+    const functionPart = objectAt(fragment, 'function');
+    const partial = this.#owner(index, id) ?? this.#start(index, id);
+    partial.call.name ||= text(functionPart, 'name');
+    partial.call.arguments += argumentText(functionPart);
   }
 
   all(provider: string): ToolCall[] {
@@ -34,21 +34,21 @@ export class ToolCallFragments {
     }));
   }
 
-  #owner(index: number | undefined, id: string): Growing | undefined {
+  #owner(index: number | undefined, id: string): PartialCall | undefined {
     const candidates = index === undefined ? this.#calls : this.#calls.filter((growing) => growing.index === index);
     if (id === '') return candidates.at(-1);
     return candidates.find((growing) => growing.call.id === id);
   }
 
-  #begin(index: number | undefined, id: string): Growing {
+  #start(index: number | undefined, id: string): PartialCall {
     const call = { id: id || `call_${this.#calls.length}`, name: '', arguments: '' };
-    const growing = { index, call };
-    this.#calls.push(growing);
-    return growing;
+    const partial = { index, call };
+    this.#calls.push(partial);
+    return partial;
   }
 }
 
-/** Text; a few servers send the object itself. */
+/** The arguments as text; a few servers send an object instead. */
 function argumentText(piece: Json | undefined): string {
   const given = objectAt(piece, 'arguments');
   return given ? JSON.stringify(given) : text(piece, 'arguments');

@@ -8,7 +8,7 @@ import { responsesRequest } from './request.ts';
 interface ResponsesOptions extends AdapterOptions {
   /** With `/v1`. */
   baseUrl: string;
-  /** Model that makes vectors; without it the provider has no embeddings. */
+  /** Embedding model; without it the provider has no embeddings. */
   embeddingModel?: string;
 }
 

@@ -6,11 +6,11 @@ import { arrayAt, count, objectAt, text } from '../json-read.ts';
 import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
 import { OutputItems } from './output-items.ts';
 
-const NOTHING_USED: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
+const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
 
-/** OpenAI Responses: the events of a stream, or one whole response. */
+/** OpenAI Responses: the events of a stream, or one complete response. */
 export function responsesNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
-  const response = new ResponseSoFar(provider);
+  const response = new ResponseState(provider);
   return {
     get complete() {
       return response.stopReason !== undefined;
@@ -33,9 +33,9 @@ export function responsesNormalizer(provider: string, offeredTools: readonly str
   };
 }
 
-class ResponseSoFar {
+class ResponseState {
   readonly items: OutputItems;
-  usage = NOTHING_USED;
+  usage = NO_USAGE;
   model = '';
   stopReason: StopReason | undefined;
   readonly #provider: string;
@@ -81,7 +81,7 @@ class ResponseSoFar {
     return arrayAt(response, 'output').flatMap((item, index) => this.items.whole(index, item));
   }
 
-  /** Events are numbered, so the same one twice in a row is one event. */
+  /** Events have sequence numbers, so two equal events in a row are one event that was sent twice. */
   #isRepeated(event: Json): boolean {
     if (count(event, 'sequence_number') === undefined) return false;
     const identity = JSON.stringify(event);

@@ -4,8 +4,8 @@ import { arrayAt, text } from '../json-read.ts';
 import type { ModelEvent, ToolCall } from '../port.ts';
 
 /**
- * The output of one response. Items are told apart by their place in the output: some servers give the same item a new
- * id in every event. An item may come as deltas, as a done item, inside the completed response, or as all three.
+ * The output of one response. Items are identified by their index in the output: some servers give the same item a new
+ * id in every event. An item may arrive as deltas, as a done item, inside the completed response, or as all three.
  */
 export class OutputItems {
   readonly calls: ToolCall[] = [];
@@ -33,17 +33,17 @@ export class OutputItems {
     return words === '' ? [] : [{ type: 'reasoning', text: words }];
   }
 
-  /** A finished item. What its deltas have said already is not said again. */
+  /** Handles a finished item. Content that was already streamed as deltas is not emitted again. */
   whole(index: number, item: Json): ModelEvent[] {
     if (this.#done.has(index)) return [];
     this.#done.add(index);
     const type = text(item, 'type');
-    const heard = this.#streamed.has(index);
+    const streamed = this.#streamed.has(index);
     switch (type) {
       case 'message':
-        return this.#message(index, item, heard);
+        return this.#message(index, item, streamed);
       case 'reasoning':
-        return heard ? [] : this.#reasoning(index, item);
+        return streamed ? [] : this.#reasoning(index, item);
       case 'function_call':
         this.#addCall(item);
         return [];
@@ -52,11 +52,11 @@ export class OutputItems {
     }
   }
 
-  #message(index: number, item: Json, heard: boolean): ModelEvent[] {
+  #message(index: number, item: Json, streamed: boolean): ModelEvent[] {
     const parts = arrayAt(item, 'content');
     const refusals = parts.filter((part) => text(part, 'type') === 'refusal');
     if (refusals.length > 0) this.refused = true;
-    if (heard) return [];
+    if (streamed) return [];
     return parts.flatMap((part) => this.said(index, text(part, 'text') || text(part, 'refusal')));
   }
 

@@ -4,9 +4,9 @@ import type { ModelMessage, ModelRequest } from '../port.ts';
 import { toolResultText } from '../tool-error-text.ts';
 
 type ResponsesRequest = OpenAI.Responses.ResponseCreateParamsStreaming;
-type Item = OpenAI.Responses.ResponseInputItem;
+type InputItem = OpenAI.Responses.ResponseInputItem;
 
-/** Exactly these members are ever sent. Nothing is stored at the provider: the conversation is ours. */
+/** The request body. No other members are ever sent. The provider stores nothing (`store: false`): the session has the conversation. */
 export function responsesRequest(request: ModelRequest, model: string): ResponsesRequest {
   const system = systemPrompt(request);
   const body: ResponsesRequest = {
@@ -25,22 +25,23 @@ export function responsesRequest(request: ModelRequest, model: string): Response
       name,
       description,
       parameters: inputSchema,
-      // Strict mode refuses schemas that are valid elsewhere; arguments are checked by their tool.
+      // Strict mode rejects schemas that other providers accept; the tool validates its arguments.
       strict: false,
     }));
   }
   return body;
 }
 
-function items(message: ModelMessage): Item[] {
+function items(message: ModelMessage): InputItem[] {
   if (message.role === 'tool') {
     const output = toolResultText(message.text, message.isError);
     return [{ type: 'function_call_output', call_id: message.toolCallId, output }];
   }
-  const said: Item[] = message.text === '' ? [] : [{ type: 'message', role: message.role, content: message.text }];
-  if (message.role === 'user') return said;
+  const texts: InputItem[] =
+    message.text === '' ? [] : [{ type: 'message', role: message.role, content: message.text }];
+  if (message.role === 'user') return texts;
   const calls = message.toolCalls.map(
-    (call): Item => ({ type: 'function_call', call_id: call.id, name: call.name, arguments: call.arguments }),
+    (call): InputItem => ({ type: 'function_call', call_id: call.id, name: call.name, arguments: call.arguments }),
   );
-  return [...said, ...calls];
+  return [...texts, ...calls];
 }

@@ -6,8 +6,8 @@ import { fillText, fillValue } from './fill.ts';
 import type { ReplayAnswer } from './script.ts';
 import type { FilledAnswer } from './wire.ts';
 
-/** What most models come to: a token is about four characters. */
-const CHARACTERS_A_TOKEN = 4;
+/** Estimate for most models: a token has about four characters. */
+const CHARACTERS_PER_TOKEN = 4;
 
 /** The answer of a rule with its references filled from the conversation. Pure; the same conversation gives the same answer. */
 export function fillAnswer(answer: ReplayAnswer, conversation: Conversation): FilledAnswer {
@@ -45,20 +45,25 @@ function lastCutInHalf(calls: ToolCall[]): ToolCall[] {
   return [...calls.slice(0, -1), { ...last, arguments: last.arguments.slice(0, last.arguments.length / 2) }];
 }
 
-function estimatedUsage(conversation: Conversation, said: string, calls: ToolCall[]): TokenUsage {
-  const heard = conversation.system.length + JSON.stringify(conversation.messages).length;
-  const called = calls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
+function estimatedUsage(conversation: Conversation, output: string, calls: ToolCall[]): TokenUsage {
+  const inputLength = conversation.system.length + JSON.stringify(conversation.messages).length;
+  const callsLength = calls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
   return {
-    inputTokens: Math.ceil(heard / CHARACTERS_A_TOKEN),
-    outputTokens: Math.ceil((said.length + called) / CHARACTERS_A_TOKEN),
+    inputTokens: Math.ceil(inputLength / CHARACTERS_PER_TOKEN),
+    outputTokens: Math.ceil((output.length + callsLength) / CHARACTERS_PER_TOKEN),
     cachedInputTokens: 0,
   };
 }
 
-/** No rule answers: the error shows what the script would have to match. */
+/** The error when no rule matches; shows the message that the script would have to match. */
 export function noMatch(conversation: Conversation): TemperError {
   const last = conversation.messages.at(-1);
   const name = last?.role === 'tool' ? ` of "${last.name}"${last.isError ? ' (an error)' : ''}` : '';
-  const shown = last ? `the last message, role ${last.role}${name}, is: ${printable(last.text, 400)}` : 'it is empty';
-  return new TemperError('TEMPER_REPLAY_NO_MATCH', `no rule of the replay script answers this conversation; ${shown}`);
+  const description = last
+    ? `the last message, role ${last.role}${name}, is: ${printable(last.text, 400)}`
+    : 'the conversation is empty';
+  return new TemperError(
+    'TEMPER_REPLAY_NO_MATCH',
+    `no rule of the replay script matches this conversation; ${description}`,
+  );
 }

@@ -2,24 +2,24 @@ import { isJsonObject } from '../../lib/json.ts';
 import { flag, listOf, oneOf, problem, shape, text, whole, type Check } from './shape.ts';
 import { parseTemplate } from './template.ts';
 
-/** Text with references in it. */
+/** Text that may contain references. */
 const template: Check = (value, path) => {
   if (typeof value !== 'string') return problem(path, 'must be text');
   const parsed = parseTemplate(value);
   return 'problem' in parsed ? problem(path, parsed.problem) : [];
 };
 
-/** Any value; every text in it may hold references. */
-const filled: Check = (value, path) => {
+/** Any value; every text in it may contain references. */
+const templates: Check = (value, path) => {
   if (typeof value === 'string') return template(value, path);
-  if (Array.isArray(value)) return value.flatMap((member, index) => filled(member, [...path, index]));
+  if (Array.isArray(value)) return value.flatMap((member, index) => templates(member, [...path, index]));
   if (!isJsonObject(value)) return [];
-  return Object.entries(value).flatMap(([name, member]) => filled(member, [...path, name]));
+  return Object.entries(value).flatMap(([name, member]) => templates(member, [...path, name]));
 };
 const callArguments: Check = (value, path) =>
   typeof value === 'string' || isJsonObject(value)
-    ? filled(value, path)
-    : problem(path, 'must be an object, or text to send as it is');
+    ? templates(value, path)
+    : problem(path, 'must be an object, or text that is sent unchanged');
 
 const MILLISECONDS = whole(0, 600_000);
 const TOKENS = whole(0, 1_000_000_000);

@@ -2,7 +2,7 @@ import { sha256 } from '../../lib/canonical.ts';
 import { isJsonObject, parseUntrustedJson, type Json } from '../../lib/json.ts';
 import type { ModelMessage } from '../port.ts';
 
-/** A request in any of the wire formats, as the script sees it. */
+/** A request of any wire format, in the form that rules are matched against. */
 export interface Conversation {
   model: string;
   system: string;
@@ -16,7 +16,7 @@ export interface Conversation {
 export type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
 export type UserMessage = Extract<ModelMessage, { role: 'user' }>;
 
-/** The tool results the conversation ends with, in the order of their calls. */
+/** The tool results at the end of the conversation, in the order of their calls. */
 export function closingToolResults(conversation: Conversation): ToolMessage[] {
   const { messages } = conversation;
   const before = messages.findLastIndex((message) => message.role !== 'tool');
@@ -38,12 +38,12 @@ export function turnOf(conversation: Conversation): number {
   return messages.slice(start + 1).filter((message) => message.role === 'assistant').length + 1;
 }
 
-/** What tells one conversation from another: its system prompt and its first user message. */
+/** Identifies a conversation by its system prompt and its first user message. */
 export function conversationKey(conversation: Conversation): string {
   return sha256(JSON.stringify([conversation.system, userMessages(conversation)[0]?.text ?? '']));
 }
 
-/** The JSON value of a tool result, or its text when it is none. */
+/** The JSON value of a tool result, or its text when it is not JSON. */
 export function resultValue(message: ToolMessage): Json {
   try {
     return parseUntrustedJson(message.text);

@@ -5,7 +5,7 @@ import { closingToolResults, resultValue, toolResults, userMessages, type Conver
 import { format } from './formatters.ts';
 import { parseTemplate, type Reference } from './template.ts';
 
-/** Text with its references replaced. Throws TEMPER_REPLAY_NO_MATCH naming the path that is not there. */
+/** Text with its references replaced. Throws TEMPER_REPLAY_NO_MATCH with the path that does not exist. */
 export function fillText(text: string, conversation: Conversation): string {
   return parts(text)
     .map((part) => (typeof part === 'string' ? part : inText(resolve(part, conversation))))
@@ -37,17 +37,18 @@ function inText(value: Json): string {
 function resolve(reference: Reference, conversation: Conversation): Json {
   const { start, rest } = root(reference, conversation);
   let value = start;
-  let walked = reference.path.slice(0, reference.path.length - rest.length).join('.');
+  let resolvedPath = reference.path.slice(0, reference.path.length - rest.length).join('.');
   for (const segment of rest) {
-    const next = step(value, segment);
-    if (next === undefined) throw missing(reference, `"${walked}" has no "${segment}"; it is ${preview(value)}`);
+    const next = memberAt(value, segment);
+    if (next === undefined)
+      throw unresolved(reference, `"${resolvedPath}" has no "${segment}"; it is ${preview(value)}`);
     value = next;
-    walked += `.${segment}`;
+    resolvedPath += `.${segment}`;
   }
   return reference.formatters.reduce<Json>((current, formatter) => {
     const formatted = format(current, formatter.name, formatter.argument);
     if (formatted === undefined)
-      throw missing(reference, `the formatter "${formatter.name}" cannot be applied to ${preview(current)}`);
+      throw unresolved(reference, `the formatter "${formatter.name}" cannot be applied to ${preview(current)}`);
     return formatted;
   }, value);
 }
@@ -65,28 +66,28 @@ function root(reference: Reference, conversation: Conversation): { start: Json; 
       return { start: users[0]?.text ?? '', rest };
     case 'lastTool': {
       const result = closingToolResults(conversation).at(-1);
-      if (!result) throw missing(reference, 'the conversation does not end with a tool result');
+      if (!result) throw unresolved(reference, 'the conversation does not end with a tool result');
       return { start: resultValue(result), rest };
     }
     default: {
       const results = toolResults(conversation);
-      const wanted = (result: (typeof results)[number]): boolean =>
+      const isMatch = (result: (typeof results)[number]): boolean =>
         kind === 'tool' ? result.name === name : result.toolCallId === name;
-      const result = results.findLast(wanted);
-      if (!result) throw missing(reference, `no tool result of "${name}" is in the conversation`);
+      const result = results.findLast(isMatch);
+      if (!result) throw unresolved(reference, `the conversation has no tool result of "${name}"`);
       return { start: resultValue(result), rest: deeper };
     }
   }
 }
 
-function step(value: Json, segment: string): Json | undefined {
+function memberAt(value: Json, segment: string): Json | undefined {
   if (!Array.isArray(value)) return member(value, segment);
   if (segment === 'length') return value.length;
   const index = Number(segment);
   return Number.isInteger(index) ? value.at(index) : undefined;
 }
 
-function missing(reference: Reference, why: string): TemperError {
+function unresolved(reference: Reference, why: string): TemperError {
   return new TemperError('TEMPER_REPLAY_NO_MATCH', `cannot fill {{${reference.source}}}: ${why}`);
 }
 

@@ -1,6 +1,6 @@
 import { isJsonObject, member, type Json } from '../../lib/json.ts';
 
-/** The value as the formatter writes it; undefined when the formatter cannot take such a value. */
+/** The formatted value; undefined when the formatter does not accept a value of this type. */
 export function format(value: Json, name: string, argument: string): Json | undefined {
   switch (name) {
     case 'json':
@@ -20,7 +20,7 @@ export function format(value: Json, name: string, argument: string): Json | unde
   }
 }
 
-/** What stands after, or before, the first place of a text. */
+/** The part of a text after, or before, the first occurrence of `mark`. */
 function cut(value: string, side: 'after' | 'before', mark: string): string | undefined {
   const at = mark === '' ? -1 : value.indexOf(mark);
   if (at === -1) return undefined;
@@ -59,7 +59,7 @@ function formatNumber(value: number, name: string, digits: number | undefined): 
   }
 }
 
-/** Thousands apart with commas; without digits as many decimals as the number has. */
+/** With commas between thousands; without `digits`, with all decimals of the number. */
 function grouped(value: number, digits: number | undefined): string {
   const options = digits === undefined ? { maximumFractionDigits: 12 } : undefined;
   return value.toLocaleString('en-US', options ?? { minimumFractionDigits: digits, maximumFractionDigits: digits });

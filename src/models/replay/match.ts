@@ -1,10 +1,10 @@
 import { closingToolResults, turnOf, userMessages, type Conversation } from './conversation.ts';
 import type { ReplayCondition, ReplayRule } from './script.ts';
 
-type Holds = (wanted: ReplayCondition, conversation: Conversation) => boolean;
+type Predicate = (condition: ReplayCondition, conversation: Conversation) => boolean;
 
-/** One check a member; a member that is absent holds. */
-const CHECKS: readonly Holds[] = [
+/** One predicate per member of the condition; an absent member always matches. */
+const PREDICATES: readonly Predicate[] = [
   ({ system }, conversation) => system === undefined || conversation.system.includes(system),
   ({ lastUser }, conversation) =>
     lastUser === undefined || (userMessages(conversation).at(-1)?.text.includes(lastUser) ?? false),
@@ -15,36 +15,36 @@ const CHECKS: readonly Holds[] = [
   ({ tools }, conversation) => tools === undefined || tools.every((name) => conversation.tools.includes(name)),
 ];
 
-/** Does every member of the condition hold? */
+/** True if every member of the condition matches. */
 function matches(condition: ReplayCondition | undefined, conversation: Conversation): boolean {
-  return condition === undefined || CHECKS.every((holds) => holds(condition, conversation));
+  return condition === undefined || PREDICATES.every((holds) => holds(condition, conversation));
 }
 
-function endsWithToolResult(wanted: NonNullable<ReplayCondition['lastTool']>, conversation: Conversation): boolean {
+function endsWithToolResult(condition: NonNullable<ReplayCondition['lastTool']>, conversation: Conversation): boolean {
   return closingToolResults(conversation).some(
     (result) =>
-      (wanted.name === undefined || result.name === wanted.name) &&
-      (wanted.contains === undefined || result.text.includes(wanted.contains)) &&
-      (wanted.isError === undefined || result.isError === wanted.isError),
+      (condition.name === undefined || result.name === condition.name) &&
+      (condition.contains === undefined || result.text.includes(condition.contains)) &&
+      (condition.isError === undefined || result.isError === condition.isError),
   );
 }
 
-/** `*` stands for any text. Each piece is searched once, from left to right. */
+/** `*` matches any text. Each segment is searched once, from left to right. */
 function matchesStars(pattern: string, name: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();
   if (last === undefined) return name === pattern;
   if (!name.startsWith(first)) return false;
   let position = first.length;
-  for (const piece of rest) {
-    const found = name.indexOf(piece, position);
+  for (const segment of rest) {
+    const found = name.indexOf(segment, position);
     if (found === -1) return false;
-    position = found + piece.length;
+    position = found + segment.length;
   }
   return name.length - last.length >= position && name.endsWith(last);
 }
 
-/** How often each rule has answered in each conversation. Forgets the oldest conversation when there are too many. */
+/** Counts how often each rule has answered in each conversation. Evicts the least recently used conversation above the capacity. */
 export class RuleUses {
   readonly #uses = new Map<string, Map<number, number>>();
   readonly #capacity = 1_000;
@@ -63,7 +63,7 @@ export class RuleUses {
   }
 }
 
-/** Index of the first rule that matches and is not used up in this conversation. */
+/** Index of the first rule that matches and has not reached its `times` in this conversation. */
 export function firstMatch(
   rules: readonly ReplayRule[],
   conversation: Conversation,

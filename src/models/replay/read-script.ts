@@ -14,7 +14,7 @@ export function readReplayScript(source: string, file: string): ReplayScript {
   try {
     value = document.toJS() as Json;
   } catch (error) {
-    // Aliases that would grow into something huge.
+    // YAML aliases that would expand to an excessive size.
     throw invalid([`${file}: ${messageOf(error)}`]);
   }
   const problems = scriptShape(value, []).map(
@@ -28,7 +28,7 @@ function invalid(problems: string[]): TemperError {
   return new TemperError('TEMPER_REPLAY_SCRIPT_INVALID', problems.join('\n'), { details: { problems } });
 }
 
-/** The line of the nearest thing that exists: a missing member is shown where it should stand. */
+/** The line of the nearest existing node: a missing member is reported at its parent. */
 function lineOf(document: Document, lines: LineCounter, path: readonly (string | number)[]): number {
   for (let length = path.length; length > 0; length -= 1) {
     const node: unknown = document.getIn(path.slice(0, length), true);

@@ -38,7 +38,7 @@ function afterTools(...results: [name: string, text: string, isError?: boolean][
 }
 
 describe('rules of a replay script', () => {
-  it('are tried in their order, and the first that matches answers', async () => {
+  it('the first matching rule answers', async () => {
     const rules: ReplayRule[] = [
       { when: { lastUser: 'nothing' }, answer: { text: 'a' } },
       { when: { lastUser: 'hell', system: 'brief', turn: 1, last: 'user', model: 'mod*' }, answer: { text: 'b' } },
@@ -47,7 +47,7 @@ describe('rules of a replay script', () => {
     assert.equal(await answerTo(rules), 'b');
   });
 
-  it('match every member or not at all', async () => {
+  it('a rule matches only if every member of its condition matches', async () => {
     const tools = [{ name: 'sum', description: '', inputSchema: { type: 'object' } }];
     const failing: ReplayCondition[] = [
       { system: 'verbose' },
@@ -70,7 +70,7 @@ describe('rules of a replay script', () => {
     for (const when of holding) assert.equal(await answerTo([{ when, answer: { text: 'yes' } }], { tools }), 'yes');
   });
 
-  it('see the tool results the conversation ends with, and their errors', async () => {
+  it('lastTool matches the tool results at the end of the conversation, and their errors', async () => {
     const rules: ReplayRule[] = [
       {
         when: { lastTool: { name: 'forge_tool', isError: true, contains: 'TEMPER_FORGE' } },
@@ -90,14 +90,14 @@ describe('rules of a replay script', () => {
     );
   });
 
-  it('count turns from the last user message', async () => {
+  it('turn counts answers since the last user message', async () => {
     const rules: ReplayRule[] = [{ when: { turn: 2 }, answer: { text: 'second' } }, { answer: { text: 'first' } }];
     const messages = afterTools(['sum', '1']);
     assert.equal(await answerTo(rules, { messages }), 'second');
     assert.equal(await answerTo(rules, { messages: [...messages, { role: 'user', text: 'again' }] }), 'first');
   });
 
-  it('with a limit answer so often in each conversation, independently', async () => {
+  it('times limits the answers of a rule per conversation', async () => {
     await using server = await start([
       { when: { lastUser: 'e' }, times: 1, answer: { text: 'once' } },
       { answer: { text: 'then' } },
@@ -109,7 +109,7 @@ describe('rules of a replay script', () => {
     assert.deepEqual(said, ['once', 'once', 'then', 'then']);
   });
 
-  it('refuse a conversation no rule answers, showing its last message', async () => {
+  it('the error for a conversation without a matching rule shows its last message', async () => {
     await assert.rejects(
       answerTo([{ when: { turn: 9 }, answer: {} }], { messages: afterTools(['sum', 'oh\u0007no', true]) }),
       (error) => {
@@ -136,7 +136,7 @@ describe('references in an answer', () => {
   const filled = (text: string, messages = afterTools(['totals', DATA])): Promise<string> =>
     answerTo([{ answer: { text } }], { messages });
 
-  it('are filled from tool results, the user and the model', async () => {
+  it('references are filled from tool results, the user and the model', async () => {
     assert.equal(
       await filled(
         '{{user}}: {{ lastTool.regions.0.name }}, {{tool.totals.regions.-1.sum}}; {{toolCall.c0.note}} by {{model}}',
@@ -145,7 +145,7 @@ describe('references in an answer', () => {
     );
   });
 
-  it('are written by formatters', async () => {
+  it('formatters format the values of references', async () => {
     assert.equal(await filled('{{lastTool.total | number 2}} {{lastTool.total | fixed 1}}'), '1,234,567.89 1234567.9');
     assert.equal(await filled('{{lastTool.total | currency}} {{lastTool.change | currency}}'), '$1,234,567.89 -$12.50');
     assert.equal(await filled('{{lastTool.change | signed 1}} {{lastTool.share | percent}}'), '-12.5 45.7%');
@@ -156,7 +156,7 @@ describe('references in an answer', () => {
     );
   });
 
-  it('give the value itself to an argument that is nothing else', async () => {
+  it('an argument that is a single reference becomes the value itself', async () => {
     const answer: ReplayRule['answer'] = {
       toolCalls: [
         {
@@ -179,16 +179,16 @@ describe('references in an answer', () => {
     });
   });
 
-  it('take the most recent result of a tool, and text where a result is no JSON', async () => {
+  it('a reference to a tool uses its latest result, as text if it is not JSON', async () => {
     const messages = afterTools(['a', '1'], ['a', '2'], ['b', 'plain words']);
     assert.equal(await filled('{{tool.a}} {{tool.b}} {{lastTool}}', messages), '2 plain words plain words');
   });
 
-  it('can be written literally', async () => {
+  it('an escaped reference is literal text', async () => {
     assert.equal(await filled('\\{{user}} and {{user}}'), '{{user}} and how much?');
   });
 
-  it('that lead nowhere are refused, naming what is missing', async () => {
+  it('the error for an unresolved reference names the missing part', async () => {
     for (const [text, why] of [
       ['{{lastTool.regions.2.name}}', /"lastTool\.regions" has no "2"/],
       ['{{lastTool.toString}}', /has no "toString"/],
@@ -204,7 +204,7 @@ describe('references in an answer', () => {
     }
   });
 
-  it('do not read what a filled-in value says', async () => {
+  it('references inside filled-in values are not evaluated', async () => {
     assert.equal(await filled('{{lastTool}}', afterTools(['x', '{{user}} {{tool.x}}'])), '{{user}} {{tool.x}}');
   });
 });
@@ -220,7 +220,7 @@ describe('a replay script', () => {
     return [];
   };
 
-  it('is read from a YAML file', async () => {
+  it('startReplay reads a script from a YAML file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'replay-'));
     try {
       const script = join(folder, 's.yaml');
@@ -235,7 +235,7 @@ describe('a replay script', () => {
     }
   });
 
-  it('is refused with the line and the rule of every problem', () => {
+  it('the error for an invalid script lists the line and the rule of every problem', () => {
     const source = [
       'rules:',
       '  - when:',
@@ -268,7 +268,7 @@ describe('a replay script', () => {
     assert.equal(problems.length, 8);
   });
 
-  it('is refused where it is no YAML, no object or a bomb of aliases', () => {
+  it('readReplayScript rejects invalid YAML, a script that is not an object, and an alias bomb', () => {
     assert.match(problemsOf('rules: [')[0] ?? '', /^s\.yaml:1: /);
     assert.match(problemsOf('- a')[0] ?? '', /the script must be an object/);
     assert.match(problemsOf('')[0] ?? '', /the script must be an object/);
@@ -280,7 +280,7 @@ describe('a replay script', () => {
 });
 
 describe('the replay server', () => {
-  it('keeps the requests for those who test with it', async () => {
+  it('the server records its requests', async () => {
     await using server = await start([{ answer: { text: 'x' } }]);
     await say(server);
     assert.equal(server.requests.length, 1);
@@ -288,7 +288,7 @@ describe('the replay server', () => {
     assert.equal(server.requests[0]?.conversation.system, 'be brief');
   });
 
-  it('refuses other paths and bodies that are no request', async () => {
+  it('the server rejects other paths and invalid request bodies', async () => {
     await using server = await start([{ answer: { text: 'x' } }]);
     assert.equal((await fetch(`${server.url}/v1/models`)).status, 404);
     for (const body of ['{', '[]', '{}', '{"model":"m","messages":[{"role":"alien"}]}']) {
@@ -298,7 +298,7 @@ describe('the replay server', () => {
     }
   });
 
-  it('gives ids that no other answer of the conversation has', async () => {
+  it('call ids are unique within a conversation', async () => {
     await using server = await start([
       {
         answer: {

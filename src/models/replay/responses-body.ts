@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/json.ts';
 import type { FilledAnswer } from './wire.ts';
 
-/** The response object, as a whole body and inside the events that carry it. */
+/** The response object, as a complete body and inside the events that contain it. */
 export function responseBody(answer: FilledAnswer, output: JsonObject[]): JsonObject {
   const failed = answer.inBandError !== undefined;
   const cut = answer.stopReason === 'length' || answer.stopReason === 'refusal';
@@ -23,7 +23,7 @@ export function responseBody(answer: FilledAnswer, output: JsonObject[]): JsonOb
   };
 }
 
-/** The response as it is when it begins. */
+/** The response object at the start of a stream. */
 export function emptyResponse(answer: FilledAnswer): JsonObject {
   return {
     id: answer.id,

@@ -41,12 +41,12 @@ export function responseEvents(answer: FilledAnswer): ServerEvent[] {
 }
 
 function itemEvents(answer: FilledAnswer, item: JsonObject, index: number): JsonObject[] {
-  const place = { item_id: item['id'] as string, output_index: index };
+  const position = { item_id: item['id'] as string, output_index: index };
   const done = { type: 'response.output_item.done', output_index: index, item };
-  const added = (begun: JsonObject): JsonObject => ({
+  const added = (initial: JsonObject): JsonObject => ({
     type: 'response.output_item.added',
     output_index: index,
-    item: begun,
+    item: initial,
   });
   switch (text(item, 'type')) {
     case 'reasoning':
@@ -54,15 +54,15 @@ function itemEvents(answer: FilledAnswer, item: JsonObject, index: number): Json
         added({ ...item, summary: [] }),
         ...pieces(answer.reasoning, 24).map((delta) => ({
           type: 'response.reasoning_summary_text.delta',
-          ...place,
+          ...position,
           summary_index: 0,
           delta,
         })),
-        { type: 'response.reasoning_summary_text.done', ...place, summary_index: 0, text: answer.reasoning },
+        { type: 'response.reasoning_summary_text.done', ...position, summary_index: 0, text: answer.reasoning },
         done,
       ];
     case 'message': {
-      const part = { ...place, content_index: 0 };
+      const part = { ...position, content_index: 0 };
       return [
         added(messageItem(answer, 'in_progress', [])),
         { type: 'response.content_part.added', ...part, part: textPart('') },
@@ -81,8 +81,8 @@ function itemEvents(answer: FilledAnswer, item: JsonObject, index: number): Json
       const all = item['arguments'] as string;
       return [
         added({ ...item, status: 'in_progress', arguments: '' }),
-        ...pieces(all, 16).map((delta) => ({ type: 'response.function_call_arguments.delta', ...place, delta })),
-        { type: 'response.function_call_arguments.done', ...place, arguments: all },
+        ...pieces(all, 16).map((delta) => ({ type: 'response.function_call_arguments.delta', ...position, delta })),
+        { type: 'response.function_call_arguments.done', ...position, arguments: all },
         done,
       ];
     }

@@ -1,31 +1,31 @@
 import type { Json } from '../../lib/json.ts';
 import type { StopReason, TokenUsage } from '../port.ts';
 
-/** What a scripted model answers, and when. The reference page describes every member. */
+/** The answers of a scripted model and their conditions. The reference page describes every member. */
 export interface ReplayScript {
   rules: ReplayRule[];
 }
 
 export interface ReplayRule {
-  /** Shown in errors; a rule without one is called by its number. */
+  /** Shown in errors; a rule without a name is identified by its number. */
   name?: string;
   when?: ReplayCondition;
-  /** How often the rule may answer in one conversation. Absent: always. */
+  /** Maximum number of answers of the rule per conversation. Absent: unlimited. */
   times?: number;
   answer: ReplayAnswer;
 }
 
-/** All members given must hold. Texts are compared by `contains`, upper and lower case being different. */
+/** All given members must match. Texts match if they contain the given text; case-sensitive. */
 export interface ReplayCondition {
   system?: string;
   lastUser?: string;
   /** Role of the last message. */
   last?: 'user' | 'tool';
-  /** One of the tool results the conversation ends with. */
+  /** Matches one of the tool results at the end of the conversation. */
   lastTool?: { name?: string; contains?: string; isError?: boolean };
-  /** The how-many-eth answer since the last user message, from 1. */
+  /** Number of the answer since the last user message, from 1. */
   turn?: number;
-  /** Model name, `*` standing for any text. */
+  /** Model name; `*` matches any text. */
   model?: string;
   /** Tools that must be offered. */
   tools?: string[];
@@ -48,6 +48,6 @@ export interface ReplayAnswer {
 interface ReplayToolCall {
   id?: string;
   name: string;
-  /** An object, or text that is sent as it is, well-formed or not. */
+  /** An object, or text that is sent unchanged, valid JSON or not. */
   arguments: Json;
 }

@@ -3,40 +3,40 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ReplayAnswer } from './script.ts';
 import { frame, type FilledAnswer, type ReplayWire } from './wire.ts';
 
-interface Delivery {
+interface SendContext {
   clock: Clock;
-  /** Aborted when the client is gone or the server closes. */
+  /** Aborted when the client disconnects or the server closes. */
   signal: AbortSignal;
 }
 
-/** Writes an answer as the request asked for it, cut, delayed or broken off as the script says. */
+/** Writes an answer in the requested form, streamed or not; truncates, delays or aborts it as the script specifies. */
 export async function sendAnswer(
   response: ServerResponse,
   wire: ReplayWire,
   answer: ReplayAnswer,
   filled: FilledAnswer,
   stream: boolean,
-  delivery: Delivery,
+  delivery: SendContext,
 ): Promise<void> {
   const type = stream ? 'text/event-stream' : 'application/json';
   const parts = stream ? wire.events(filled).map(frame) : [JSON.stringify(wire.whole(filled))];
   response.writeHead(200, { 'content-type': type });
-  const cut = answer.cutAfterBytes ?? Number.POSITIVE_INFINITY;
+  const cutAfter = answer.cutAfterBytes ?? Number.POSITIVE_INFINITY;
   let sent = 0;
-  for (const chunk of cutInto(parts, answer.chunkBytes)) {
-    const allowed = chunk.subarray(0, Math.max(0, cut - sent));
+  for (const chunk of chunksOf(parts, answer.chunkBytes)) {
+    const allowed = chunk.subarray(0, Math.max(0, cutAfter - sent));
     if (!(await written(response, allowed, delivery.signal))) return;
     sent += allowed.byteLength;
-    // Broken off without the end of the chunked body: to the client the connection is lost.
-    if (sent >= cut) return void response.socket?.destroy();
+    // Destroyed before the end of the chunked body: the client sees a lost connection.
+    if (sent >= cutAfter) return void response.socket?.destroy();
     if (answer.chunkDelayMilliseconds !== undefined)
       await delivery.clock.sleep(answer.chunkDelayMilliseconds, delivery.signal);
   }
   response.end();
 }
 
-/** Pieces of the given size, or one piece an event. */
-function cutInto(parts: string[], size: number | undefined): Buffer[] {
+/** Chunks of the given size, or one chunk per event. */
+function chunksOf(parts: string[], size: number | undefined): Buffer[] {
   if (size === undefined) return parts.map((part) => Buffer.from(part));
   const whole = Buffer.from(parts.join(''));
   const chunks: Buffer[] = [];
@@ -44,7 +44,7 @@ function cutInto(parts: string[], size: number | undefined): Buffer[] {
   return chunks;
 }
 
-/** False when the client went away. */
+/** Writes a chunk; false when the client has disconnected. */
 async function written(response: ServerResponse, chunk: Buffer, signal: AbortSignal): Promise<boolean> {
   if (response.destroyed || signal.aborted) return false;
   await new Promise<void>((resolve) => {

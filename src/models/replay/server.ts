@@ -22,7 +22,7 @@ interface RecordedRequest {
 }
 
 export interface ReplayServer extends AsyncDisposable {
-  /** Without a path; the OpenAI SDK wants `${url}/v1`, the Anthropic one `url`. */
+  /** Without a path; the OpenAI SDK expects `${url}/v1`, the Anthropic SDK `url`. */
   readonly url: string;
   /** The latest requests, oldest first. */
   readonly requests: readonly RecordedRequest[];
@@ -38,8 +38,8 @@ export interface ReplayOptions {
   clock: Clock;
 }
 
-const MOST_REQUESTS_KEPT = 500;
-const LARGEST_REQUEST = 32 * 1_024 * 1_024;
+const MAX_RECORDED_REQUESTS = 500;
+const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
 const WIRES: ReadonlyMap<string, ReplayWire> = new Map([
   ['/v1/chat/completions', chatWire],
@@ -49,7 +49,7 @@ const WIRES: ReadonlyMap<string, ReplayWire> = new Map([
 
 /** Serves the answers of a script in the providers' own wire formats. Any key is accepted. */
 export async function startReplay(options: ReplayOptions): Promise<ReplayServer> {
-  const script = typeof options.script === 'string' ? await scriptOf(options.script) : options.script;
+  const script = typeof options.script === 'string' ? await loadScript(options.script) : options.script;
   const requests: RecordedRequest[] = [];
   const uses = new RuleUses();
   const closing = new AbortController();
@@ -64,8 +64,8 @@ export async function startReplay(options: ReplayOptions): Promise<ReplayServer>
       const body = await jsonBody(request);
       const conversation = wire.read(body);
       requests.push({ path: request.url ?? '', conversation, body });
-      if (requests.length > MOST_REQUESTS_KEPT) requests.shift();
-      const answer = chosen(script, conversation, uses);
+      if (requests.length > MAX_RECORDED_REQUESTS) requests.shift();
+      const answer = chooseAnswer(script, conversation, uses);
       const signal = closedSignal(response, closing.signal);
       if (answer.delayMilliseconds !== undefined) await options.clock.sleep(answer.delayMilliseconds, signal);
       if (answer.error) return sendScriptedError(response, wire, answer.error);
@@ -79,7 +79,7 @@ export async function startReplay(options: ReplayOptions): Promise<ReplayServer>
       sendError(response, 400, wire, code, messageOf(error));
     }
   };
-  const url = await listening(server, options.host ?? '127.0.0.1', options.port ?? 0);
+  const url = await listen(server, options.host ?? '127.0.0.1', options.port ?? 0);
   return {
     url,
     requests,
@@ -93,7 +93,7 @@ export async function startReplay(options: ReplayOptions): Promise<ReplayServer>
   };
 }
 
-async function scriptOf(path: string): Promise<ReplayScript> {
+async function loadScript(path: string): Promise<ReplayScript> {
   try {
     return readReplayScript(await readFile(path, 'utf8'), path);
   } catch (error) {
@@ -102,7 +102,7 @@ async function scriptOf(path: string): Promise<ReplayScript> {
   }
 }
 
-function chosen(script: ReplayScript, conversation: Conversation, uses: RuleUses): ReplayAnswer {
+function chooseAnswer(script: ReplayScript, conversation: Conversation, uses: RuleUses): ReplayAnswer {
   const key = conversationKey(conversation);
   const index = firstMatch(script.rules, conversation, (rule) => uses.of(key, rule));
   const rule = index === undefined ? undefined : script.rules[index];
@@ -112,9 +112,9 @@ function chosen(script: ReplayScript, conversation: Conversation, uses: RuleUses
 }
 
 function closedSignal(response: ServerResponse, closing: AbortSignal): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  return AbortSignal.any([gone.signal, closing]);
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
+  return AbortSignal.any([closed.signal, closing]);
 }
 
 async function jsonBody(request: IncomingMessage): Promise<JsonObject> {
@@ -122,8 +122,8 @@ async function jsonBody(request: IncomingMessage): Promise<JsonObject> {
   let size = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     size += part.byteLength;
-    if (size > LARGEST_REQUEST)
-      throw new TemperError('TEMPER_MODEL_FORMAT', `the request is larger than ${LARGEST_REQUEST} bytes`);
+    if (size > MAX_REQUEST_BYTES)
+      throw new TemperError('TEMPER_MODEL_FORMAT', `the request is larger than ${MAX_REQUEST_BYTES} bytes`);
     parts.push(part);
   }
   const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as Json;
@@ -145,7 +145,7 @@ function sendScriptedError(
   sendError(response, error.status, wire, error.type ?? 'scripted_error', error.message ?? 'scripted error');
 }
 
-async function listening(server: Server, host: string, port: number): Promise<string> {
+async function listen(server: Server, host: string, port: number): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);

@@ -1,17 +1,17 @@
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
-/** Checks of a script's parts, each giving every problem it finds with the path to it. */
+/** Checks for the parts of a script. Each returns every problem it finds, with its path. */
 
 interface ShapeProblem {
   path: (string | number)[];
-  /** What must hold, to be read after the path. */
+  /** The violated rule, as text that follows the path. */
   rule: string;
 }
 
-type Path = (string | number)[];
-export type Check = (value: Json, path: Path) => ShapeProblem[];
+type ProblemPath = (string | number)[];
+export type Check = (value: Json, path: ProblemPath) => ShapeProblem[];
 
-export const problem = (path: Path, rule: string): ShapeProblem[] => [{ path, rule }];
+export const problem = (path: ProblemPath, rule: string): ShapeProblem[] => [{ path, rule }];
 
 export const text: Check = (value, path) => (typeof value === 'string' ? [] : problem(path, 'must be text'));
 export const flag: Check = (value, path) => (typeof value === 'boolean' ? [] : problem(path, 'must be true or false'));
@@ -42,7 +42,12 @@ export const shape =
     ];
   };
 
-function checkMember(members: Record<string, Check>, value: JsonObject, name: string, path: Path): ShapeProblem[] {
+function checkMember(
+  members: Record<string, Check>,
+  value: JsonObject,
+  name: string,
+  path: ProblemPath,
+): ShapeProblem[] {
   const check = Object.hasOwn(members, name) ? members[name] : undefined;
   if (!check) return problem([...path, name], `is not known here; known are ${Object.keys(members).join(', ')}`);
   return check(value[name] ?? null, [...path, name]);

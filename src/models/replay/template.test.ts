@@ -19,7 +19,7 @@ const pieces = fc.array(
 );
 
 describe('templates', () => {
-  it('leave text without references as it is', () => {
+  it('fillText returns text without references unchanged', () => {
     fc.assert(
       fc.property(
         fc.string().filter((text) => !text.includes('{{')),
@@ -30,7 +30,7 @@ describe('templates', () => {
     );
   });
 
-  it('of any text are parsed or refused, and never fail otherwise', () => {
+  it('fillText throws nothing but TEMPER_REPLAY_NO_MATCH for any template that parses', () => {
     fc.assert(
       fc.property(pieces, fc.jsonValue(), (parts, value) => {
         const text = parts.join('');
@@ -45,7 +45,7 @@ describe('templates', () => {
     );
   });
 
-  it('give any JSON value of a tool back as it was, without the names that no text from a tool may set', () => {
+  it('fillValue returns any JSON value of a tool result unchanged, without unsafe keys', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const kept = parseUntrustedJson(JSON.stringify({ value })) as { value: Json };
@@ -55,7 +55,7 @@ describe('templates', () => {
     );
   });
 
-  it('are parsed in one pass, however hostile the text', () => {
+  it('parseTemplate takes linear time, also for hostile text', () => {
     const text = '{{lastTool}}'.repeat(100_000) + '\\{{'.repeat(100_000) + '|'.repeat(100_000);
     const parsed = parseTemplate(text);
     assert.ok('parts' in parsed && parsed.parts.length === 100_001);

@@ -1,4 +1,4 @@
-/** `{{path | formatter argument | …}}` inside text. Parsing is one pass over the text; nothing is evaluated. */
+/** `{{path | formatter argument | …}}` inside text. Parsed in one pass; nothing is evaluated. */
 
 export interface Reference {
   /** As written, for messages. */
@@ -64,9 +64,9 @@ function parseReference(inner: string): Reference | { problem: string } {
   if (path.includes('')) return { problem: `has the reference "${source}" with an empty name in its path` };
   const [root = ''] = path;
   if (!(ROOTS as readonly string[]).includes(root))
-    return { problem: `refers to "${root}"; a reference begins with one of ${ROOTS.join(', ')}` };
+    return { problem: `refers to "${root}"; a reference starts with one of ${ROOTS.join(', ')}` };
   if ((root === 'tool' || root === 'toolCall') && path.length < 2)
-    return { problem: `refers to "${source}" without saying which: write ${root}.NAME` };
+    return { problem: `refers to "${source}" without a name: write ${root}.NAME` };
   const formatters = rest.map(parseFormatter);
   const unknown = formatters.find(({ name }) => !(FORMATTERS as readonly string[]).includes(name));
   if (unknown) return { problem: `uses the formatter "${unknown.name}"; known are ${FORMATTERS.join(', ')}` };

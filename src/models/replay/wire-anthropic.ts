@@ -5,7 +5,7 @@ import { contentText, withToolNames, type Conversation } from './conversation.ts
 import { requiredObjects, requiredText, unknownRole } from './read-body.ts';
 import { pieces, type FilledAnswer, type ReplayWire, type ServerEvent } from './wire.ts';
 
-const STOP: Readonly<Record<StopReason, string>> = {
+const STOP_REASONS: Readonly<Record<StopReason, string>> = {
   stop: 'end_turn',
   'tool-calls': 'tool_use',
   length: 'max_tokens',
@@ -33,22 +33,22 @@ export const anthropicWire: ReplayWire = {
     if (answer.text !== '') content.push({ type: 'text', text: answer.text });
     for (const call of answer.calls)
       content.push({ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call.arguments) });
-    return { ...head(answer), content, stop_reason: STOP[answer.stopReason], usage: usage(answer) };
+    return { ...head(answer), content, stop_reason: STOP_REASONS[answer.stopReason], usage: usage(answer) };
   },
   events(answer): ServerEvent[] {
     const message = { ...head(answer), content: [], stop_reason: null, usage: { ...usage(answer), output_tokens: 1 } };
-    const begin: Json[] = [{ type: 'message_start', message }, { type: 'ping' }, ...contentEvents(answer)];
-    if (answer.inBandError) begin.push(anthropicWire.error(answer.inBandError.type, answer.inBandError.message));
+    const events: Json[] = [{ type: 'message_start', message }, { type: 'ping' }, ...contentEvents(answer)];
+    if (answer.inBandError) events.push(anthropicWire.error(answer.inBandError.type, answer.inBandError.message));
     else
-      begin.push(
+      events.push(
         {
           type: 'message_delta',
-          delta: { stop_reason: STOP[answer.stopReason], stop_sequence: null },
+          delta: { stop_reason: STOP_REASONS[answer.stopReason], stop_sequence: null },
           usage: { output_tokens: answer.usage.outputTokens },
         },
         { type: 'message_stop' },
       );
-    return begin.map((data) => ({ name: text(data, 'type'), data }));
+    return events.map((data) => ({ name: text(data, 'type'), data }));
   },
   error: (type, message) => ({ type: 'error', error: { type, message } }),
 };
@@ -84,7 +84,7 @@ function contentEvents(answer: FilledAnswer): Json[] {
   return events;
 }
 
-/** This format carries an object; text that is none cannot be said in it but as a stream. */
+/** This format requires an object; text that is not JSON can only be sent in a stream. */
 function inputOf(source: string): Json {
   try {
     return JSON.parse(source) as Json;
@@ -94,11 +94,11 @@ function inputOf(source: string): Json {
   }
 }
 
-/** One message of the wire is several of ours when it carries tool results. */
+/** One wire message with tool results becomes several ModelMessages. */
 function readMessage(message: JsonObject): ModelMessage[] {
   const content = member(message, 'content');
   const parts = Array.isArray(content) ? content : [{ type: 'text', text: contentText(content) }];
-  const said = contentText(parts.filter((part) => text(part, 'type') === 'text'));
+  const textContent = contentText(parts.filter((part) => text(part, 'type') === 'text'));
   if (message['role'] === 'assistant') {
     const toolCalls = parts
       .filter((part) => text(part, 'type') === 'tool_use')
@@ -106,7 +106,7 @@ function readMessage(message: JsonObject): ModelMessage[] {
         const input = JSON.stringify(member(part, 'input') ?? {});
         return { id: text(part, 'id'), name: text(part, 'name'), arguments: input };
       });
-    return [{ role: 'assistant', text: said, toolCalls }];
+    return [{ role: 'assistant', text: textContent, toolCalls }];
   }
   if (message['role'] !== 'user') throw unknownRole(message['role']);
   const results = parts
@@ -120,7 +120,7 @@ function readMessage(message: JsonObject): ModelMessage[] {
         isError: member(part, 'is_error') === true,
       }),
     );
-  return said === '' && results.length > 0 ? results : [...results, { role: 'user', text: said }];
+  return textContent === '' && results.length > 0 ? results : [...results, { role: 'user', text: textContent }];
 }
 
 function usage(answer: FilledAnswer): JsonObject {

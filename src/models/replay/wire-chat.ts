@@ -6,7 +6,7 @@ import { contentText, withToolNames, type Conversation } from './conversation.ts
 import { requiredObjects, requiredText, unknownRole } from './read-body.ts';
 import { pieces, type FilledAnswer, type ReplayWire, type ServerEvent } from './wire.ts';
 
-const FINISH: Readonly<Record<StopReason, string>> = {
+const FINISH_REASONS: Readonly<Record<StopReason, string>> = {
   stop: 'stop',
   'tool-calls': 'tool_calls',
   length: 'length',
@@ -37,7 +37,7 @@ export const chatWire: ReplayWire = {
     const message: JsonObject = { role: 'assistant', content: answer.text === '' ? null : answer.text, refusal: null };
     if (answer.reasoning !== '') message['reasoning_content'] = answer.reasoning;
     if (answer.calls.length > 0) message['tool_calls'] = answer.calls.map(wireCall);
-    const choice = { index: 0, message, finish_reason: FINISH[answer.stopReason], logprobs: null };
+    const choice = { index: 0, message, finish_reason: FINISH_REASONS[answer.stopReason], logprobs: null };
     return {
       id: answer.id,
       object: 'chat.completion',
@@ -58,14 +58,14 @@ export const chatWire: ReplayWire = {
         usage: null,
       },
     });
-    const begin = [
+    const chunks = [
       chunk({ role: 'assistant', content: '' }),
       ...pieces(answer.reasoning, 24).map((piece) => chunk({ reasoning_content: piece })),
       ...pieces(answer.text, 24).map((piece) => chunk({ content: piece })),
       ...callDeltas(answer.calls).map((delta) => chunk({ tool_calls: [delta] })),
     ];
     if (answer.inBandError)
-      return [...begin, { data: chatWire.error(answer.inBandError.type, answer.inBandError.message) }];
+      return [...chunks, { data: chatWire.error(answer.inBandError.type, answer.inBandError.message) }];
     const last = {
       id: answer.id,
       object: 'chat.completion.chunk',
@@ -74,7 +74,7 @@ export const chatWire: ReplayWire = {
       choices: [],
       usage: usage(answer),
     };
-    return [...begin, chunk({}, FINISH[answer.stopReason]), { data: last }, { data: '[DONE]' }];
+    return [...chunks, chunk({}, FINISH_REASONS[answer.stopReason]), { data: last }, { data: '[DONE]' }];
   },
   error: (type, message) => ({ error: { type, code: type, message, param: null } }),
 };
@@ -102,7 +102,7 @@ function wireCall(call: ToolCall): JsonObject {
   return { id: call.id, type: 'function', function: { name: call.name, arguments: call.arguments } };
 }
 
-/** The calls in turns, as servers that generate them side by side do. */
+/** Deltas of all calls, interleaved, as servers send them that generate calls in parallel. */
 function callDeltas(calls: ToolCall[]): JsonObject[] {
   const heads = calls.map((call, index) => ({
     index,

@@ -33,7 +33,7 @@ function inputMessages(input: Json | undefined): ModelMessage[] {
   return messages;
 }
 
-/** An answer with its calls is one message of ours and several items of the wire. */
+/** An answer with its calls is one ModelMessage and several wire items. */
 function addItem(messages: ModelMessage[], item: Json): void {
   const last = messages.at(-1);
   const type = text(item, 'type') || 'message';

@@ -2,21 +2,21 @@ import type { Json, JsonObject } from '../../lib/json.ts';
 import type { StopReason, TokenUsage, ToolCall } from '../port.ts';
 import type { Conversation } from './conversation.ts';
 
-/** An answer of the script with everything filled in. */
+/** An answer of the script with its references filled in. */
 export interface FilledAnswer {
   id: string;
   model: string;
   text: string;
   reasoning: string;
-  /** With stop reason `length` the arguments of the last one are cut in the middle. */
+  /** With stop reason `length` the arguments of the last call are cut in the middle. */
   calls: ToolCall[];
   stopReason: StopReason;
   usage: TokenUsage;
-  /** Sent in the place of the end of the answer. */
+  /** Sent instead of the end of the answer. */
   inBandError?: { type: string; message: string };
 }
 
-/** One of the wire formats, from the server's side. */
+/** One wire format, on the server side. */
 export interface ReplayWire {
   /** Reads a request body. Throws TEMPER_MODEL_FORMAT for a member that is missing or of another type. */
   read(body: JsonObject): Conversation;
@@ -24,7 +24,7 @@ export interface ReplayWire {
   whole(answer: FilledAnswer): Json;
   /** The answer as server-sent events. */
   events(answer: FilledAnswer): ServerEvent[];
-  /** The body of a refusal. */
+  /** The body of an error response. */
   error(type: string, message: string): Json;
 }
 
@@ -42,8 +42,8 @@ export function frame(event: ServerEvent): string {
 /** Cuts text as a model would stream it, never inside a surrogate pair. */
 export function pieces(text: string, size: number): string[] {
   const characters = Array.from(text);
-  const cut: string[] = [];
+  const result: string[] = [];
   for (let start = 0; start < characters.length; start += size)
-    cut.push(characters.slice(start, start + size).join(''));
-  return cut;
+    result.push(characters.slice(start, start + size).join(''));
+  return result;
 }

@@ -7,19 +7,19 @@ import { holds } from '../same-fields.ts';
 import type { Plan } from './plan.ts';
 import { type PodTemplate, podLabels } from './pod-template.ts';
 
-/** What became of the plan. */
+/** The result of applying a plan. */
 export type Applied =
   | { readonly kind: 'bound'; readonly pod: Pod; readonly claimed?: boolean }
   | { readonly kind: 'unbound' }
-  /** A pod of that name is still going. */
+  /** The pod cannot be bound yet; `message` states why. */
   | { readonly kind: 'waiting'; readonly message: string }
   | { readonly kind: 'refused'; readonly reason: 'PodRejected' | 'PodNameTaken'; readonly message: string };
 
-const REJECTED = new Set([400, 403, 422]);
+const REJECTION_STATUSES = new Set([400, 403, 422]);
 const SERVER_ERROR = 500;
-const TOLD_AFTER = 3;
+const MIN_FAILURES_TO_REPORT = 3;
 
-/** Carries a plan out. Throws ApiError; nothing it did before is harmed by doing it again. */
+/** Applies a plan. Throws ApiError. Idempotent: a retry after an error continues where the last attempt stopped. */
 export async function apply(client: KubeClient, agent: StoredAgent, plan: Plan, signal: AbortSignal): Promise<Applied> {
   for (const pod of plan.remove) await removePod(client, pod, signal);
   const { step } = plan;
@@ -36,13 +36,16 @@ export async function apply(client: KubeClient, agent: StoredAgent, plan: Plan, 
   }
 }
 
-/** The very pod that was seen, never another of its name. */
+/** Deletes exactly the observed pod: the UID precondition protects a newer pod with the same name. */
 export async function removePod(client: KubeClient, pod: Pod, signal: AbortSignal): Promise<void> {
   const { namespace = '', name, uid } = pod.metadata;
   await client.delete(TYPES.pods, { namespace, name }, uid === undefined ? {} : { uid }, signal);
 }
 
-/** Makes the warm pod this agent's for good: it goes with the agent, and no other is ever given it, whatever is lost meanwhile. */
+/**
+ * Binds the warm pod permanently to this agent: the owner reference deletes the pod with the agent, and the label prevents another agent
+ * from claiming it, even if the operator restarts before it writes the status.
+ */
 async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: AbortSignal): Promise<Applied> {
   const { namespace = '', name, uid } = pod.metadata;
   const metadata = {
@@ -52,11 +55,11 @@ async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: A
     ownerReferences: [ownerReference(agent)],
   };
   try {
-    const taken = await client.patch<Pod>(TYPES.pods, { namespace, name }, { metadata }, signal);
-    return { kind: 'bound', pod: taken, claimed: true };
+    const claimed = await client.patch<Pod>(TYPES.pods, { namespace, name }, { metadata }, signal);
+    return { kind: 'bound', pod: claimed, claimed: true };
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
-    return { kind: 'waiting', message: 'the warm pod it was to have is gone; another is looked for' };
+    return { kind: 'waiting', message: 'the selected warm pod was deleted or changed; selecting another pod' };
   }
 }
 
@@ -69,56 +72,59 @@ async function create(
 ): Promise<Applied> {
   const { namespace } = agent.metadata;
   try {
-    const made = await client.create<Pod>(TYPES.pods, podOf(agent, name, template), signal, { manager: FIELD_MANAGER });
-    return { kind: 'bound', pod: made };
+    const created = await client.create<Pod>(TYPES.pods, podOf(agent, name, template), signal, {
+      manager: FIELD_MANAGER,
+    });
+    return { kind: 'bound', pod: created };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 409 && error.reason === 'AlreadyExists') {
-      return examine(client, agent, { namespace, name }, template, signal);
+      return checkExisting(client, agent, { namespace, name }, template, signal);
     }
     throw error;
   }
 }
 
 /**
- * What to tell people of a call that went wrong; undefined where trying again may mend it unseen. A server that fails is told of once it
- * did so a few times in a row: that is how a webhook that cannot be reached shows.
+ * The result to report for a failed API call; undefined when a retry may fix it unnoticed. A server error is reported only after several
+ * consecutive failures: an unreachable webhook appears as a server error.
  */
 export function refusalBy(error: unknown, times: number): Applied | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  const isFailing = error.status >= SERVER_ERROR && times >= TOLD_AFTER;
-  if (!REJECTED.has(error.status) && !isFailing) return undefined;
-  const message = `the API server refuses what the agent needs: ${printable(error.message, 1_500)}; change what it names, it is tried again within five minutes`;
+  const isFailing = error.status >= SERVER_ERROR && times >= MIN_FAILURES_TO_REPORT;
+  if (!REJECTION_STATUSES.has(error.status) && !isFailing) return undefined;
+  const message = `the API server rejected an object that the agent needs: ${printable(error.message, 1_500)}; fix the cause, the operator retries within five minutes`;
   return { kind: 'refused', reason: 'PodRejected', message };
 }
 
 /**
- * Somebody has the name. Ours is what carries the label and the owner that
- * only we write and holds nothing but what we put in; anything else is left alone.
+ * Handles an existing pod with the same name. The operator owns the pod only if it has the label and owner reference that only the
+ * operator sets, and a spec that the operator created. It never touches any other pod.
  */
-async function examine(
+async function checkExisting(
   client: KubeClient,
   agent: StoredAgent,
   ref: { namespace: string; name: string },
   template: PodTemplate,
   signal: AbortSignal,
 ): Promise<Applied> {
-  const found = await client.get<Pod>(TYPES.pods, ref, signal);
-  if (found === undefined) return { kind: 'waiting', message: `pod "${ref.name}" has just gone; it is made again` };
-  const isOutdated = found.metadata.annotations?.[ANNOTATIONS.template] !== template.digest;
-  if (!isOurs(found, agent) || (!isOutdated && !holds(found.spec, template.spec))) {
-    const message = `pod "${ref.name}" exists and is not the operator's; remove it: kubectl delete pod ${ref.name} --namespace ${ref.namespace}`;
+  const existing = await client.get<Pod>(TYPES.pods, ref, signal);
+  if (existing === undefined)
+    return { kind: 'waiting', message: `pod "${ref.name}" was just deleted; creating it again` };
+  const isOutdated = existing.metadata.annotations?.[ANNOTATIONS.template] !== template.digest;
+  if (!isOurs(existing, agent) || (!isOutdated && !holds(existing.spec, template.spec))) {
+    const message = `pod "${ref.name}" exists and does not belong to the operator; delete it: kubectl delete pod ${ref.name} --namespace ${ref.namespace}`;
     return { kind: 'refused', reason: 'PodNameTaken', message };
   }
-  if (found.metadata.deletionTimestamp !== undefined) {
-    return { kind: 'waiting', message: `pod "${ref.name}" of before is still ending` };
+  if (existing.metadata.deletionTimestamp !== undefined) {
+    return { kind: 'waiting', message: `the previous pod "${ref.name}" is still terminating` };
   }
-  const hasEnded = found.status?.phase === 'Failed' || found.status?.phase === 'Succeeded';
+  const hasEnded = existing.status?.phase === 'Failed' || existing.status?.phase === 'Succeeded';
   if (hasEnded || isOutdated) {
-    await removePod(client, found, signal);
-    return { kind: 'waiting', message: `pod "${ref.name}" of before is being removed` };
+    await removePod(client, existing, signal);
+    return { kind: 'waiting', message: `the previous pod "${ref.name}" is being deleted` };
   }
-  return { kind: 'bound', pod: found };
+  return { kind: 'bound', pod: existing };
 }
 
 export function isOurs(pod: Pod, agent: StoredAgent): boolean {
@@ -147,7 +153,7 @@ function podOf(agent: StoredAgent, name: string, template: PodTemplate) {
   };
 }
 
-/** The workspace goes with the pod, and the pod is one of a kind: an autoscaler may all the same move it. */
+/** The cluster autoscaler may evict the pod, although it uses local storage: losing the workspace is acceptable. */
 export function podAnnotations(template: PodTemplate, agentName?: string): Record<string, string> {
   return {
     [ANNOTATIONS.template]: template.digest,

@@ -4,30 +4,30 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Pod } from '../kube-types.ts';
 import { delayOf, isLate } from './delay.ts';
 
-const MADE = '2026-05-04T12:00:00Z';
-const after = (seconds: number) => new Date(Date.parse(MADE) + seconds * 1_000);
+const CREATED = '2026-05-04T12:00:00Z';
+const after = (seconds: number) => new Date(Date.parse(CREATED) + seconds * 1_000);
 const aPod = (status: object = { phase: 'Pending' }): Pod =>
   ({
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name: 'p', namespace: 'team-a', uid: 'u-pod', creationTimestamp: MADE },
+    metadata: { name: 'p', namespace: 'team-a', uid: 'u-pod', creationTimestamp: CREATED },
     status,
   }) as Pod;
 
-describe('a pod that is late', () => {
-  it('is one that starts for longer than most', () => {
+describe('a late pod', () => {
+  it('is a pod that is still starting after 15 seconds', () => {
     assert.equal(isLate(aPod(), after(14)), false);
     assert.equal(isLate(aPod(), after(15)), true);
   });
 
-  it('is none that runs, or whose status says itself what is wrong', () => {
+  it('is not a running pod, nor a pod whose status already contains the error', () => {
     const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
     const crashed = { containerStatuses: [{ name: 'agent', state: { waiting: { reason: 'CrashLoopBackOff' } } }] };
     for (const status of [ready, crashed]) assert.equal(isLate(aPod(status), after(99)), false);
   });
 
-  it('is explained by the latest complaint about this very pod, in safe words', async () => {
-    const asked: object[] = [];
+  it('is explained by its latest warning Event, with escaped text', async () => {
+    const requests: object[] = [];
     const events = [
       { reason: 'FailedScheduling', message: 'too early', lastTimestamp: '2026-05-04T12:00:01Z' },
       { reason: 'FailedMount', message: 'configmap \u001b[2J "orders" not found\n', eventTime: '2026-05-04T12:00:09Z' },
@@ -35,13 +35,13 @@ describe('a pod that is late', () => {
     ];
     const client = {
       list: async (_type: object, options: object) => {
-        asked.push(options);
+        requests.push(options);
         return events;
       },
     } as unknown as KubeClient;
     const { signal } = new AbortController();
     assert.equal(await delayOf(client, aPod(), signal), 'FailedMount: configmap \\u{1b}[2J "orders" not found');
-    assert.deepEqual(asked, [
+    assert.deepEqual(requests, [
       { namespace: 'team-a', fieldSelector: 'involvedObject.uid=u-pod,type=Warning,reason!=Unhealthy' },
     ]);
     events.length = 0;

@@ -4,9 +4,9 @@ import type { KubeObject } from '../../kube/store.ts';
 import { type Pod, TYPES } from '../kube-types.ts';
 import { podState } from './pod-state.ts';
 
-/** Most pods start sooner, and nobody needs to be asked about them. */
-const PATIENCE = 15_000;
-const WORDS = 600;
+/** Most pods start within this time, so their Events need not be read. */
+const START_TIMEOUT_MS = 15_000;
+const MAX_MESSAGE_LENGTH = 600;
 
 interface PodEvent extends KubeObject {
   readonly type?: string;
@@ -17,15 +17,16 @@ interface PodEvent extends KubeObject {
   readonly series?: { readonly lastObservedTime?: string } | null;
 }
 
-/** It should run by now. */
+/** Should the pod be running by now? */
 export function isLate(pod: Pod, now: Date): boolean {
-  const made = Date.parse(pod.metadata.creationTimestamp ?? '');
-  return now.getTime() - made >= PATIENCE && podState(pod).kind === 'starting';
+  const createdAt = Date.parse(pod.metadata.creationTimestamp ?? '');
+  return now.getTime() - createdAt >= START_TIMEOUT_MS && podState(pod).kind === 'starting';
 }
 
 /**
- * What node and kubelet said last of a pod that is late: a volume that is not there, a network that is not made, a node that is away. Its
- * status has no place for that. That it is not ready yet explains nothing. Asked of the API server for this one pod; undefined when nobody complained.
+ * The latest warning Event of a late pod, such as a missing volume, a failed network setup or an unreachable node. The pod status does not
+ * contain these problems. Unhealthy events are skipped, because a failed readiness probe is not a cause. Reads the Events of this pod from
+ * the API server; undefined when there is no warning.
  */
 export async function delayOf(client: KubeClient, { metadata }: Pod, signal: AbortSignal): Promise<string | undefined> {
   const { namespace = '', uid = '' } = metadata;
@@ -33,7 +34,7 @@ export async function delayOf(client: KubeClient, { metadata }: Pod, signal: Abo
   const events = await client.list<PodEvent>(TYPES.events, { namespace, fieldSelector }, signal);
   const [latest] = events.toSorted((one, other) => timeOf(other) - timeOf(one));
   if (latest === undefined) return undefined;
-  return printable(`${latest.reason ?? ''}: ${(latest.message ?? '').trim()}`, WORDS);
+  return printable(`${latest.reason ?? ''}: ${(latest.message ?? '').trim()}`, MAX_MESSAGE_LENGTH);
 }
 
 function timeOf({ series, lastTimestamp, eventTime }: PodEvent): number {

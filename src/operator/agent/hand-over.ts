@@ -5,8 +5,9 @@ import type { Bus, HeldMessage } from '../ports.ts';
 import type { Applied } from './apply.ts';
 
 /**
- * The message that was in flight with the pods before, to be asked for before a new pod is bound: what is in flight then cannot be the new
- * one's work. Nothing for an agent that had no status yet. A bus that does not answer holds nobody up: the message comes after its lease.
+ * Reads the message in flight with the agent's previous pod. Call before binding the new pod; afterwards the message could be the new
+ * pod's own. Undefined for an agent without a status. An unavailable NATS does not delay the agent: NATS redelivers the message after its
+ * ack wait.
  */
 export async function heldBefore(
   bus: Bus | undefined,
@@ -20,12 +21,12 @@ export async function heldBefore(
   try {
     return await bus.held(metadata.uid, signal);
   } catch (error) {
-    log.warn({ error: messageOf(error) }, 'the bus did not say what was in flight with the pod before');
+    log.warn({ error: messageOf(error) }, 'the in-flight message of the previous pod cannot be read');
     return undefined;
   }
 }
 
-/** Once the new pod is bound, its gateways refuse the old ones: what these held is given to the new one at once. */
+/** Redelivers the message at once. Call after the new pod is bound: the gateway then rejects the previous pod. */
 export async function giveBack(
   bus: Bus | undefined,
   agentUid: string,
@@ -35,9 +36,12 @@ export async function giveBack(
 ): Promise<void> {
   if (bus === undefined || held === undefined) return;
   try {
-    const given = await bus.release(agentUid, held, signal);
-    if (given) log.info({ agentUid }, 'the message that was in flight with the pod before goes to the new one');
+    const isRedelivered = await bus.release(agentUid, held, signal);
+    if (isRedelivered) log.info({ agentUid }, 'redelivered the in-flight message of the previous pod');
   } catch (error) {
-    log.warn({ error: messageOf(error) }, 'what was in flight with the pod before comes only after its lease');
+    log.warn(
+      { error: messageOf(error) },
+      'the in-flight message of the previous pod is redelivered only after its ack wait',
+    );
   }
 }

@@ -26,15 +26,15 @@ export interface ObserveDeps {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
-  readonly examination: Examination;
-  readonly failures: Failures;
+  readonly validation: Examination;
+  readonly crashBackoff: Failures;
   readonly facts: Facts;
   readonly bus: Bus | undefined;
   readonly pool: Pool;
-  readonly guard: Guard;
+  readonly policyMonitor: Guard;
 }
 
-/** Indexes the caches need. */
+/** Names of the cache indexes. */
 export const INDEX = { policy: 'policy', boundPod: 'boundPod', agent: 'agent', uid: 'uid' } as const;
 
 export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
@@ -47,7 +47,7 @@ export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
   });
 }
 
-/** All reads of a reconcile. Only what the caches cannot know is asked of a server. */
+/** All reads of a reconcile. Reads from the API server or NATS only what the caches do not contain. */
 export async function observe(
   deps: ObserveDeps,
   agent: StoredAgent,
@@ -56,47 +56,47 @@ export async function observe(
 ): Promise<Observed> {
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
-  // Numbers of a spec that breaks a rule may not even be readable.
-  const specProblem = deps.examination.specProblem(agent) ?? classProblem(deps.config, agent);
-  const template = specProblem === undefined ? templateOf(deps, agent) : undefined;
-  const rules = rulesOf(deps, agent);
+  // The quantities of an invalid spec may not be readable.
+  const specError = deps.validation.specError(agent) ?? classProblem(deps.config, agent);
+  const template = specError === undefined ? templateOf(deps, agent) : undefined;
+  const policyFacts = policyFactsOf(deps, agent);
   const { bound, pods } = await podsOf(deps, agent, signal);
-  const guard = await deps.guard.state(namespace, signal);
-  const { pending, lastActivity } = await workOf(deps, agent, log, signal);
+  const protection = await deps.policyMonitor.state(namespace, signal);
+  const { pending, lastActivity } = await activityOf(deps, agent, log, signal);
   const end = bound === undefined ? undefined : podState(bound);
-  if (end?.kind === 'ended') deps.failures.record(uid, bound?.metadata.uid, end.message, now);
+  if (end?.kind === 'ended') deps.crashBackoff.record(uid, bound?.metadata.uid, end.message, now);
   return {
     agent,
     now,
-    ...rules,
-    specProblem,
-    guard,
+    ...policyFacts,
+    specError,
+    protection,
     pods,
     bound,
-    delay: await whatDelays(deps, bound, now, log, signal),
-    boundTwice: isBoundTwice(deps, agent),
+    delay: await delayReason(deps, bound, now, log, signal),
+    hasBindingConflict: isSharedPod(deps, agent),
     template,
-    // Last: nothing after it can fail, so whoever gets the observation lets go of the pod again.
+    // Must be last: no later step can throw, so the caller always gets the reserved pod and can release it.
     warm: bound !== undefined || template === undefined ? undefined : deps.pool.reserve(namespace, template),
-    failures: deps.failures.of(uid),
+    failures: deps.crashBackoff.of(uid),
     pending,
     lastActivity,
-    facts: deps.facts.of(agent, rules.policy),
-    busUnavailableSince: deps.bus?.unavailableSince(),
+    facts: deps.facts.of(agent, policyFacts.policy),
+    natsUnavailableSince: deps.bus?.unavailableSince(),
   };
 }
 
-type Rules = Pick<Observed, 'policy' | 'policyProblem' | 'grantProblem' | 'modelProblem' | 'rank'>;
+type PolicyFacts = Pick<Observed, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;
 
-function rulesOf(deps: ObserveDeps, agent: StoredAgent): Rules {
-  const { policies, examination } = deps;
+function policyFactsOf(deps: ObserveDeps, agent: StoredAgent): PolicyFacts {
+  const { policies, validation } = deps;
   const policy = policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
-  const beyond = policy === undefined ? undefined : examination.beyondPolicy(agent, policy);
+  const beyond = policy === undefined ? undefined : validation.beyondPolicy(agent, policy);
   return {
     policy,
-    policyProblem: policy === undefined ? undefined : examination.specProblem(policy),
-    grantProblem: beyond?.grant,
-    modelProblem: beyond?.model,
+    policyError: policy === undefined ? undefined : validation.specError(policy),
+    grantError: beyond?.grant,
+    modelError: beyond?.model,
     rank: rankOf(deps, agent),
   };
 }
@@ -105,10 +105,10 @@ function classProblem(config: OperatorConfig, { spec }: StoredAgent): string | u
   const { sandboxClasses } = config;
   if (classOf(config, spec) !== undefined) return undefined;
   const offered = sandboxClasses.map(({ name }) => `"${name}"`).join(', ');
-  return `spec.sandbox.class: there is no sandbox class "${spec.sandbox?.class}"; use one of ${offered}`;
+  return `spec.sandbox.class: sandbox class "${spec.sandbox?.class}" does not exist; use one of ${offered}`;
 }
 
-function isBoundTwice({ agents }: ObserveDeps, { status }: StoredAgent): boolean {
+function isSharedPod({ agents }: ObserveDeps, { status }: StoredAgent): boolean {
   return status?.pod !== undefined && agents.byIndex(INDEX.boundPod, status.pod.uid).length > 1;
 }
 
@@ -122,7 +122,7 @@ function templateOf({ config, templates }: ObserveDeps, { spec }: StoredAgent): 
   return found === undefined ? undefined : templates.of(found, spec.sandbox);
 }
 
-/** The cache may be behind the pod that was just bound: before such a pod counts as gone, the API server is asked. */
+/** The cache may lag behind a newly bound pod, so the API server is read before the pod counts as deleted. */
 async function podsOf(deps: ObserveDeps, agent: StoredAgent, signal: AbortSignal) {
   const { namespace, uid } = agent.metadata;
   const labelled = deps.pods.byIndex(INDEX.agent, uid);
@@ -131,13 +131,13 @@ async function podsOf(deps: ObserveDeps, agent: StoredAgent, signal: AbortSignal
   if (wanted === undefined) return { bound: undefined, pods: known };
   const cached = deps.pods.get(namespace, wanted.name);
   if (cached?.metadata.uid === wanted.uid) return { bound: cached, pods: withPod(known, cached) };
-  const asked = await deps.client.get<Pod>(TYPES.pods, { namespace, name: wanted.name }, signal);
-  if (asked?.metadata.uid !== wanted.uid) return { bound: undefined, pods: known };
-  return { bound: asked, pods: withPod(known, asked) };
+  const live = await deps.client.get<Pod>(TYPES.pods, { namespace, name: wanted.name }, signal);
+  if (live?.metadata.uid !== wanted.uid) return { bound: undefined, pods: known };
+  return { bound: live, pods: withPod(known, live) };
 }
 
-/** Nothing depends on it but the words of a condition. */
-async function whatDelays(
+/** Only for the message of a condition, so an error is only logged. */
+async function delayReason(
   { client }: ObserveDeps,
   bound: Pod | undefined,
   now: Date,
@@ -148,7 +148,7 @@ async function whatDelays(
   try {
     return await delayOf(client, bound, signal);
   } catch (error) {
-    log.warn({ pod: bound.metadata.name, error: messageOf(error) }, 'what holds a pod up could not be read');
+    log.warn({ pod: bound.metadata.name, error: messageOf(error) }, 'the Events of a late pod cannot be read');
     return undefined;
   }
 }
@@ -157,7 +157,7 @@ function withPod(pods: readonly Pod[], pod: Pod): Pod[] {
   return [...pods.filter(({ metadata }) => metadata.uid !== pod.metadata.uid), pod];
 }
 
-/** By age, so that who was there first stays. Only counted where the policy has a limit. */
+/** Rank by age, so that the oldest agents keep their place within the quota. Zero when the policy has no agent quota. */
 function rankOf({ agents, policies }: ObserveDeps, agent: StoredAgent): { older: number; all: number } {
   const { namespace, uid, creationTimestamp } = agent.metadata;
   const key = `${namespace}/${agent.spec.trustPolicyRef.name}`;
@@ -169,8 +169,8 @@ function rankOf({ agents, policies }: ObserveDeps, agent: StoredAgent): { older:
   return { older: older.length, all: all.length };
 }
 
-/** Asked only where the answer matters: an agent that sleeps, or may go to sleep. A bus that does not answer puts nobody to sleep. */
-async function workOf(
+/** Reads NATS only for agents that are scaled to zero or may be. While NATS is unavailable, no agent is scaled to zero. */
+async function activityOf(
   { bus }: ObserveDeps,
   { spec, status, metadata }: StoredAgent,
   log: Logger,
@@ -181,13 +181,13 @@ async function workOf(
   const isStable = status?.pod !== undefined || reasonOf(status?.conditions, 'Ready') === 'Idle';
   if (!isStable) return unknown;
   try {
-    // Activity first: what arrives between the two questions is then waiting at the second.
+    // Activity first: a message that arrives between the two reads is then visible as pending.
     const lastActivity = status?.pod === undefined ? undefined : await bus.lastActivity(metadata.uid, signal);
     return { lastActivity, pending: await bus.pending(metadata.uid, signal) };
   } catch (error) {
-    // That it is away is told once, by the connection.
+    // The connection logs an outage once.
     if (bus.unavailableSince() === undefined) {
-      log.warn({ error: messageOf(error) }, 'the bus did not say how many messages wait');
+      log.warn({ error: messageOf(error) }, 'the number of waiting messages cannot be read');
     }
     return unknown;
   }

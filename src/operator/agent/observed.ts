@@ -2,47 +2,47 @@ import type { StoredAgent, StoredPolicy, Pod } from '../kube-types.ts';
 import type { AgentFacts } from '../ports.ts';
 import type { PodTemplate } from './pod-template.ts';
 
-/** What holds in a namespace for all its agents. */
+/** State of the admission policies in a namespace. */
 export type GuardState =
   | { readonly kind: 'fenced' }
   | { readonly kind: 'notFenced' }
-  /** The policies that keep agent pods apart are not as they should be: no new pod. */
+  /** The admission policies are missing, changed or not enforced: the operator creates no new pod. */
   | { readonly kind: 'missing'; readonly message: string };
 
-/** Everything a plan for one agent is made from. */
+/** The input of the plan for one agent. */
 export interface Observed {
   readonly agent: StoredAgent;
   readonly now: Date;
-  /** What its own spec breaks: field, rule and fix. */
-  readonly specProblem: string | undefined;
+  /** The violated rule of its own spec: field, rule and fix. */
+  readonly specError: string | undefined;
   readonly policy: StoredPolicy | undefined;
-  /** Why the policy cannot be used. */
-  readonly policyProblem: string | undefined;
-  /** The first grant beyond the policy. */
-  readonly grantProblem: string | undefined;
-  /** Why none of its models may be used. */
-  readonly modelProblem: string | undefined;
-  /** How many agents of the policy are older; and how many there are. */
+  /** The violated rule of the policy. */
+  readonly policyError: string | undefined;
+  /** The first grant that exceeds the policy. */
+  readonly grantError: string | undefined;
+  /** Why the policy allows none of its models. */
+  readonly modelError: string | undefined;
+  /** Number of older agents under the same policy, and number of all agents under it. */
   readonly rank: { readonly older: number; readonly all: number };
-  readonly guard: GuardState;
-  /** Pods made for this agent, whatever became of them. */
+  readonly protection: GuardState;
+  /** All pods of this agent, in any phase. */
   readonly pods: readonly Pod[];
-  /** The pod the status names, when it exists. */
+  /** The pod that the status refers to, if it exists. */
   readonly bound: Pod | undefined;
-  /** What holds the bound pod up, when it should run by now and somebody said why it does not. */
+  /** The latest warning Event of the bound pod, if the pod is late. */
   readonly delay: string | undefined;
-  /** Another agent's status names the same pod. */
-  readonly boundTwice: boolean;
-  /** Undefined when the sandbox class it asks for is not offered; `specProblem` says so then. */
+  /** The status of another agent refers to the same pod. */
+  readonly hasBindingConflict: boolean;
+  /** Undefined when the spec is invalid; see `specError`. */
   readonly template: PodTemplate | undefined;
-  /** A warm pod of this template that nobody has. */
+  /** A warm pod of this template, reserved for this agent. */
   readonly warm: Pod | undefined;
-  /** Failures of its pods of late. */
+  /** Recent pod failures. */
   readonly failures: { readonly count: number; readonly retryAt: Date | undefined; readonly message: string };
-  /** Messages that wait. Undefined: the bus was not asked, or did not answer. */
+  /** Number of waiting messages. Undefined when NATS was not read, or the read failed. */
   readonly pending: number | undefined;
-  /** When it last did anything. Undefined as `pending`. */
+  /** Time of the last activity. Undefined in the same cases as `pending`. */
   readonly lastActivity: Date | undefined;
   readonly facts: AgentFacts;
-  readonly busUnavailableSince: Date | undefined;
+  readonly natsUnavailableSince: Date | undefined;
 }

@@ -62,29 +62,29 @@ function anObservation(change: Partial<Observed> = {}): Observed {
   return {
     agent: anAgent(),
     now: NOW,
-    specProblem: undefined,
+    specError: undefined,
     policy: aPolicy(),
-    policyProblem: undefined,
-    grantProblem: undefined,
-    modelProblem: undefined,
+    policyError: undefined,
+    grantError: undefined,
+    modelError: undefined,
     rank: { older: 0, all: 1 },
-    guard: { kind: 'fenced' },
+    protection: { kind: 'fenced' },
     pods: [],
     bound: undefined,
     delay: undefined,
-    boundTwice: false,
+    hasBindingConflict: false,
     template: TEMPLATE,
     warm: undefined,
     failures: { count: 0, retryAt: undefined, message: '' },
     pending: undefined,
     lastActivity: undefined,
     facts: {},
-    busUnavailableSince: undefined,
+    natsUnavailableSince: undefined,
     ...change,
   };
 }
 
-/** What the status says once the plan was carried out without any trouble. */
+/** The status after the plan was applied without an error. */
 function statusOf(observed: Observed, applied?: Applied) {
   const planned = plan(observed);
   const { step } = planned;
@@ -104,7 +104,7 @@ const running = (status: object, spec: object = {}): Partial<Observed> => {
 
 const waiting = (container: object) => ({ phase: 'Pending', containerStatuses: [{ name: 'agent', ...container }] });
 
-interface Fault {
+interface FaultCase {
   readonly what: string;
   readonly observed: Partial<Observed>;
   readonly applied?: Applied;
@@ -114,7 +114,7 @@ interface Fault {
   readonly message: RegExp;
 }
 
-const FAULTS: readonly Fault[] = [
+const FAULT_CASES: readonly FaultCase[] = [
   {
     what: 'the policy is missing',
     observed: { policy: undefined },
@@ -122,28 +122,29 @@ const FAULTS: readonly Fault[] = [
     message: /^TrustPolicy "standard" does not exist in namespace "team-a"; create it or change spec\.trustPolicyRef$/,
   },
   {
-    what: 'the spec breaks a rule',
-    observed: { specProblem: 'spec.quotas.costPerDay: no decimal; write "2.00"' },
+    what: 'the spec is invalid',
+    observed: { specError: 'spec.quotas.costPerDay: no decimal; write "2.00"' },
     reason: 'InvalidSpec',
     message: /^spec\.quotas\.costPerDay: /,
   },
   {
-    what: 'the policy breaks a rule',
-    observed: { policyProblem: 'spec.levels[0]: unknown base; name one' },
+    what: 'the policy is invalid',
+    observed: { policyError: 'spec.levels[0]: unknown base; name one' },
     reason: 'InvalidSpec',
     message: /^TrustPolicy "standard" cannot be used: spec\.levels/,
   },
   {
-    what: 'a grant goes beyond the policy',
-    observed: { grantProblem: 'grants.network "*" exceeds policy "standard" (egress.allow is empty); narrow it' },
+    what: 'a grant exceeds the policy',
+    observed: { grantError: 'grants.network "*" exceeds policy "standard" (egress.allow is empty); narrow it' },
     reason: 'GrantDenied',
     message: /^grants\.network "\*" exceeds/,
   },
   {
-    what: 'the policy has all its agents',
+    what: 'the agent quota of the policy is exhausted',
     observed: { policy: aPolicy({ quotas: { agents: 20 } }), rank: { older: 20, all: 21 } },
     reason: 'AgentQuotaExceeded',
-    message: /^21 agents exist, TrustPolicy "standard" allows 20 and older ones come first; delete one or raise/,
+    message:
+      /^21 agents exist, TrustPolicy "standard" allows 20, and older agents have precedence; delete one or raise/,
   },
   {
     what: 'no node fits',
@@ -152,7 +153,7 @@ const FAULTS: readonly Fault[] = [
       conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes: cpu' }],
     }),
     reason: 'Unschedulable',
-    message: /^pod "p" fits no node: 0\/3 nodes: cpu; add room or lower spec\.sandbox\.resources$/,
+    message: /^pod "p" fits no node: 0\/3 nodes: cpu; add capacity or lower spec\.sandbox\.resources$/,
   },
   {
     what: 'the image cannot be pulled',
@@ -161,25 +162,25 @@ const FAULTS: readonly Fault[] = [
     message: /container "agent": no such tag; correct the image/,
   },
   {
-    what: 'the pod waits for what is not there',
+    what: 'the pod waits for a missing object',
     observed: {
       ...running(waiting({ state: { waiting: { reason: 'ContainerCreating' } } })),
       delay: 'FailedMount: configmap "orders" not found',
     },
     reason: 'Starting',
-    message: /^pod "p" does not start: FailedMount: configmap "orders" not found; correct what it names$/,
+    message: /^pod "p" does not start: FailedMount: configmap "orders" not found; fix the cause$/,
   },
   {
-    what: 'its node does not answer',
+    what: 'its node does not respond',
     observed: running({
       conditions: [{ type: 'Ready', status: 'False' }],
       containerStatuses: ['agent', 'sandbox'].map((name) => ({ name, ready: true, state: { running: {} } })),
     }),
     reason: 'NodeNotReady',
-    message: /^node "unknown" of pod "p" does not answer; the next pod is made .*; see kubectl describe node unknown$/,
+    message: /^node "unknown" of pod "p" does not respond; a new pod is created .*; see kubectl describe node unknown$/,
   },
   {
-    what: 'a container crashes again and again',
+    what: 'a container crashes repeatedly',
     observed: running(
       waiting({
         restartCount: 4,
@@ -192,38 +193,38 @@ const FAULTS: readonly Fault[] = [
       /container "agent" exited 1 4 times, last: TEMPER_BUS_UNAUTHORIZED\\u\{1b\}\[2J the key; see kubectl logs p/,
   },
   {
-    what: 'pods end one after the other',
+    what: 'several pods end in succession',
     observed: {
       agent: anAgent({}, BOUND),
-      failures: { count: 3, retryAt: new Date('2026-05-04T12:00:20Z'), message: 'its pods ended 3 times of late' },
+      failures: { count: 3, retryAt: new Date('2026-05-04T12:00:20Z'), message: '3 pods failed recently' },
     },
     reason: 'PodCrashLooping',
     message:
-      /^its pods ended 3 times of late; the next pod is made at 12:00:20 UTC; see kubectl get events --namespace \S+$/,
+      /^3 pods failed recently; the next pod is created at 12:00:20 UTC; see kubectl get events --namespace \S+$/,
   },
   {
-    what: 'admission refuses the pod',
+    what: 'admission rejects the pod',
     observed: {},
     applied: { kind: 'refused', reason: 'PodRejected', message: 'the API server refused pod "p" (403 Forbidden): …' },
     reason: 'PodRejected',
     message: /refused pod "p" \(403/,
   },
   {
-    what: 'the name of the pod is taken',
+    what: 'another pod has the same name',
     observed: {},
-    applied: { kind: 'refused', reason: 'PodNameTaken', message: 'pod "p" exists and is not the operator\'s' },
+    applied: { kind: 'refused', reason: 'PodNameTaken', message: 'pod "p" exists and does not belong to the operator' },
     reason: 'PodNameTaken',
-    message: /exists and is not/,
+    message: /exists and does not belong/,
   },
   {
-    what: 'the guard is missing',
-    observed: { guard: { kind: 'missing', message: 'ValidatingAdmissionPolicy "temper-fence" does not exist' } },
+    what: 'the admission policies are missing',
+    observed: { protection: { kind: 'missing', message: 'ValidatingAdmissionPolicy "temper-fence" does not exist' } },
     reason: 'GuardMissing',
     message: /temper-fence/,
   },
   {
-    what: 'the bus is away for a while',
-    observed: { ...running(READY), busUnavailableSince: new Date('2026-05-04T11:50:00Z'), pending: 3 },
+    what: 'NATS is unreachable for a while',
+    observed: { ...running(READY), natsUnavailableSince: new Date('2026-05-04T11:50:00Z'), pending: 3 },
     reason: 'BusUnavailable',
     message: /^NATS unreachable since 2026-05-04T11:50Z; 3 messages wait/,
   },
@@ -243,13 +244,13 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: 'no model is allowed',
-    observed: { modelProblem: 'model.primary "a/b" exceeds policy "standard"' },
+    observed: { modelError: 'model.primary "a/b" exceeds policy "standard"' },
     type: 'ModelAvailable',
     reason: 'ModelDenied',
     message: /model\.primary/,
   },
   {
-    what: 'the key of the model is refused',
+    what: 'the provider rejects the key of the model',
     observed: {
       facts: {
         model: {
@@ -265,7 +266,7 @@ const FAULTS: readonly Fault[] = [
     message: /answered 401/,
   },
   {
-    what: 'the budget is spent',
+    what: 'a quota is exhausted',
     observed: {
       facts: {
         budget: {
@@ -281,17 +282,17 @@ const FAULTS: readonly Fault[] = [
     message: /100 of 100/,
   },
   {
-    what: 'the namespace is not fenced',
-    observed: { guard: { kind: 'notFenced' } },
+    what: 'the namespace is not protected',
+    observed: { protection: { kind: 'notFenced' } },
     type: 'Fenced',
     reason: 'NamespaceNotFenced',
     message: /label the namespace temper\.dev\/agents=true/,
   },
 ];
 
-describe('the plan for an agent', () => {
-  for (const { what, observed, applied, type = 'Ready', status = 'False', reason, message } of FAULTS) {
-    it(`says ${reason} of ${type} when ${what}`, () => {
+describe('plan and summarize', () => {
+  for (const { what, observed, applied, type = 'Ready', status = 'False', reason, message } of FAULT_CASES) {
+    it(`set reason ${reason} of condition ${type} when ${what}`, () => {
       const found = condition(anObservation(observed), type, applied);
       assert.deepEqual([found?.status, found?.reason], [status, reason]);
       assert.match(found?.message ?? '', message);
@@ -299,7 +300,7 @@ describe('the plan for an agent', () => {
     });
   }
 
-  it('stays Ready while it is suspended, with no pod', () => {
+  it('keep a suspended agent Ready without a pod', () => {
     const observed = anObservation({ ...running(READY, { suspend: true }) });
     assert.deepEqual(
       plan(observed).remove.map(({ metadata }) => metadata.uid),
@@ -309,14 +310,14 @@ describe('the plan for an agent', () => {
     assert.equal(statusOf(observed).pod, undefined);
   });
 
-  it('makes one pod whose name follows from the agent and the pod before it', () => {
+  it('create a pod whose name depends on the agent and its previous pod', () => {
     const first = plan(anObservation()).step;
     const again = plan(anObservation({ agent: anAgent({}, { pod: { name: 'p', uid: 'u-gone' } }) })).step;
     assert.deepEqual([first.kind, again.kind], ['create', 'create']);
     assert.ok(first.kind === 'create' && again.kind === 'create' && first.name !== again.name);
   });
 
-  it('replaces a pod only when what it is made from has changed', () => {
+  it('replace a pod only when its template changed', () => {
     const old = aPod('u-pod', { name: 'p', digest: 'sha256:bb' });
     const changed = plan(anObservation({ agent: anAgent({}, BOUND), bound: old, pods: [old] }));
     assert.deepEqual([changed.step.kind, changed.remove], ['create', [old]]);
@@ -324,7 +325,7 @@ describe('the plan for an agent', () => {
     assert.deepEqual([same.step.kind, same.remove], ['keep', []]);
   });
 
-  it('removes pods of its own beside the one it is bound to, and no pod twice', () => {
+  it('delete other pods of the agent besides the bound one, and no terminating pod', () => {
     const [bound, other, ending] = [
       aPod('u-pod', { name: 'p' }),
       aPod('u-2', { name: 'p2' }),
@@ -334,19 +335,19 @@ describe('the plan for an agent', () => {
     assert.deepEqual([step.kind, remove], ['keep', [other]]);
   });
 
-  it('takes neither pod when two agents are bound to it', () => {
-    const { step, remove } = plan(anObservation({ ...running(READY), boundTwice: true }));
+  it('replace a pod that two agents are bound to', () => {
+    const { step, remove } = plan(anObservation({ ...running(READY), hasBindingConflict: true }));
     assert.equal(step.kind, 'create');
     assert.equal(remove.length, 1);
   });
 
-  it('keeps a pod that runs while the guard is missing, and makes none', () => {
-    const guard = { kind: 'missing', message: 'gone' } as const;
-    assert.equal(plan(anObservation({ ...running(READY), guard })).step.kind, 'keep');
-    assert.equal(plan(anObservation({ guard })).step.kind, 'none');
+  it('keep a running pod and create no pod while the admission policies are missing', () => {
+    const protection = { kind: 'missing', message: 'gone' } as const;
+    assert.equal(plan(anObservation({ ...running(READY), protection })).step.kind, 'keep');
+    assert.equal(plan(anObservation({ protection })).step.kind, 'none');
   });
 
-  it('takes a warm pod before it makes one, and one it was given before that', () => {
+  it('prefer an already claimed pod over a warm pod, and a warm pod over a new one', () => {
     const warm = aPod('u-warm', { name: 'warm-standard-x' });
     assert.equal(plan(anObservation({ warm })).step.kind, 'claim');
     assert.deepEqual(plan(anObservation({ pods: [warm] })).step, { kind: 'bind', pod: warm });
@@ -357,7 +358,7 @@ describe('an agent without messages', () => {
   const idle = { idle: { scaleToZeroAfter: '30m' } };
   const since = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);
 
-  it('goes to sleep after its time, stays Ready, and wakes for a message', () => {
+  it('is scaled to zero after the idle time, stays Ready, and gets a pod for a message', () => {
     const quiet = anObservation({ ...running(READY, idle), lastActivity: since(31), pending: 0 });
     assert.deepEqual([condition(quiet, 'Ready')?.status, condition(quiet, 'Ready')?.reason], ['True', 'Idle']);
     const asleep = anAgent(idle, { conditions: statusOf(quiet).conditions });
@@ -367,7 +368,7 @@ describe('an agent without messages', () => {
     assert.equal(plan(anObservation({ agent: { ...asleep, spec: anAgent().spec } })).step.kind, 'create');
   });
 
-  it('stays awake while it has work, while nobody knows, and for a while after it woke', () => {
+  it('keeps its pod while messages wait, while its activity is unknown, and after a recent start', () => {
     const stays = (change: Partial<Observed>) => plan(anObservation({ ...running(READY, idle), ...change })).step.kind;
     assert.equal(stays({ lastActivity: since(31), pending: 1 }), 'keep');
     assert.equal(stays({ lastActivity: since(31) }), 'keep');
@@ -377,29 +378,29 @@ describe('an agent without messages', () => {
     assert.equal(stays({ lastActivity: since(600), pending: 0, bound: pod, pods: [pod] }), 'keep');
   });
 
-  it('is looked at again when its time may be over', () => {
-    const { again } = plan(anObservation({ ...running(READY, idle), lastActivity: since(10), pending: 0 }));
-    assert.equal(again, 20 * 60_000);
+  it('is requeued when its idle time may have passed', () => {
+    const { requeueAfterMs } = plan(anObservation({ ...running(READY, idle), lastActivity: since(10), pending: 0 }));
+    assert.equal(requeueAfterMs, 20 * 60_000);
   });
 });
 
 describe('the status of an agent', () => {
-  it('is not written twice for one state of the world', () => {
+  it('is not written twice for the same observed state', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...FAULTS), (fault) => {
-        const observed = anObservation(fault.observed);
-        const first = statusOf(observed, fault.applied);
+      fc.property(fc.constantFrom(...FAULT_CASES), (faultCase) => {
+        const observed = anObservation(faultCase.observed);
+        const first = statusOf(observed, faultCase.applied);
         const { metadata } = observed.agent;
         const agent = { ...observed.agent, metadata, status: first };
         const later = { ...observed, agent, now: new Date(NOW.getTime() + 5_000) };
-        // An agent that is bound no longer is no longer the same world.
+        // An unbound agent is a different observed state.
         if (first.pod === undefined && observed.bound !== undefined) return;
-        assert.equal(statusDiffers(first, statusOf(later, fault.applied), false), false);
+        assert.equal(statusDiffers(first, statusOf(later, faultCase.applied), false), false);
       }),
     );
   });
 
-  it('takes out by patch what is gone, the node of the pod before too', () => {
+  it('is patched with null for removed fields, including the node of the previous pod', () => {
     const before = { pod: { name: 'p', uid: 'u', node: 'n' }, runtime: 'standard', level: 'sandboxed' };
     assert.deepEqual(statusPatch(before, { level: 'sandboxed' }), { pod: null, runtime: null, level: 'sandboxed' });
     const after = { ...before, pod: { name: 'q', uid: 'v' } };

@@ -1,16 +1,16 @@
 import { printable } from '../../lib/escape.ts';
 import type { ContainerStatus, Pod } from '../kube-types.ts';
 
-/** What a pod is about, read from its status. Words in it come from kubelet, scheduler and the pod itself: made safe and short. */
+/** The state of a pod, derived from its status. Messages come from kubelet, scheduler and containers, so they are escaped and truncated. */
 export type PodState =
   | { readonly kind: 'ready' }
   | { readonly kind: 'starting' }
   | { readonly kind: 'unschedulable'; readonly message: string }
   | { readonly kind: 'imagePullFailed'; readonly message: string }
   | { readonly kind: 'crashLooping'; readonly message: string }
-  /** Nobody knows whether it runs: what its containers say is from before. */
+  /** The state of the containers is unknown: the node stopped reporting. */
   | { readonly kind: 'nodeNotReady'; readonly node: string }
-  /** It will not run again: evicted, its node is gone, or it ended. */
+  /** The pod will not run again: it ended, was evicted, or its node was deleted. */
   | { readonly kind: 'ended'; readonly message: string }
   | { readonly kind: 'terminating' };
 
@@ -23,30 +23,30 @@ const IMAGE_REASONS = new Set([
   'RegistryUnavailable',
 ]);
 
-/** Restarts after which a pod that is not ready is said to crash, though it is not waiting at this moment. */
-const CRASHES = 3;
-const WORDS = 400;
+/** From this number of restarts, an unready container counts as crash looping, even while it is running. */
+const MIN_CRASH_RESTARTS = 3;
+const MAX_MESSAGE_LENGTH = 400;
 
 export function podState(pod: Pod): PodState {
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'terminating' };
   const { phase } = pod.status ?? {};
-  if (phase === 'Failed' || phase === 'Succeeded') return { kind: 'ended', message: endOf(pod) };
-  const troubled = troubleOf(pod);
-  if (troubled !== undefined) return troubled;
+  if (phase === 'Failed' || phase === 'Succeeded') return { kind: 'ended', message: endMessage(pod) };
+  const failure = failureOf(pod);
+  if (failure !== undefined) return failure;
   if (conditionOf(pod, 'Ready')?.status === 'True') return { kind: 'ready' };
   return stateOfUnready(pod);
 }
 
 function stateOfUnready(pod: Pod): PodState {
-  if (isCutOff(pod)) return { kind: 'nodeNotReady', node: words(pod.spec?.nodeName ?? 'unknown') };
+  if (isNodeLost(pod)) return { kind: 'nodeNotReady', node: tail(pod.spec?.nodeName ?? 'unknown') };
   const scheduled = conditionOf(pod, 'PodScheduled');
   if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') {
-    return { kind: 'unschedulable', message: words(scheduled.message ?? 'no node fits') };
+    return { kind: 'unschedulable', message: tail(scheduled.message ?? 'no node fits') };
   }
   return { kind: 'starting' };
 }
 
-/** Both containers run, whether or not they are ready: a warm pod that may wait for nothing but its assignment. */
+/** Do all containers run? They need not be ready: a warm pod becomes ready only after its assignment. */
 export function isUp(pod: Pod): boolean {
   const { kind } = podState(pod);
   const containers = pod.status?.containerStatuses ?? [];
@@ -54,19 +54,22 @@ export function isUp(pod: Pod): boolean {
   return kind === 'ready' || (kind === 'starting' && run);
 }
 
-/** A kubelet calls a pod ready when its containers are. That they are and it is not is the control plane's word on a silent node. */
-function isCutOff(pod: Pod): boolean {
+/**
+ * A kubelet marks a pod as ready when all its containers are ready. All containers ready but the pod not ready means that the node
+ * controller marked the pod, because its node stopped reporting.
+ */
+function isNodeLost(pod: Pod): boolean {
   const containers = pod.status?.containerStatuses ?? [];
   return containers.length > 0 && containers.every(({ ready }) => ready === true);
 }
 
-function troubleOf(pod: Pod): PodState | undefined {
+function failureOf(pod: Pod): PodState | undefined {
   for (const container of pod.status?.containerStatuses ?? []) {
     const waiting = container.state?.waiting;
     if (waiting?.reason !== undefined && IMAGE_REASONS.has(waiting.reason)) {
       return {
         kind: 'imagePullFailed',
-        message: `container "${container.name}": ${words(waiting.message ?? waiting.reason)}`,
+        message: `container "${container.name}": ${tail(waiting.message ?? waiting.reason)}`,
       };
     }
     if (isCrashing(container)) return { kind: 'crashLooping', message: crashOf(container) };
@@ -78,44 +81,44 @@ function isCrashing({ state, restartCount = 0, ready }: ContainerStatus): boolea
   if (state?.waiting?.reason === 'CrashLoopBackOff') return true;
   if (state?.waiting?.reason === 'CreateContainerConfigError' || state?.waiting?.reason === 'RunContainerError')
     return true;
-  return restartCount >= CRASHES && ready !== true;
+  return restartCount >= MIN_CRASH_RESTARTS && ready !== true;
 }
 
 function crashOf({ name, restartCount = 0, state, lastState }: ContainerStatus): string {
-  const container = `container "${words(name)}"`;
+  const container = `container "${tail(name)}"`;
   const ended = lastState?.terminated ?? state?.terminated;
-  if (ended === undefined) return `${container} cannot start: ${words(wordsOf(state?.waiting))}`;
-  const last = words(wordsOf(ended));
+  if (ended === undefined) return `${container} cannot start: ${tail(textOf(state?.waiting))}`;
+  const last = tail(textOf(ended));
   return `${container} exited ${ended.exitCode} ${times(restartCount)}${last === '' ? '' : `, last: ${last}`}`;
 }
 
-function wordsOf(said: { message?: string; reason?: string } | undefined): string {
-  return said?.message ?? said?.reason ?? '';
+function textOf(source: { message?: string; reason?: string } | undefined): string {
+  return source?.message ?? source?.reason ?? '';
 }
 
-/** The end of what a container said, in one line: the cause stands last. */
-function words(text: string): string {
+/** The end of a message, in one line, because the cause is usually last. */
+function tail(text: string): string {
   const trimmed = text.trim();
-  return printable(trimmed.length > WORDS ? `…${trimmed.slice(-WORDS)}` : trimmed);
+  return printable(trimmed.length > MAX_MESSAGE_LENGTH ? `…${trimmed.slice(-MAX_MESSAGE_LENGTH)}` : trimmed);
 }
 
 function times(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }
 
-function endOf(pod: Pod): string {
+function endMessage(pod: Pod): string {
   const { phase = '', reason, message } = pod.status ?? {};
   const crashed = pod.status?.containerStatuses?.find(({ state }) => (state?.terminated?.exitCode ?? 0) !== 0);
   if (reason === undefined && crashed !== undefined) return crashOf({ ...crashed, restartCount: 1 });
-  const detail = message === undefined ? '' : `: ${words(message)}`;
-  return `${words(reason ?? phase)}${detail}`;
+  const detail = message === undefined ? '' : `: ${tail(message)}`;
+  return `${tail(reason ?? phase)}${detail}`;
 }
 
 function conditionOf(pod: Pod, type: string) {
   return pod.status?.conditions?.find((condition) => condition.type === type);
 }
 
-/** Everything a reconcile looks at: two pods with one fingerprint make the same plan. */
+/** Everything that a reconcile reads from a pod: two pods with the same fingerprint give the same plan. */
 export function podFingerprint(pod: Pod): string {
   return JSON.stringify([pod.metadata.uid, pod.metadata.labels, isUp(pod), podState(pod)]);
 }

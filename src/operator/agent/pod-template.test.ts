@@ -24,7 +24,7 @@ interface Container {
 describe('the template of an agent pod', () => {
   const containers = podTemplate(CONFIG, CLASS).spec['containers'] as Container[];
 
-  it('has two containers of different users, of which only the agent has the token and the doors', () => {
+  it('has two containers with different users, and mounts token and gateway address only in the agent container', () => {
     const [agent, sandbox] = containers;
     assert.deepEqual([agent?.name, sandbox?.name], ['agent', 'sandbox']);
     assert.notEqual(agent?.securityContext.runAsUser, sandbox?.securityContext.runAsUser);
@@ -32,7 +32,7 @@ describe('the template of an agent pod', () => {
     assert.deepEqual(mounts, ['run', 'workspace', 'tmp-sandbox']);
   });
 
-  it('is restricted, reaches no name server, and promises what it limits', () => {
+  it('is restricted, has no reachable name server, and has requests equal to limits', () => {
     const { spec } = podTemplate(CONFIG, CLASS);
     assert.deepEqual(
       [spec['automountServiceAccountToken'], spec['enableServiceLinks'], spec['dnsPolicy']],
@@ -44,14 +44,14 @@ describe('the template of an agent pod', () => {
     }
   });
 
-  it('is looked at often only until it is ready for the first time, and is never ended for being late', () => {
+  it('is probed often only until the first success, and the startup probe never restarts it', () => {
     const [agent] = containers;
     assert.deepEqual(agent?.startupProbe.exec, agent?.readinessProbe.exec);
     assert.equal(agent?.startupProbe.periodSeconds, 1);
     assert.ok(agent.startupProbe.failureThreshold > 86_400 && agent.readinessProbe.periodSeconds >= 10);
   });
 
-  it('gives the sandbox, and only it, the files an agent asks for, which nobody changes', () => {
+  it('mounts the requested files read-only, and only in the sandbox container', () => {
     const files = [{ path: 'data', configMap: { name: 'orders' } }];
     const { spec, digest } = podTemplate(CONFIG, CLASS, { workspace: { files } });
     const [agent, sandbox] = spec['containers'] as Container[];
@@ -66,7 +66,7 @@ describe('the template of an agent pod', () => {
     assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
   });
 
-  it('changes its digest with what pods are made of, however amounts are written, and with nothing else', () => {
+  it('changes its digest only when the pod spec changes, not with the notation of quantities', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);
     assert.equal(podTemplate(CONFIG, CLASS, { class: 'standard' }).digest, digest);

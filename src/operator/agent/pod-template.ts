@@ -6,29 +6,29 @@ import type { Json } from '../../lib/json.ts';
 import type { OperatorConfig, Resources, SandboxClass } from '../config.ts';
 import { bytesQuantity, cpuQuantity } from '../quantities.ts';
 
-/** What pods of one kind are made from. Nothing in it names an agent, so that a warm pod can become any. */
+/** A pod template. It contains nothing specific to an agent, so that any agent can claim a warm pod. */
 export interface PodTemplate {
   readonly className: string;
-  /** Another digest makes a new pod. */
+  /** The operator replaces pods with a different digest. */
   readonly digest: string;
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
 type TemplateConfig = Pick<OperatorConfig, 'agent' | 'imagePullPolicy' | 'imagePullSecrets'>;
 
-/** Nobody answers there: the address is reserved for documentation. Without a nameserver `dnsPolicy: None` is refused. */
+/** An address reserved for documentation, where no server responds. `dnsPolicy: None` requires at least one nameserver. */
 const NO_NAMESERVER = '192.0.2.1';
 const TOKEN_SECONDS = 3_600;
 type WorkspaceFiles = NonNullable<NonNullable<NonNullable<AgentSpec['sandbox']>['workspace']>['files']>;
-const RUN_VOLUME = '64Mi';
+const TEMP_VOLUME_SIZE = '64Mi';
 const GRACE_SECONDS = 30;
-/** Nothing is kept in a pod and no two are bound to an agent, so it is not worth the five minutes that are usual. */
-const SILENT_NODE_SECONDS = 30;
-/** A gateway that is away is no reason to start again. */
-const WAITS_FOR_EVER = 1_000_000;
+/** Toleration for an unreachable node. Shorter than the default of five minutes: a pod has no persistent state, and only one pod is bound. */
+const UNREACHABLE_TOLERATION_SECONDS = 30;
+/** The startup probe must not restart the agent while the gateway is unavailable. */
+const NO_FAILURE_THRESHOLD = 1_000_000;
 const READY_FILE = `${POD_PATHS.run}/agent/ready`;
 
-/** The template of a class, with what the agent asks of its sandbox in place of what the class gives. */
+/** The template of a sandbox class; the sandbox fields of the agent override those of the class. */
 export function podTemplate(
   config: TemplateConfig,
   sandboxClass: SandboxClass,
@@ -38,7 +38,7 @@ export function podTemplate(
   return { className: sandboxClass.name, digest: digestOf(spec as Json), spec };
 }
 
-/** Templates of one configuration. Those of plain classes are made once: every reconcile asks for one. */
+/** The templates of one configuration. Templates without overrides are cached, because every reconcile needs one. */
 export class PodTemplates {
   readonly #config: TemplateConfig;
   readonly #plain = new Map<SandboxClass, PodTemplate>();
@@ -71,7 +71,7 @@ function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: No
       key,
       operator: 'Exists',
       effect: 'NoExecute',
-      tolerationSeconds: SILENT_NODE_SECONDS,
+      tolerationSeconds: UNREACHABLE_TOLERATION_SECONDS,
     })),
     dnsPolicy: 'None',
     dnsConfig: { nameservers: [NO_NAMESERVER] },
@@ -97,9 +97,9 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
     image: agent.image,
     ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
     args: ['serve', 'agent'],
-    // Every look is a process that the runtime starts, some 40 ms of processor time: often only until it is ready for the first time.
-    startupProbe: { ...isReady(), periodSeconds: 1, failureThreshold: WAITS_FOR_EVER },
-    readinessProbe: { ...isReady(), periodSeconds: 10, failureThreshold: 3 },
+    // Each exec probe starts a process (about 40 ms of CPU time), so probes are frequent only until the pod is ready for the first time.
+    startupProbe: { ...readyProbe(), periodSeconds: 1, failureThreshold: NO_FAILURE_THRESHOLD },
+    readinessProbe: { ...readyProbe(), periodSeconds: 10, failureThreshold: 3 },
     resources: resources(agent.resources),
     securityContext: securityContext(POD_USERS.agent),
     terminationMessagePolicy: 'FallbackToLogsOnError',
@@ -116,8 +116,8 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
   };
 }
 
-/** A program that the image has. Nobody may connect to the pod, so nothing can be asked of it over the network. */
-function isReady() {
+/** An exec probe with a program of the image, because the NetworkPolicy allows no connection to the pod. */
+function readyProbe() {
   return {
     exec: { command: ['/usr/local/bin/launcher', 'ready', READY_FILE, String(POD_USERS.agent)] },
     timeoutSeconds: 2,
@@ -157,21 +157,21 @@ function sum(one: string, other: string): string {
   return bytesQuantity(parseQuantityBytes(one) + parseQuantityBytes(other));
 }
 
-/** Memory and storage that are promised are never lent to another. Idle processor time is, up to the limit: starting takes a burst. */
-function resources(wanted: Resources) {
-  const promised = parseMillicores(wanted.cpu);
-  const ceiling = Math.max(promised, parseMillicores(wanted.cpuLimit ?? wanted.cpu));
-  const kept = {
-    memory: bytesQuantity(parseQuantityBytes(wanted.memory)),
-    'ephemeral-storage': bytesQuantity(parseQuantityBytes(wanted.ephemeralStorage)),
+/** Requests equal limits for memory and storage. The CPU limit may exceed the request, because starting needs a burst of CPU. */
+function resources(desired: Resources) {
+  const request = parseMillicores(desired.cpu);
+  const limit = Math.max(request, parseMillicores(desired.cpuLimit ?? desired.cpu));
+  const guaranteed = {
+    memory: bytesQuantity(parseQuantityBytes(desired.memory)),
+    'ephemeral-storage': bytesQuantity(parseQuantityBytes(desired.ephemeralStorage)),
   };
-  return { requests: { cpu: cpuQuantity(promised), ...kept }, limits: { cpu: cpuQuantity(ceiling), ...kept } };
+  return { requests: { cpu: cpuQuantity(request), ...guaranteed }, limits: { cpu: cpuQuantity(limit), ...guaranteed } };
 }
 
 function securityContext(runAsUser: number) {
   return {
     runAsUser,
-    // Not of the pod: a runtime refuses a group there without a user.
+    // Set per container: in the pod security context, a runtime rejects a group without a user.
     runAsGroup: POD_USERS.group,
     runAsNonRoot: true,
     readOnlyRootFilesystem: true,
@@ -185,15 +185,15 @@ function volumes(workspace: string, files: WorkspaceFiles) {
   return [
     { name: 'doors', configMap: { name: NAMESPACE_OBJECTS.doors } },
     { name: 'tokens', projected: { sources: [{ serviceAccountToken }] } },
-    { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: RUN_VOLUME } },
+    { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: TEMP_VOLUME_SIZE } },
     { name: 'workspace', emptyDir: { sizeLimit: workspace } },
     ...files.map(({ configMap }, index) => ({ name: `files-${index}`, configMap: { name: configMap.name } })),
-    { name: 'tmp-agent', emptyDir: { sizeLimit: RUN_VOLUME } },
-    { name: 'tmp-sandbox', emptyDir: { sizeLimit: RUN_VOLUME } },
+    { name: 'tmp-agent', emptyDir: { sizeLimit: TEMP_VOLUME_SIZE } },
+    { name: 'tmp-sandbox', emptyDir: { sizeLimit: TEMP_VOLUME_SIZE } },
   ];
 }
 
-/** Labels of a pod of the template; with the uid of its agent when it is made for one. */
+/** Labels of a pod of the template, with the agent UID unless the pod is warm. */
 export function podLabels(template: PodTemplate, agentUid?: string): Record<string, string> {
   return {
     [LABELS.agentPod]: 'true',

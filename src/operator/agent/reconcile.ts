@@ -21,19 +21,28 @@ export interface AgentDeps extends ObserveDeps {
   readonly events: EventRecorder;
 }
 
-/** Until the gateway's address and the authority are known. */
-const NOT_YET = 1_000;
-const FIRST_RETRY = 5_000;
-const LAST_RETRY = 300_000;
+/** Retry interval while the pod is waiting, e.g. for the gateway address and the CA. */
+const WAITING_RETRY_MS = 1_000;
+const MIN_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 300_000;
 
-/** Brings one agent to what its spec says: observe, plan, apply, summarize. The only writer of Agent status. */
+/**
+ * Reconciles one agent in four steps: observe, plan, apply, summarize. The only writer of Agent status.
+ *
+ * The order of a pod replacement matters:
+ *
+ *     apply                      → pod B exists; the status still binds pod A; the gateway rejects B
+ *     read the message in flight → it can only belong to A
+ *     write the status           → binds B; fails if another pod was bound meanwhile; the gateway now rejects A
+ *     redeliver the message      → NATS gives the message to B at once, instead of after the ack wait
+ */
 export class AgentReconciler {
   readonly #deps: AgentDeps;
   readonly statuses = new OwnStatuses();
   readonly #written = new OwnWrites<StoredAgent>();
-  readonly #liveAt = new Map<string, number>();
-  readonly #refusals = new Map<string, number>();
-  readonly #troubles = new Map<string, number>();
+  readonly #numbersWrittenAt = new Map<string, number>();
+  readonly #rejections = new Map<string, number>();
+  readonly #consecutiveErrors = new Map<string, number>();
 
   constructor(deps: AgentDeps) {
     this.#deps = deps;
@@ -59,46 +68,46 @@ export class AgentReconciler {
       applied,
       signal,
     );
-    // The write would have failed had another pod been bound since: what was held is nobody's.
+    // The write succeeded, so no other pod was bound meanwhile, and the message does not belong to the new pod.
     await giveBack(this.#deps.bus, agent.metadata.uid, held, log, signal);
     return this.#outcome(agent.metadata.uid, planned, applied);
   }
 
-  /** An agent is gone: nothing is kept of it. */
+  /** Drops the in-memory state of a deleted agent. */
   forget(uid: string): void {
-    this.#liveAt.delete(uid);
-    this.#refusals.delete(uid);
-    this.#troubles.delete(uid);
+    this.#numbersWrittenAt.delete(uid);
+    this.#rejections.delete(uid);
+    this.#consecutiveErrors.delete(uid);
     this.statuses.forget(uid);
-    this.#deps.examination.forget(uid);
-    this.#deps.failures.forget(uid);
+    this.#deps.validation.forget(uid);
+    this.#deps.crashBackoff.forget(uid);
   }
 
   async #apply(observed: Observed, planned: Plan, signal: AbortSignal): Promise<Applied> {
     const { agent, warm } = observed;
-    const makes = planned.step.kind === 'create' || planned.step.kind === 'claim';
-    let taken = false;
+    const createsPod = planned.step.kind === 'create' || planned.step.kind === 'claim';
+    let isWarmPodBound = false;
     try {
-      if (makes && !(await this.#deps.namespaces.prepare(agent.metadata.namespace, signal))) {
+      if (createsPod && !(await this.#deps.namespaces.prepare(agent.metadata.namespace, signal))) {
         return {
           kind: 'waiting',
           message:
-            'waits for the gateway: its Service has no address or its certificate is not made yet; look at the Services of the release and at the log of the operator',
+            'waiting for the gateway: its Service has no address, or its certificate does not exist yet; check the Services of the release and the operator log',
         };
       }
       const applied = await apply(this.#deps.client, agent, planned, signal);
-      taken = applied.kind === 'bound' && applied.pod.metadata.uid === warm?.metadata.uid;
-      this.#troubles.delete(agent.metadata.uid);
+      isWarmPodBound = applied.kind === 'bound' && applied.pod.metadata.uid === warm?.metadata.uid;
+      this.#consecutiveErrors.delete(agent.metadata.uid);
       return applied;
     } catch (error) {
-      const troubles = (this.#troubles.get(agent.metadata.uid) ?? 0) + 1;
-      this.#troubles.set(agent.metadata.uid, troubles);
-      // A pod that stays is no less bound because something beside it failed.
-      const told = makes ? refusalBy(error, troubles) : undefined;
-      if (told === undefined) throw error;
-      return told;
+      const errors = (this.#consecutiveErrors.get(agent.metadata.uid) ?? 0) + 1;
+      this.#consecutiveErrors.set(agent.metadata.uid, errors);
+      // Only a failed create or claim is reported: a kept pod stays bound when another call fails.
+      const rejection = createsPod ? refusalBy(error, errors) : undefined;
+      if (rejection === undefined) throw error;
+      return rejection;
     } finally {
-      if (warm !== undefined && !taken) this.#deps.pool.release(warm);
+      if (warm !== undefined && !isWarmPodBound) this.#deps.pool.release(warm);
     }
   }
 
@@ -111,8 +120,8 @@ export class AgentReconciler {
     signal: AbortSignal,
   ): Promise<void> {
     const { namespace, name, uid, resourceVersion } = agent.metadata;
-    const liveToo = now.getTime() - (this.#liveAt.get(uid) ?? 0) >= LIVE_EVERY;
-    const isDifferent = statusDiffers(agent.status, status, liveToo);
+    const includeNumbers = now.getTime() - (this.#numbersWrittenAt.get(uid) ?? 0) >= LIVE_EVERY;
+    const isDifferent = statusDiffers(agent.status, status, includeNumbers);
     this.statuses.expect(uid, isDifferent ? status : agent.status);
     if (!isDifferent) return;
     const patch = { metadata: { resourceVersion }, status: statusPatch(agent.status, status) };
@@ -125,23 +134,23 @@ export class AgentReconciler {
       options,
     );
     this.#written.wrote(key, cachedVersion, stored);
-    this.#liveAt.set(uid, now.getTime());
-    // The claim was a write that the pod itself shows; with an Event for each one a pool would cost more than it saves.
+    this.#numbersWrittenAt.set(uid, now.getTime());
+    // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
     if (applied.kind === 'bound' && applied.claimed === true) return;
     const subject = { apiVersion: agent.apiVersion, kind: agent.kind, metadata: { name, namespace, uid } };
-    for (const note of transitions(agent.status?.conditions, status.conditions ?? [], 'Ready')) {
-      this.#deps.events.record(subject, note);
+    for (const transition of transitions(agent.status?.conditions, status.conditions ?? [], 'Ready')) {
+      this.#deps.events.record(subject, transition);
     }
   }
 
   #outcome(uid: string, planned: Plan, applied: Applied): Outcome {
-    if (applied.kind === 'waiting') return { kind: 'again', after: NOT_YET };
+    if (applied.kind === 'waiting') return { kind: 'again', after: WAITING_RETRY_MS };
     if (applied.kind === 'refused') {
-      const count = this.#refusals.get(uid) ?? 0;
-      this.#refusals.set(uid, count + 1);
-      return { kind: 'again', after: Math.min(FIRST_RETRY * 2 ** count, LAST_RETRY) };
+      const count = this.#rejections.get(uid) ?? 0;
+      this.#rejections.set(uid, count + 1);
+      return { kind: 'again', after: Math.min(MIN_RETRY_MS * 2 ** count, MAX_RETRY_MS) };
     }
-    if (planned.step.kind !== 'none') this.#refusals.delete(uid);
-    return planned.again === undefined ? { kind: 'done' } : { kind: 'again', after: planned.again };
+    if (planned.step.kind !== 'none') this.#rejections.delete(uid);
+    return planned.requeueAfterMs === undefined ? { kind: 'done' } : { kind: 'again', after: planned.requeueAfterMs };
   }
 }

@@ -9,7 +9,7 @@ import type { Observed } from './observed.ts';
 import { type Plan, busAway } from './plan.ts';
 import { podState } from './pod-state.ts';
 
-/** The status after the plan was carried out. Pure. */
+/** Computes the status after the plan was applied. Pure. */
 export function summarize(observed: Observed, planned: Plan, applied: Applied): AgentStatus {
   const { agent, policy, facts, template } = observed;
   const before = agent.status ?? {};
@@ -30,14 +30,18 @@ export function summarize(observed: Observed, planned: Plan, applied: Applied): 
 function conditionsOf(observed: Observed, { step, suspended }: Plan, applied: Applied): Condition[] {
   const { agent, facts, now } = observed;
   const before = agent.status?.conditions;
-  const findings: Finding[] = [readiness(observed, step, applied), activity(suspended), fence(observed)];
+  const findings: Finding[] = [
+    readyCondition(observed, step, applied),
+    activeCondition(suspended),
+    protectedCondition(observed),
+  ];
   const model = modelFinding(observed);
   if (model !== undefined) findings.push(model);
   if (facts.budget !== undefined) findings.push(facts.budget);
-  // Nobody but this rule says ModelDenied, so nobody else would take it back.
-  const isOver = model === undefined && reasonOf(before, 'ModelAvailable') === 'ModelDenied';
-  const kept = isOver ? without(before, 'ModelAvailable') : before;
-  return withFindings(kept, findings, agent.metadata.generation, now);
+  // Only this function sets ModelDenied, so it must also clear it.
+  const isStale = model === undefined && reasonOf(before, 'ModelAvailable') === 'ModelDenied';
+  const existing = isStale ? without(before, 'ModelAvailable') : before;
+  return withFindings(existing, findings, agent.metadata.generation, now);
 }
 
 function podReference(pod: Pod) {
@@ -53,97 +57,103 @@ function liveFacts({ summary, queue, tools }: Observed['facts']): Partial<AgentS
   };
 }
 
-function readiness(observed: Observed, step: Plan['step'], applied: Applied): Finding<'Ready'> {
-  if (applied.kind === 'refused') return no(applied.reason, applied.message);
+function readyCondition(observed: Observed, step: Plan['step'], applied: Applied): Finding<'Ready'> {
+  if (applied.kind === 'refused') return notReady(applied.reason, applied.message);
   if (step.kind === 'none') return step.ready;
-  if (applied.kind === 'waiting') return no('Starting', applied.message);
-  if (applied.kind !== 'bound') return no('Starting', 'its pod is being made');
-  return busAway(observed) ?? ofPod(applied.pod, observed.agent.metadata.namespace, observed.delay);
+  if (applied.kind === 'waiting') return notReady('Starting', applied.message);
+  if (applied.kind !== 'bound') return notReady('Starting', 'the pod is being created');
+  return busAway(observed) ?? podCondition(applied.pod, observed.agent.metadata.namespace, observed.delay);
 }
 
-function ofPod(pod: Pod, namespace: string, delay: string | undefined): Finding<'Ready'> {
+function podCondition(pod: Pod, namespace: string, delay: string | undefined): Finding<'Ready'> {
   const state = podState(pod);
   const { name } = pod.metadata;
   switch (state.kind) {
     case 'ready':
-      return { type: 'Ready', status: 'True', reason: 'Running', message: `pod "${name}" runs` };
+      return { type: 'Ready', status: 'True', reason: 'Running', message: `pod "${name}" is running` };
     case 'unschedulable':
-      return no(
+      return notReady(
         'Unschedulable',
-        `pod "${name}" fits no node: ${state.message}; add room or lower spec.sandbox.resources`,
+        `pod "${name}" fits no node: ${state.message}; add capacity or lower spec.sandbox.resources`,
       );
     case 'imagePullFailed':
-      return no(
+      return notReady(
         'ImagePullFailed',
-        `pod "${name}", ${state.message}; correct the image in the release's values, or the registry's access`,
+        `pod "${name}", ${state.message}; correct the image in the Helm values, or the access to the registry`,
       );
     case 'crashLooping':
-      return no(
+      return notReady(
         'PodCrashLooping',
         `pod "${name}", ${state.message}; see kubectl logs ${name} --namespace ${namespace} --all-containers --previous`,
       );
     case 'nodeNotReady':
-      return no(
+      return notReady(
         'NodeNotReady',
-        `node "${state.node}" of pod "${name}" does not answer; the next pod is made when the cluster gives this one up; see kubectl describe node ${state.node}`,
+        `node "${state.node}" of pod "${name}" does not respond; a new pod is created when the cluster evicts this one; see kubectl describe node ${state.node}`,
       );
     case 'ended':
-      return no('PodCrashLooping', `pod "${name}" ended: ${state.message}`);
+      return notReady('PodCrashLooping', `pod "${name}" ended: ${state.message}`);
     case 'terminating':
-      return no('Starting', `pod "${name}" is being removed; the next one is made after it`);
+      return notReady('Starting', `pod "${name}" is terminating; the next pod is created afterwards`);
     case 'starting':
-      // The same words until it runs: every other step would cost a write.
-      if (delay === undefined) return no('Starting', `pod "${name}" starts`);
-      return no('Starting', `pod "${name}" does not start: ${delay}; correct what it names`);
+      // The same message until the pod runs, because each intermediate message would cost a status write.
+      if (delay === undefined) return notReady('Starting', `pod "${name}" is starting`);
+      return notReady('Starting', `pod "${name}" does not start: ${delay}; fix the cause`);
   }
 }
 
-function no(reason: string, message: string): Finding<'Ready'> {
+function notReady(reason: string, message: string): Finding<'Ready'> {
   return { type: 'Ready', status: 'False', reason, message };
 }
 
-function activity(suspended: string | undefined): Finding<'Active'> {
+function activeCondition(suspended: string | undefined): Finding<'Active'> {
   if (suspended !== undefined) return { type: 'Active', status: 'False', reason: 'Suspended', message: suspended };
-  return { type: 'Active', status: 'True', reason: 'Active', message: 'nothing stops it' };
+  return { type: 'Active', status: 'True', reason: 'Active', message: 'not suspended' };
 }
 
-function fence({ guard, agent }: Observed): Finding<'Fenced'> {
-  if (guard.kind === 'missing') {
-    return { type: 'Fenced', status: 'False', reason: 'GuardMissing', message: guard.message };
+function protectedCondition({ protection, agent }: Observed): Finding<'Fenced'> {
+  if (protection.kind === 'missing') {
+    return { type: 'Fenced', status: 'False', reason: 'GuardMissing', message: protection.message };
   }
   const { namespace } = agent.metadata;
-  if (guard.kind === 'fenced') {
-    return { type: 'Fenced', status: 'True', reason: 'NamespaceFenced', message: `namespace "${namespace}" is fenced` };
+  if (protection.kind === 'fenced') {
+    return {
+      type: 'Fenced',
+      status: 'True',
+      reason: 'NamespaceFenced',
+      message: `namespace "${namespace}" is protected`,
+    };
   }
-  const message = `whoever may edit namespace "${namespace}" can act as every agent in it; label the namespace temper.dev/agents=true`;
+  const message = `every user who may edit namespace "${namespace}" can act as any agent in it; label the namespace temper.dev/agents=true`;
   return { type: 'Fenced', status: 'False', reason: 'NamespaceNotFenced', message };
 }
 
-function modelFinding({ facts, modelProblem }: Observed): Finding<'ModelAvailable'> | undefined {
-  if (modelProblem === undefined) return facts.model;
-  return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelProblem };
+function modelFinding({ facts, modelError }: Observed): Finding<'ModelAvailable'> | undefined {
+  if (modelError === undefined) return facts.model;
+  return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelError };
 }
 
-/** Is there anything to write? `liveToo` asks about the numbers as well. */
-export function statusDiffers(before: AgentStatus | undefined, after: AgentStatus, liveToo: boolean): boolean {
-  const was = before ?? {};
-  // The node is written with the next thing that is: being placed is no news of its own.
-  if (was.pod?.uid !== after.pod?.uid || was.runtime !== after.runtime || was.level !== after.level) return true;
-  if (was.observedGeneration !== after.observedGeneration) return true;
-  if (!sameConditions(was.conditions, after.conditions ?? [])) return true;
-  if (after.pod === undefined && startsOrStopsWaiting(was, after)) return true;
-  return liveToo && LIVE.some((field) => was[field] !== after[field]);
+/** Does the status have to be written? With `includeNumbers` also when only numbers changed. */
+export function statusDiffers(before: AgentStatus | undefined, after: AgentStatus, includeNumbers: boolean): boolean {
+  const previous = before ?? {};
+  // A changed node alone is not written; it is written with the next change.
+  if (previous.pod?.uid !== after.pod?.uid || previous.runtime !== after.runtime || previous.level !== after.level)
+    return true;
+  if (previous.observedGeneration !== after.observedGeneration) return true;
+  if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
+  if (after.pod === undefined && startsOrStopsWaiting(previous, after)) return true;
+  return includeNumbers && LIVE.some((field) => previous[field] !== after[field]);
 }
 
-/** As a merge patch: what is gone is said to be. */
+/** The JSON merge patch between two statuses. Removed fields become null. */
 export function statusPatch(before: AgentStatus | undefined, after: AgentStatus): Record<string, unknown> {
-  const gone = Object.keys(before ?? {}).filter((field) => Reflect.get(after, field) === undefined);
-  const there = Object.entries(after).filter(([, value]) => value !== undefined);
+  const removed = Object.keys(before ?? {}).filter((field) => Reflect.get(after, field) === undefined);
+  const present = Object.entries(after).filter(([, value]) => value !== undefined);
   const patch: Record<string, unknown> = {
-    ...Object.fromEntries(gone.map((field) => [field, null])),
-    ...Object.fromEntries(there),
+    ...Object.fromEntries(removed.map((field) => [field, null])),
+    ...Object.fromEntries(present),
   };
-  // A merge patch merges maps: what the old one had and the new one lacks would stay.
+  // A merge patch merges maps, so the old node would remain without an explicit null.
   if (after.pod !== undefined && before?.pod?.node !== undefined) patch['pod'] = { node: null, ...after.pod };
   return patch;
 }

@@ -19,9 +19,9 @@ export interface AuthorityDeps {
   readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'nats'>;
 }
 
-const CERTIFICATE_LIFE = 90 * 86_400_000;
-const LEASE_KEY_BYTES = 32;
-/** As the server sees them. */
+const CERTIFICATE_LIFETIME_MS = 90 * 86_400_000;
+const SIGNING_KEY_BYTES = 32;
+/** File paths inside the NATS server pod. */
 const NATS_FILES = {
   certificateFile: '/etc/nats-tls/tls.crt',
   keyFile: '/etc/nats-tls/tls.key',
@@ -30,12 +30,15 @@ const NATS_FILES = {
 const USERS = ['operator', 'gateway'] as const;
 const SYSTEM_SEED = 'system.nk';
 
-/** Keeps the authority of a release and everything it issues. One pass makes what is missing, due or wrong, and writes nothing else. */
+/**
+ * Maintains the CA of a release, the certificates that it issues, the gateway signing key, and the NATS users and configuration. One
+ * reconcile creates or replaces what is missing, due for renewal or invalid, and writes nothing else.
+ */
 export class Authority {
   readonly #deps: AuthorityDeps;
   readonly #secrets: Secrets;
   readonly #expirations = new Map<string, Date>();
-  #doors: Doors | undefined;
+  #gatewayEndpoint: Doors | undefined;
   #server: WantedServer | undefined;
 
   constructor(deps: AuthorityDeps) {
@@ -43,44 +46,44 @@ export class Authority {
     this.#secrets = new Secrets(deps.client, deps.config.namespace);
   }
 
-  /** What agent pods are told; undefined until the gateway has an address. */
-  get doors(): Doors | undefined {
-    return this.#doors;
+  /** Gateway address and CA bundle for agent pods; undefined until the gateway has an address. */
+  get gatewayEndpoint(): Doors | undefined {
+    return this.#gatewayEndpoint;
   }
 
-  /** What the bus of this release shall run with; undefined before the first pass, and where the bus is somebody else's. */
+  /** Desired files of the NATS server of this release; undefined before the first reconcile, and with an external NATS server. */
   get server(): WantedServer | undefined {
     return this.#server;
   }
 
-  /** When each certificate ends, by the name of its Secret. */
+  /** Expiration time of each certificate, by the name of its Secret. */
   expirations(): ReadonlyMap<string, Date> {
     return this.#expirations;
   }
 
-  /** True when what agent pods are told is another than before. */
+  /** Returns true when the gateway address or the CA bundle changed. Throws ApiError. */
   async reconcile(signal: AbortSignal): Promise<boolean> {
     const { config } = this.#deps;
-    const { state, systemSeed } = await this.#authority(signal);
+    const { state, systemSeed } = await this.#reconcileCa(signal);
     const bundle = bundleOf(state);
     const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
     await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
-    await this.#leaseKey(signal);
+    await this.#signingKey(signal);
     await this.#nats(state, bundle, systemSeed, signal);
     const [address] = gateway.addresses;
-    const doors = address === undefined ? undefined : doorsOf(address, gateway, bundle);
-    const isNews = JSON.stringify(doors) !== JSON.stringify(this.#doors);
-    this.#doors = doors;
-    return isNews;
+    const gatewayEndpoint = address === undefined ? undefined : gatewayEndpointOf(address, gateway, bundle);
+    const isChanged = JSON.stringify(gatewayEndpoint) !== JSON.stringify(this.#gatewayEndpoint);
+    this.#gatewayEndpoint = gatewayEndpoint;
+    return isChanged;
   }
 
-  /** With the key that has the server read its files again: it is nobody's but the operator's, and it must outlive the other keys. */
-  async #authority(signal: AbortSignal): Promise<{ state: AuthorityState; systemSeed: string }> {
+  /** Also keeps the seed of the NATS system user, which only the operator has, to reload the server after the other keys changed. */
+  async #reconcileCa(signal: AbortSignal): Promise<{ state: AuthorityState; systemSeed: string }> {
     const known = await this.#secrets.read(RELEASE_OBJECTS.authority, signal);
     const state = await rotated(stateOf(known), this.#deps.clock.now());
     const systemSeed = known?.[SYSTEM_SEED] ?? newSeed();
     await this.#secrets.keep(RELEASE_OBJECTS.authority, { ...dataOf(state), [SYSTEM_SEED]: systemSeed }, known, signal);
-    this.#note(RELEASE_OBJECTS.authority, state.current.certificate);
+    this.#recordExpiration(RELEASE_OBJECTS.authority, state.current.certificate);
     return { state, systemSeed };
   }
 
@@ -88,41 +91,41 @@ export class Authority {
     name: string,
     state: AuthorityState,
     bundle: string,
-    wanted: ServerNames,
+    desired: ServerNames,
     signal: AbortSignal,
   ): Promise<string> {
     const known = await this.#secrets.read(name, signal);
-    const pair = (await this.#isGood(known, state, wanted))
+    const pair = (await this.#isValid(known, state, desired))
       ? { certificate: known?.['tls.crt'] ?? '', key: known?.['tls.key'] ?? '' }
-      : await issue(state.current, wanted, this.#deps.clock.now(), CERTIFICATE_LIFE);
+      : await issue(state.current, desired, this.#deps.clock.now(), CERTIFICATE_LIFETIME_MS);
     const data = { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': bundle };
     await this.#secrets.keep(name, data, known, signal);
-    this.#note(name, pair.certificate);
+    this.#recordExpiration(name, pair.certificate);
     return pair.certificate;
   }
 
-  #note(name: string, certificate: string): void {
-    const end = readCertificate(certificate)?.notAfter;
-    if (end !== undefined) this.#expirations.set(name, end);
+  #recordExpiration(name: string, certificate: string): void {
+    const notAfter = readCertificate(certificate)?.notAfter;
+    if (notAfter !== undefined) this.#expirations.set(name, notAfter);
   }
 
-  async #isGood(known: SecretData | undefined, state: AuthorityState, wanted: ServerNames): Promise<boolean> {
+  async #isValid(known: SecretData | undefined, state: AuthorityState, desired: ServerNames): Promise<boolean> {
     const text = known?.['tls.crt'];
     const facts = readCertificate(text);
     if (text === undefined || facts === undefined || known?.['tls.key'] === undefined) return false;
     if (isDue(facts, this.#deps.clock.now())) return false;
-    if (!sameList(facts.names, wanted.names) || !sameList(facts.addresses, wanted.addresses)) return false;
+    if (!sameList(facts.names, desired.names) || !sameList(facts.addresses, desired.addresses)) return false;
     return isSignedBy(text, state.current.certificate);
   }
 
-  async #leaseKey(signal: AbortSignal): Promise<void> {
+  async #signingKey(signal: AbortSignal): Promise<void> {
     const known = await this.#secrets.read(RELEASE_OBJECTS.gatewayKeys, signal);
     if (known?.['lease.key'] !== undefined) return;
-    const key = randomBytes(LEASE_KEY_BYTES).toString('base64url');
+    const key = randomBytes(SIGNING_KEY_BYTES).toString('base64url');
     await this.#secrets.keep(RELEASE_OBJECTS.gatewayKeys, { 'lease.key': key }, known, signal);
   }
 
-  /** Only for a server of this release: that of somebody else has keys of its own. */
+  /** Only for the NATS server of this release: an external server has its own keys. */
   async #nats(state: AuthorityState, bundle: string, systemSeed: string, signal: AbortSignal): Promise<void> {
     const { service, server = {} } = this.#deps.config.nats ?? {};
     if (service === undefined) return;
@@ -146,7 +149,7 @@ export class Authority {
     this.#server = { certificate, authorities: bundle, configuration: text, operatorSeed, systemSeed };
   }
 
-  /** Every name a Service is called by inside the cluster, and its address once it has one. */
+  /** All DNS names of a Service inside the cluster, and its cluster IP once it is assigned. */
   async #serviceNames(service: string, extra: readonly string[], signal: AbortSignal): Promise<ServerNames> {
     const { namespace } = this.#deps.config;
     const ref = { namespace, name: service };
@@ -158,7 +161,7 @@ export class Authority {
   }
 }
 
-function doorsOf(address: string, { names }: ServerNames, authorities: string): Doors {
+function gatewayEndpointOf(address: string, { names }: ServerNames, authorities: string): Doors {
   const host = address.includes(':') ? `[${address}]` : address;
   return { gateway: `https://${host}:${PORTS.gateway}`, gatewayName: names[0] ?? '', authorities };
 }

@@ -1,5 +1,5 @@
 import { webcrypto } from 'node:crypto';
-// Before the library: it throws without.
+// Must be imported before the library, which otherwise throws.
 import './reflect-metadata.ts';
 import * as x509 from '@peculiar/x509';
 
@@ -17,10 +17,10 @@ export interface Validity {
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const SIGNING = { name: 'ECDSA', hash: 'SHA-256' } as const;
 const SERIAL_BYTES = 16;
-/** Clocks of nodes differ: what is issued now must hold on one that is behind. */
-const SKEW = 300_000;
+/** Certificates start in the past, so that they are valid on nodes whose clock is behind. */
+const CLOCK_SKEW_MS = 300_000;
 
-/** A new authority: it signs certificates of servers, and no other authority. */
+/** Creates a CA certificate that can sign server certificates, but no intermediate CA. `life` is in milliseconds. */
 export async function createAuthority(name: string, now: Date, life: number): Promise<KeyPair> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned(
@@ -41,7 +41,7 @@ export async function createAuthority(name: string, now: Date, life: number): Pr
   return { certificate: pem(certificate), key: await keyPem(keys.privateKey) };
 }
 
-/** A certificate of a server for these names and addresses. */
+/** Issues a server certificate for these names and addresses. `life` is in milliseconds. */
 export async function issue(
   authority: KeyPair,
   { names, addresses }: ServerNames,
@@ -84,7 +84,7 @@ export interface ServerNames {
 
 export interface CertificateFacts extends Validity, ServerNames {}
 
-/** Undefined for what is no certificate. */
+/** Undefined for text that is not a valid certificate. */
 export function readCertificate(text: string | undefined): CertificateFacts | undefined {
   if (text === undefined) return undefined;
   try {
@@ -94,29 +94,29 @@ export function readCertificate(text: string | undefined): CertificateFacts | un
     const { notBefore, notAfter } = certificate;
     return { notBefore, notAfter, names: of('dns'), addresses: of('ip') };
   } catch {
-    // Whatever was put there is replaced, as is what is not there.
+    // An invalid certificate is replaced like a missing one.
     return undefined;
   }
 }
 
-/** Was the certificate signed by that authority? */
+/** Did this CA sign the certificate? */
 export async function isSignedBy(certificate: string, authority: string): Promise<boolean> {
   const issuer = new x509.X509Certificate(authority);
   const options = { publicKey: issuer.publicKey, signatureOnly: true };
   return new x509.X509Certificate(certificate).verify(options, webcrypto as Crypto);
 }
 
-/** Two thirds of its life are over. */
+/** Due for renewal: two thirds of the lifetime have passed. */
 export function isDue({ notBefore, notAfter }: Validity, now: Date): boolean {
   const life = notAfter.getTime() - notBefore.getTime();
   return now.getTime() >= notBefore.getTime() + (life * 2) / 3;
 }
 
 function validity(now: Date, life: number): Validity {
-  return { notBefore: new Date(now.getTime() - SKEW), notAfter: new Date(now.getTime() + life) };
+  return { notBefore: new Date(now.getTime() - CLOCK_SKEW_MS), notAfter: new Date(now.getTime() + life) };
 }
 
-/** Positive, as RFC 5280 wants it. */
+/** Positive, as RFC 5280 requires. */
 function serialNumber(): string {
   const bytes = webcrypto.getRandomValues(new Uint8Array(SERIAL_BYTES));
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;

@@ -1,6 +1,6 @@
 /**
- * The certificate library keeps its list of algorithms in a container that asks for three functions of a proposal the language never got.
- * These are they, for that use alone; where somebody else brought them they stay as they are.
+ * The certificate library uses a dependency injection container that needs three functions of the reflect-metadata proposal, which was
+ * never standardized. This is a minimal polyfill for that library. Existing implementations are not replaced.
  */
 type Key = string | symbol;
 

@@ -11,8 +11,8 @@ const DAY = 86_400_000;
 const NOW = new Date('2026-05-04T12:00:00Z');
 const after = (milliseconds: number) => new Date(NOW.getTime() + milliseconds);
 
-describe('the certificates of an installation', () => {
-  it('hold in a TLS handshake for their names and addresses, and for no other', async () => {
+describe('certificates', () => {
+  it('are valid in a TLS handshake only for their names and addresses', async () => {
     const now = new Date();
     const authority = await createAuthority('test', now, DAY);
     const names = { names: ['temper-gateway.temper-system.svc'], addresses: ['127.0.0.1'] };
@@ -21,7 +21,7 @@ describe('the certificates of an installation', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const shake = async (servername: string, ca: string) => {
+    const handshake = async (servername: string, ca: string) => {
       const socket = connect({ port, host: '127.0.0.1', servername, ca });
       try {
         await once(socket, 'secureConnect');
@@ -32,18 +32,18 @@ describe('the certificates of an installation', () => {
         socket.destroy();
       }
     };
-    assert.equal(await shake('temper-gateway.temper-system.svc', authority.certificate), 'trusted');
-    assert.equal(await shake('another.svc', authority.certificate), 'ERR_TLS_CERT_ALTNAME_INVALID');
-    const stranger = await createAuthority('test', now, DAY);
-    assert.notEqual(await shake('temper-gateway.temper-system.svc', stranger.certificate), 'trusted');
+    assert.equal(await handshake('temper-gateway.temper-system.svc', authority.certificate), 'trusted');
+    assert.equal(await handshake('another.svc', authority.certificate), 'ERR_TLS_CERT_ALTNAME_INVALID');
+    const otherCa = await createAuthority('test', now, DAY);
+    assert.notEqual(await handshake('temper-gateway.temper-system.svc', otherCa.certificate), 'trusted');
     assert.deepEqual(
-      [await isSignedBy(certificate, authority.certificate), await isSignedBy(certificate, stranger.certificate)],
+      [await isSignedBy(certificate, authority.certificate), await isSignedBy(certificate, otherCa.certificate)],
       [true, false],
     );
     server.close();
   });
 
-  it('say what they are for', async () => {
+  it('contain their names, addresses and CA flag', async () => {
     const authority = await createAuthority('test', NOW, DAY);
     const names = { names: ['a.svc', 'b.svc'], addresses: ['10.96.0.7', 'fd00::7'] };
     const pair = await issue(authority, names, NOW, DAY);
@@ -55,14 +55,14 @@ describe('the certificates of an installation', () => {
     assert.equal(readCertificate('no certificate'), undefined);
   });
 
-  it('are due once two thirds of their life are over', () => {
+  it('are due for renewal after two thirds of their lifetime', () => {
     const validity = { notBefore: NOW, notAfter: after(90 * DAY) };
     assert.deepEqual([isDue(validity, after(59 * DAY)), isDue(validity, after(60 * DAY))], [false, true]);
   });
 });
 
-describe('the rotation of the authority', () => {
-  it('announces the next one, lets it sign an hour later, and trusts the one before as long as it lives', async () => {
+describe('CA rotation', () => {
+  it('announces the next CA, starts signing with it an hour later, and trusts the previous CA until it expires', async () => {
     const first = await rotated(undefined, NOW);
     assert.equal(await rotated(first, after(3 * 365 * DAY)), first);
     const late = after(4 * 365 * DAY);
@@ -74,15 +74,15 @@ describe('the rotation of the authority', () => {
     const swapped = await rotated(announced, new Date(late.getTime() + 3_700_000));
     assert.deepEqual(swapped, { current: announced.next, previous: first.current.certificate });
     assert.equal(bundleOf(swapped), `${announced.next.certificate}${first.current.certificate}`);
-    const settled = await rotated(swapped, after(5 * 365 * DAY + DAY));
-    assert.deepEqual(settled, { current: announced.next });
+    const completed = await rotated(swapped, after(5 * 365 * DAY + DAY));
+    assert.deepEqual(completed, { current: announced.next });
   });
 
-  it('begins anew with what cannot be read, and with one that is over', async () => {
+  it('creates a new CA when the stored one is unreadable or expired', async () => {
     const first = await rotated(undefined, NOW);
     const broken = await rotated({ current: { certificate: 'x', key: 'y' } }, NOW);
     assert.ok(readCertificate(broken.current.certificate));
-    const over = await rotated(first, after(6 * 365 * DAY));
-    assert.notEqual(over.current.certificate, first.current.certificate);
+    const renewed = await rotated(first, after(6 * 365 * DAY));
+    assert.notEqual(renewed.current.certificate, first.current.certificate);
   });
 });

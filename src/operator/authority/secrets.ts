@@ -2,10 +2,10 @@ import { Buffer } from 'node:buffer';
 import type { KubeClient } from '../../kube/client.ts';
 import { FIELD_MANAGER, MANAGED_LABEL, type PlainObject, TYPES } from '../kube-types.ts';
 
-/** Members of a Secret as text. */
+/** The decoded members of a Secret. */
 export type SecretData = Readonly<Record<string, string>>;
 
-/** The Secrets the operator keeps in the namespace of the release. They are read by name, never listed. */
+/** The Secrets of the operator in the release namespace. They are read by name, never listed. */
 export class Secrets {
   readonly #client: KubeClient;
   readonly #namespace: string;
@@ -15,7 +15,7 @@ export class Secrets {
     this.#namespace = namespace;
   }
 
-  /** Undefined when there is none. */
+  /** Undefined when the Secret does not exist. Throws ApiError. */
   async read(name: string, signal: AbortSignal): Promise<SecretData | undefined> {
     const found = await this.#client.get<PlainObject>(TYPES.secrets, { namespace: this.#namespace, name }, signal);
     if (found === undefined) return undefined;
@@ -25,7 +25,7 @@ export class Secrets {
     );
   }
 
-  /** Writes unless the very same is there; members it does not name go. True when it wrote. */
+  /** Applies the Secret unless its members are already equal; removes other members. Returns true after a write. Throws ApiError. */
   async keep(name: string, wanted: SecretData, known: SecretData | undefined, signal: AbortSignal): Promise<boolean> {
     if (known !== undefined && isSame(known, wanted)) return false;
     const data = Object.fromEntries(

@@ -5,11 +5,11 @@ import { isLetIn, reloadServer } from '../../nats/reload.ts';
 import { lookAtServer } from '../../nats/served-server.ts';
 import type { Logger } from '../../telemetry/log.ts';
 
-/** What the server of this release shall run with: what stands in its Secrets. */
+/** The desired certificate, users and configuration of the NATS server of this release, as stored in its Secrets. */
 export interface WantedServer {
   /** PEM. */
   readonly certificate: string;
-  /** PEM of the authorities that clients trust. */
+  /** The CA bundle for clients, PEM. */
   readonly authorities: string;
   readonly configuration: string;
   readonly operatorSeed: string;
@@ -22,98 +22,109 @@ export interface ServerReloadDeps {
   readonly log: Logger;
 }
 
-const MINUTE = 60_000;
-const SOON = 10_000;
-/** By then the kubelet has brought a changed Secret to the server's pod. */
-const BROUGHT_WITHIN = 3 * MINUTE;
-const RARELY = 5 * MINUTE;
-const LOOK_TIMEOUT = 10_000;
+const MINUTE_MS = 60_000;
+const RETRY_MS = 10_000;
+/** Within this time the kubelet updates a changed Secret in the server's pod. */
+const KUBELET_SYNC_MS = 3 * MINUTE_MS;
+const SLOW_RETRY_MS = 5 * MINUTE_MS;
+const INSPECT_TIMEOUT_MS = 10_000;
 
 /**
- * Nobody tells the server that its certificate or its configuration changed, and it does not watch its files. It is asked to read them
- * again until it shows the certificate it should and lets in who it should; the files come to its pod some time after the Secrets changed.
+ * Makes the NATS server load changed certificates and configuration: the server does not watch its files. The kubelet updates the files
+ * some time after the Secrets changed, so the reload is repeated until the server presents the desired certificate and authenticates
+ * the operator user.
+ *
+ *     Secrets changed ──▶ retry every RETRY_MS: reload, then check certificate and login
+ *                           │ not as desired for KUBELET_SYNC_MS ──▶ retry every SLOW_RETRY_MS, log a warning
+ *                           │ as desired, but configuration changed less than KUBELET_SYNC_MS ago ──▶ keep reloading,
+ *                           │   because the effect of the configuration cannot be observed
+ *                           └ as desired ──▶ confirmed; check for changes every MINUTE_MS
  */
 export class ServerReload {
   readonly #deps: ServerReloadDeps;
-  #wanted: WantedServer | undefined;
-  /** Since when it was not as wanted. */
+  #desired: WantedServer | undefined;
+  /** Monotonic time since which the server may differ from the desired state. */
   #since: number | undefined;
-  /** Reads of its configuration go on until then, since what it made of that cannot be seen. */
-  #until = 0;
+  /** Reload at least until this monotonic time, because the effect of a changed configuration cannot be observed. */
+  #reloadUntil = 0;
   #isConfirmed = false;
-  #told = '';
+  #lastError = '';
 
   constructor(deps: ServerReloadDeps) {
     this.#deps = deps;
   }
 
-  /** Milliseconds until the next one. */
-  async round(wanted: WantedServer | undefined, signal: AbortSignal): Promise<number> {
-    if (wanted === undefined) return SOON;
-    this.#take(wanted);
-    if (this.#isConfirmed) return MINUTE;
+  /** Runs one attempt. Returns the milliseconds until the next one. */
+  async round(desired: WantedServer | undefined, signal: AbortSignal): Promise<number> {
+    if (desired === undefined) return RETRY_MS;
+    this.#setDesired(desired);
+    if (this.#isConfirmed) return MINUTE_MS;
     try {
-      const isAsWanted = await this.#attempt(wanted, signal);
-      if (!isAsWanted) return this.#pause();
+      const isCurrent = await this.#attempt(desired, signal);
+      if (!isCurrent) return this.#pause();
     } catch (error) {
       if (signal.aborted) return 0;
-      this.#tell(messageOf(error, 400));
+      this.#reportError(messageOf(error, 400));
       return this.#pause();
     }
     this.#isConfirmed = true;
     this.#since = undefined;
-    this.#told = '';
-    this.#deps.log.debug({}, 'the bus has the certificate and the users it should');
-    return MINUTE;
+    this.#lastError = '';
+    this.#deps.log.debug({}, 'the NATS server uses the current certificate and users');
+    return MINUTE_MS;
   }
 
-  #take(wanted: WantedServer): void {
-    const before = this.#wanted;
-    this.#wanted = wanted;
-    if (before !== undefined && same(before, wanted)) return;
+  #setDesired(desired: WantedServer): void {
+    const before = this.#desired;
+    this.#desired = desired;
+    if (before !== undefined && same(before, desired)) return;
     const now = this.#deps.clock.monotonic();
     this.#isConfirmed = false;
     this.#since = now;
-    // A server that starts reads it; one that runs has to be told.
-    if (before !== undefined && before.configuration !== wanted.configuration) this.#until = now + BROUGHT_WITHIN;
+    // A starting server reads its files; a running server needs a reload.
+    if (before !== undefined && before.configuration !== desired.configuration)
+      this.#reloadUntil = now + KUBELET_SYNC_MS;
   }
 
-  async #attempt(wanted: WantedServer, signal: AbortSignal): Promise<boolean> {
-    const before = await this.#look(signal);
-    const isBrought = this.#deps.clock.monotonic() >= this.#until;
-    if (isBrought && (await this.#isAsWanted(wanted, before.certificate))) return true;
+  async #attempt(desired: WantedServer, signal: AbortSignal): Promise<boolean> {
+    const before = await this.#inspect(signal);
+    const isSynced = this.#deps.clock.monotonic() >= this.#reloadUntil;
+    if (isSynced && (await this.#isCurrent(desired, before.certificate))) return true;
     const { url } = this.#deps;
-    await reloadServer({ url, seed: wanted.systemSeed, authorities: wanted.authorities }, before.id);
-    const after = await this.#look(signal);
-    const isAsWanted = await this.#isAsWanted(wanted, after.certificate);
-    if (isAsWanted) this.#deps.log.info({}, 'the bus has read its certificate and its configuration again');
-    else this.#tell('it still has the files of before');
-    return isAsWanted && isBrought;
+    await reloadServer({ url, seed: desired.systemSeed, authorities: desired.authorities }, before.id);
+    const after = await this.#inspect(signal);
+    const isCurrent = await this.#isCurrent(desired, after.certificate);
+    if (isCurrent) this.#deps.log.info({}, 'the NATS server reloaded its certificate and configuration');
+    else this.#reportError('server has not reloaded');
+    return isCurrent && isSynced;
   }
 
-  async #isAsWanted(wanted: WantedServer, served: Buffer): Promise<boolean> {
-    if (!new X509Certificate(wanted.certificate).raw.equals(served)) return false;
+  async #isCurrent(desired: WantedServer, served: Buffer): Promise<boolean> {
+    if (!new X509Certificate(desired.certificate).raw.equals(served)) return false;
     const { url } = this.#deps;
-    return isLetIn({ url, seed: wanted.operatorSeed, authorities: wanted.authorities }, 'operator');
+    return isLetIn({ url, seed: desired.operatorSeed, authorities: desired.authorities }, 'operator');
   }
 
-  #look(signal: AbortSignal) {
-    return lookAtServer(this.#deps.url, AbortSignal.any([signal, AbortSignal.timeout(LOOK_TIMEOUT)]));
+  #inspect(signal: AbortSignal) {
+    return lookAtServer(this.#deps.url, AbortSignal.any([signal, AbortSignal.timeout(INSPECT_TIMEOUT_MS)]));
   }
 
   #pause(): number {
     const waited = this.#deps.clock.monotonic() - (this.#since ?? 0);
-    return waited < BROUGHT_WITHIN ? SOON : RARELY;
+    return waited < KUBELET_SYNC_MS ? RETRY_MS : SLOW_RETRY_MS;
   }
 
-  /** A server that is not there yet is told of by the connection; one that stays as it was is worth a warning. */
-  #tell(problem: string): void {
-    const isLate = this.#deps.clock.monotonic() - (this.#since ?? 0) >= BROUGHT_WITHIN;
+  /** Logs a warning only when the server did not reload in time. The connection reports an unreachable server. */
+  #reportError(problem: string): void {
+    const isLate = this.#deps.clock.monotonic() - (this.#since ?? 0) >= KUBELET_SYNC_MS;
     const { log } = this.#deps;
-    if (!isLate) log.debug({ problem }, 'the bus does not have its certificate and users yet');
-    else if (problem !== this.#told) {
-      this.#told = problem;
-      log.warn({ problem }, 'the bus does not take up its certificate and users; restart the StatefulSet temper-nats');
+    if (!isLate) log.debug({ problem }, 'the NATS server does not use the current certificate and users yet');
+    else if (problem !== this.#lastError) {
+      this.#lastError = problem;
+      log.warn(
+        { problem },
+        'the NATS server does not load its certificate and users; restart the StatefulSet temper-nats',
+      );
     }
   }
 }

@@ -13,12 +13,12 @@ export interface Accounts {
 
 type Reason = 'TokenQuotaExceeded' | 'CostQuotaExceeded' | 'NetworkQuotaExceeded';
 
-interface Quota {
+interface QuotaCondition {
   readonly reason: Reason;
   readonly window: 'hour' | 'day' | 'month';
   readonly unit: string;
   readonly amount: (counts: Counts) => number;
-  /** What there must be room for, or the quota counts as used up. */
+  /** The minimum remaining amount. Below it the quota counts as exhausted. */
   readonly need: (limit: number, answer: number) => Counts;
   readonly show: (limit: number) => string;
 }
@@ -29,17 +29,17 @@ const tokens = {
   need: (_limit: number, answer: number) => countsOf({ outputTokens: answer }),
   show: (limit: number) => `${limit.toLocaleString('en-US')} tokens`,
 } as const;
-/** What a call costs only its provider knows. */
-const hundredth = (limit: number): number => Math.max(1, Math.ceil(limit / 100));
+/** The cost of the next call is unknown, so a quota counts as exhausted when less than 1 % remains. */
+const onePercent = (limit: number): number => Math.max(1, Math.ceil(limit / 100));
 const cost = {
   reason: 'CostQuotaExceeded',
   amount: ({ costMicros }: Counts) => costMicros,
-  need: (limit: number) => countsOf({ costMicros: hundredth(limit) }),
+  need: (limit: number) => countsOf({ costMicros: onePercent(limit) }),
   show: (limit: number) => `${limit / 1_000_000} dollars`,
 } as const;
 
-/** Calls of a minute are not among them: they are over before anybody reads of it. */
-const QUOTAS: Readonly<Partial<Record<keyof QuotaLimits, Quota>>> = {
+/** Without the quota of calls per minute: its window ends before the status would be written. */
+const QUOTAS: Readonly<Partial<Record<keyof QuotaLimits, QuotaCondition>>> = {
   tokensPerHour: { ...tokens, window: 'hour', unit: 'tok/h' },
   tokensPerDay: { ...tokens, window: 'day', unit: 'tok/d' },
   costMicrosPerHour: { ...cost, window: 'hour', unit: '$/h' },
@@ -50,12 +50,12 @@ const QUOTAS: Readonly<Partial<Record<keyof QuotaLimits, Quota>>> = {
     window: 'hour',
     unit: 'B/h',
     amount: ({ networkBytes }) => networkBytes,
-    need: (limit) => countsOf({ networkBytes: hundredth(limit) }),
+    need: (limit) => countsOf({ networkBytes: onePercent(limit) }),
     show: (limit) => `${limit.toLocaleString('en-US')} bytes`,
   },
 };
 
-/** The quota that leaves no room for one more answer, of the agent or of its policy; nothing when all do. Pure. */
+/** The exhausted quota of the agent or of its policy: fewer tokens remain than one response may use. Of several, the one that resumes last. Pure. */
 export function budgetProblem(
   agent: StoredAgent,
   policy: StoredPolicy | undefined,
@@ -63,50 +63,51 @@ export function budgetProblem(
   time: number,
 ): Finding<'BudgetAvailable'> | undefined {
   const answer = loopLimits(agent.spec).maxOutputTokens;
-  const mine = own && usedUp(own.charged, limitsOf(agent.spec.quotas), 'spec.quotas.', { answer, time });
+  const ownQuota = own && exhaustedQuota(own.charged, limitsOf(agent.spec.quotas), 'spec.quotas.', { answer, time });
   const prefix = `TrustPolicy "${policy?.metadata.name}" spec.quotas.`;
-  const theirs = shared && usedUp(shared.charged, limitsOf(policy?.spec.quotas), prefix, { answer, time });
-  const found = [mine, theirs]
+  const sharedQuota = shared && exhaustedQuota(shared.charged, limitsOf(policy?.spec.quotas), prefix, { answer, time });
+  const found = [ownQuota, sharedQuota]
     .filter((each) => each !== undefined)
     .sort(byResumption)
     .at(-1);
   if (found === undefined) return undefined;
   const { quota, denial } = found;
-  const allowed = `${quota.show(denial.limit)} that ${denial.quota} allows`;
-  const message = `of the ${allowed}, less is left than one more answer may take; resumes ${denial.resumesAt.slice(0, 16)}Z; raise it to go on before`;
+  const allowed = `${quota.show(denial.limit)} allowed by ${denial.quota}`;
+  const message = `less than one response may use remains of the ${allowed}; resumes ${denial.resumesAt.slice(0, 16)}Z; raise the quota to continue now`;
   return { type: 'BudgetAvailable', status: 'False', reason: quota.reason, message };
 }
 
 export function budgetFine(): Finding<'BudgetAvailable'> {
-  return { type: 'BudgetAvailable', status: 'True', reason: 'WithinBudget', message: 'every quota has room' };
+  return { type: 'BudgetAvailable', status: 'True', reason: 'WithinBudget', message: 'no quota is exhausted' };
 }
 
-/** The agent's own quota that is used most, in whole percent, so that it is written only when it moved. Nothing without quotas. */
+/** The agent's own quota with the highest usage, in whole percent, so that small changes cause no status write. Undefined without quotas. */
 export function budgetSummary(agent: StoredAgent, { own }: Accounts): string | undefined {
-  let most: { percent: number; text: string } | undefined;
+  let highest: { percent: number; text: string } | undefined;
   for (const [name, limit] of Object.entries(limitsOf(agent.spec.quotas))) {
     const quota = QUOTAS[name as keyof QuotaLimits];
     if (quota === undefined || limit <= 0) continue;
     const used = own === undefined ? 0 : quota.amount(own.spent[quota.window].counts);
     const percent = Math.min(999, Math.floor((used * 100) / limit));
     const size = quota.reason === 'CostQuotaExceeded' ? String(limit / 1_000_000) : short(limit);
-    if (most === undefined || percent > most.percent) most = { percent, text: `${percent}% of ${size} ${quota.unit}` };
+    if (highest === undefined || percent > highest.percent)
+      highest = { percent, text: `${percent}% of ${size} ${quota.unit}` };
   }
-  return most?.text;
+  return highest?.text;
 }
 
-interface UsedUp {
-  readonly quota: Quota;
+interface ExhaustedQuota {
+  readonly quota: QuotaCondition;
   readonly denial: Denial;
 }
 
-function usedUp(
+function exhaustedQuota(
   charged: Account,
   limits: QuotaLimits,
   prefix: string,
   { answer, time }: { answer: number; time: number },
-): UsedUp | undefined {
-  const found = (Object.keys(limits) as (keyof QuotaLimits)[]).flatMap((name): UsedUp[] => {
+): ExhaustedQuota | undefined {
+  const found = (Object.keys(limits) as (keyof QuotaLimits)[]).flatMap((name): ExhaustedQuota[] => {
     const quota = QUOTAS[name];
     const limit = limits[name];
     if (quota === undefined || limit === undefined) return [];
@@ -116,11 +117,11 @@ function usedUp(
   return found.sort(byResumption).at(-1);
 }
 
-function byResumption(one: UsedUp, other: UsedUp): number {
+function byResumption(one: ExhaustedQuota, other: ExhaustedQuota): number {
   return one.denial.resumesAt < other.denial.resumesAt ? -1 : 1;
 }
 
-/** Quotas that cannot be read are a fault of the spec, which says so elsewhere. */
+/** Unreadable quotas are ignored here; the Ready condition reports the invalid spec. */
 function limitsOf(quotas: Parameters<typeof quotaLimits>[0]): QuotaLimits {
   try {
     return quotaLimits(quotas);

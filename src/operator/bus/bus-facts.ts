@@ -13,7 +13,7 @@ import type { StoredAgent, StoredPolicy } from '../kube-types.ts';
 import type { AgentFacts, BusStore, Facts } from '../ports.ts';
 import { type Accounts, budgetFine, budgetProblem, budgetSummary } from './budget.ts';
 import type { BusLink } from './link.ts';
-import { modelFine, modelProblem, Providers } from './models.ts';
+import { modelFine, modelError, Providers } from './models.ts';
 
 export interface BusFactsDeps {
   readonly link: BusLink;
@@ -21,11 +21,11 @@ export interface BusFactsDeps {
   readonly log: Logger;
 }
 
-const LEARN_EVERY = 10_000;
+const REFRESH_INTERVAL_MS = 10_000;
 
 /**
- * What the bus knows of agents: the ledger, how providers do, how many messages wait. Read as a whole every few seconds, three questions
- * while nothing changes, so that no reconcile waits for it.
+ * Agent data from NATS: quota usage, provider health and queue lengths. Refreshed as a whole every few seconds in the background, with
+ * three requests while nothing changes, so that no reconcile waits for NATS.
  */
 export class BusFacts implements Facts {
   readonly #deps: BusFactsDeps;
@@ -39,18 +39,18 @@ export class BusFacts implements Facts {
   }
 
   of(agent: StoredAgent, policy: StoredPolicy | undefined): AgentFacts {
-    // Nothing was learned yet: what stands in the status stays.
+    // No data yet: the status does not change.
     if (this.#queues === undefined) return {};
     const time = this.#deps.clock.now().getTime();
     const accounts = this.#accountsOf(agent, policy, time);
     const queue = this.#queues[subjects.inbox(agent.metadata.uid)] ?? 0;
-    const isAtWork = queue > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
-    const budget = toTell(agent, isAtWork, budgetProblem(agent, policy, accounts, time), budgetFine());
-    const model = toTell(agent, isAtWork, modelProblem(agent, this.#providers), modelFine(agent));
+    const hasWork = queue > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
+    const budget = visibleFinding(agent, hasWork, budgetProblem(agent, policy, accounts, time), budgetFine());
+    const model = visibleFinding(agent, hasWork, modelError(agent, this.#providers), modelFine(agent));
     return {
       ...(budget === undefined ? {} : { budget }),
       ...(model === undefined ? {} : { model }),
-      ...numbersOf(agent, accounts, queue),
+      ...statsOf(agent, accounts, queue),
     };
   }
 
@@ -64,18 +64,18 @@ export class BusFacts implements Facts {
       const connection = await link.connected(signal);
       if (connection === undefined) return;
       try {
-        await this.#learn(connection);
+        await this.#refresh(connection);
         yield;
       } catch (error) {
         if (link.unavailableSince() === undefined) {
-          log.warn({ error: messageOf(error, 200) }, 'the bus did not say how agents do; it is asked again');
+          log.warn({ error: messageOf(error, 200) }, 'agent data cannot be read from NATS; retrying');
         }
       }
-      await clock.sleep(LEARN_EVERY, signal).catch(() => undefined);
+      await clock.sleep(REFRESH_INTERVAL_MS, signal).catch(() => undefined);
     }
   }
 
-  async #learn(connection: BusConnection): Promise<void> {
+  async #refresh(connection: BusConnection): Promise<void> {
     const now = this.#deps.clock.now();
     await this.#ledger.refresh(connection, now.getTime());
     this.#providers.learn(await modelHealthStore(connection).list(), now);
@@ -93,30 +93,30 @@ export class BusFacts implements Facts {
   }
 }
 
-/** A provider's bad hour and a spent budget are told of those they hold up, and not written into a thousand statuses. */
-function toTell<T extends Finding>(
+/** Limits status writes: a problem is reported only for agents that have work or already have the condition. */
+function visibleFinding<T extends Finding>(
   { status }: StoredAgent,
-  isAtWork: boolean,
+  hasWork: boolean,
   problem: T | undefined,
   fine: T,
 ): T | undefined {
-  const isTold = reasonOf(status?.conditions, fine.type) !== undefined;
-  if (problem === undefined) return isTold ? fine : undefined;
-  return isTold || isAtWork ? problem : undefined;
+  const isReported = reasonOf(status?.conditions, fine.type) !== undefined;
+  if (problem === undefined) return isReported ? fine : undefined;
+  return isReported || hasWork ? problem : undefined;
 }
 
-/** An agent that never had a message, nor spent anything, is not written to say so. */
-function numbersOf(agent: StoredAgent, accounts: Accounts, queue: number): Pick<AgentFacts, 'queue' | 'summary'> {
+/** An agent without any message or spend so far gets no numbers, which avoids a status write. */
+function statsOf(agent: StoredAgent, accounts: Accounts, queue: number): Pick<AgentFacts, 'queue' | 'summary'> {
   const { status } = agent;
-  const isSilent = accounts.own === undefined && status?.summary === undefined;
-  const summary = isSilent ? undefined : budgetSummary(agent, accounts);
+  const isUnused = accounts.own === undefined && status?.summary === undefined;
+  const summary = isUnused ? undefined : budgetSummary(agent, accounts);
   return {
     ...(queue === 0 && status?.queue === undefined ? {} : { queue }),
     ...(summary === undefined ? {} : { summary }),
   };
 }
 
-/** Counts by the subject of an inbox, which ends in the agent's uid. */
+/** Counts by agent UID, which is the last token of an inbox subject. */
 function byAgent(queues: Readonly<Record<string, number>> = {}): Record<string, number> {
   return Object.fromEntries(Object.entries(queues).map(([subject, count]) => [subject.split('.').at(-1) ?? '', count]));
 }

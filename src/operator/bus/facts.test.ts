@@ -6,7 +6,7 @@ import type { ProviderHealth } from '../../nats/model-health.ts';
 import { News } from '../agent/news.ts';
 import type { StoredAgent, StoredPolicy } from '../kube-types.ts';
 import { budgetProblem, budgetSummary } from './budget.ts';
-import { modelProblem, Providers } from './models.ts';
+import { modelError, Providers } from './models.ts';
 
 const NOW = new Date('2031-05-05T10:20:00Z');
 
@@ -25,7 +25,7 @@ function spent(inputTokens: number, costMicros = 0): { spent: Account; charged: 
   return { spent: account, charged: account };
 }
 
-describe('the budget of an agent', () => {
+describe('the BudgetAvailable condition', () => {
   const problem = (quotas: object, own: number, shared: object = {}, all = 0, money = 0) =>
     budgetProblem(
       anAgent({ quotas }),
@@ -34,30 +34,30 @@ describe('the budget of an agent', () => {
       NOW.getTime(),
     );
 
-  it('is used up when one more answer would not fit, and says by which quota, until when', () => {
+  it('is False when less remains than one response may use, and names the quota and the resume time', () => {
     assert.equal(problem({ tokensPerHour: 100_000 }, 95_000), undefined);
     const { reason, message = '' } = problem({ tokensPerHour: 100_000 }, 96_000) ?? {};
     assert.equal(reason, 'TokenQuotaExceeded');
     assert.match(
       message,
-      /^of the 100,000 tokens that spec\.quotas\.tokensPerHour allows, .* resumes 2031-05-05T11:00Z/,
+      /^less than one response may use remains of the 100,000 tokens allowed by spec\.quotas\.tokensPerHour; resumes 2031-05-05T11:00Z/,
     );
   });
 
-  it('says the same while more is spent, so that nothing is written', () => {
+  it('has the same message while more is spent, so that no status is written', () => {
     assert.deepEqual(problem({ tokensPerHour: 100_000 }, 96_000), problem({ tokensPerHour: 100_000 }, 99_000));
   });
 
-  it('names the quota that opens last, that of the policy too', () => {
+  it('names the quota that resumes last, also a quota of the policy', () => {
     const found = problem({ tokensPerHour: 100 }, 100, { costPerMonth: '2.00' }, 100, 2_000_000);
     assert.equal(found?.reason, 'CostQuotaExceeded');
     assert.match(
       found.message,
-      /2 dollars that TrustPolicy "standard" spec\.quotas\.costPerMonth .* 2031-06-01T00:00Z/,
+      /2 dollars allowed by TrustPolicy "standard" spec\.quotas\.costPerMonth; .* 2031-06-01T00:00Z/,
     );
   });
 
-  it('is one line about the quota used most', () => {
+  it('has a one-line summary of the quota with the highest usage', () => {
     const quotas = { tokensPerHour: 100_000, tokensPerDay: 2_000_000, costPerDay: '2.00' };
     assert.equal(budgetSummary(anAgent({ quotas }), { own: spent(11_400), policy: undefined }), '11% of 100k tok/h');
     assert.equal(budgetSummary(anAgent({ quotas }), { own: spent(0, 900_000), policy: undefined }), '45% of 2 $/d');
@@ -65,7 +65,7 @@ describe('the budget of an agent', () => {
   });
 });
 
-describe('the models of an agent', () => {
+describe('the ModelAvailable condition', () => {
   const health = (provider: string, state: ProviderHealth['state'], age = 60_000): ProviderHealth => ({
     provider,
     state,
@@ -75,24 +75,24 @@ describe('the models of an agent', () => {
   const problem = (model: object, ...states: ProviderHealth[]) => {
     const providers = new Providers();
     providers.learn(states, NOW);
-    return modelProblem(anAgent({ model }), providers);
+    return modelError(anAgent({ model }), providers);
   };
 
-  it('are well while nothing is known', () => {
+  it('is undefined while no failure is known', () => {
     assert.equal(problem({ primary: 'openai/a' }), undefined);
     assert.equal(problem({ primary: 'openai/a' }, health('openai', 'Available')), undefined);
   });
 
-  it('fail with their provider, by whatever name, and say whose key is refused', () => {
+  it('is False while the provider fails, for every name of the model, and names the provider that rejects the key', () => {
     for (const primary of ['openai/a', 'default/openai']) {
       assert.equal(problem({ primary }, health('openai', 'Unavailable'))?.reason, 'ModelUnavailable');
     }
     const refused = problem({ primary: 'openai/a' }, health('openai', 'Unauthorized'));
     assert.deepEqual([refused?.status, refused?.reason], ['False', 'ModelUnauthorized']);
-    assert.match(refused?.message ?? '', /provider "openai" refuses the key since 2031-05-05T10:19Z.*rotate its key/);
+    assert.match(refused?.message ?? '', /provider "openai" rejects the key since 2031-05-05T10:19Z.*rotate the key/);
   });
 
-  it('are available while a fallback is', () => {
+  it('is True while a fallback is available', () => {
     const model = { primary: 'openai/a', fallbacks: ['anthropic/b'] };
     const found = problem(model, health('openai', 'Unavailable'), health('anthropic', 'Available'));
     assert.deepEqual([found?.status, found?.reason], ['True', 'FallbackInUse']);
@@ -100,7 +100,7 @@ describe('the models of an agent', () => {
     assert.deepEqual([both?.status, both?.reason], ['False', 'ModelUnavailable']);
   });
 
-  it('do not follow a state that has not lasted', () => {
+  it('ignores a provider state that has not lasted long enough', () => {
     assert.equal(problem({ primary: 'openai/a' }, health('openai', 'Unavailable', 5_000)), undefined);
     const providers = new Providers();
     providers.learn([health('openai', 'Unavailable')], NOW);
@@ -111,26 +111,27 @@ describe('the models of an agent', () => {
   });
 });
 
-describe('news of an agent', () => {
+describe('the status throttle', () => {
   const budget = { type: 'BudgetAvailable', status: 'False', reason: 'TokenQuotaExceeded', message: 'm' } as const;
 
-  it('is a condition its status does not show', () => {
-    const news = new News(systemClock);
-    assert.equal(news.isNews(anAgent({}), {}), false);
-    assert.equal(news.isNews(anAgent({}), { budget }), true);
-    assert.equal(news.isNews(anAgent({}, { conditions: [budget] }), { budget }), false);
+  it('requeues an agent whose status lacks a condition', () => {
+    const throttle = new News(systemClock);
+    assert.equal(throttle.isNews(anAgent({}), {}), false);
+    assert.equal(throttle.isNews(anAgent({}), { budget }), true);
+    assert.equal(throttle.isNews(anAgent({}, { conditions: [budget] }), { budget }), false);
   });
 
-  it('is a number that moved, every few minutes', () => {
+  it('requeues an agent for changed numbers only every few minutes', () => {
     let time = 0;
-    const news = new News({ ...systemClock, monotonic: () => time });
-    const told = [];
-    for (time = 0; time <= 600_000; time += 10_000) told.push(news.isNews(anAgent({}, { queue: 1 }), { queue: 2 }));
-    assert.equal(told.filter(Boolean).length, 3);
-    assert.equal(news.isNews(anAgent({}, { queue: 2 }), { queue: 2 }), false);
+    const throttle = new News({ ...systemClock, monotonic: () => time });
+    const results = [];
+    for (time = 0; time <= 600_000; time += 10_000)
+      results.push(throttle.isNews(anAgent({}, { queue: 1 }), { queue: 2 }));
+    assert.equal(results.filter(Boolean).length, 3);
+    assert.equal(throttle.isNews(anAgent({}, { queue: 2 }), { queue: 2 }), false);
   });
 
-  it('is not how a model does that the policy denies', () => {
+  it('does not requeue an agent for the health of a model that the policy denies', () => {
     const denied = { conditions: [{ type: 'ModelAvailable', reason: 'ModelDenied', message: 'no' }] };
     const model = { type: 'ModelAvailable', status: 'False', reason: 'ModelUnavailable', message: 'm' } as const;
     assert.equal(new News(systemClock).isNews(anAgent({}, denied), { model }), false);

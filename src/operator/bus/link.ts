@@ -14,13 +14,13 @@ export interface LinkDeps {
   readonly metrics: Pick<OperatorMetrics, 'count' | 'gauge' | 'watch'>;
 }
 
-const RETRY = 2_000;
-/** Streams that somebody removed are missed by then. */
-const TOPOLOGY_EVERY = 60_000;
+const RETRY_MS = 2_000;
+/** Interval of the check that restores deleted streams. */
+const TOPOLOGY_INTERVAL_MS = 60_000;
 
 /**
- * The operator's connection to the bus, with its streams and buckets as declared. The operator makes the keys and certificates the server
- * starts with, so it runs before there is a bus: everything happens in the background, again and again, and nobody waits for it.
+ * The operator's NATS connection. Creates and updates the declared streams and buckets. The NATS server starts with keys and certificates
+ * that the operator creates, so the operator runs before the server exists: it connects in the background, with retries.
  */
 export class BusLink implements AsyncDisposable {
   readonly #options: NatsOptions;
@@ -29,9 +29,9 @@ export class BusLink implements AsyncDisposable {
   readonly #listeners = new Set<() => void>();
   readonly #running: Promise<void>;
   #connection: BusConnection | undefined;
-  /** Since when there is no connection at all. */
+  /** Since when no connection exists. */
   #since: Date;
-  #told = '';
+  #lastWarning = '';
 
   constructor(options: NatsOptions, deps: LinkDeps) {
     this.#options = options;
@@ -39,18 +39,18 @@ export class BusLink implements AsyncDisposable {
     this.#since = deps.clock.now();
     deps.metrics.watch('temper_bus_connected', {}, () => (this.unavailableSince() === undefined ? 1 : 0));
     deps.metrics.gauge('temper_bus_topology_ready', {}, 0);
-    this.#running = this.#keep();
+    this.#running = this.#run();
   }
 
-  /** Throws TEMPER_BUS_UNAVAILABLE while it is away: nobody here can wait. */
+  /** The current connection, without waiting. Throws TEMPER_BUS_UNAVAILABLE while NATS is unreachable. */
   now(): BusConnection {
     const connection = this.#connection;
     if (connection !== undefined && connection.state().connected) return connection;
     const since = this.unavailableSince()?.toISOString() ?? '';
-    throw new TemperError('TEMPER_BUS_UNAVAILABLE', `the bus is away since ${since}`, { retry: 'backoff' });
+    throw new TemperError('TEMPER_BUS_UNAVAILABLE', `NATS is unreachable since ${since}`, { retry: 'backoff' });
   }
 
-  /** Undefined when the signal was first. */
+  /** Waits for a connection. Undefined when the signal aborts first. */
   async connected(signal: AbortSignal): Promise<BusConnection | undefined> {
     while (this.#connection === undefined) {
       if (signal.aborted) return undefined;
@@ -59,14 +59,14 @@ export class BusLink implements AsyncDisposable {
     return this.#connection;
   }
 
-  /** Since when it cannot be reached; undefined while it can. */
+  /** Since when NATS is unreachable; undefined while it is reachable. */
   unavailableSince(): Date | undefined {
     const state = this.#connection?.state();
     if (state === undefined) return this.#since;
     return state.connected ? undefined : state.since;
   }
 
-  /** Resolves with the next change of the connection, or with the signal. */
+  /** Resolves at the next change of the connection state, or when the signal aborts. */
   changed(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -85,16 +85,16 @@ export class BusLink implements AsyncDisposable {
     await this.#running;
   }
 
-  async #keep(): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
         await using connection = await this.#connect(signal);
-        await this.#hold(connection, signal);
+        await this.#serve(connection, signal);
       } catch (error) {
         if (!signal.aborted) this.#warn(error);
       }
-      await this.#pause(RETRY, signal);
+      await this.#pause(RETRY_MS, signal);
     }
   }
 
@@ -112,29 +112,29 @@ export class BusLink implements AsyncDisposable {
     });
   }
 
-  /** Until the connection is closed for good. */
-  async #hold(connection: BusConnection, signal: AbortSignal): Promise<void> {
-    const over = AbortSignal.any([signal, connection.closed]);
-    const stop = connection.onChange((state) => this.#took(state));
+  /** Serves a connection until it is closed permanently. */
+  async #serve(connection: BusConnection, signal: AbortSignal): Promise<void> {
+    const ended = AbortSignal.any([signal, connection.closed]);
+    const stop = connection.onChange((state) => this.#onState(state));
     this.#connection = connection;
-    this.#took(connection.state());
+    this.#onState(connection.state());
     try {
-      while (!over.aborted) {
+      while (!ended.aborted) {
         const pause = await this.#topology(connection);
-        await this.#pause(pause, over);
+        await this.#pause(pause, ended);
       }
     } finally {
       stop();
       this.#connection = undefined;
       this.#since = this.#deps.clock.now();
-      this.#tell();
+      this.#notify();
     }
   }
 
-  /** Milliseconds until the next look. */
+  /** Returns the milliseconds until the next check. */
   async #topology(connection: BusConnection): Promise<number> {
-    // Whoever is told to connect again looks at once: the store may have been lost meanwhile.
-    if (!connection.state().connected) return TOPOLOGY_EVERY;
+    // A reconnect ends the pause early and checks at once, because the store may have been lost meanwhile.
+    if (!connection.state().connected) return TOPOLOGY_INTERVAL_MS;
     const { replicas, server } = this.#options;
     const storeBytes = server?.storeBytes ?? DEFAULT_STORE_BYTES;
     const { log, metrics } = this.#deps;
@@ -145,50 +145,48 @@ export class BusLink implements AsyncDisposable {
       });
       metrics.gauge('temper_bus_topology_ready', {}, 1);
       const { created, updated, drift } = report;
-      if (created.length + updated.length > 0)
-        log.info({ created, updated }, 'streams of the bus were made or changed');
-      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'streams of the bus differ from what is declared');
-      return TOPOLOGY_EVERY;
+      if (created.length + updated.length > 0) log.info({ created, updated }, 'created or updated NATS streams');
+      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS streams differ from their declaration');
+      return TOPOLOGY_INTERVAL_MS;
     } catch (error) {
       metrics.gauge('temper_bus_topology_ready', {}, 0);
       this.#warn(error);
-      return RETRY;
+      return RETRY_MS;
     }
   }
 
-  #took({ connected, reason }: BusState): void {
+  #onState({ connected, reason }: BusState): void {
     const { log, metrics } = this.#deps;
     metrics.count('temper_bus_connection_changes_total', { to: connected ? 'connected' : 'lost' });
     if (connected) {
-      this.#told = '';
-      log.info({}, 'the bus is connected');
-    } else if (!this.#stopping.signal.aborted)
-      log.warn({ reason }, 'the bus was lost; it is connected again as soon as it answers');
-    this.#tell();
+      this.#lastWarning = '';
+      log.info({}, 'NATS connected');
+    } else if (!this.#stopping.signal.aborted) log.warn({ reason }, 'NATS connection lost; reconnecting');
+    this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Ends early with each change of the connection. */
+  /** Ends early at each change of the connection state. */
   async #pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-    const woken = new AbortController();
-    const over = AbortSignal.any([signal, woken.signal]);
-    const changed = this.changed(over).then(() => woken.abort());
-    await this.#deps.clock.sleep(milliseconds, over).catch(() => undefined);
-    woken.abort();
+    const changedState = new AbortController();
+    const ended = AbortSignal.any([signal, changedState.signal]);
+    const changed = this.changed(ended).then(() => changedState.abort());
+    await this.#deps.clock.sleep(milliseconds, ended).catch(() => undefined);
+    changedState.abort();
     await changed;
   }
 
   #warn(error: unknown): void {
-    this.#warnOnce(messageOf(error, 400), 'the bus cannot be used yet; it is tried again');
+    this.#warnOnce(messageOf(error, 400), 'NATS is not usable yet; retrying');
   }
 
-  /** Attempts go on every second or so: each is told when it says something else than the one before. */
+  /** Attempts repeat about every second, so a message is logged only when it differs from the previous one. */
   #warnOnce(problem: string, message: string): void {
-    if (problem === this.#told) return;
-    this.#told = problem;
+    if (problem === this.#lastWarning) return;
+    this.#lastWarning = problem;
     this.#deps.log.warn({ problem }, message);
   }
 }

@@ -3,11 +3,11 @@ import type { ProviderHealth } from '../../nats/model-health.ts';
 import type { Finding } from '../conditions.ts';
 import type { StoredAgent } from '../kube-types.ts';
 
-/** A state that is younger may be gone before a thousand statuses are written. */
-const HELD_FOR = 30_000;
-const LONGEST_WORDS = 300;
+/** Minimum duration of a state. Shorter states would end before all statuses are written. */
+const STABLE_MS = 30_000;
+const MAX_MESSAGE_LENGTH = 300;
 
-/** How providers do, without what comes and goes: another state counts once it has lasted. */
+/** The health of providers, debounced: a new state counts only after STABLE_MS. */
 export class Providers {
   readonly #states = new Map<string, ProviderHealth>();
   readonly #providers = new Map<string, string>();
@@ -17,15 +17,15 @@ export class Providers {
       const { provider, names = [] } = health;
       for (const name of names) this.#providers.set(name, provider);
       const known = this.#states.get(provider);
-      const isOther = (known?.state ?? 'Available') !== health.state;
+      const isChanged = (known?.state ?? 'Available') !== health.state;
       const age = now.getTime() - Date.parse(health.since);
-      if (!isOther && known !== undefined) continue;
-      if (isOther && !(age >= HELD_FOR)) continue;
+      if (!isChanged && known !== undefined) continue;
+      if (isChanged && !(age >= STABLE_MS)) continue;
       this.#states.set(provider, health);
     }
   }
 
-  /** What is wrong with the provider of a model; nothing when nothing is known to be. */
+  /** The failure of the provider of a model; undefined when no failure is known. */
   problemOf(model: string): ProviderHealth | undefined {
     const provider = this.#providers.get(model) ?? model.slice(0, Math.max(0, model.indexOf('/')));
     const health = this.#states.get(provider);
@@ -33,33 +33,35 @@ export class Providers {
   }
 }
 
-/** What is not well with the models of an agent. Pure but for what `providers` know. */
-export function modelProblem(
-  { spec }: StoredAgent,
-  providers: Pick<Providers, 'problemOf'>,
-): Finding<'ModelAvailable'> | undefined {
+/** The ModelAvailable condition when the primary model of the agent fails; undefined when it works. Pure, apart from `providers`. */
+export function modelError({ spec }: StoredAgent, providers: Providers): Finding<'ModelAvailable'> | undefined {
   const { primary, fallbacks = [] } = spec.model;
   const problem = providers.problemOf(primary);
   if (problem === undefined) return undefined;
-  const what = wordsOf(problem);
-  const standIn = fallbacks.find((model) => providers.problemOf(model) === undefined);
-  if (standIn !== undefined) {
-    const message = `${what}; ${standIn} stands in for ${primary}`;
+  const what = describe(problem);
+  const fallback = fallbacks.find((model) => providers.problemOf(model) === undefined);
+  if (fallback !== undefined) {
+    const message = `${what}; ${fallback} is used instead of ${primary}`;
     return { type: 'ModelAvailable', status: 'True', reason: 'FallbackInUse', message };
   }
   const isKey = problem.state === 'Unauthorized';
-  const fix = isKey ? 'rotate its key' : 'it is asked again with each message';
-  const also = fallbacks.length === 0 ? '' : ', and so do those of all fallbacks';
+  const fix = isKey ? 'rotate the key' : 'retried with each message';
+  const also = fallbacks.length === 0 ? '' : ', and the providers of all fallbacks fail too';
   const message = `${what}${also}; ${fix}`;
   return { type: 'ModelAvailable', status: 'False', reason: isKey ? 'ModelUnauthorized' : 'ModelUnavailable', message };
 }
 
 export function modelFine({ spec }: StoredAgent): Finding<'ModelAvailable'> {
-  return { type: 'ModelAvailable', status: 'True', reason: 'ModelReady', message: `${spec.model.primary} answers` };
+  return {
+    type: 'ModelAvailable',
+    status: 'True',
+    reason: 'ModelReady',
+    message: `${spec.model.primary} is available`,
+  };
 }
 
-function wordsOf({ provider, state, code, message, since }: ProviderHealth): string {
-  const words = message === undefined ? '' : ` (${printable(message, LONGEST_WORDS)})`;
-  const fails = state === 'Unauthorized' ? 'refuses the key' : 'fails';
+function describe({ provider, state, code, message, since }: ProviderHealth): string {
+  const words = message === undefined ? '' : ` (${printable(message, MAX_MESSAGE_LENGTH)})`;
+  const fails = state === 'Unauthorized' ? 'rejects the key' : 'fails';
   return `provider "${printable(provider, 64)}" ${fails} since ${printable(since.slice(0, 16), 16)}Z: ${code ?? state}${words}`;
 }

@@ -16,7 +16,7 @@ export interface NatsBusDeps {
   readonly log: Logger;
 }
 
-/** The bus over NATS. While it is away every question fails at once, and what is followed goes on when it is back. */
+/** The port over NATS. While NATS is unreachable, reads fail at once with TEMPER_BUS_UNAVAILABLE; streams continue after a reconnect. */
 export class NatsBus implements Bus {
   readonly #deps: NatsBusDeps;
 
@@ -29,7 +29,7 @@ export class NatsBus implements Bus {
     return waiting + inFlight;
   }
 
-  /** Everything an agent does leaves an event, which is kept for a day. */
+  /** Every activity of an agent produces an event; events are stored for a day. */
   async lastActivity(agentUid: string): Promise<Date> {
     const last = await lastMessage(this.#deps.link.now(), STREAMS.events, `temper.events.${token(agentUid)}.>`);
     return last?.time ?? new Date(0);
@@ -46,21 +46,21 @@ export class NatsBus implements Bus {
 
   async *outages(patience: number, signal: AbortSignal): AsyncIterable<Date | undefined> {
     const { link, clock } = this.#deps;
-    let told: Date | undefined;
+    let reported: Date | undefined;
     while (!signal.aborted) {
       const since = link.unavailableSince();
       const left = since === undefined ? 0 : since.getTime() + patience - clock.now().getTime();
-      if (since === undefined ? told !== undefined : told === undefined && left <= 0) {
-        told = since;
+      if (since === undefined ? reported !== undefined : reported === undefined && left <= 0) {
+        reported = since;
         yield since;
         continue;
       }
-      const over = new AbortController();
-      const either = AbortSignal.any([signal, over.signal]);
+      const ended = new AbortController();
+      const either = AbortSignal.any([signal, ended.signal]);
       const waits = [link.changed(either)];
       if (left > 0) waits.push(clock.sleep(left, either).catch(() => undefined));
       await Promise.race(waits);
-      over.abort();
+      ended.abort();
     }
   }
 
@@ -84,39 +84,39 @@ export class NatsBus implements Bus {
     return this.#deps.link.unavailableSince();
   }
 
-  /** Each is taken from the bus once whoever iterates asks for the next: one that nobody acted upon comes again. */
+  /** A wakeup is acknowledged when the consumer requests the next one. A wakeup that was not processed is redelivered. */
   async *#wakesOf(connection: BusConnection, signal: AbortSignal): AsyncIterable<string> {
     const stopping = new AbortController();
-    const over = AbortSignal.any([signal, connection.closed, stopping.signal]);
-    const arrived: { uid: string; taken: () => void; refuse: (error: Error) => void }[] = [];
+    const ended = AbortSignal.any([signal, connection.closed, stopping.signal]);
+    const arrived: { uid: string; acknowledge: () => void; reject: (error: Error) => void }[] = [];
     let notify = Promise.withResolvers<void>();
-    const wake = (uid: string): Promise<void> =>
-      new Promise((taken, refuse) => {
-        arrived.push({ uid, taken, refuse });
+    const onWakeup = (uid: string): Promise<void> =>
+      new Promise((acknowledge, reject) => {
+        arrived.push({ uid, acknowledge, reject });
         notify.resolve();
       });
     const failed = (error: unknown): void => {
-      if (!over.aborted) this.#deps.log.debug({ error: messageOf(error, 200) }, 'a wake could not be taken yet');
+      if (!ended.aborted) this.#deps.log.debug({ error: messageOf(error, 200) }, 'a wakeup cannot be consumed yet');
     };
-    const consuming = createWakes(connection).consume(wake, over, failed);
-    over.addEventListener('abort', () => notify.resolve(), { once: true });
+    const consuming = createWakes(connection).consume(onWakeup, ended, failed);
+    ended.addEventListener('abort', () => notify.resolve(), { once: true });
     try {
-      while (!over.aborted) {
+      while (!ended.aborted) {
         const next = arrived.shift();
         if (next === undefined) {
           await notify.promise;
           notify = Promise.withResolvers<void>();
           continue;
         }
-        // Given back unless the iteration goes on.
+        // Stays in the list until the consumer requests the next one; otherwise it is rejected below.
         arrived.unshift(next);
         yield next.uid;
         arrived.shift();
-        next.taken();
+        next.acknowledge();
       }
     } finally {
       stopping.abort();
-      for (const { refuse } of arrived) refuse(new TemperError('TEMPER_CANCELLED', 'nobody takes wakes any more'));
+      for (const { reject } of arrived) reject(new TemperError('TEMPER_CANCELLED', 'the consumer of wakeups stopped'));
       await consuming;
     }
   }

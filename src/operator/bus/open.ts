@@ -4,14 +4,14 @@ import { BusLink, type LinkDeps, type NatsOptions } from './link.ts';
 import { NatsBus } from './nats-bus.ts';
 import { ledgerSpend } from './spend-reader.ts';
 
-/** What the operator has of the bus. Disposing ends the connection. */
+/** The NATS adapters of the operator. Disposing closes the connection. */
 export interface BusParts extends AsyncDisposable {
   readonly bus: Bus;
   readonly facts: Facts;
   readonly spend: SpendReader;
 }
 
-/** Begins to connect and does not wait for it. */
+/** Starts to connect in the background and returns at once. */
 export function openBus(options: NatsOptions, deps: Pick<LinkDeps, 'clock' | 'log' | 'metrics'>): BusParts {
   const link = new BusLink(options, deps);
   return {

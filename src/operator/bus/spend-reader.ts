@@ -6,7 +6,7 @@ import { BUCKETS } from '../../nats/names.ts';
 import type { SpendReader } from '../ports.ts';
 import type { BusLink } from './link.ts';
 
-/** Spend of policies as the gateways' ledger has it; nothing is known while the bus is away. */
+/** Spend of policies from the shared ledger of the gateways. Undefined while NATS is unreachable. */
 export function ledgerSpend(link: BusLink, clock: Clock): SpendReader {
   return {
     async ofPolicy(policyUid): Promise<Spend[] | undefined> {

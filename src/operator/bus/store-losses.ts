@@ -21,13 +21,13 @@ export interface StoreLossesDeps {
   readonly policies: Cache<StoredPolicy>;
   readonly log: Logger;
   readonly counts?: Pick<OperatorMetrics, 'count'>;
-  /** Of the release. */
+  /** Release namespace. */
   readonly namespace: string;
 }
 
 /**
- * Tells people what went with a store of the bus that was lost. Which store there was is written into a ConfigMap, so that a loss is
- * noticed by an operator that was not there, too.
+ * Detects the loss of the NATS store and reports what was lost, with Events. The creation time of the known store is stored in a ConfigMap,
+ * so that an operator detects a loss that happened while it was not running.
  */
 export class StoreLosses {
   readonly #deps: StoreLossesDeps;
@@ -37,31 +37,31 @@ export class StoreLosses {
     this.#deps = deps;
   }
 
-  /** Told before it is written down: an operator that ends between the two tells it once more. */
+  /** Compares the store with the known one. Reports before it stores the new creation time, so a crash in between reports the loss twice. */
   async look(store: BusStore, signal: AbortSignal): Promise<void> {
     this.#known ??= await this.#read(signal);
     if (this.#known === store.made) return;
-    if (this.#known !== undefined) this.#tell(this.#known, store);
+    if (this.#known !== undefined) this.#report(this.#known, store);
     await this.#write(store.made, signal);
     this.#known = store.made;
   }
 
-  #tell(before: string, { made, lost }: BusStore): void {
+  #report(before: string, { made, lost }: BusStore): void {
     const { agents, policies, events, log, counts } = this.#deps;
-    log.error({ before, made }, 'the bus lost its store: what waited there, sessions and their tools are gone');
+    log.error({ before, made }, 'NATS lost its store: waiting messages, sessions and session tools are lost');
     counts?.count('temper_bus_store_losses_total', {});
     for (const agent of agents.list()) {
       const { name, namespace, uid } = agent.metadata;
       const count = Math.max(lost[uid] ?? 0, agent.status?.queue ?? 0);
       if (count === 0) continue;
-      const were =
+      const messages =
         count === 1
-          ? '1 message that waited or was being worked on is'
-          : `${count} messages that waited or were being worked on are`;
-      const message = `the bus lost its store: ${were} gone; send again what was not answered`;
+          ? '1 message that was waiting or in progress is'
+          : `${count} messages that were waiting or in progress are`;
+      const message = `NATS lost its store: ${messages} lost; send unanswered messages again`;
       events.record(subjectOf(agent, { name, namespace, uid }), { type: 'Warning', reason: 'MessagesLost', message });
     }
-    const message = `the bus lost its store and has another since ${made}: waiting messages, sessions, session tools and memories of its agents are gone; spend goes on from status.spend`;
+    const message = `NATS lost its store and has a new one since ${made}: waiting messages, sessions, session tools and memories of its agents are lost; spend is restored from status.spend`;
     for (const policy of policies.list()) {
       const { name, namespace, uid } = policy.metadata;
       events.record(subjectOf(policy, { name, namespace, uid }), { type: 'Warning', reason: 'BusStoreLost', message });
@@ -78,10 +78,10 @@ export class StoreLosses {
     return (found?.['data'] as { made?: string } | undefined)?.made;
   }
 
-  async #write(made: string, signal: AbortSignal): Promise<void> {
+  async #write(createdAt: string, signal: AbortSignal): Promise<void> {
     const { client, namespace } = this.#deps;
     const metadata = { name: RELEASE_OBJECTS.busStore, namespace, labels: { ...MANAGED_LABEL } };
-    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { made } };
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { made: createdAt } };
     await client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
   }
 }

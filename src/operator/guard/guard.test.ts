@@ -20,8 +20,8 @@ function guardObject(
 const EXPECTED = { 'temper-fence': digestOf(SPEC) };
 const GOOD = { policies: [guardObject(SPEC)], bindings: [guardObject(BINDING)] };
 
-describe('the guards', () => {
-  it('are trusted when each is there as it was installed', () => {
+describe('installedPoliciesError', () => {
+  it('is undefined when each policy and binding is unchanged', () => {
     assert.equal(guardProblem(GOOD, EXPECTED), undefined);
   });
 
@@ -30,31 +30,31 @@ describe('the guards', () => {
     ['a policy is missing', { ...GOOD, policies: [] }, /Policy "temper-fence" does not exist/],
     ['a binding is missing', { ...GOOD, bindings: [] }, /Binding "temper-fence" does not exist/],
     ['a policy was edited', { ...GOOD, policies: [guardObject(weak, digestOf(SPEC))] }, /was changed/],
-    ['a policy was edited with its digest', { ...GOOD, policies: [guardObject(weak)] }, /another release/],
+    ['a policy and its digest annotation were edited', { ...GOOD, policies: [guardObject(weak)] }, /another version/],
     [
       'a binding only warns',
       { ...GOOD, bindings: [guardObject({ ...BINDING, validationActions: ['Warn'] })] },
-      /does not deny everywhere/,
+      /does not deny in all namespaces/,
     ],
     [
-      'a binding leaves namespaces out',
+      'a binding excludes namespaces',
       { ...GOOD, bindings: [guardObject({ ...BINDING, matchResources: { namespaceSelector: {} } })] },
-      /does not deny everywhere/,
+      /does not deny in all namespaces/,
     ],
   ] as const) {
-    it(`are not when ${what}`, () => assert.match(guardProblem(guards, EXPECTED) ?? '', problem));
+    it(`is set when ${what}`, () => assert.match(guardProblem(guards, EXPECTED) ?? '', problem));
   }
 
-  it('are trusted as another release installed them, and not when they were changed since', () => {
+  it('accepts unchanged policies of another release, and rejects changed ones', () => {
     const installed = { 'temper-fence': 'installed' };
-    const theirs = { ...SPEC, validations: [{ expression: 'true' }] };
-    assert.equal(guardProblem({ ...GOOD, policies: [guardObject(theirs)] }, installed), undefined);
+    const otherSpec = { ...SPEC, validations: [{ expression: 'true' }] };
+    assert.equal(guardProblem({ ...GOOD, policies: [guardObject(otherSpec)] }, installed), undefined);
     const changed = { ...GOOD, policies: [guardObject(weak, digestOf(SPEC))] };
     assert.match(guardProblem(changed, installed) ?? '', /was changed/);
     assert.match(guardProblem({ ...GOOD, policies: [] }, installed) ?? '', /does not exist/);
   });
 
-  it('are looked at again when any of them changes', () => {
+  it('has a version that changes with any policy', () => {
     const [policy] = GOOD.policies;
     const changed = {
       ...GOOD,

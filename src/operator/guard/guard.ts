@@ -9,96 +9,98 @@ export interface GuardDeps {
   readonly client: KubeClient;
   readonly policies: Cache<PlainObject>;
   readonly bindings: Cache<PlainObject>;
-  /** Undefined: no guards are part of this installation, and no namespace counts as fenced. */
+  /** Undefined: the installation has no admission policies, and no namespace is protected. */
   readonly expected: ExpectedGuards | undefined;
 }
 
-interface Known {
+interface CachedState {
   readonly version: string;
   readonly labelled: boolean;
   readonly state: GuardState;
 }
 
-const FIX = 'install the chart again with clusterPrerequisites.enabled, in the one release of the cluster that has it';
+const FIX =
+  'upgrade the one release of the chart that installs the admission policies, with clusterPrerequisites.enabled';
 
-/** Whether agent pods are safe from strangers, by namespace. What cannot be told is not safe. */
+/** Whether the admission policies protect agent pods, by namespace. An unknown state counts as not protected. */
 export class Guard {
   readonly #deps: GuardDeps;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, CachedState>();
   readonly #running = new Map<string, Promise<GuardState>>();
 
   constructor(deps: GuardDeps) {
     this.#deps = deps;
   }
 
-  /** From memory where it is still true; looked at otherwise. Throws ApiError. */
+  /** The cached state while the policies have not changed; otherwise checks the namespace. Throws ApiError. */
   state(namespace: string, signal: AbortSignal): Promise<GuardState> {
     const known = this.#known.get(namespace);
     if (known !== undefined && known.version === this.#version()) return Promise.resolve(known.state);
-    return this.#once(namespace, signal);
+    return this.#checkOnce(namespace, signal);
   }
 
-  /** Looks at the namespace again. True when the answer is another one. */
+  /** Checks the namespace again. Returns true when the state changed. Throws ApiError. */
   async refresh(namespace: string, signal: AbortSignal): Promise<boolean> {
     const before = this.#known.get(namespace)?.state;
-    const after = await this.#once(namespace, signal);
+    const after = await this.#checkOnce(namespace, signal);
     return JSON.stringify(before) !== JSON.stringify(after);
   }
 
-  /** Were the guards of the namespace missing at the last look? */
+  /** Were the admission policies not in force at the last check? */
   isMissing(namespace: string): boolean {
     return this.#known.get(namespace)?.state.kind === 'missing';
   }
 
-  /** What is known of the namespaces looked at. */
+  /** The states of all checked namespaces. */
   known(): GuardState['kind'][] {
     return [...this.#known.values()].map(({ state }) => state.kind);
   }
 
-  #once(namespace: string, signal: AbortSignal): Promise<GuardState> {
+  #checkOnce(namespace: string, signal: AbortSignal): Promise<GuardState> {
     const running = this.#running.get(namespace);
     if (running !== undefined) return running;
-    const started = this.#look(namespace, signal).finally(() => this.#running.delete(namespace));
+    const started = this.#check(namespace, signal).finally(() => this.#running.delete(namespace));
     this.#running.set(namespace, started);
     return started;
   }
 
-  async #look(namespace: string, signal: AbortSignal): Promise<GuardState> {
+  async #check(namespace: string, signal: AbortSignal): Promise<GuardState> {
     const version = this.#version();
     const labelled = await this.#isLabelled(namespace, signal);
     const known = this.#known.get(namespace);
     const isKnown = known?.version === version && known.labelled === labelled && known.state.kind !== 'missing';
-    const state = isKnown ? known.state : await this.#judge(namespace, labelled, signal);
+    const state = isKnown ? known.state : await this.#evaluate(namespace, labelled, signal);
     this.#known.set(namespace, { version, labelled, state });
     return state;
   }
 
-  async #judge(namespace: string, labelled: boolean, signal: AbortSignal): Promise<GuardState> {
+  async #evaluate(namespace: string, labelled: boolean, signal: AbortSignal): Promise<GuardState> {
     const { expected, policies, bindings } = this.#deps;
     if (expected === undefined) return { kind: 'notFenced' };
     const problem = guardProblem({ policies: policies.list(), bindings: bindings.list() }, expected);
-    if (problem !== undefined) return { kind: 'missing', message: `${problem}, so no new pod is made; ${FIX}` };
+    if (problem !== undefined)
+      return { kind: 'missing', message: `${problem}, so the operator creates no new pod; ${FIX}` };
     if (!labelled) return { kind: 'notFenced' };
     return (await this.#probe(namespace, signal)) ?? { kind: 'fenced' };
   }
 
   /**
-   * A pod without the label of agent pods must be refused; the same with it must not, or another rule is what refuses. Nothing is stored.
-   * A policy that was just made lets writes through for a while, which is why reading it is not enough.
+   * Dry-run creates of two pods: without the agent-pod label the API server must reject it, with the label it must not, otherwise another
+   * rule rejects both. Reading the policies is not enough, because a new policy is enforced only after a delay.
    */
   async #probe(namespace: string, signal: AbortSignal): Promise<GuardState | undefined> {
-    if (!(await this.#isRefused(namespace, {}, signal))) {
-      const message = `the fence of namespace "${namespace}" let a probe through that it must refuse, so no new pod is made; ${FIX}`;
+    if (!(await this.#isRejected(namespace, {}, signal))) {
+      const message = `the admission policies accepted a probe pod in namespace "${namespace}" that they must reject, so the operator creates no new pod; ${FIX}`;
       return { kind: 'missing', message };
     }
-    if (await this.#isRefused(namespace, { [LABELS.agentPod]: 'true' }, signal)) {
-      const message = `whether namespace "${namespace}" is fenced cannot be told: a dry run of an agent pod is refused as well; where another release installs the guards, list this one's namespace in its guards.operatorNamespaces; else look at the namespace's quotas and other admission rules`;
+    if (await this.#isRejected(namespace, { [LABELS.agentPod]: 'true' }, signal)) {
+      const message = `cannot determine whether namespace "${namespace}" is protected: the dry run of an agent pod is rejected too; if another release installs the admission policies, list this release's namespace in its guards.operatorNamespaces; otherwise check the quotas and the other admission rules of the namespace`;
       return { kind: 'missing', message };
     }
     return undefined;
   }
 
-  async #isRefused(namespace: string, labels: Record<string, string>, signal: AbortSignal): Promise<boolean> {
+  async #isRejected(namespace: string, labels: Record<string, string>, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#deps.client.create(TYPES.pods, probePod(namespace, labels), signal, { dryRun: true });
       return false;
@@ -108,7 +110,7 @@ export class Guard {
     }
   }
 
-  /** Who may not even read the namespace cannot call it fenced. */
+  /** A namespace that the operator may not read counts as not labelled. */
   async #isLabelled(namespace: string, signal: AbortSignal): Promise<boolean> {
     try {
       const found = await this.#deps.client.get<PlainObject>(TYPES.namespaces, { name: namespace }, signal);

@@ -2,39 +2,39 @@ import { digestOf, isDigest } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { PlainObject } from '../kube-types.ts';
 
-/** On a guard: the digest of its spec, as canonical JSON. */
+/** Annotation of an admission policy or binding: the digest of its spec as canonical JSON. */
 export const GUARD_DIGEST = 'temper.dev/guard-digest';
 export const GUARD_LABEL = 'temper.dev/guard=true';
 
-interface Guards {
+interface InstalledPolicies {
   readonly policies: readonly PlainObject[];
   readonly bindings: readonly PlainObject[];
 }
 
-/** What must be in force: by name, the digest of the policy's spec, or `INSTALLED`. */
+/** The required admission policies: by name, the digest of the spec, or `INSTALLED`. */
 export type ExpectedGuards = Readonly<Record<string, string>>;
 
-/** Another release made it, with its own namespaces in it: it must be as that one installed it, whatever its digest. */
+/** Another release installed the policy, with its own namespaces: the spec must match its own digest annotation only. */
 const INSTALLED = 'installed';
 
-/** Why the guards cannot be trusted; undefined when each is there, is what it says it is, and denies. Pure. */
-export function guardProblem({ policies, bindings }: Guards, expected: ExpectedGuards): string | undefined {
+/** Why the policies are not effective; undefined when each exists, is unchanged, and has a binding that denies. Pure. */
+export function guardProblem({ policies, bindings }: InstalledPolicies, expected: ExpectedGuards): string | undefined {
   for (const [name, digest] of Object.entries(expected)) {
     const problem =
       objectProblem(
         'ValidatingAdmissionPolicy',
-        find(policies, name),
+        findByName(policies, name),
         name,
         digest === INSTALLED ? undefined : digest,
       ) ??
-      objectProblem('ValidatingAdmissionPolicyBinding', find(bindings, name), name, undefined) ??
-      bindingProblem(find(bindings, name), name);
+      objectProblem('ValidatingAdmissionPolicyBinding', findByName(bindings, name), name, undefined) ??
+      bindingProblem(findByName(bindings, name), name);
     if (problem !== undefined) return problem;
   }
   return undefined;
 }
 
-function find(objects: readonly PlainObject[], name: string): PlainObject | undefined {
+function findByName(objects: readonly PlainObject[], name: string): PlainObject | undefined {
   return objects.find(({ metadata }) => metadata.name === name);
 }
 
@@ -48,8 +48,9 @@ function objectProblem(
   const digest = digestOf(JSON.parse(JSON.stringify(object['spec'] ?? null)) as Json);
   const declared = object.metadata.annotations?.[GUARD_DIGEST];
   if (!isDigest(declared) || declared !== digest)
-    return `${kind} "${name}" was changed: its spec has another digest than it was installed with`;
-  if (expected !== undefined && digest !== expected) return `${kind} "${name}" is of another release than the operator`;
+    return `${kind} "${name}" was changed: its spec does not match its digest annotation`;
+  if (expected !== undefined && digest !== expected)
+    return `${kind} "${name}" belongs to another version of the chart than the operator`;
   return undefined;
 }
 
@@ -61,11 +62,11 @@ function bindingProblem(binding: PlainObject | undefined, name: string): string 
   };
   const denies = Array.isArray(spec.validationActions) && spec.validationActions.includes('Deny');
   if (spec.policyName === name && denies && spec.matchResources === undefined) return undefined;
-  return `ValidatingAdmissionPolicyBinding "${name}" does not deny everywhere what the policy refuses`;
+  return `ValidatingAdmissionPolicyBinding "${name}" does not deny in all namespaces what the policy rejects`;
 }
 
-/** Changes whenever any guard does. */
-export function guardVersion({ policies, bindings }: Guards): string {
+/** Changes when any of the policies or bindings changes. */
+export function guardVersion({ policies, bindings }: InstalledPolicies): string {
   const versions = [...policies, ...bindings].map(({ metadata }) => `${metadata.uid}:${metadata.resourceVersion}`);
   return versions.sort().join(' ');
 }

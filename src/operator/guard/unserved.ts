@@ -14,34 +14,38 @@ export interface UnservedDeps {
   readonly namespace: string;
 }
 
-const REFUSED = /ValidatingAdmissionPolicy 'temper-/;
-/** Changed guards are heard of at once; this is for those that come into force a moment later. */
-const RETRY = 30_000;
+const TEMPER_POLICY_ERROR = /ValidatingAdmissionPolicy 'temper-/;
+/** A changed policy requeues at once through its watch; this retry covers the delay until the policy is enforced. */
+const RETRY_MS = 30_000;
 
 /**
- * A guard that refuses a write of this operator serves the operators of other releases. Statuses are refused too, so Events and the log
- * are all that can tell it.
+ * Wraps a reconciler and warns when an admission policy rejects the writes of this operator: the policy of another release does not list
+ * this release. Status writes are rejected too, so only Events and the log can report it.
  */
 export function toldWhenUnserved(deps: UnservedDeps, reconcile: Reconcile): Reconcile {
-  const why = `the admission policies of the cluster do not serve the operator in namespace ${deps.namespace}, so it may write nothing here; list ${deps.namespace} in guards.operatorNamespaces of the release that installed them`;
+  const message = `the admission policies of the cluster do not allow the operator of namespace ${deps.namespace} to write here; list ${deps.namespace} in guards.operatorNamespaces of the release that installed them`;
   return async (key, context) => {
     try {
       return await reconcile(key, context);
     } catch (error) {
-      if (!isRefusedByGuard(error)) throw error;
-      context.log.warn({ refused: error.message }, why);
+      if (!isRejectedByPolicy(error)) throw error;
+      context.log.warn({ refused: error.message }, message);
       const { namespace, name } = partsOf(key);
       const agent = deps.agents.get(namespace, name);
       if (agent !== undefined) {
         const metadata = { name, namespace, uid: agent.metadata.uid };
         const subject = { apiVersion: API_VERSION, kind: 'Agent', metadata };
-        deps.events.record(subject, { type: 'Warning', reason: 'GuardMissing', message: why });
+        deps.events.record(subject, { type: 'Warning', reason: 'GuardMissing', message });
       }
-      return { kind: 'again', after: RETRY };
+      return { kind: 'again', after: RETRY_MS };
     }
   };
 }
 
-function isRefusedByGuard(error: unknown): error is ApiError {
-  return error instanceof ApiError && (error.status === 403 || error.status === 422) && REFUSED.test(error.message);
+function isRejectedByPolicy(error: unknown): error is ApiError {
+  return (
+    error instanceof ApiError &&
+    (error.status === 403 || error.status === 422) &&
+    TEMPER_POLICY_ERROR.test(error.message)
+  );
 }

@@ -4,19 +4,19 @@ import type { ResourceType } from '../../kube/client.ts';
 import { MANAGED_LABEL, type PlainObject, type StoredPolicy, TYPES } from '../kube-types.ts';
 import { bytesQuantity, countQuantity, cpuQuantity } from '../quantities.ts';
 
-/** An object that has to be in a namespace before the first pod. */
+/** An object that must exist in a namespace before the first agent pod. */
 export interface Prerequisite {
   readonly type: ResourceType;
   readonly object: PlainObject;
 }
 
-/** What agents are told about the gateway, and who they trust. */
+/** Content of the endpoints ConfigMap: how agent pods reach the gateway, and which CA they trust. */
 export interface Doors {
   /** `https://address:port` */
   readonly gateway: string;
-  /** The name its certificate has. */
+  /** Server name in the certificate of the gateway. */
   readonly gatewayName: string;
-  /** PEM; during a rotation of several authorities. */
+  /** The CA bundle, PEM. Several certificates during a CA rotation. */
   readonly authorities: string;
 }
 
@@ -24,13 +24,13 @@ export interface PrerequisiteOptions {
   readonly namespace: string;
   readonly releaseNamespace: string;
   readonly gatewayLabels: Readonly<Record<string, string>>;
-  readonly doors: Doors;
+  readonly gatewayEndpoint: Doors;
   readonly policies: readonly Pick<StoredPolicy, 'spec'>[];
-  /** Warm pods, which count beside those of the policies' agents. */
+  /** Number of warm pods, in addition to the agents of the policies. */
   readonly warmPods: number;
 }
 
-/** In the order in which they are made: what closes the network comes before anything that could use it. */
+/** In creation order: the network policies come before every object that could use the network. */
 export function prerequisites(options: PrerequisiteOptions): Prerequisite[] {
   return [
     { type: TYPES.networkPolicies, object: denyAll(options.namespace) },
@@ -38,7 +38,7 @@ export function prerequisites(options: PrerequisiteOptions): Prerequisite[] {
     { type: TYPES.resourceQuotas, object: resourceQuota(options) },
     { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.agentServiceAccount) },
     { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.peopleServiceAccount) },
-    { type: TYPES.configMaps, object: doorsConfigMap(options) },
+    { type: TYPES.configMaps, object: endpointsConfigMap(options) },
   ];
 }
 
@@ -50,10 +50,14 @@ function serviceAccount(namespace: string, name: string): PlainObject {
   return { ...header('v1', 'ServiceAccount', namespace, name), automountServiceAccountToken: false };
 }
 
-function doorsConfigMap({ namespace, doors }: PrerequisiteOptions): PlainObject {
+function endpointsConfigMap({ namespace, gatewayEndpoint }: PrerequisiteOptions): PlainObject {
   return {
     ...header('v1', 'ConfigMap', namespace, NAMESPACE_OBJECTS.doors),
-    data: { gateway: doors.gateway, 'gateway-name': doors.gatewayName, 'ca.crt': doors.authorities },
+    data: {
+      gateway: gatewayEndpoint.gateway,
+      'gateway-name': gatewayEndpoint.gatewayName,
+      'ca.crt': gatewayEndpoint.authorities,
+    },
   };
 }
 
@@ -66,7 +70,7 @@ function denyAll(namespace: string): PlainObject {
   };
 }
 
-/** One entry with both selectors: pods of the gateway in the namespace of the release, not either. */
+/** One peer with both selectors means AND: the gateway pods in the release namespace. Two peers would mean OR. */
 function allowGateway({ namespace, releaseNamespace, gatewayLabels }: PrerequisiteOptions): PlainObject {
   const to = {
     namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': releaseNamespace } },
@@ -82,7 +86,7 @@ function allowGateway({ namespace, releaseNamespace, gatewayLabels }: Prerequisi
   };
 }
 
-/** Beneath the operator's own counting: what all policies of the namespace allow together. A policy without a limit lifts it. */
+/** A second limit besides the operator's own check: the sum of all policies of the namespace. A policy without a quota removes the limit. */
 function resourceQuota({ namespace, policies, warmPods }: PrerequisiteOptions): PlainObject {
   const quotas = policies.map(({ spec }) => spec.quotas ?? {});
   const agents = sumOf(quotas.map((quota) => quota.agents));
@@ -96,7 +100,7 @@ function resourceQuota({ namespace, policies, warmPods }: PrerequisiteOptions): 
   return {
     ...header('v1', 'ResourceQuota', namespace, NAMESPACE_OBJECTS.resourceQuota),
     spec: {
-      // An empty map would not come back.
+      // The API server drops an empty map, which would look like a difference.
       ...(Object.keys(hard).length === 0 ? {} : { hard }),
       scopeSelector: {
         matchExpressions: [{ scopeName: 'PriorityClass', operator: 'In', values: [PRIORITY_CLASS] }],
@@ -105,7 +109,7 @@ function resourceQuota({ namespace, policies, warmPods }: PrerequisiteOptions): 
   };
 }
 
-/** Undefined when there is nothing to add up or one summand has no bound. */
+/** Undefined without parts, or when a part has no limit. */
 function sumOf(parts: readonly (number | '' | undefined)[]): number | undefined {
   let sum = 0;
   for (const part of parts) {

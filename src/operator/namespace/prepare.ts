@@ -6,16 +6,16 @@ import { type Prerequisite, type PrerequisiteOptions, prerequisites } from './ob
 
 export interface NamespaceDeps {
   readonly client: KubeClient;
-  /** What is known to exist. */
+  /** The cached object. */
   known(type: ResourceType, namespace: string, name: string): PlainObject | undefined;
-  /** Undefined while the gateway's address or the authority is not known: nothing can run then. */
+  /** Undefined while the gateway address or the CA is unknown: no pod can run then. */
   options(namespace: string): PrerequisiteOptions | undefined;
 }
 
-/** Maps of which we own every member and to which the API server adds none: a member too many is a difference. */
+/** Maps that the operator owns completely and to which the API server adds no defaults: an additional member is a difference. */
 const EXACT = ['data', 'hard', 'matchLabels', 'spec'];
 
-/** Sees to it that everything an agent pod relies on is in its namespace. */
+/** Ensures that all objects that agent pods need exist in their namespace. */
 export class Namespaces {
   readonly #deps: NamespaceDeps;
   readonly #running = new Map<string, Promise<boolean>>();
@@ -25,7 +25,7 @@ export class Namespaces {
     this.#deps = deps;
   }
 
-  /** False when it cannot be done yet. Throws ApiError. Who asks while it is being done waits for the same answer. */
+  /** Returns false while the gateway address or the CA is unknown. Throws ApiError. Concurrent calls share one run. */
   prepare(namespace: string, signal: AbortSignal): Promise<boolean> {
     const running = this.#running.get(namespace);
     if (running !== undefined) return running;
@@ -37,7 +37,7 @@ export class Namespaces {
   async #prepare(namespace: string, signal: AbortSignal): Promise<boolean> {
     const options = this.#deps.options(namespace);
     if (options === undefined) return false;
-    for (const wanted of prerequisites(options)) await this.#ensure(wanted, signal);
+    for (const desired of prerequisites(options)) await this.#ensure(desired, signal);
     return true;
   }
 
@@ -48,25 +48,25 @@ export class Namespaces {
     const version = cached?.metadata.resourceVersion ?? '';
     const placeholder: PlainObject = { metadata: { name, namespace, resourceVersion: '' } };
     const known = this.#written.latest(key, cached ?? placeholder);
-    if (isAsWanted(known, object)) return;
+    if (isCurrent(known, object)) return;
     const stored = await this.#store(type, known, object, signal);
     this.#written.wrote(key, version, stored);
   }
 
-  /** What is not there is applied; of what is there everything that is not ours is taken out, which applying would leave. */
-  #store(type: ResourceType, known: PlainObject, wanted: PlainObject, signal: AbortSignal): Promise<PlainObject> {
+  /** Applies a missing object. Patches an existing one, because apply would keep members that other writers added to EXACT maps. */
+  #store(type: ResourceType, known: PlainObject, desired: PlainObject, signal: AbortSignal): Promise<PlainObject> {
     const { client } = this.#deps;
     const { name, namespace = '', uid } = known.metadata;
-    if (uid === undefined) return client.apply(type, wanted, { manager: FIELD_MANAGER, force: true }, signal);
-    return client.patch(type, { namespace, name }, mergePatch(known, wanted, EXACT), signal);
+    if (uid === undefined) return client.apply(type, desired, { manager: FIELD_MANAGER, force: true }, signal);
+    return client.patch(type, { namespace, name }, mergePatch(known, desired, EXACT), signal);
   }
 
-  /** An object was seen to go: what was written of it counts no more. */
+  /** Call when an object was deleted: drops the cached write. */
   removed(plural: string, object: PlainObject): void {
     this.#written.forget(`${plural}/${object.metadata.namespace ?? ''}/${object.metadata.name}`);
   }
 }
 
-function isAsWanted(actual: PlainObject, wanted: PlainObject): boolean {
-  return actual.metadata.uid !== undefined && holds(actual, wanted, EXACT);
+function isCurrent(actual: PlainObject, desired: PlainObject): boolean {
+  return actual.metadata.uid !== undefined && holds(actual, desired, EXACT);
 }

@@ -16,25 +16,25 @@ function spent(window: Spend['window'], start: string, inputTokens: number): Spe
   return { window, start, inputTokens, outputTokens: 0, cost: '0', toolCalls: 0, networkBytes: 0 };
 }
 
-function foldOf(before: Spend[] | undefined, spend: Spend[] | undefined): Spend[] | undefined {
-  return policyStatus({ policy: aPolicy(before), agents: 1, specProblem: undefined, spend, now: NOW }).spend;
+function mergedOf(before: Spend[] | undefined, spend: Spend[] | undefined): Spend[] | undefined {
+  return policyStatus({ policy: aPolicy(before), agents: 1, specError: undefined, spend, now: NOW }).spend;
 }
 
-describe('the spend in the status of a policy', () => {
+describe('the spend in the policy status', () => {
   const before = [spent('hour', '2031-05-05T10:00:00.000Z', 70), spent('day', '2031-05-05T00:00:00.000Z', 900)];
 
-  it('is what the ledger says', () => {
+  it('is the spend from the ledger', () => {
     const after = [spent('hour', '2031-05-05T11:00:00.000Z', 5), spent('day', '2031-05-05T00:00:00.000Z', 905)];
-    assert.deepEqual(foldOf(before, after), after);
-    assert.deepEqual(foldOf(undefined, after), after);
+    assert.deepEqual(mergedOf(before, after), after);
+    assert.deepEqual(mergedOf(undefined, after), after);
   });
 
-  it('stays while a new window has seen nothing, so that who spends nothing is not written', () => {
+  it('does not change while a new window has no spend, so that an unused policy is not written', () => {
     const after = [spent('hour', '2031-05-05T11:00:00.000Z', 0), spent('day', '2031-05-05T00:00:00.000Z', 900)];
-    assert.deepEqual(foldOf(before, after), before);
+    assert.deepEqual(mergedOf(before, after), before);
   });
 
-  it('stays when the ledger does not answer', () => {
-    assert.deepEqual(foldOf(before, undefined), before);
+  it('does not change when the ledger cannot be read', () => {
+    assert.deepEqual(mergedOf(before, undefined), before);
   });
 });

@@ -6,53 +6,53 @@ import type { StoredPolicy } from '../kube-types.ts';
 export interface ObservedPolicy {
   readonly policy: StoredPolicy;
   readonly agents: number;
-  /** The first rule its spec breaks. */
-  readonly specProblem: string | undefined;
+  /** The first rule that the spec violates. */
+  readonly specError: string | undefined;
   readonly spend: Spend[] | undefined;
   readonly now: Date;
 }
 
-/** Pure: what the status of the policy shall be. */
-export function policyStatus({ policy, agents, specProblem, spend, now }: ObservedPolicy): TrustPolicyStatus {
+/** Computes the policy status. Pure. */
+export function policyStatus({ policy, agents, specError, spend, now }: ObservedPolicy): TrustPolicyStatus {
   const { generation } = policy.metadata;
-  const findings = [readiness(policy, specProblem), activity(policy)];
+  const findings = [readyCondition(policy, specError), activeCondition(policy)];
   return {
     ...policy.status,
     observedGeneration: generation,
     agents,
-    ...(spend === undefined ? {} : { spend: folded(policy.status?.spend, spend) }),
+    ...(spend === undefined ? {} : { spend: mergedSpend(policy.status?.spend, spend) }),
     conditions: withFindings(policy.status?.conditions, findings, generation, now),
   };
 }
 
 /**
- * A window that has only begun changes nothing: who spends nothing is not written down every hour. What stands there says by `start` of
- * which window it is, and a ledger that begins with it leaves out what is over.
+ * Keeps the old entry of a window while its new window has no spend, so that an unused policy is not written every hour. The old entry
+ * has the `start` of its window, and a ledger that is restored from it ignores ended windows.
  */
-function folded(before: readonly Spend[] = [], after: readonly Spend[]): Spend[] {
+function mergedSpend(before: readonly Spend[] = [], after: readonly Spend[]): Spend[] {
   const old = new Map(before.map((spend) => [spend.window, spend]));
-  return after.map((spend) => (isNothing(spend) ? (old.get(spend.window) ?? spend) : spend));
+  return after.map((spend) => (isZero(spend) ? (old.get(spend.window) ?? spend) : spend));
 }
 
-function isNothing({ inputTokens, outputTokens, cost, toolCalls, networkBytes }: Spend): boolean {
+function isZero({ inputTokens, outputTokens, cost, toolCalls, networkBytes }: Spend): boolean {
   return inputTokens + outputTokens + toolCalls + networkBytes === 0 && Number(cost) === 0;
 }
 
-function readiness({ spec }: StoredPolicy, specProblem: string | undefined): Finding<'Ready'> {
-  if (specProblem !== undefined) {
-    return { type: 'Ready', status: 'False', reason: 'InvalidSpec', message: printable(specProblem, 2_000) };
+function readyCondition({ spec }: StoredPolicy, specError: string | undefined): Finding<'Ready'> {
+  if (specError !== undefined) {
+    return { type: 'Ready', status: 'False', reason: 'InvalidSpec', message: printable(specError, 2_000) };
   }
   if (spec.models?.judge === undefined) {
-    const message = 'in force; no judge is named, so no forged tool is accepted: set spec.models.judge';
+    const message = 'in force; no judge is configured, so no forged tool is accepted: set spec.models.judge';
     return { type: 'Ready', status: 'True', reason: 'JudgeMissing', message };
   }
   return { type: 'Ready', status: 'True', reason: 'Accepted', message: 'in force' };
 }
 
-function activity({ spec }: StoredPolicy): Finding<'Active'> {
+function activeCondition({ spec }: StoredPolicy): Finding<'Active'> {
   if (spec.suspend !== true)
     return { type: 'Active', status: 'True', reason: 'Active', message: 'the kill switch is off' };
   const message =
-    'the kill switch is on: no agent under this policy works; set spec.suspend to false, which needs the verb resume';
+    'the kill switch is on: all agents under this policy are stopped; set spec.suspend to false, which requires the verb resume';
   return { type: 'Active', status: 'False', reason: 'Suspended', message };
 }

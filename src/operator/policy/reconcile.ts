@@ -20,13 +20,13 @@ export interface PolicyDeps {
   readonly clock: Clock;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
-  readonly examination: Examination;
+  readonly validation: Examination;
   readonly events: EventRecorder;
   readonly spend: SpendReader | undefined;
 }
 
-/** How often spend is folded into the status, and how long the count of agents may lag. */
-const FOLD_EVERY = 60_000;
+/** Interval at which spend and the agent count are written to the status. */
+const STATUS_INTERVAL_MS = 60_000;
 
 /** The only writer of TrustPolicy status. */
 export class PolicyReconciler {
@@ -50,7 +50,7 @@ export class PolicyReconciler {
     const status = policyStatus({
       policy,
       agents: this.#deps.agents.byIndex(INDEX.policy, key).length,
-      specProblem: this.#deps.examination.specProblem(policy),
+      specError: this.#deps.validation.specError(policy),
       spend: await this.#spend(uid, log, signal),
       now: this.#deps.clock.now(),
     });
@@ -64,25 +64,25 @@ export class PolicyReconciler {
       });
       this.#written.wrote(key, cached.metadata.resourceVersion, stored);
       const subject = { apiVersion: policy.apiVersion, kind: policy.kind, metadata: { name, namespace, uid } };
-      for (const note of transitions(policy.status?.conditions, status.conditions ?? [], 'Ready')) {
-        this.#deps.events.record(subject, note);
+      for (const transition of transitions(policy.status?.conditions, status.conditions ?? [], 'Ready')) {
+        this.#deps.events.record(subject, transition);
       }
     }
-    return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'again', after: FOLD_EVERY };
+    return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'again', after: STATUS_INTERVAL_MS };
   }
 
-  /** A policy is gone: nothing is kept of it. */
+  /** Drops the in-memory state of a deleted policy. */
   forget(uid: string): void {
-    this.#deps.examination.forget(uid);
+    this.#deps.validation.forget(uid);
     this.statuses.forget(uid);
   }
 
-  /** A ledger that does not answer leaves what is written: spend is never taken back. */
+  /** When the ledger cannot be read, the spend in the status does not change. */
   async #spend(uid: string, log: Logger, signal: AbortSignal): Promise<Spend[] | undefined> {
     try {
       return await this.#deps.spend?.ofPolicy(uid, signal);
     } catch (error) {
-      log.warn({ error: messageOf(error) }, 'the ledger did not say what was spent');
+      log.warn({ error: messageOf(error) }, 'the spend cannot be read from the ledger');
       return undefined;
     }
   }

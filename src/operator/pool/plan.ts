@@ -5,18 +5,18 @@ import { digestOf } from './pool.ts';
 
 export interface PoolPlan {
   readonly remove: readonly Pod[];
-  /** How many to make. */
+  /** Number of pods to create. */
   readonly make: number;
 }
 
-/** Pure: pods of another template or at their end go, surplus ones too, and what is missing is made. */
+/** Removes ended pods, pods of another template and surplus pods; creates missing ones. Pure. */
 export function planPool(warm: readonly Pod[], template: PodTemplate, size: number): PoolPlan {
-  const alive = warm.filter((pod) => pod.metadata.deletionTimestamp === undefined);
-  const good = alive.filter((pod) => digestOf(pod) === template.digest && podState(pod).kind !== 'ended');
-  const bad = alive.filter((pod) => !good.includes(pod));
-  // Those that are ready stay rather than those that are not.
-  const byUse = [...good].sort((one, other) => Number(isReady(other)) - Number(isReady(one)));
-  return { remove: [...bad, ...byUse.slice(size)], make: Math.max(size - good.length, 0) };
+  const current = warm.filter((pod) => pod.metadata.deletionTimestamp === undefined);
+  const usable = current.filter((pod) => digestOf(pod) === template.digest && podState(pod).kind !== 'ended');
+  const unusable = current.filter((pod) => !usable.includes(pod));
+  // Ready pods are kept before unready ones.
+  const readyFirst = [...usable].sort((one, other) => Number(isReady(other)) - Number(isReady(one)));
+  return { remove: [...unusable, ...readyFirst.slice(size)], make: Math.max(size - usable.length, 0) };
 }
 
 function isReady(pod: Pod): boolean {

@@ -4,12 +4,12 @@ import { isUp, podState } from '../agent/pod-state.ts';
 import type { PodTemplate } from '../agent/pod-template.ts';
 import type { Pod } from '../kube-types.ts';
 
-/** Warm pods by namespace and class, and who is about to take one. */
+/** Warm pods by namespace and sandbox class, with in-memory reservations. */
 export class Pool {
   readonly #pods: Cache<Pod>;
   readonly #reserved = new Set<string>();
-  /** Made and not heard of yet. */
-  readonly #made = new Map<string, Pod>();
+  /** Created pods that the cache does not contain yet. */
+  readonly #created = new Map<string, Pod>();
 
   constructor(pods: Cache<Pod>) {
     this.#pods = pods;
@@ -20,40 +20,40 @@ export class Pool {
     });
   }
 
-  /** A warm pod of the template that is up, a ready one first, that nobody else gets until it is released. */
+  /** Reserves a running warm pod of the template, preferably a ready one. No other caller gets it until it is released. */
   reserve(namespace: string, { className, digest }: PodTemplate): Pod | undefined {
-    const up = this.#pods
+    const running = this.#pods
       .byIndex(WARM, `${namespace}/${className}`)
       .filter((pod) => this.#isFree(pod) && digestOf(pod) === digest && isUp(pod));
-    const found = up.find((pod) => podState(pod).kind === 'ready') ?? up[0];
+    const found = running.find((pod) => podState(pod).kind === 'ready') ?? running[0];
     if (found?.metadata.uid !== undefined) this.#reserved.add(found.metadata.uid);
     return found;
   }
 
-  /** It was not taken after all. One that was taken stays reserved: the cache may show it as free for a while. */
+  /** Releases a pod that was not claimed. A claimed pod stays reserved, because the cache may lag and still show it as warm. */
   release(pod: Pod): void {
     this.#reserved.delete(pod.metadata.uid ?? '');
   }
 
-  /** Warm pods nobody has or is about to have. */
+  /** Warm pods without a reservation, including created pods that the cache does not contain yet. */
   unclaimed(namespace: string, className: string): Pod[] {
     const known = this.#pods.byIndex(WARM, `${namespace}/${className}`).filter((pod) => this.#isFree(pod));
-    for (const { metadata } of known) this.#made.delete(metadata.uid ?? '');
-    const unheard = [...this.#made.values()].filter(
+    for (const { metadata } of known) this.#created.delete(metadata.uid ?? '');
+    const unobserved = [...this.#created.values()].filter(
       ({ metadata }) => metadata.namespace === namespace && metadata.labels?.[LABELS.sandboxClass] === className,
     );
-    return [...known, ...unheard];
+    return [...known, ...unobserved];
   }
 
   made(pod: Pod): void {
     if (this.#pods.get(pod.metadata.namespace ?? '', pod.metadata.name) === undefined) {
-      this.#made.set(pod.metadata.uid ?? '', pod);
+      this.#created.set(pod.metadata.uid ?? '', pod);
     }
   }
 
-  /** News of the pod arrived: the cache knows it from now on. */
+  /** Call on a watch event of the pod: the cache contains it from now on. */
   heardOf(uid: string | undefined, isGone: boolean): void {
-    this.#made.delete(uid ?? '');
+    this.#created.delete(uid ?? '');
     if (isGone) this.#reserved.delete(uid ?? '');
   }
 

@@ -22,12 +22,12 @@ export interface PoolDeps {
   readonly pool: Pool;
   readonly namespaces: Namespaces;
   readonly ids: Ids;
-  readonly guard: Guard;
+  readonly policyMonitor: Guard;
 }
 
-const RETRY = 30_000;
+const RETRY_MS = 30_000;
 
-/** Keys are `namespace/class`. */
+/** Reconciles the warm pods of a key `namespace/class`. */
 export async function reconcilePool(
   deps: PoolDeps,
   key: string,
@@ -40,7 +40,7 @@ export async function reconcilePool(
   const { remove, make } = planPool(deps.pool.unclaimed(namespace, name), template, sizeOf(sandboxClass, namespace));
   for (const pod of remove) await removePod(deps.client, pod, signal);
   if (make === 0) return { kind: 'done' };
-  if ((await deps.guard.state(namespace, signal)).kind === 'missing') return { kind: 'again', after: RETRY };
+  if ((await deps.policyMonitor.state(namespace, signal)).kind === 'missing') return { kind: 'again', after: RETRY_MS };
   if (!(await deps.namespaces.prepare(namespace, signal))) return { kind: 'again', after: 1_000 };
   for (let made = 0; made < make; made += 1) {
     const object = {
@@ -58,8 +58,8 @@ export async function reconcilePool(
       deps.pool.made(await deps.client.create<Pod>(TYPES.pods, object, signal, { manager: FIELD_MANAGER }));
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
-      log.warn({ error: printable(error.message, 500) }, 'a warm pod was refused');
-      return { kind: 'again', after: RETRY };
+      log.warn({ error: printable(error.message, 500) }, 'the API server rejected a warm pod');
+      return { kind: 'again', after: RETRY_MS };
     }
   }
   return { kind: 'done' };

@@ -1,12 +1,12 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Amounts, Ledger } from '../../ledger/port.ts';
 
-const MINUTE = 60_000;
-const NOTHING: Required<Amounts> = { inputTokens: 0, outputTokens: 0, costMicros: 0, toolCalls: 0, networkBytes: 0 };
+const MINUTE_MS = 60_000;
+const NO_USAGE: Required<Amounts> = { inputTokens: 0, outputTokens: 0, costMicros: 0, toolCalls: 0, networkBytes: 0 };
 
 /**
- * Tool calls in the current minute: the one quota the pod counts by itself, since most calls never leave it. Tokens and cost are
- * the gateway's, which refuses the call that would exceed them.
+ * Limits tool calls per minute: the only quota counted in the pod, because most tool calls never leave it. The gateway counts
+ * tokens and cost, and refuses a call that would exceed them.
  */
 export class MinuteLedger implements Ledger {
   readonly #clock: Clock;
@@ -14,7 +14,7 @@ export class MinuteLedger implements Ledger {
   #minute = 0;
   #calls = 0;
 
-  /** No limit when absent. */
+  /** Without `toolCallsPerMinute` there is no limit. */
   constructor(clock: Clock, toolCallsPerMinute = Number.POSITIVE_INFINITY) {
     this.#clock = clock;
     this.#limit = toolCallsPerMinute;
@@ -24,7 +24,7 @@ export class MinuteLedger implements Ledger {
     const calls = maximum.toolCalls ?? 0;
     this.#roll();
     if (calls > 0 && this.#calls + calls > this.#limit) {
-      const resumesAt = new Date((this.#minute + 1) * MINUTE).toISOString();
+      const resumesAt = new Date((this.#minute + 1) * MINUTE_MS).toISOString();
       const quota = 'spec.quotas.toolCallsPerMinute';
       return { granted: false, quota, limit: this.#limit, used: this.#calls, resumesAt };
     }
@@ -36,11 +36,11 @@ export class MinuteLedger implements Ledger {
 
   async usage(): ReturnType<Ledger['usage']> {
     this.#roll();
-    return { hour: NOTHING, day: NOTHING, month: NOTHING, minuteToolCalls: this.#calls };
+    return { hour: NO_USAGE, day: NO_USAGE, month: NO_USAGE, minuteToolCalls: this.#calls };
   }
 
   #roll(): void {
-    const minute = Math.floor(this.#clock.now().getTime() / MINUTE);
+    const minute = Math.floor(this.#clock.now().getTime() / MINUTE_MS);
     if (minute === this.#minute) return;
     this.#minute = minute;
     this.#calls = 0;

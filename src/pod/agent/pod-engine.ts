@@ -25,14 +25,14 @@ export interface PodEngineParts {
   claims: Claims;
   work: WorkInHand;
   sandbox: SandboxLink;
-  /** Where the sandbox container has the agent's files. */
+  /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
   clock: Clock;
   ids: Ids;
   log: Logger;
 }
 
-/** The engine of an assignment, with the tools of the session it works on. */
+/** The engine of one assignment, with the tools of the current session. */
 export interface PodEngine {
   version: string;
   engine: Engine;
@@ -41,9 +41,12 @@ export interface PodEngine {
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 
-/** The same engine as everywhere, over the gateway and the sandbox container. Throws TEMPER_POLICY_DENIED when the model is not allowed. */
-export function createPodEngine(parts: PodEngineParts, assignment: Assignment): PodEngine {
-  const { client, bus, claims, work, sandbox, workspace, clock, ids, log } = parts;
+/**
+ * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
+ * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
+ */
+export function createPodEngine(deps: PodEngineParts, assignment: Assignment): PodEngine {
+  const { client, bus, claims, work, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, version } = assignment;
   const { name, namespace, spec } = agent;
   const stores = { client, clock, ids, lease: work.lease, signal: work.signal };
@@ -54,13 +57,13 @@ export function createPodEngine(parts: PodEngineParts, assignment: Assignment): 
     builtIn: builtInNames(),
     flush: (op) => claims.flush(op),
     onUnusable: (tool, problem) =>
-      log.warn({ agent: name, ...work.stamp(), tool, problem }, 'a tool of the session cannot be used'),
+      log.warn({ agent: name, ...work.stamp(), tool, problem }, 'cannot use a tool of the session'),
   });
   const engine = createEngine(
     {
       clock,
       ids,
-      models: modelsOf(parts, assignment),
+      models: modelsOf(deps, assignment),
       sandbox,
       ledger: new MinuteLedger(clock, spec.quotas?.toolCallsPerMinute),
       sessions: remoteSessions(stores),
@@ -83,21 +86,18 @@ export function createPodEngine(parts: PodEngineParts, assignment: Assignment): 
 }
 
 function modelsOf({ client, work }: PodEngineParts, { models }: Assignment): EngineModels {
-  const named = new Map(Object.entries(models));
-  const real = new Map([...named.values()].map((model) => [model.resolved, model]));
+  const byName = new Map(Object.entries(models));
+  const byResolvedName = new Map([...byName.values()].map((model) => [model.resolved, model]));
   return {
     model: remoteModel({ client, lease: work.lease }),
-    resolve: (name) => named.get(name)?.resolved ?? name,
-    // What it costs is known where it is charged.
+    resolve: (name) => byName.get(name)?.resolved ?? name,
+    // The gateway charges model calls and knows their prices.
     costOf: () => 0,
-    contextTokens: (name) => (named.get(name) ?? real.get(name))?.contextTokens ?? DEFAULT_CONTEXT_TOKENS,
+    contextTokens: (name) => (byName.get(name) ?? byResolvedName.get(name))?.contextTokens ?? DEFAULT_CONTEXT_TOKENS,
   };
 }
 
 const noFetch: SafeFetch = () =>
   Promise.reject(
-    new TemperError(
-      'TEMPER_EGRESS_UNAVAILABLE',
-      'this pod has no way out of the cluster yet; forge a tool that needs no network',
-    ),
+    new TemperError('TEMPER_EGRESS_UNAVAILABLE', 'this pod has no network egress; forge a tool that needs no network'),
   );

@@ -9,43 +9,43 @@ export interface RemoteFileParts {
   send: (frame: AgentFrame) => boolean;
   resolve: (value: Json) => void;
   reject: (error: TemperError) => void;
-  /** Asked where a file really lies before it is read; absent for a file tool. */
+  /** Called with the real location of a file before it is read; returns the reason for a refusal. Absent for a file tool. */
   refuse?: (found: FoundFile) => string | undefined;
 }
 
-/** One piece of work on files in the sandbox container. */
+/** One file request to the sandbox container: a file tool call or a file read. */
 export class RemoteFile {
-  readonly #parts: RemoteFileParts;
-  #asked = false;
+  readonly #deps: RemoteFileParts;
+  #locationChecked = false;
 
-  constructor(parts: RemoteFileParts) {
-    this.#parts = parts;
+  constructor(deps: RemoteFileParts) {
+    this.#deps = deps;
   }
 
   withdraw(): void {
-    const { id, send, reject } = this.#parts;
+    const { id, send, reject } = this.#deps;
     send({ type: 'cancel', id });
-    reject(new TemperError('TEMPER_CANCELLED', 'the caller withdrew the call'));
+    reject(new TemperError('TEMPER_CANCELLED', 'the caller cancelled the call'));
   }
 
   take(frame: SandboxFrame): boolean {
-    if (frame.type === 'found') return this.#judge(frame.found);
+    if (frame.type === 'found') return this.#checkLocation(frame.found);
     if (frame.type !== 'result') return false;
-    const { resolve, reject } = this.#parts;
+    const { resolve, reject } = this.#deps;
     if (frame.answer.ok) resolve(valueOf(frame.answer));
     else reject(new TemperError(frame.answer.code, frame.answer.message));
     return true;
   }
 
   gone(reason: string): void {
-    const message = `the sandbox container was lost: ${reason}`;
-    this.#parts.reject(new TemperError('TEMPER_SANDBOX_UNAVAILABLE', message, { retry: 'backoff' }));
+    const message = `the connection to the sandbox container was lost: ${reason}`;
+    this.#deps.reject(new TemperError('TEMPER_SANDBOX_UNAVAILABLE', message, { retry: 'backoff' }));
   }
 
-  #judge(found: FoundFile): boolean {
-    const { id, send, refuse } = this.#parts;
-    if (refuse === undefined || this.#asked) return false;
-    this.#asked = true;
+  #checkLocation(found: FoundFile): boolean {
+    const { id, send, refuse } = this.#deps;
+    if (refuse === undefined || this.#locationChecked) return false;
+    this.#locationChecked = true;
     const refusal = refuse(found);
     send({ type: 'verdict', id, ...(refusal === undefined ? {} : { refusal }) });
     return true;

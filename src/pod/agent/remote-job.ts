@@ -11,26 +11,26 @@ export interface RemoteJobParts {
   op: Op;
   /** False when the frame is too large. */
   send: (frame: AgentFrame) => boolean;
-  /** Told once. */
+  /** Called exactly once. */
   done: (outcome: Outcome) => void;
 }
 
-/** What a result may need beyond its output. */
+/** Bytes an outcome frame may have in addition to the output of the job. */
 const OVERHEAD_BYTES = 65_536;
 
-/** One job in the sandbox container. Its host calls are decided here, and counted here too: the sandbox may lie. */
+/** One job in the sandbox container. Host calls are authorized and counted in this process, because the sandbox is untrusted. */
 export class RemoteJob {
-  readonly #parts: RemoteJobParts;
-  readonly #ended = new AbortController();
-  #calls = 0;
+  readonly #deps: RemoteJobParts;
+  readonly #finished = new AbortController();
+  #hostCalls = 0;
 
-  constructor(parts: RemoteJobParts) {
-    this.#parts = parts;
+  constructor(deps: RemoteJobParts) {
+    this.#deps = deps;
   }
 
   start(): void {
-    const { id, job, send } = this.#parts;
-    if (this.#parts.op.signal.aborted) {
+    const { id, job, send } = this.#deps;
+    if (this.#deps.op.signal.aborted) {
       this.withdraw();
       return;
     }
@@ -38,59 +38,59 @@ export class RemoteJob {
     try {
       fits = send({ type: 'run', id, job });
     } catch {
-      // Nested so deeply that it cannot be written.
+      // The input is nested too deeply to be serialized.
       fits = false;
     }
-    if (!fits) this.#fail('TEMPER_SANDBOX_INPUT_TOO_LARGE', 'the input is too large or nested too deeply');
+    if (!fits) this.#finishWithError('TEMPER_SANDBOX_INPUT_TOO_LARGE', 'the input is too large or nested too deeply');
   }
 
   withdraw(): void {
-    this.#parts.send({ type: 'cancel', id: this.#parts.id });
-    this.#fail('TEMPER_CANCELLED', 'the caller withdrew the call');
+    this.#deps.send({ type: 'cancel', id: this.#deps.id });
+    this.#finishWithError('TEMPER_CANCELLED', 'the caller cancelled the call');
   }
 
   take(frame: SandboxFrame, bytes: number): boolean {
-    if (frame.type === 'call') return this.#callHost(frame);
+    if (frame.type === 'call') return this.#onHostCall(frame);
     if (frame.type !== 'outcome') return false;
-    if (frame.outcome.ok && bytes > this.#parts.job.limits.outputBytes + OVERHEAD_BYTES) {
-      this.#fail('TEMPER_SANDBOX_OUTPUT_TOO_LARGE', 'the result is larger than its limit');
-    } else this.#done(frame.outcome);
+    if (frame.outcome.ok && bytes > this.#deps.job.limits.outputBytes + OVERHEAD_BYTES) {
+      this.#finishWithError('TEMPER_SANDBOX_OUTPUT_TOO_LARGE', 'the result is larger than its limit');
+    } else this.#finish(frame.outcome);
     return true;
   }
 
   gone(reason: string): void {
-    this.#fail('TEMPER_SANDBOX_CRASHED', `the sandbox container was lost: ${reason}`);
+    this.#finishWithError('TEMPER_SANDBOX_CRASHED', `the connection to the sandbox container was lost: ${reason}`);
   }
 
-  #callHost({ call, api, input }: Extract<SandboxFrame, { type: 'call' }>): boolean {
-    const { job, op } = this.#parts;
-    this.#calls += 1;
-    if (call !== this.#calls || !job.apis.includes(api) || this.#calls > job.limits.hostCalls) return false;
-    const inner: Op = {
-      signal: AbortSignal.any([op.signal, this.#ended.signal]),
+  #onHostCall({ call, api, input }: Extract<SandboxFrame, { type: 'call' }>): boolean {
+    const { job, op } = this.#deps;
+    this.#hostCalls += 1;
+    if (call !== this.#hostCalls || !job.apis.includes(api) || this.#hostCalls > job.limits.hostCalls) return false;
+    const callOp: Op = {
+      signal: AbortSignal.any([op.signal, this.#finished.signal]),
       deadline: op.deadline,
       key: `${op.key}/${call}`,
     };
-    void this.#answer(call, api, input, inner);
+    void this.#answerHostCall(call, api, input, callOp);
     return true;
   }
 
-  async #answer(call: number, api: 'fetch' | 'fs.readFile', input: Json, op: Op): Promise<void> {
-    const { id, host, send } = this.#parts;
+  async #answerHostCall(call: number, api: 'fetch' | 'fs.readFile', input: Json, op: Op): Promise<void> {
+    const { id, host, send } = this.#deps;
     const answer = await answerOf(() => host.call(api, input, op));
-    if (this.#ended.signal.aborted || send({ type: 'answer', id, call, answer })) return;
-    const message = 'the answer does not fit into a frame';
+    if (this.#finished.signal.aborted || send({ type: 'answer', id, call, answer })) return;
+    const message = 'the response is too large for one frame';
     send({ type: 'answer', id, call, answer: { ok: false, code: 'TEMPER_FILE_FAILED', message } });
   }
 
-  #fail(code: (Outcome & { ok: false })['code'], message: string): void {
-    const usage = { milliseconds: 0, heapBytes: 0, hostCalls: this.#calls };
-    this.#done({ ok: false, code, message, usage });
+  #finishWithError(code: (Outcome & { ok: false })['code'], message: string): void {
+    const usage = { milliseconds: 0, heapBytes: 0, hostCalls: this.#hostCalls };
+    this.#finish({ ok: false, code, message, usage });
   }
 
-  #done(outcome: Outcome): void {
-    if (this.#ended.signal.aborted) return;
-    this.#ended.abort();
-    this.#parts.done(outcome);
+  #finish(outcome: Outcome): void {
+    if (this.#finished.signal.aborted) return;
+    this.#finished.abort();
+    this.#deps.done(outcome);
   }
 }

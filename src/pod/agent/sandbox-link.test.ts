@@ -15,7 +15,7 @@ import { agentFrame, sandboxFrame } from '../socket/protocol.ts';
 import { ownFolder, socketPaths } from '../socket/folder.ts';
 import { SandboxLink } from './sandbox-link.ts';
 
-const noHost: HostCalls = { call: () => Promise.reject(new Error('nothing is called')) };
+const noHost: HostCalls = { call: () => Promise.reject(new Error('unexpected host call')) };
 
 function framed(value: unknown): Buffer {
   const text = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
@@ -49,13 +49,16 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     await ownFolder(run, uid);
     const changes: boolean[] = [];
     const path = socketPaths(run).socket;
-    const link = await SandboxLink.listen(path, { clock: systemClock, onChange: (there) => changes.push(there) });
+    const link = await SandboxLink.listen(path, {
+      clock: systemClock,
+      onChange: (connected) => changes.push(connected),
+    });
     const sandbox = () =>
       new RoleProcess('sandbox', ['--run', run, '--workspace', join(folder, 'workspace'), '--agent-uid', String(uid)]);
     return { link, path, changes, sandbox };
   }
 
-  it('runs jobs and file tools there, decides their host calls here, and survives the death of the sandbox', async () => {
+  it('the agent runs jobs and file tools in the sandbox, authorizes their host calls, and reconnects after the sandbox dies', async () => {
     const { link, sandbox } = await aLink();
     await using _ = link;
     let process = sandbox();
@@ -94,7 +97,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     }
   });
 
-  it('shows where a file really lies before it is read, and reads nothing outside', async () => {
+  it('the agent sees the real location of a file before it is read, and files outside the workspace are denied', async () => {
     const { link, sandbox } = await aLink();
     await using _ = link;
     const process = sandbox();
@@ -110,7 +113,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
       );
       assert.deepEqual([text, found], ['inside', ['in.txt']]);
       await assert.rejects(
-        link.readFile('in.txt', () => 'not that one', anOp()),
+        link.readFile('in.txt', () => 'refused by the test', anOp()),
         (error) => isTemperError(error, 'TEMPER_FILE_DENIED'),
       );
       for (const path of ['link.txt', '../secret.txt', '/etc/passwd']) {
@@ -124,7 +127,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     }
   });
 
-  it('ends a connection that says what no sandbox says, and takes the next one', async () => {
+  it('the agent closes a connection after an invalid frame, and accepts the next connection', async () => {
     const { link, path, changes, sandbox } = await aLink();
     await using _ = link;
     const hello = framed({ type: 'hello', version: 1 });
@@ -151,18 +154,18 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
       assert.ok(outcome.ok);
       const second = connect(path);
       await closed(second);
-      assert.ok(link.connected, 'who came first stays');
+      assert.ok(link.connected, 'the first connection stays open');
     } finally {
       await process.end('SIGKILL');
     }
   });
 
-  it('believes no sandbox that calls the host for a job that may not, too often, or answers with more than allowed', async () => {
+  it('the agent rejects a host call the job may not make, too many host calls, and too large a result', async () => {
     const { link, path } = await aLink();
     await using _ = link;
     const call = (id: number, number: number) => ({ type: 'call', id, call: number, api: 'fs.readFile', input: {} });
     const usage = { milliseconds: 1, heapBytes: 1, hostCalls: 0 };
-    const tricks: [object[], string][] = [
+    const attacks: [object[], string][] = [
       [[call(1, 1)], 'TEMPER_SANDBOX_CRASHED'],
       [[{ type: 'found', id: 2, found: { absolute: '/x' } }], 'TEMPER_SANDBOX_CRASHED'],
       [
@@ -170,7 +173,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
         'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
       ],
     ];
-    for (const [frames, code] of tricks) {
+    for (const [frames, code] of attacks) {
       const socket = connect(path);
       socket.on('error', () => undefined);
       socket.write(framed({ type: 'hello', version: 1 }));
@@ -185,7 +188,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     }
   });
 
-  it('is left by the sandbox when the agent says what no agent says, and found again', async () => {
+  it('the sandbox closes a connection after an invalid frame, and connects again', async () => {
     const uid = process.getuid?.() ?? 0;
     await ownFolder(run, uid);
     const wrong = [
@@ -214,7 +217,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     }
   });
 
-  it('reads no frame out of what is none', () => {
+  it('arbitrary JSON never makes the frame parsers throw', () => {
     check(
       property(jsonValue(), (value) => {
         for (const frame of [agentFrame(value as Json), sandboxFrame(value as Json)]) {

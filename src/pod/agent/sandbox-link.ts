@@ -14,37 +14,44 @@ import { RemoteJob } from './remote-job.ts';
 
 export interface SandboxLinkOptions {
   clock: Clock;
-  /** Told whenever the sandbox comes or goes. */
+  /** Called when the sandbox connects (after its handshake) and when it disconnects. */
   onChange: (connected: boolean, reason: string) => void;
 }
 
-/** How long a call waits for a sandbox that has just restarted, in milliseconds. */
-const RECONNECT_MILLISECONDS = 10_000;
-const HELLO_MILLISECONDS = 5_000;
+/** How long a call waits for the sandbox container to connect again after a restart. */
+const RECONNECT_TIMEOUT_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 5_000;
 const SOCKET_MODE = 0o660;
 
-interface Pending {
-  /** False when the frame is none that may come now. */
+interface PendingRequest {
+  /** False when the frame is not valid in the present state of the request. */
   take(frame: SandboxFrame, bytes: number): boolean;
   gone(reason: string): void;
 }
 
-/** The sandbox container as the agent container has it: one connection, which may break and come again. */
+/**
+ * The agent container's side of the socket to the sandbox container. At most one connection; it may break and be opened again.
+ *
+ *   listening ──connect──▶ connected ──hello / welcome──▶ ready ──socket closes──▶ listening
+ *                             └──no hello within 5 s, or a wrong frame──▶ listening
+ *
+ * Calls wait up to 10 s for the state `ready`. When the connection breaks, every pending request fails.
+ */
 export class SandboxLink implements Sandbox, RemoteWorkspace, AsyncDisposable {
   readonly #options: SandboxLinkOptions;
   readonly #server: Server;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, PendingRequest>();
   #channel: Channel | undefined;
-  #greeted = Promise.withResolvers<void>();
+  #handshake = Promise.withResolvers<void>();
   #connected = false;
-  #requests = 0;
+  #lastId = 0;
 
   private constructor(options: SandboxLinkOptions) {
     this.#options = options;
     this.#server = createServer((socket) => this.#accept(socket));
   }
 
-  /** Listens at the path of a socket. */
+  /** Listens on the Unix socket `path`. */
   static async listen(path: string, options: SandboxLinkOptions): Promise<SandboxLink> {
     const link = new SandboxLink(options);
     await new Promise<void>((resolve, reject) => {
@@ -60,130 +67,130 @@ export class SandboxLink implements Sandbox, RemoteWorkspace, AsyncDisposable {
   }
 
   async run(job: Job, host: HostCalls, op: Op): Promise<Outcome> {
-    const channel = await this.#connection(op).catch(() => undefined);
+    const channel = await this.#waitForConnection(op).catch(() => undefined);
     if (channel === undefined) {
       return op.signal.aborted
-        ? failure('TEMPER_CANCELLED', 'the caller withdrew the call')
-        : failure('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not there');
+        ? failure('TEMPER_CANCELLED', 'the caller cancelled the call')
+        : failure('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected');
     }
     return new Promise((resolve) => {
       const id = this.#nextId();
       const done = (outcome: Outcome): void => {
         this.#pending.delete(id);
-        op.signal.removeEventListener('abort', withdraw);
+        op.signal.removeEventListener('abort', cancel);
         resolve(outcome);
       };
       const send = (frame: AgentFrame): boolean => channel.send(frame);
       const remote = new RemoteJob({ id, job, host, op, send, done });
-      const withdraw = (): void => remote.withdraw();
+      const cancel = (): void => remote.withdraw();
       this.#pending.set(id, remote);
-      op.signal.addEventListener('abort', withdraw, { once: true });
+      op.signal.addEventListener('abort', cancel, { once: true });
       remote.start();
     });
   }
 
   async callTool(name: string, input: Json, op: Op): Promise<Json> {
-    return this.#ask(op, (id) => ({ type: 'tool', id, name, input }));
+    return this.#request(op, (id) => ({ type: 'tool', id, name, input }));
   }
 
   readonly readFile: RemoteWorkspace['readFile'] = async (path, refuse, op) => {
-    const text = await this.#ask(op, (id) => ({ type: 'read', id, path }), refuse);
+    const text = await this.#request(op, (id) => ({ type: 'read', id, path }), refuse);
     if (typeof text === 'string') return text;
-    throw new TemperError('TEMPER_FILE_FAILED', 'the sandbox gave no text');
+    throw new TemperError('TEMPER_FILE_FAILED', 'the sandbox returned a value that is not text');
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#channel?.close('the agent stops');
+    this.#channel?.close('the agent container stops');
     await closed;
   }
 
-  async #ask(
+  async #request(
     op: Op,
     frame: (id: number) => AgentFrame,
     refuse?: (found: FoundFile) => string | undefined,
   ): Promise<Json> {
-    const channel = await this.#connection(op);
+    const channel = await this.#waitForConnection(op);
     const id = this.#nextId();
     const { promise, resolve, reject } = Promise.withResolvers<Json>();
-    const send = (said: AgentFrame): boolean => channel.send(said);
+    const send = (outgoing: AgentFrame): boolean => channel.send(outgoing);
     const file = new RemoteFile({ id, send, resolve, reject, ...(refuse === undefined ? {} : { refuse }) });
-    const withdraw = (): void => file.withdraw();
+    const cancel = (): void => file.withdraw();
     this.#pending.set(id, file);
-    op.signal.addEventListener('abort', withdraw, { once: true });
+    op.signal.addEventListener('abort', cancel, { once: true });
     try {
-      if (op.signal.aborted) withdraw();
+      if (op.signal.aborted) cancel();
       else if (!send(frame(id))) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', 'the arguments are too large');
       return await promise;
     } finally {
       this.#pending.delete(id);
-      op.signal.removeEventListener('abort', withdraw);
+      op.signal.removeEventListener('abort', cancel);
     }
   }
 
-  /** The open connection, waited for a while. Throws TEMPER_SANDBOX_UNAVAILABLE. */
-  async #connection(op: Op): Promise<Channel> {
+  /** Waits up to RECONNECT_TIMEOUT_MS for a connection. Throws TEMPER_SANDBOX_UNAVAILABLE. */
+  async #waitForConnection(op: Op): Promise<Channel> {
     const { clock } = this.#options;
     if (!this.#connected) {
-      await withTimeout(op, clock, RECONNECT_MILLISECONDS, ({ signal }) =>
+      await withTimeout(op, clock, RECONNECT_TIMEOUT_MS, ({ signal }) =>
         Promise.race([
-          this.#greeted.promise,
+          this.#handshake.promise,
           new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
         ]),
       );
     }
     if (this.#channel !== undefined && this.#connected && !op.signal.aborted) return this.#channel;
-    throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not there', { retry: 'backoff' });
+    throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected', { retry: 'backoff' });
   }
 
-  /** Who came first stays: a second one can only be somebody who wants to be taken for the sandbox. */
+  /** Refuses a second connection: the sandbox container opens only one, so another one can only be an impostor. */
   #accept(socket: Socket): void {
     if (this.#channel !== undefined) {
       socket.destroy();
       return;
     }
     const channel = new Channel(socket, {
-      frame: (frame, bytes) => this.#take(channel, frame, bytes),
-      gone: (reason) => this.#lose(reason),
+      frame: (frame, bytes) => this.#onFrame(channel, frame, bytes),
+      gone: (reason) => this.#onDisconnect(reason),
     });
     this.#channel = channel;
-    const patience = setTimeout(() => {
-      if (!this.#connected) channel.close('the other side did not greet');
-    }, HELLO_MILLISECONDS);
-    socket.once('close', () => clearTimeout(patience));
+    const timer = setTimeout(() => {
+      if (!this.#connected) channel.close('no handshake in time');
+    }, HANDSHAKE_TIMEOUT_MS);
+    socket.once('close', () => clearTimeout(timer));
   }
 
-  #take(channel: Channel, value: Json, bytes: number): boolean {
+  #onFrame(channel: Channel, value: Json, bytes: number): boolean {
     const frame = sandboxFrame(value);
     if (frame === undefined) return false;
-    if (frame.type !== 'hello') return this.#connected && this.#hear(frame, bytes);
+    if (frame.type !== 'hello') return this.#connected && this.#dispatch(frame, bytes);
     if (this.#connected || frame.version !== PROTOCOL_VERSION) return false;
     channel.send({ type: 'welcome', version: PROTOCOL_VERSION });
     this.#connected = true;
-    this.#greeted.resolve();
-    this.#options.onChange(true, 'the sandbox is there');
+    this.#handshake.resolve();
+    this.#options.onChange(true, 'handshake complete');
     return true;
   }
 
-  /** What was withdrawn may still be answered. */
-  #hear(frame: Exclude<SandboxFrame, { type: 'hello' }>, bytes: number): boolean {
+  /** The sandbox may still respond to a cancelled request; such frames are ignored. */
+  #dispatch(frame: Exclude<SandboxFrame, { type: 'hello' }>, bytes: number): boolean {
     const pending = this.#pending.get(frame.id);
-    return pending === undefined ? frame.id <= this.#requests : pending.take(frame, bytes);
+    return pending === undefined ? frame.id <= this.#lastId : pending.take(frame, bytes);
   }
 
-  #lose(reason: string): void {
+  #onDisconnect(reason: string): void {
     const wasConnected = this.#connected;
     this.#channel = undefined;
     this.#connected = false;
-    this.#greeted = Promise.withResolvers<void>();
-    const lost = new Set(this.#pending.values());
-    for (const pending of lost) pending.gone(reason);
+    this.#handshake = Promise.withResolvers<void>();
+    const affected = new Set(this.#pending.values());
+    for (const request of affected) request.gone(reason);
     if (wasConnected) this.#options.onChange(false, reason);
   }
 
   #nextId(): number {
-    this.#requests += 1;
-    return this.#requests;
+    this.#lastId += 1;
+    return this.#lastId;
   }
 }
 

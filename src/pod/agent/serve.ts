@@ -18,16 +18,16 @@ import { WorkInHand } from './work.ts';
 import { Worker } from './worker.ts';
 
 export interface AgentRoleOptions {
-  /** Folder with the gateway's address, name and authority. */
+  /** Folder with the gateway's address, TLS server name and CA certificate. */
   doors: string;
   tokenFile: string;
-  /** Volume that both containers mount. */
+  /** Volume that both containers of the pod mount. */
   run: string;
-  /** Where the sandbox container has the agent's files. */
+  /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
   /** The user this process runs as. */
   uid: number;
-  /** How long a message may go on once the pod must stop, in milliseconds; 20 s when absent. */
+  /** How long work on a message may continue after the pod is asked to stop, in milliseconds; 20 s when absent. */
   graceMilliseconds?: number;
   clock: Clock;
   ids: Ids;
@@ -37,15 +37,16 @@ export interface AgentRoleOptions {
   signal: AbortSignal;
 }
 
-const GRACE_MILLISECONDS = 20_000;
+const DEFAULT_GRACE_MS = 20_000;
 const POLL_SECONDS = 25;
-const MESSAGE_POLL_MILLISECONDS = 20_000;
-/** Between tries when the gateway does not take this pod, or is not there. */
-const PAUSE_MILLISECONDS = 1_000;
+const MESSAGE_POLL_MS = 20_000;
+/** Pause between attempts when the gateway is unavailable or rejects this pod. */
+const RETRY_MS = 1_000;
 
 /**
- * The agent container: waits for its sandbox and its assignment, then answers one message after another until the signal. Throws
- * TEMPER_POD_INVALID when the pod is not made as it must be, and nothing else but defects: a gateway that is away is waited for.
+ * The agent container: waits for the sandbox container and its assignment, then handles messages one at a time until the signal.
+ * Throws TEMPER_POD_INVALID when the pod is not set up correctly; any other error is a defect. While the gateway is unavailable,
+ * it retries.
  */
 export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const { run, uid, clock, ids, random, log, signal } = options;
@@ -65,14 +66,14 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   );
   const doors = new DoorFiles({ folder: options.doors, tokenFile: options.tokenFile, clock });
   const client = open.use(new GatewayClient({ doors, clock, random }));
-  const onTrouble = (problem: string): void => log.warn({ problem }, 'claims');
+  const onTrouble = (problem: string): void => log.warn({ problem }, 'reports');
   const claims = open.use(new Claims({ client, clock, ids, onTrouble }));
-  const untold = (error: unknown): void => log.warn({ error }, 'spans were not taken');
-  const spans = open.use(new SpanReports({ client, clock, ids, failed: untold }));
+  const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
+  const spans = open.use(new SpanReports({ client, clock, ids, failed: onSpanError }));
   const work = new WorkInHand();
   const bus = new RemoteBus({ client, clock, ids, lease: work.lease });
-  const givingUp = giveUpAfter(signal, options.graceMilliseconds ?? GRACE_MILLISECONDS);
-  open.defer(() => givingUp.stop());
+  const shutdown = abortAfterGrace(signal, options.graceMilliseconds ?? DEFAULT_GRACE_MS);
+  open.defer(() => shutdown.stop());
   const { workspace } = options;
   const worker = new Worker({
     client,
@@ -85,131 +86,135 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
     clock,
     ids,
     log,
-    givingUp: givingUp.signal,
+    givingUp: shutdown.signal,
   });
   open.defer(() => worker.stop());
-  await bothUntilOneFails(signal, (inner) => [
+  await runAllOrFail(signal, (inner) => [
     watchAssignment({ ...options, signal: inner }, client, state),
     answerMessages({ ...options, signal: inner }, bus, worker, state),
   ]);
 }
 
-/** A failure of one ends the other too, before anything they use is closed. */
-async function bothUntilOneFails(
+/** Runs all loops. When one fails, aborts the others and waits for them, so that nothing they use is closed early. Rethrows the failure. */
+async function runAllOrFail(
   signal: AbortSignal,
-  begin: (signal: AbortSignal) => readonly Promise<void>[],
+  start: (signal: AbortSignal) => readonly Promise<void>[],
 ): Promise<void> {
   const failed = new AbortController();
-  const running = begin(AbortSignal.any([signal, failed.signal])).map((work) =>
-    work.catch((error: unknown) => {
+  const running = start(AbortSignal.any([signal, failed.signal])).map((loop) =>
+    loop.catch((error: unknown) => {
       failed.abort(error);
       throw error;
     }),
   );
-  const ended = await Promise.allSettled(running);
-  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  const results = await Promise.allSettled(running);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-/** Asks who this pod is, again and again: a warm pod until it is bound, a bound one for what changes. */
+/** Long-polls the assignment of this pod: a warm pod until it is bound, a bound pod for changes. */
 async function watchAssignment(options: AgentRoleOptions, client: GatewayClient, state: State): Promise<void> {
   const { signal, ids, clock, log } = options;
-  const trouble = new Trouble(log, 'the gateway gives no assignment');
-  // The first answer comes at once, so that a pod which is nobody's yet can say that it is ready to be somebody's.
-  let wait = 0;
+  const errors = new ErrorReporter(log, 'cannot get the assignment from the gateway');
+  // The first request does not wait: the gateway's response makes an unbound warm pod ready.
+  let waitSeconds = 0;
   while (!signal.aborted) {
     try {
       const op: Op = { signal, deadline: clock.monotonic() + POLL_SECONDS * 2_000, key: ids.next('assignment') };
-      const next = await nextAssignment(client, state.assignment?.version, wait, op);
-      trouble.over();
-      wait = POLL_SECONDS;
+      const next = await nextAssignment(client, state.assignment?.version, waitSeconds, op);
+      errors.clear();
+      waitSeconds = POLL_SECONDS;
       if (next !== undefined) checkOwner(state, next, log);
       state.answered(next);
     } catch (error) {
       if (signal.aborted) return;
       if (isTemperError(error, 'TEMPER_POD_INVALID') && error.retry === 'never') throw error;
-      trouble.tell(error);
-      await clock.sleep(PAUSE_MILLISECONDS, signal).catch(() => undefined);
+      errors.report(error);
+      await clock.sleep(RETRY_MS, signal).catch(() => undefined);
     }
   }
 }
 
 function checkOwner(state: State, next: Assignment, log: Logger): void {
   const { agent, version, suspended } = next;
-  const before = state.assignment?.agent.uid;
-  if (before !== undefined && before !== agent.uid) {
-    throw new TemperError('TEMPER_POD_INVALID', 'a pod that belongs to one agent cannot become another');
+  const boundUid = state.assignment?.agent.uid;
+  if (boundUid !== undefined && boundUid !== agent.uid) {
+    throw new TemperError('TEMPER_POD_INVALID', 'a pod that is bound to one agent cannot be bound to another');
   }
   log.info({ agent: agent.name, namespace: agent.namespace, version, suspended }, 'assignment');
 }
 
-/** One message at a time, while there is an assignment, a sandbox, and nobody wants this pod to stop. */
+/** Handles one message at a time while the pod is assigned and its sandbox is connected, until the signal. */
 async function answerMessages(options: AgentRoleOptions, bus: RemoteBus, worker: Worker, state: State): Promise<void> {
   const { signal, clock, ids, log } = options;
-  const trouble = new Trouble(log, 'the gateway gives no messages');
+  const errors = new ErrorReporter(log, 'cannot get messages from the gateway');
   while (!signal.aborted) {
     const assignment = await state.whenReady(signal);
     if (assignment === undefined) return;
     try {
-      const deadline = clock.monotonic() + MESSAGE_POLL_MILLISECONDS;
+      const deadline = clock.monotonic() + MESSAGE_POLL_MS;
       const op: Op = { signal: AbortSignal.any([signal, state.interruption]), deadline, key: ids.next('next') };
       const delivery = await bus.next(op);
-      trouble.over();
+      errors.clear();
       await worker.handle(delivery, state.assignment ?? assignment);
     } catch (error) {
       if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) continue;
-      trouble.tell(error);
-      await clock.sleep(PAUSE_MILLISECONDS, signal).catch(() => undefined);
+      errors.report(error);
+      await clock.sleep(RETRY_MS, signal).catch(() => undefined);
     }
   }
 }
 
-/** The same trouble is told once, and when it is over. */
-class Trouble {
+/** Logs the first of several consecutive failures with the same code, and the recovery. */
+class ErrorReporter {
   readonly #log: Logger;
-  readonly #what: string;
-  #told: string | undefined;
+  readonly #message: string;
+  #reportedCode: string | undefined;
 
-  constructor(log: Logger, what: string) {
+  constructor(log: Logger, message: string) {
     this.#log = log;
-    this.#what = what;
+    this.#message = message;
   }
 
-  tell(error: unknown): void {
+  report(error: unknown): void {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-    if (this.#told !== code) this.#log.warn({ error }, this.#what);
-    this.#told = code;
+    if (this.#reportedCode !== code) this.#log.warn({ error }, this.#message);
+    this.#reportedCode = code;
   }
 
-  over(): void {
-    if (this.#told !== undefined) this.#log.info({ code: this.#told }, `over: ${this.#what}`);
-    this.#told = undefined;
+  clear(): void {
+    if (this.#reportedCode !== undefined) this.#log.info({ code: this.#reportedCode }, `recovered: ${this.#message}`);
+    this.#reportedCode = undefined;
   }
 }
 
-function giveUpAfter(signal: AbortSignal, milliseconds: number): { signal: AbortSignal; stop(): void } {
+/** A signal that aborts `milliseconds` after `signal`. */
+function abortAfterGrace(signal: AbortSignal, milliseconds: number): { signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  const begin = (): void => {
-    timer = setTimeout(() => controller.abort(new DOMException('the pod stops', 'AbortError')), milliseconds);
+  const startTimer = (): void => {
+    timer = setTimeout(
+      () => controller.abort(new DOMException('the pod is shutting down', 'AbortError')),
+      milliseconds,
+    );
   };
-  if (signal.aborted) begin();
-  else signal.addEventListener('abort', begin, { once: true });
+  if (signal.aborted) startTimer();
+  else signal.addEventListener('abort', startTimer, { once: true });
   return {
     signal: controller.signal,
     stop() {
       clearTimeout(timer);
-      signal.removeEventListener('abort', begin);
+      signal.removeEventListener('abort', startTimer);
     },
   };
 }
 
-/** What the readiness probe looks for. */
+/** The readiness probe checks that this file exists. */
 async function markReady(file: string, ready: boolean, log: Logger): Promise<void> {
   try {
     if (ready) await writeFile(file, '', { mode: 0o640 });
     else await rm(file, { force: true });
     log.info({ ready }, 'readiness');
   } catch (error) {
-    log.error({ error }, 'readiness cannot be told');
+    log.error({ error }, 'cannot write the readiness file');
   }
 }

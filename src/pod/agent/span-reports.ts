@@ -13,85 +13,85 @@ export interface SpanReportsOptions {
   client: GatewayClient;
   clock: Clock;
   ids: Ids;
-  /** Told what kept spans from being taken; they are lost then. */
+  /** Called when spans could not be sent; they are dropped. */
   failed: (error: unknown) => void;
 }
 
-/** Spans of one report. */
-const BATCH = 100;
-/** More than this of one message that nobody took is left out. */
-const MOST = 2_000;
-const SEND_MILLISECONDS = 10_000;
-const LAST_MILLISECONDS = 2_000;
+/** Spans per request. */
+const BATCH_SIZE = 100;
+/** Limit of unsent spans; further spans are dropped. */
+const MAX_UNSENT = 2_000;
+const SEND_TIMEOUT_MS = 10_000;
+const SHUTDOWN_FLUSH_MS = 2_000;
 
 /**
- * What this pod records of its work on a message, when the delivery asks for it, told to the gateway under the lease of that message.
- * Until the first such delivery nothing is loaded. Work never waits for a report.
+ * Sends the spans of a message to the gateway, authorized by the delivery token of that message, when the message is sampled.
+ * OpenTelemetry is loaded with the first sampled message. Work on a message never waits for its spans to be sent.
  */
 export class SpanReports implements AsyncDisposable {
   readonly #options: SpanReportsOptions;
   readonly #lifetime = new AbortController();
-  #reporting: Disposable | undefined;
-  #lease = '';
+  #recording: Disposable | undefined;
+  #deliveryToken = '';
   #spans: ReportedSpan[] = [];
-  #waiting = 0;
+  #unsent = 0;
   #sending: Promise<void> = Promise.resolve();
 
   constructor(options: SpanReportsOptions) {
     this.#options = options;
   }
 
-  /** Does the work on a delivery as a span below it. */
+  /** Runs `work` in a span that is a child of the message's span. */
   async during<T>({ message, lease }: RemoteDelivery, work: () => Promise<T>): Promise<T> {
     const { id, session, root, traceparent } = message;
     if (!isSampled(traceparent)) return work();
-    this.#reporting ??= await startReporting((span) => this.#take(span));
-    this.#lease = lease;
+    this.#recording ??= await startReporting((span) => this.#onSpan(span));
+    this.#deliveryToken = lease;
     const attributes = messagingAttributes('process', 'temper-inbox', { message: id, session, root });
     try {
       return await continuingTrace(traceparent, () => inSpan(SPANS.process, { kind: 'CONSUMER', attributes }, work));
     } finally {
-      this.#report();
+      this.#flush();
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#reporting?.[Symbol.dispose]();
-    const over = new AbortController();
-    const late = this.#options.clock.sleep(LAST_MILLISECONDS, over.signal).then(
+    this.#recording?.[Symbol.dispose]();
+    const flushed = new AbortController();
+    const timeout = this.#options.clock.sleep(SHUTDOWN_FLUSH_MS, flushed.signal).then(
       () => this.#lifetime.abort(),
       () => undefined,
     );
     await this.#sending;
-    over.abort();
-    await late;
+    flushed.abort();
+    await timeout;
   }
 
-  #take(span: ReportedSpan): void {
-    if (this.#waiting >= MOST) return;
-    this.#waiting += 1;
+  #onSpan(span: ReportedSpan): void {
+    if (this.#unsent >= MAX_UNSENT) return;
+    this.#unsent += 1;
     this.#spans.push(span);
-    if (this.#spans.length >= BATCH) this.#report();
+    if (this.#spans.length >= BATCH_SIZE) this.#flush();
   }
 
-  #report(): void {
+  #flush(): void {
     const spans = this.#spans;
     if (spans.length === 0) return;
     this.#spans = [];
-    const body: TracesRequest = { lease: this.#lease, spans };
+    const body: TracesRequest = { lease: this.#deliveryToken, spans };
     this.#sending = this.#sending.then(() => this.#send(body));
   }
 
   async #send(body: TracesRequest): Promise<void> {
     const { client, clock, ids, failed } = this.#options;
-    const deadline = clock.monotonic() + SEND_MILLISECONDS;
+    const deadline = clock.monotonic() + SEND_TIMEOUT_MS;
     const op: Op = { signal: this.#lifetime.signal, deadline, key: ids.next('spans') };
     try {
       await client.call({ method: 'POST', path: PATHS.traces, body, op });
     } catch (error) {
       failed(error);
     } finally {
-      this.#waiting -= body.spans.length;
+      this.#unsent -= body.spans.length;
     }
   }
 }

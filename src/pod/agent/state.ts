@@ -1,17 +1,20 @@
 import type { Assignment } from '../../remote/wire.ts';
 
-/** What the pod must know and have before it may work. */
+/**
+ * Readiness of the pod. Ready (for the probe): the gateway accepted the pod and the sandbox is connected. May work: in addition the
+ * pod has an assignment, and the agent is not suspended.
+ */
 export class State {
   readonly #onReady: (ready: boolean) => Promise<void>;
   #assignment: Assignment | undefined;
-  #isKnown = false;
+  #isAccepted = false;
   #hasSandbox = false;
   #ready = false;
   #changed = Promise.withResolvers<void>();
-  #interrupt = new AbortController();
-  #telling: Promise<void> = Promise.resolve();
+  #notReady = new AbortController();
+  #notifying: Promise<void> = Promise.resolve();
 
-  /** `onReady` is told in order, one change after the other. */
+  /** `onReady` is called once per change, in order; each call waits for the previous one. */
   constructor(onReady: (ready: boolean) => Promise<void>) {
     this.#onReady = onReady;
   }
@@ -20,24 +23,24 @@ export class State {
     return this.#assignment;
   }
 
-  /** Aborted when waiting for a message has become pointless. */
+  /** Aborted when the pod may no longer work, so that a poll for messages stops. */
   get interruption(): AbortSignal {
-    return this.#interrupt.signal;
+    return this.#notReady.signal;
   }
 
-  /** The gateway took this pod for one of its own: as somebody's, or, without an assignment, as nobody's yet. */
+  /** The gateway accepted this pod: with an assignment when it is bound, without one while it is a warm pod. */
   answered(assignment: Assignment | undefined): void {
-    this.#isKnown = true;
+    this.#isAccepted = true;
     this.#assignment = assignment ?? this.#assignment;
-    this.#change();
+    this.#update();
   }
 
   sandbox(connected: boolean): void {
     this.#hasSandbox = connected;
-    this.#change();
+    this.#update();
   }
 
-  /** The assignment, once it is known, the sandbox is there and the agent is not suspended; undefined when the signal came first. */
+  /** Waits until the pod may work and returns its assignment; undefined when the signal aborts first. */
   async whenReady(signal: AbortSignal): Promise<Assignment | undefined> {
     const stopped = Promise.withResolvers<void>();
     const stop = (): void => stopped.resolve();
@@ -57,16 +60,16 @@ export class State {
     return this.#assignment !== undefined && this.#hasSandbox && !this.#assignment.suspended;
   }
 
-  #change(): void {
+  #update(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers<void>();
     if (!this.#mayWork()) {
-      this.#interrupt.abort();
-      this.#interrupt = new AbortController();
+      this.#notReady.abort();
+      this.#notReady = new AbortController();
     }
-    const ready = this.#isKnown && this.#hasSandbox;
+    const ready = this.#isAccepted && this.#hasSandbox;
     if (ready === this.#ready) return;
     this.#ready = ready;
-    this.#telling = this.#telling.then(() => this.#onReady(ready));
+    this.#notifying = this.#notifying.then(() => this.#onReady(ready));
   }
 }

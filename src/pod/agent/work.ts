@@ -1,39 +1,39 @@
 import { TemperError } from '../../lib/errors.ts';
 import type { StampedEvent } from '../../tools/events.ts';
 
-interface Work {
+interface MessageContext {
   lease: string;
   session: string;
   rootMessage: string;
   signal: AbortSignal;
 }
 
-/** The one message that is worked on. Everything done meanwhile is done under its lease. */
+/** The message being processed. Every gateway call made meanwhile carries its delivery token. */
 export class WorkInHand {
-  #work: Work | undefined;
+  #current: MessageContext | undefined;
 
-  /** Runs `work` as the message in hand. */
-  async during<T>(work: Work, run: () => Promise<T>): Promise<T> {
-    this.#work = work;
+  /** Runs `run` with `context` as the current message. */
+  async during<T>(context: MessageContext, run: () => Promise<T>): Promise<T> {
+    this.#current = context;
     try {
       return await run();
     } finally {
-      this.#work = undefined;
+      this.#current = undefined;
     }
   }
 
-  /** Throws TEMPER_LEASE_LOST when no message is worked on. */
-  readonly lease = (): string => this.#held().lease;
+  /** The delivery token of the current message. Throws TEMPER_LEASE_LOST when there is no current message. */
+  readonly lease = (): string => this.#required().lease;
 
-  readonly signal = (): AbortSignal => this.#held().signal;
+  readonly signal = (): AbortSignal => this.#required().signal;
 
   stamp(): Pick<StampedEvent, 'session' | 'rootMessage'> {
-    const { session, rootMessage } = this.#held();
+    const { session, rootMessage } = this.#required();
     return { session, rootMessage };
   }
 
-  #held(): Work {
-    if (this.#work !== undefined) return this.#work;
-    throw new TemperError('TEMPER_LEASE_LOST', 'no message is worked on');
+  #required(): MessageContext {
+    if (this.#current !== undefined) return this.#current;
+    throw new TemperError('TEMPER_LEASE_LOST', 'no message is being processed');
   }
 }

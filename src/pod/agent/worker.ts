@@ -20,50 +20,55 @@ export interface WorkerParts extends PodEngineParts {
   clock: Clock;
   ids: Ids;
   log: Logger;
-  /** Aborted when what is under way must be given back. */
+  /** Aborted at the end of the grace period: work in progress stops and its message is returned for redelivery. */
   givingUp: AbortSignal;
 }
 
-/** No message is worked on for longer, whatever its deadline says. */
-const LONGEST_MILLISECONDS = 24 * 3_600_000;
-/** The end of a message is told for so long before it is left to the lease. */
-const SETTLE_MILLISECONDS = 60_000;
-/** The platform ends a pod that does not stop in time. */
-const HURRY_MILLISECONDS = 4_000;
+/** Upper bound for the work on one message, even when its deadline is later. */
+const MAX_MESSAGE_MS = 24 * 3_600_000;
+/** How long to retry the ack or nak of a delivery. Afterwards the delivery token expires and the message is redelivered. */
+const SETTLE_TIMEOUT_MS = 60_000;
+/** The same during shutdown: the kubelet kills a pod that does not stop in time. */
+const SHUTDOWN_SETTLE_TIMEOUT_MS = 4_000;
 
-/** Works on one delivered message after another, with the assignment as it is then. */
+/**
+ * Handles delivered messages one at a time, each with the assignment that is current when its work starts. `handle` wraps the engine:
+ *
+ *   handle (log fields, spans) → #handle (extends the delivery token, current message, ack/nak) → #run (engine, errors to outcomes)
+ */
 export class Worker {
-  readonly #parts: WorkerParts;
-  /** Says of every line which message it is about. */
+  readonly #deps: WorkerParts;
+  /** Adds the fields of the current message to every line. */
   #log: Logger;
   #engine: PodEngine | undefined;
 
-  constructor(parts: WorkerParts) {
-    this.#parts = parts;
-    this.#log = parts.log;
+  constructor(deps: WorkerParts) {
+    this.#deps = deps;
+    this.#log = deps.log;
   }
 
   async handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
-    const { log, spans } = this.#parts;
-    this.#log = log.child(factsOf(delivery, assignment));
+    const { log, spans } = this.#deps;
+    this.#log = log.child(logFieldsOf(delivery, assignment));
     await spans.during(delivery, () => this.#handle(delivery, assignment));
   }
 
   async #handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
-    const { givingUp, work, clock } = this.#parts;
+    const { givingUp, work, clock } = this.#deps;
     const { session, root } = delivery.message;
     const started = clock.monotonic();
-    const over = new AbortController();
-    const signal = AbortSignal.any([givingUp, over.signal]);
-    const extending = this.#keepLease(delivery, over);
+    const tokenLost = new AbortController();
+    const signal = AbortSignal.any([givingUp, tokenLost.signal]);
+    const extending = this.#extendDelivery(delivery, tokenLost);
     try {
-      const verdict = await work.during({ lease: delivery.lease, session, rootMessage: root, signal }, () =>
-        this.#verdict(delivery, assignment, signal),
+      const outcome = await work.during({ lease: delivery.lease, session, rootMessage: root, signal }, () =>
+        this.#run(delivery, assignment, signal),
       );
-      if (over.signal.aborted || verdict.end === 'lost') this.#log.warn({}, 'the message went to another pod');
-      else await this.#settle(delivery, verdict);
+      if (tokenLost.signal.aborted || outcome.end === 'lost')
+        this.#log.warn({}, 'the message was redelivered to another pod');
+      else await this.#settle(delivery, outcome);
       const milliseconds = Math.round(clock.monotonic() - started);
-      this.#log.info({ end: verdict.end, milliseconds }, 'the work on a message ended');
+      this.#log.info({ end: outcome.end, milliseconds }, 'finished work on a message');
     } finally {
       extending.stop();
     }
@@ -73,9 +78,9 @@ export class Worker {
     await this.#engine?.engine.stop();
   }
 
-  async #verdict(delivery: RemoteDelivery, assignment: Assignment, signal: AbortSignal): Promise<Verdict> {
+  async #run(delivery: RemoteDelivery, assignment: Assignment, signal: AbortSignal): Promise<Verdict> {
     const { message } = delivery;
-    const { claims } = this.#parts;
+    const { claims } = this.#deps;
     try {
       const { engine, tools } = await this.#engineOf(assignment);
       const op: Op = { signal, deadline: this.#deadline(message.deadline), key: message.id };
@@ -85,62 +90,62 @@ export class Worker {
       await claims.flush(op);
       return verdictOf(handled);
     } catch (error) {
-      return this.#verdictOfFailure(error);
+      return this.#onError(error);
     }
   }
 
-  async #verdictOfFailure(error: unknown): Promise<Verdict> {
-    const { givingUp } = this.#parts;
+  async #onError(error: unknown): Promise<Verdict> {
+    const { givingUp } = this.#deps;
     if (givingUp.aborted) return { end: 'retry', afterMilliseconds: 0, code: 'TEMPER_CANCELLED' };
-    const verdict = verdictOfFailure(error);
-    const fields = { error, end: verdict.end };
-    this.#log[verdict.end === 'answer' ? 'info' : 'warn'](fields, 'a message could not be answered');
-    if (verdict.end === 'answer') await this.#tellClaims();
-    return verdict;
+    const outcome = verdictOfFailure(error);
+    const fields = { error, end: outcome.end };
+    this.#log[outcome.end === 'answer' ? 'info' : 'warn'](fields, 'the engine failed to handle a message');
+    if (outcome.end === 'answer') await this.#flushReports();
+    return outcome;
   }
 
-  /** Before the end of a message that failed: what it did must be known, but the person waits. */
-  async #tellClaims(): Promise<void> {
-    const { claims } = this.#parts;
+  /** Sends the reports of a failed message before its reply. A failure is only logged, so that the user still gets the reply. */
+  async #flushReports(): Promise<void> {
+    const { claims } = this.#deps;
     try {
-      await claims.flush(this.#op(SETTLE_MILLISECONDS));
+      await claims.flush(this.#op(SETTLE_TIMEOUT_MS));
     } catch (error) {
-      this.#log.warn({ error }, 'claims were not taken');
+      this.#log.warn({ error }, 'reports could not be sent');
     }
   }
 
-  /** Made anew when the assignment changed since the last message. */
+  /** Creates a new engine when the assignment changed since the previous message. */
   async #engineOf(assignment: Assignment): Promise<PodEngine> {
     if (this.#engine?.version === assignment.version) return this.#engine;
     await this.#engine?.engine.stop();
     this.#engine = undefined;
-    this.#engine = createPodEngine(this.#parts, assignment);
+    this.#engine = createPodEngine(this.#deps, assignment);
     return this.#engine;
   }
 
-  /** Tells the end of a message. When that does not arrive, the lease runs out and the message is delivered again. */
-  async #settle(delivery: RemoteDelivery, verdict: Exclude<Verdict, { end: 'lost' }>): Promise<void> {
-    const { givingUp } = this.#parts;
-    const op = this.#op(givingUp.aborted ? HURRY_MILLISECONDS : SETTLE_MILLISECONDS);
+  /** Acks or naks the delivery. When the gateway does not receive this, the delivery token expires and the message is redelivered. */
+  async #settle(delivery: RemoteDelivery, outcome: Exclude<Verdict, { end: 'lost' }>): Promise<void> {
+    const { givingUp } = this.#deps;
+    const op = this.#op(givingUp.aborted ? SHUTDOWN_SETTLE_TIMEOUT_MS : SETTLE_TIMEOUT_MS);
     try {
-      if (verdict.end === 'answer') await delivery.answer(verdict.reply, verdict.ending, op);
-      else if (verdict.end === 'retry') await delivery.giveBack(verdict.afterMilliseconds, op);
-      else await delivery.refuse(verdict.code, verdict.message, op);
+      if (outcome.end === 'answer') await delivery.answer(outcome.reply, outcome.ending, op);
+      else if (outcome.end === 'retry') await delivery.giveBack(outcome.afterMilliseconds, op);
+      else await delivery.refuse(outcome.code, outcome.message, op);
     } catch (error) {
-      this.#log.warn({ error, end: verdict.end }, 'the end of a message was not taken');
+      this.#log.warn({ error, end: outcome.end }, 'could not ack or nak a message');
     }
   }
 
-  /** Extends the lease when half of it is over; withdraws the work when it is lost. */
-  #keepLease(delivery: RemoteDelivery, over: AbortController): { stop(): void } {
+  /** Extends the delivery token after each half of its lifetime; aborts the work when the token is lost. */
+  #extendDelivery(delivery: RemoteDelivery, tokenLost: AbortController): { stop(): void } {
     const log = this.#log;
     const half = Math.max(100, delivery.leaseMilliseconds / 2);
     const extend = async (): Promise<void> => {
       try {
         await delivery.extend(this.#op(half));
       } catch (error) {
-        if (isTemperError(error, 'TEMPER_LEASE_LOST')) over.abort(error);
-        else log.warn({ reason: messageOf(error, 300) }, 'the lease could not be extended');
+        if (isTemperError(error, 'TEMPER_LEASE_LOST')) tokenLost.abort(error);
+        else log.warn({ reason: messageOf(error, 300) }, 'could not extend the delivery token');
       }
     };
     const timer = setInterval(() => void extend(), half);
@@ -148,13 +153,13 @@ export class Worker {
   }
 
   #deadline(time: string): number {
-    const { clock } = this.#parts;
-    const left = Date.parse(time) - clock.now().getTime();
-    return clock.monotonic() + Math.min(LONGEST_MILLISECONDS, Number.isNaN(left) ? 0 : left);
+    const { clock } = this.#deps;
+    const remaining = Date.parse(time) - clock.now().getTime();
+    return clock.monotonic() + Math.min(MAX_MESSAGE_MS, Number.isNaN(remaining) ? 0 : remaining);
   }
 
   #op(milliseconds: number): Op {
-    const { clock, ids } = this.#parts;
+    const { clock, ids } = this.#deps;
     return {
       signal: new AbortController().signal,
       deadline: clock.monotonic() + milliseconds,
@@ -163,8 +168,8 @@ export class Worker {
   }
 }
 
-/** What every line about a message says; nothing of what is in it. */
-function factsOf({ message }: RemoteDelivery, { agent }: Assignment): object {
+/** Log fields that identify a message; never its content. */
+function logFieldsOf({ message }: RemoteDelivery, { agent }: Assignment): object {
   const { id, session, root, traceparent } = message;
   const traceId = traceIdOf(traceparent);
   const traced = traceId === undefined ? {} : { traceId };

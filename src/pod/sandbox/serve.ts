@@ -9,11 +9,11 @@ import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import { SandboxService } from './service.ts';
 
 export interface SandboxRoleOptions {
-  /** Volume that both containers mount. */
+  /** Volume that both containers of the pod mount. */
   run: string;
   /** Absolute folder of the agent's files. */
   workspace: string;
-  /** Who the agent's folder must belong to. */
+  /** User that must own the agent container's folder. */
   agentUid: number;
   clock: Clock;
   log: Logger;
@@ -21,28 +21,28 @@ export interface SandboxRoleOptions {
   signal: AbortSignal;
 }
 
-const RETRY_MILLISECONDS = 100;
+const RETRY_MS = 100;
 
 /**
- * The sandbox container: connects to the agent container and does what it asks, one connection after another, until the signal.
- * Throws TEMPER_SANDBOX_UNAVAILABLE when no runner can be had.
+ * The sandbox container: connects to the agent container, handles its requests, and reconnects, until the signal. Throws
+ * TEMPER_SANDBOX_UNAVAILABLE when no runner can be started.
  */
 export async function serveSandbox(options: SandboxRoleOptions): Promise<void> {
   const { clock, signal, log } = options;
   await using sandbox = await createSupervisor({ clock });
-  let said = '';
+  let logged = '';
   while (!signal.aborted) {
-    const reason = await connection(options, sandbox);
+    const reason = await serveConnection(options, sandbox);
     if (signal.aborted) break;
-    // The agent container may take its time to start: the same news is told once.
-    if (reason !== said) log.info({ reason }, 'not connected to the agent');
-    said = reason;
-    await clock.sleep(RETRY_MILLISECONDS, signal).catch(() => undefined);
+    // The agent container may start later: each reason is logged once.
+    if (reason !== logged) log.info({ reason }, 'not connected to the agent');
+    logged = reason;
+    await clock.sleep(RETRY_MS, signal).catch(() => undefined);
   }
 }
 
-/** One connection from its beginning to its end; why it ended. */
-async function connection(
+/** Opens one connection and serves it until it closes. Returns the reason why it closed. */
+async function serveConnection(
   options: SandboxRoleOptions,
   sandbox: Awaited<ReturnType<typeof createSupervisor>>,
 ): Promise<string> {
@@ -67,7 +67,7 @@ async function connection(
     options.log.info({}, 'connected to the agent');
     send({ type: 'hello', version: PROTOCOL_VERSION });
   });
-  const stop = (): void => channel.close('the sandbox stops');
+  const stop = (): void => channel.close('the sandbox container stops');
   options.signal.addEventListener('abort', stop, { once: true });
   if (options.signal.aborted) stop();
   try {

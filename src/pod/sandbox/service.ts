@@ -7,7 +7,6 @@ import { createFileTools } from '../../toolbox/toolbox.ts';
 import type { CallContext, Tool } from '../../tools/contract.ts';
 import { readBelow } from '../../tools/host-files.ts';
 import { answerOf, valueOf } from '../socket/answers.ts';
-
 import { type AgentFrame, agentFrame, PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import type { Answer } from '../socket/values.ts';
 
@@ -18,24 +17,24 @@ export interface SandboxServiceOptions {
   clock: Clock;
 }
 
-/** Requests at the same time. An agent makes a handful. */
-const REQUESTS = 64;
-/** The agent withdraws what it no longer wants; this is for one that forgets. */
-const LONGEST_MILLISECONDS = 3_600_000;
+/** Limit of concurrent requests. The agent container needs only a few. */
+const MAX_REQUESTS = 64;
+/** Upper bound for one request, in case the agent container never cancels it. */
+const MAX_REQUEST_MS = 3_600_000;
 
-interface Request {
-  withdraw: AbortController;
-  /** Host calls waiting for the agent's answer. */
+interface ActiveRequest {
+  abort: AbortController;
+  /** Host calls that wait for the response of the agent container, by their number. */
   calls: Map<number, (answer: Answer) => void>;
-  /** A file was found, and the agent says whether it may be read. */
+  /** Set while a file read waits for the decision of the agent container. Called with the reason for a refusal. */
   verdict?: (refusal: string | undefined) => void;
 }
 
-/** Does what one agent asks over one connection: runs jobs and works on files. What any of it may touch the agent has decided. */
+/** Handles the requests of the agent container over one connection: jobs, file tools and file reads. The agent container authorizes them. */
 export class SandboxService {
   readonly #options: SandboxServiceOptions;
   readonly #tools: Record<string, Tool>;
-  readonly #requests = new Map<number, Request>();
+  readonly #requests = new Map<number, ActiveRequest>();
   readonly #send: (frame: SandboxFrame) => boolean;
 
   constructor(options: SandboxServiceOptions, send: (frame: SandboxFrame) => boolean) {
@@ -45,11 +44,11 @@ export class SandboxService {
     this.#tools = createFileTools({
       workspace,
       clock,
-      decide: () => ({ effect: 'Allow', rule: 'agent', reason: 'the agent has decided', risk: 'low' }),
+      decide: () => ({ effect: 'Allow', rule: 'agent', reason: 'authorized by the agent container', risk: 'low' }),
     });
   }
 
-  /** False when this is no frame of the protocol. */
+  /** False when the frame is invalid. */
   take(value: Json): boolean {
     const frame = agentFrame(value);
     if (frame === undefined) return false;
@@ -57,11 +56,11 @@ export class SandboxService {
       case 'welcome':
         return frame.version === PROTOCOL_VERSION;
       case 'run':
-        return this.#begin(frame.id, (request) => this.#run(frame.id, frame.job, request));
+        return this.#start(frame.id, (request) => this.#run(frame.id, frame.job, request));
       case 'tool':
-        return this.#begin(frame.id, (request) => this.#callTool(frame, request));
+        return this.#start(frame.id, (request) => this.#callTool(frame, request));
       case 'read':
-        return this.#begin(frame.id, (request) => this.#readFile(frame.id, frame.path, request));
+        return this.#start(frame.id, (request) => this.#readFile(frame.id, frame.path, request));
       case 'verdict':
         this.#requests.get(frame.id)?.verdict?.(frame.refusal);
         return true;
@@ -69,45 +68,46 @@ export class SandboxService {
         this.#requests.get(frame.id)?.calls.get(frame.call)?.(frame.answer);
         return true;
       case 'cancel':
-        this.#requests.get(frame.id)?.withdraw.abort();
+        this.#requests.get(frame.id)?.abort.abort();
         return true;
     }
   }
 
-  /** The agent is gone: nobody wants what is under way. */
+  /** The connection closed: cancels all requests. */
   end(): void {
-    for (const { withdraw, calls, verdict } of this.#requests.values()) {
-      withdraw.abort();
-      verdict?.('the agent is gone');
-      for (const answer of calls.values()) answer(GONE);
+    for (const { abort, calls, verdict } of this.#requests.values()) {
+      abort.abort();
+      verdict?.('the agent container disconnected');
+      for (const answer of calls.values()) answer(DISCONNECTED);
     }
   }
 
-  #begin(id: number, work: (request: Request) => Promise<void>): boolean {
-    if (this.#requests.has(id) || this.#requests.size >= REQUESTS) return false;
-    const request: Request = { withdraw: new AbortController(), calls: new Map() };
+  #start(id: number, work: (request: ActiveRequest) => Promise<void>): boolean {
+    if (this.#requests.has(id) || this.#requests.size >= MAX_REQUESTS) return false;
+    const request: ActiveRequest = { abort: new AbortController(), calls: new Map() };
     this.#requests.set(id, request);
     void work(request).finally(() => this.#requests.delete(id));
     return true;
   }
 
-  async #run(id: number, job: Job, request: Request): Promise<void> {
-    let made = 0;
+  async #run(id: number, job: Job, request: ActiveRequest): Promise<void> {
+    let lastCall = 0;
     const host: HostCalls = {
       call: async (api, input) => {
-        if (api === 'crypto') throw new TemperError('TEMPER_HOST_CALL_DENIED', 'crypto is not answered by the host');
-        made += 1;
-        const call = made;
+        if (api === 'crypto')
+          throw new TemperError('TEMPER_HOST_CALL_DENIED', 'the sandbox provides crypto itself; it is not a host call');
+        lastCall += 1;
+        const call = lastCall;
         const { promise, resolve } = Promise.withResolvers<Answer>();
         request.calls.set(call, resolve);
-        if (request.withdraw.signal.aborted) resolve(GONE);
+        if (request.abort.signal.aborted) resolve(DISCONNECTED);
         else if (!this.#send({ type: 'call', id, call, api, input })) resolve(TOO_LARGE);
         return valueOf(await promise);
       },
     };
     const outcome = await this.#options.sandbox.run(job, host, this.#op(id, request));
     if (this.#send({ type: 'outcome', id, outcome })) return;
-    const message = 'the result does not fit into a frame';
+    const message = 'the result is too large for one frame';
     const { usage } = outcome;
     this.#send({
       type: 'outcome',
@@ -116,24 +116,24 @@ export class SandboxService {
     });
   }
 
-  async #callTool({ id, name, input }: Extract<AgentFrame, { type: 'tool' }>, request: Request): Promise<void> {
+  async #callTool({ id, name, input }: Extract<AgentFrame, { type: 'tool' }>, request: ActiveRequest): Promise<void> {
     await this.#answer(id, async () => {
       const tool = Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined;
-      if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', 'there is no such tool in the sandbox');
-      const nowhere = { agent: '', namespace: '', session: '', rootMessage: '', stack: [] };
+      if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', 'the sandbox has no such tool');
+      const noCaller = { agent: '', namespace: '', session: '', rootMessage: '', stack: [] };
       const invoke: CallContext['invoke'] = () =>
-        Promise.reject(new TemperError('TEMPER_INTERNAL', 'a file tool calls no other'));
-      return tool.call(input, { ...nowhere, invoke, op: this.#op(id, request) });
+        Promise.reject(new TemperError('TEMPER_INTERNAL', 'a file tool calls no other tool'));
+      return tool.call(input, { ...noCaller, invoke, op: this.#op(id, request) });
     });
   }
 
-  async #readFile(id: number, path: string, request: Request): Promise<void> {
+  async #readFile(id: number, path: string, request: ActiveRequest): Promise<void> {
     const { workspace } = this.#options;
     await this.#answer(id, () =>
       readBelow(path, workspace, [workspace], (found) => {
         const { promise, resolve } = Promise.withResolvers<string | undefined>();
         request.verdict = resolve;
-        request.withdraw.signal.addEventListener('abort', () => resolve('the call was withdrawn'), { once: true });
+        request.abort.signal.addEventListener('abort', () => resolve('the request was cancelled'), { once: true });
         this.#send({ type: 'found', id, found });
         return promise;
       }),
@@ -145,11 +145,11 @@ export class SandboxService {
     if (!this.#send({ type: 'result', id, answer })) this.#send({ type: 'result', id, answer: TOO_LARGE });
   }
 
-  #op(id: number, request: Request): Op {
-    const deadline = this.#options.clock.monotonic() + LONGEST_MILLISECONDS;
-    return { signal: request.withdraw.signal, deadline, key: `request-${id}` };
+  #op(id: number, request: ActiveRequest): Op {
+    const deadline = this.#options.clock.monotonic() + MAX_REQUEST_MS;
+    return { signal: request.abort.signal, deadline, key: `request-${id}` };
   }
 }
 
-const GONE: Answer = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent is gone' };
-const TOO_LARGE: Answer = { ok: false, code: 'TEMPER_FILE_FAILED', message: 'it does not fit into a frame' };
+const DISCONNECTED: Answer = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent container disconnected' };
+const TOO_LARGE: Answer = { ok: false, code: 'TEMPER_FILE_FAILED', message: 'the message is too large for one frame' };

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Channel, FRAME_BYTES } from './channel.ts';
 
-describe('a channel', () => {
-  it('ends when a frame that has begun is not finished in time, and lets a quiet one live', async () => {
+describe('a channel between the containers of a pod', () => {
+  it('a channel closes when a frame stays incomplete, and stays open without traffic', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
     const path = join(folder, 's');
     const gone = Promise.withResolvers<string>();
@@ -31,14 +31,14 @@ describe('a channel', () => {
     socket.write(Buffer.from([0, 0, 0, 2, 0x5b, 0x5d]));
     await new Promise((resolve) => socket.once('data', resolve));
     await new Promise((resolve) => setTimeout(resolve, 250));
-    assert.deepEqual(frames, [[]], 'it was quiet and lived');
+    assert.deepEqual(frames, [[]], 'the idle channel stays open');
     socket.write(Buffer.from([0, 0, 0, 9, 0x5b]));
     assert.match(await gone.promise, /did not finish/);
     server.close();
     await rm(folder, { recursive: true });
   });
 
-  it('sends nothing that is larger than a frame', async () => {
+  it('a channel does not send a frame above the size limit', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
     const server = createServer((socket) => socket.on('error', () => undefined));
     await new Promise<void>((resolve) => server.listen(join(folder, 's'), resolve));

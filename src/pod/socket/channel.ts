@@ -1,42 +1,42 @@
-/** One connection between the containers of a pod: frames of a 4-byte big-endian length and that many bytes of JSON. */
+/** One connection between the containers of a pod. A frame is a 4-byte big-endian length, followed by that many bytes of JSON. */
 import type { Socket } from 'node:net';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { FrameReader } from '../../sandbox/protocol.ts';
 
-/** Largest frame: the largest input of a job, its source, and what stands around them. */
+/** Largest frame: the largest input of a job, its source, and the rest of the frame. */
 export const FRAME_BYTES = 25_165_824;
-/** What may wait to be written before the other side counts as gone. */
-const UNREAD_BYTES = 4 * FRAME_BYTES;
-/** A frame that has begun must be whole within so many milliseconds. */
-const FRAME_MILLISECONDS = 30_000;
+/** Unsent bytes at which the peer counts as dead. */
+const MAX_UNREAD_BYTES = 4 * FRAME_BYTES;
+/** A frame must arrive completely within this time after its first byte. */
+const FRAME_TIMEOUT_MS = 30_000;
 
 export interface ChannelListener {
-  /** False when this is no frame of the protocol: the connection ends. */
+  /** False when this is not a valid frame: the connection is closed. */
   frame(frame: Json, bytes: number): boolean;
-  /** Once, and last. */
+  /** Called exactly once, as the last call. */
   gone(reason: string): void;
 }
 
-/** Neither side believes the other: what is too large, too slow, unread or malformed ends the connection. */
+/** Neither side trusts the other: a frame that is too large, too slow or malformed, or a peer that does not read, closes the connection. */
 export class Channel {
   readonly #socket: Socket;
   readonly #listener: ChannelListener;
   readonly #reader = new FrameReader(FRAME_BYTES);
-  readonly #frameMilliseconds: number;
-  #patience: NodeJS.Timeout | undefined;
-  #gone = false;
+  readonly #frameTimeoutMs: number;
+  #frameTimer: NodeJS.Timeout | undefined;
+  #closed = false;
 
-  constructor(socket: Socket, listener: ChannelListener, frameMilliseconds = FRAME_MILLISECONDS) {
+  constructor(socket: Socket, listener: ChannelListener, frameTimeoutMs = FRAME_TIMEOUT_MS) {
     this.#socket = socket;
     this.#listener = listener;
-    this.#frameMilliseconds = frameMilliseconds;
-    socket.on('data', (chunk: Buffer) => this.#hear(chunk));
+    this.#frameTimeoutMs = frameTimeoutMs;
+    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
     socket.on('error', () => this.close('the connection failed'));
-    socket.on('close', () => this.close('the other side is gone'));
+    socket.on('close', () => this.close('the peer closed the connection'));
   }
 
   get open(): boolean {
-    return !this.#gone;
+    return !this.#closed;
   }
 
   /** False when the frame is too large to be sent; nothing is sent then. */
@@ -44,60 +44,57 @@ export class Channel {
     const text = JSON.stringify(frame);
     const length = Buffer.byteLength(text);
     if (length > FRAME_BYTES) return false;
-    if (this.#gone) return true;
+    if (this.#closed) return true;
     const bytes = Buffer.allocUnsafe(4 + length);
     bytes.writeUInt32BE(length, 0);
     bytes.write(text, 4);
     this.#socket.write(bytes);
-    if (this.#socket.writableLength > UNREAD_BYTES) this.close('the other side reads nothing');
+    if (this.#socket.writableLength > MAX_UNREAD_BYTES) this.close('the peer does not read');
     return true;
   }
 
   close(reason: string): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    clearTimeout(this.#patience);
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#frameTimer);
     this.#socket.destroy();
     this.#listener.gone(reason);
   }
 
-  #hear(chunk: Buffer): void {
-    if (this.#gone) return;
+  #onData(chunk: Buffer): void {
+    if (this.#closed) return;
     const texts = this.#reader.push(chunk);
     if (texts === undefined) {
-      this.close('the other side sent more than it may');
+      this.close('the peer sent a frame that is too large');
       return;
     }
     for (const text of texts) {
-      if (!this.#take(text)) {
-        this.close('the other side broke the protocol');
+      if (!this.#onFrame(text)) {
+        this.close('the peer sent an invalid frame');
         return;
       }
-      if (this.#gone) return;
+      if (this.#closed) return;
     }
-    this.#watch(texts.length > 0);
+    this.#updateFrameTimer(texts.length > 0);
   }
 
-  #take(text: string): boolean {
+  #onFrame(text: string): boolean {
     let frame: Json;
     try {
       frame = parseUntrustedJson(text);
     } catch {
-      // Not JSON, or nested so deeply that reading it fails.
+      // Not JSON, or nested too deeply to parse.
       return false;
     }
     return this.#listener.frame(frame, Buffer.byteLength(text));
   }
 
-  #watch(progressed: boolean): void {
+  #updateFrameTimer(progressed: boolean): void {
     if (progressed || !this.#reader.pending) {
-      clearTimeout(this.#patience);
-      this.#patience = undefined;
+      clearTimeout(this.#frameTimer);
+      this.#frameTimer = undefined;
     }
     if (!this.#reader.pending) return;
-    this.#patience ??= setTimeout(
-      () => this.close('the other side did not finish what it began to send'),
-      this.#frameMilliseconds,
-    );
+    this.#frameTimer ??= setTimeout(() => this.close('the peer did not finish a frame in time'), this.#frameTimeoutMs);
   }
 }

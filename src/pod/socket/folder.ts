@@ -2,48 +2,48 @@ import { chmod, lstat, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasErrno, TemperError } from '../../lib/errors.ts';
 
-/** The agent's folder on the volume both containers mount, and what lies in it. */
+/** The agent container's folder on the shared volume, its socket, and its readiness file. */
 export function socketPaths(run: string): { folder: string; socket: string; ready: string } {
   const folder = join(run, 'agent');
   return { folder, socket: join(folder, 'sandbox.sock'), ready: join(folder, 'ready') };
 }
 
-const MODE = 0o750;
+const FOLDER_MODE = 0o750;
 
 /**
- * Makes the folder, or takes the one a former process of this user left. Throws TEMPER_POD_INVALID for one that somebody else
- * made: whoever was first there could listen in the agent's place.
+ * Creates the folder, or reuses the one that an earlier process of this user created. Throws TEMPER_POD_INVALID for a folder of
+ * another user: its owner could listen on the socket in the agent's place.
  */
 export async function ownFolder(run: string, uid: number): Promise<void> {
   const { folder, socket, ready } = socketPaths(run);
   try {
-    await mkdir(folder, { mode: MODE });
+    await mkdir(folder, { mode: FOLDER_MODE });
   } catch (cause) {
     if (!hasErrno(cause, 'EEXIST')) {
-      throw new TemperError('TEMPER_POD_INVALID', `${folder} cannot be made; mount a volume in memory at ${run}`, {
+      throw new TemperError('TEMPER_POD_INVALID', `${folder} cannot be created; mount an in-memory volume at ${run}`, {
         cause,
       });
     }
   }
   await assertOwned(folder, uid);
-  await chmod(folder, MODE);
+  await chmod(folder, FOLDER_MODE);
   await Promise.all([rm(socket, { force: true }), rm(ready, { force: true })]);
 }
 
-/** Throws TEMPER_POD_INVALID unless this is a folder of that user in which nobody else writes. */
+/** Throws TEMPER_POD_INVALID unless the folder belongs to `uid` and no other user can write to it. */
 export async function assertOwned(folder: string, uid: number): Promise<void> {
-  const found = await lstat(folder);
-  const problem = !found.isDirectory()
+  const stats = await lstat(folder);
+  const problem = !stats.isDirectory()
     ? 'is not a folder'
-    : found.uid !== uid
-      ? `belongs to user ${found.uid} and not to ${uid}`
-      : (found.mode & 0o022) === 0
+    : stats.uid !== uid
+      ? `belongs to user ${stats.uid} and not to ${uid}`
+      : (stats.mode & 0o022) === 0
         ? undefined
         : 'can be written by others';
   if (problem !== undefined) {
     throw new TemperError(
       'TEMPER_POD_INVALID',
-      `${folder} ${problem}; whoever made it may listen in the agent's place`,
+      `${folder} ${problem}; another process could listen in the agent's place`,
     );
   }
 }

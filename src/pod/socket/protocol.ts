@@ -1,4 +1,19 @@
-/** What the two containers of a pod say to each other. Each side checks what it reads; anything else ends the connection. */
+/**
+ * The protocol between the two containers of a pod. Each side validates every frame; an invalid frame closes the connection.
+ *
+ *   sandbox → agent  hello                      first frame of the connection
+ *   agent → sandbox  welcome                    the handshake is complete
+ *   agent → sandbox  run      id                starts a job
+ *     sandbox → agent  call     id, call        a host call of the job; calls are numbered from 1
+ *     agent → sandbox  answer   id, call
+ *   sandbox → agent  outcome  id                the job ended
+ *   agent → sandbox  tool     id                calls a file tool
+ *   agent → sandbox  read     id                reads a file
+ *     sandbox → agent  found    id              the real location of the file
+ *     agent → sandbox  verdict  id              may it be read?
+ *   sandbox → agent  result   id                the file tool or the read ended
+ *   agent → sandbox  cancel   id                aborts a job, a tool call or a read
+ */
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { Job, Outcome } from '../../sandbox/port.ts';
 import type { FoundFile } from '../../tools/host-files.ts';
@@ -6,18 +21,18 @@ import { type Answer, answerIn, foundIn, isCount, jobIn, outcomeIn } from './val
 
 export const PROTOCOL_VERSION = 1;
 
-/** The agent's side. `id` names a request of the agent; `call` a host call of the job of that name. */
+/** Frames from the agent container. `id` identifies a request; `call` numbers the host calls of a job. */
 export type AgentFrame =
   | { type: 'welcome'; version: number }
   | { type: 'run'; id: number; job: Job }
   | { type: 'tool'; id: number; name: string; input: Json }
   | { type: 'read'; id: number; path: string }
-  /** Whether the file that was found may be read; the reason when not. */
+  /** Whether the file may be read: `refusal` is the reason when not. */
   | { type: 'verdict'; id: number; refusal?: string }
   | { type: 'answer'; id: number; call: number; answer: Answer }
   | { type: 'cancel'; id: number };
 
-/** The sandbox's side. */
+/** Frames from the sandbox container. */
 export type SandboxFrame =
   | { type: 'hello'; version: number }
   | { type: 'outcome'; id: number; outcome: Outcome }
@@ -25,9 +40,9 @@ export type SandboxFrame =
   | { type: 'found'; id: number; found: FoundFile }
   | { type: 'result'; id: number; answer: Answer };
 
-type Reader<Frame> = (id: number, value: JsonObject) => Frame | undefined;
+type FrameParser<Frame> = (id: number, value: JsonObject) => Frame | undefined;
 
-const AGENT_FRAMES: ReadonlyMap<unknown, Reader<AgentFrame>> = new Map<string, Reader<AgentFrame>>([
+const AGENT_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<AgentFrame>> = new Map<string, FrameParser<AgentFrame>>([
   [
     'run',
     (id, value) => {
@@ -55,7 +70,10 @@ const AGENT_FRAMES: ReadonlyMap<unknown, Reader<AgentFrame>> = new Map<string, R
   ['cancel', (id) => ({ type: 'cancel', id })],
 ]);
 
-const SANDBOX_FRAMES: ReadonlyMap<unknown, Reader<SandboxFrame>> = new Map<string, Reader<SandboxFrame>>([
+const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = new Map<
+  string,
+  FrameParser<SandboxFrame>
+>([
   [
     'outcome',
     (id, value) => {
@@ -86,18 +104,18 @@ const SANDBOX_FRAMES: ReadonlyMap<unknown, Reader<SandboxFrame>> = new Map<strin
   ],
 ]);
 
-/** Undefined for anything that is not exactly a frame of the agent. */
+/** Parses a frame from the agent container; undefined when it is invalid. */
 export function agentFrame(value: Json): AgentFrame | undefined {
   if (!isJsonObject(value)) return undefined;
   const { type, version, id } = value;
   if (type === 'welcome') return isCount(version) ? { type, version } : undefined;
-  return isCount(id) ? AGENT_FRAMES.get(type)?.(id, value) : undefined;
+  return isCount(id) ? AGENT_FRAME_PARSERS.get(type)?.(id, value) : undefined;
 }
 
-/** Undefined for anything that is not exactly a frame of the sandbox. */
+/** Parses a frame from the sandbox container; undefined when it is invalid. */
 export function sandboxFrame(value: Json): SandboxFrame | undefined {
   if (!isJsonObject(value)) return undefined;
   const { type, version, id } = value;
   if (type === 'hello') return isCount(version) ? { type, version } : undefined;
-  return isCount(id) ? SANDBOX_FRAMES.get(type)?.(id, value) : undefined;
+  return isCount(id) ? SANDBOX_FRAME_PARSERS.get(type)?.(id, value) : undefined;
 }

@@ -1,16 +1,16 @@
-/** Members of frames, as the other side claims them. Undefined for anything that is not exactly what it must be. */
+/** Parsers for the members of frames, which are untrusted. Each returns undefined for an invalid value. */
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
 import type { HostApi, Job, JobLimits, JobUsage, Outcome, SandboxFailure } from '../../sandbox/port.ts';
 import type { FoundFile } from '../../tools/host-files.ts';
 
-/** Of a request that came to an end: its value, or what was thrown. */
+/** The result of a request: its value, or the error that was thrown. */
 export type Answer = { ok: true; value: Json } | { ok: false; code: ErrorCode; message: string };
 
-const MESSAGE = 4_096;
-const PATH = 4_096;
+const MAX_MESSAGE = 4_096;
+const MAX_PATH = 4_096;
 const APIS: ReadonlySet<string> = new Set<HostApi>(['fetch', 'fs.readFile', 'crypto', 'clock', 'random']);
-const LIMITS = ['durationMilliseconds', 'memoryBytes', 'outputBytes', 'hostCalls', 'hostBytes'] as const;
+const LIMIT_NAMES = ['durationMilliseconds', 'memoryBytes', 'outputBytes', 'hostCalls', 'hostBytes'] as const;
 const FAILURES: ReadonlySet<string> = new Set<SandboxFailure>([
   'TEMPER_SANDBOX_UNAVAILABLE',
   'TEMPER_SANDBOX_SYNTAX',
@@ -44,7 +44,7 @@ export function jobIn(value: Json | undefined): Job | undefined {
 
 function limitsIn(value: Json | undefined): JobLimits | undefined {
   const limits: Partial<JobLimits> = {};
-  for (const name of LIMITS) {
+  for (const name of LIMIT_NAMES) {
     const limit = member(value, name);
     if (!isCount(limit)) return undefined;
     limits[name] = limit;
@@ -58,7 +58,7 @@ export function outcomeIn(value: Json | undefined): Outcome | undefined {
   if (usage === undefined) return undefined;
   if (ok === true) return { ok, output: member(value, 'output') ?? null, usage };
   if (typeof code !== 'string' || !FAILURES.has(code) || typeof message !== 'string') return undefined;
-  return { ok: false, code: code as SandboxFailure, message: message.slice(0, MESSAGE), usage };
+  return { ok: false, code: code as SandboxFailure, message: message.slice(0, MAX_MESSAGE), usage };
 }
 
 function usageIn(value: Json | undefined): JobUsage | undefined {
@@ -78,7 +78,7 @@ export function answerIn(value: Json | undefined): Answer | undefined {
 
 function failureIn({ code, message }: JsonObject): Answer | undefined {
   if (!isErrorCode(code) || typeof message !== 'string') return undefined;
-  return { ok: false, code, message: message.slice(0, MESSAGE) };
+  return { ok: false, code, message: message.slice(0, MAX_MESSAGE) };
 }
 
 export function foundIn(value: Json | undefined): FoundFile | undefined {
@@ -88,7 +88,7 @@ export function foundIn(value: Json | undefined): FoundFile | undefined {
 }
 
 function isPath(value: Json | undefined): value is string {
-  return typeof value === 'string' && value.length <= PATH;
+  return typeof value === 'string' && value.length <= MAX_PATH;
 }
 
 export function isCount(value: Json | undefined): value is number {

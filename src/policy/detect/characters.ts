@@ -1,4 +1,4 @@
-/** Classes of characters by code, so that scanners need no regular expression. */
+/** Character classes by code unit, so that scanners need no regular expressions. */
 
 export function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
@@ -12,17 +12,17 @@ export function isWord(code: number): boolean {
   return isLetter(code) || isDigit(code) || code === 0x5f;
 }
 
-/** Calls back once per longest run of characters of the class; stops when told so. Linear in the text. */
+/** Calls `visit` for each maximal run of at least `minLength` characters of the class; stops when `visit` returns true. Linear in the text. */
 export function eachRun(
   text: string,
   isMember: (code: number) => boolean,
-  shortest: number,
+  minLength: number,
   visit: (run: string) => boolean,
 ): void {
   let start = 0;
   for (let index = 0; index <= text.length; index += 1) {
     if (index < text.length && isMember(text.charCodeAt(index))) continue;
-    if (index - start >= shortest && visit(text.slice(start, index))) return;
+    if (index - start >= minLength && visit(text.slice(start, index))) return;
     start = index + 1;
   }
 }

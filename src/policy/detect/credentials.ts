@@ -1,7 +1,7 @@
 import { eachRun, isDigit, isWord } from './characters.ts';
 
-/** What a token begins with, how long it is at least, and what it is. */
-const TOKENS: readonly (readonly [prefix: string, shortest: number, what: string])[] = [
+/** Prefix, minimal length and description of each kind of token. */
+const TOKENS: readonly (readonly [prefix: string, minLength: number, description: string])[] = [
   ['AKIA', 20, 'an AWS access key'],
   ['ASIA', 20, 'an AWS access key'],
   ['AIza', 39, 'a Google API key'],
@@ -25,9 +25,9 @@ const TOKENS: readonly (readonly [prefix: string, shortest: number, what: string
   ['SG.', 60, 'a mail provider key'],
 ];
 
-const SHORTEST_TOKEN = 20;
+const MIN_TOKEN = 20;
 
-/** Members whose value is a secret whatever it looks like. */
+/** Members whose value counts as a secret, whatever its form. */
 const SECRET_NAMES: ReadonlySet<string> = new Set([
   'password',
   'passwd',
@@ -39,7 +39,7 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   'clientsecret',
 ]);
 
-/** What kind of credential the text holds, in words; never the credential. */
+/** A description of the first credential found in the text; never the credential itself. Undefined when there is none. */
 export function findCredential(name: string, text: string): string | undefined {
   if (text.length >= 8 && SECRET_NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, ''))) return 'a secret';
   return findToken(text) ?? findPrivateKey(text) ?? findUrlPassword(text) ?? findAuthorization(text);
@@ -47,7 +47,7 @@ export function findCredential(name: string, text: string): string | undefined {
 
 function findToken(text: string): string | undefined {
   let found: string | undefined;
-  eachRun(text, isTokenCharacter, SHORTEST_TOKEN, (run) => {
+  eachRun(text, isTokenCharacter, MIN_TOKEN, (run) => {
     found = tokenKind(run);
     return found !== undefined;
   });
@@ -61,7 +61,7 @@ function isTokenCharacter(code: number): boolean {
 function tokenKind(run: string): string | undefined {
   if (isJsonWebToken(run)) return 'a signed token';
   if (run.startsWith('sk-') && run.length >= 35 && looksRandom(run)) return 'a model provider key';
-  return TOKENS.find(([prefix, shortest]) => run.length >= shortest && run.startsWith(prefix))?.[2];
+  return TOKENS.find(([prefix, minLength]) => run.length >= minLength && run.startsWith(prefix))?.[2];
 }
 
 /** Three parts, the first two being encoded JSON objects. Service account tokens look like this. */
@@ -92,11 +92,11 @@ function findPrivateKey(text: string): string | undefined {
   return undefined;
 }
 
-const LONGEST_AUTHORITY = 512;
+const MAX_AUTHORITY = 512;
 
 function findUrlPassword(text: string): string | undefined {
   for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at + 3)) {
-    const authority = text.slice(at + 3, at + 3 + LONGEST_AUTHORITY).split(/[/?#\s"']/, 1)[0] ?? '';
+    const authority = text.slice(at + 3, at + 3 + MAX_AUTHORITY).split(/[/?#\s"']/, 1)[0] ?? '';
     const end = authority.lastIndexOf('@');
     const colon = authority.indexOf(':');
     if (colon >= 0 && colon + 1 < end) return 'a password in a URL';

@@ -1,12 +1,12 @@
-interface Command {
+interface DestructiveCommand {
   words: readonly string[];
-  /** A word behind the command that begins like one of these makes it destructive. */
+  /** A later word with one of these prefixes makes the command destructive. */
   options: readonly string[];
-  /** So does a short option with one of these letters. */
+  /** A short option that contains one of these letters does so too. */
   letters: readonly string[];
 }
 
-const COMMANDS: readonly Command[] = [
+const DESTRUCTIVE_WITH_OPTION: readonly DestructiveCommand[] = [
   { words: ['rm'], options: ['--recursive', '--no-preserve-root'], letters: ['r', 'R'] },
   { words: ['dd'], options: ['of=/dev/'], letters: [] },
   { words: ['chmod'], options: ['--recursive'], letters: ['R'] },
@@ -18,7 +18,7 @@ const COMMANDS: readonly Command[] = [
   { words: ['git', 'branch'], options: [], letters: ['D'] },
 ];
 
-const ALWAYS: readonly (readonly [first: string, second: string | undefined])[] = [
+const ALWAYS_DESTRUCTIVE: readonly (readonly [first: string, second: string | undefined])[] = [
   ['mkfs', undefined],
   ['shred', undefined],
   ['wipefs', undefined],
@@ -36,7 +36,7 @@ const ALWAYS: readonly (readonly [first: string, second: string | undefined])[] 
   ['helm', 'uninstall'],
 ];
 
-/** What the command or statement would destroy, in its own words. A fixed number of passes over the words of each statement. */
+/** The destructive part of a command line or SQL text, as it is written; undefined when there is none. Linear in the words of each statement. */
 export function findDestructive(text: string): string | undefined {
   for (const statement of text.split(/[;\n|&]/)) {
     const words = statement.split(/[\s"'`(),]+/).filter((word) => word !== '');
@@ -48,11 +48,11 @@ export function findDestructive(text: string): string | undefined {
 
 function commandIn(words: readonly string[]): string | undefined {
   const names = words.map(baseName);
-  const plain = ALWAYS.find(([first, second]) =>
+  const plain = ALWAYS_DESTRUCTIVE.find(([first, second]) =>
     names.some((name, at) => isNamed(name, first) && (second === undefined || names[at + 1] === second)),
   );
   if (plain !== undefined) return plain.filter((word) => word !== undefined).join(' ');
-  for (const command of COMMANDS) {
+  for (const command of DESTRUCTIVE_WITH_OPTION) {
     const start = names.findIndex((_, at) => command.words.every((word, offset) => names[at + offset] === word));
     if (start < 0) continue;
     const option = words.slice(start + command.words.length).find((word) => isDestructive(command, word));
@@ -61,12 +61,12 @@ function commandIn(words: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** `mkfs.ext4` is `mkfs`. */
+/** `mkfs.ext4` counts as `mkfs`. */
 function isNamed(name: string, command: string): boolean {
   return name === command || name.startsWith(`${command}.`);
 }
 
-function isDestructive({ options, letters }: Command, word: string): boolean {
+function isDestructive({ options, letters }: DestructiveCommand, word: string): boolean {
   if (options.some((option) => word.startsWith(option))) return true;
   return word.startsWith('-') && !word.startsWith('--') && letters.some((letter) => word.includes(letter));
 }
@@ -75,7 +75,7 @@ function baseName(word: string): string {
   return word.slice(word.lastIndexOf('/') + 1).toLowerCase();
 }
 
-/** `DELETE FROM` and `UPDATE … SET` without a condition reach every row. */
+/** `DELETE FROM` and `UPDATE … SET` without `WHERE` change every row. */
 function unboundedStatement(words: readonly string[]): string | undefined {
   const lower = words.map((word) => word.toLowerCase());
   if (lower.includes('where')) return undefined;

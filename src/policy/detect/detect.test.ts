@@ -6,7 +6,7 @@ import { aSnapshot, aTool } from '../fixtures.ts';
 import type { PolicyRequest, ToolCategory } from '../types.ts';
 
 function outcome(
-  given: Json,
+  input: Json,
   category: ToolCategory = 'code_execution',
   change: Partial<Extract<PolicyRequest, { kind: 'Tool' }>> = {},
 ): string {
@@ -15,11 +15,11 @@ function outcome(
   const decider = createDecider(
     aSnapshot({ policy: { ...policy, egress: { allow: ['**'] } }, agent, level: 'elevated' }),
   );
-  const { effect, rule } = decider.decide(aTool({ category, arguments: given, ...change }));
+  const { effect, rule } = decider.decide(aTool({ category, arguments: input, ...change }));
   return effect === 'Allow' ? 'Allow' : `${effect} ${rule}`;
 }
 
-/** Put together at run time, so that no scanner of this repository takes them for real. */
+/** Assembled at run time, so that secret scanners do not report this file. */
 const SECRETS: readonly string[] = [
   `AKIA${'Q7'.repeat(8)}`,
   `use ghp_${'a1B2'.repeat(9)} now`,
@@ -44,7 +44,7 @@ const HARMLESS: readonly string[] = [
 ];
 
 describe('the credential detector', () => {
-  it('denies a call that carries a secret, in any tool and at any depth', () => {
+  it('the credential detector denies a call with a secret, in any tool and at any depth', () => {
     for (const secret of SECRETS) {
       assert.equal(outcome({ text: secret }), 'Deny detector.credential', secret.slice(0, 12));
       assert.equal(outcome({ a: [{ b: [secret] }] }, 'web'), 'Deny detector.credential', secret.slice(0, 12));
@@ -54,7 +54,7 @@ describe('the credential detector', () => {
     assert.equal(outcome({ [`AKIA${'Q7'.repeat(8)}`]: true }), 'Deny detector.credential');
   });
 
-  it('has nothing against what only resembles one, and never repeats a secret', () => {
+  it('the credential detector allows similar texts, and never repeats a secret', () => {
     for (const text of HARMLESS) assert.equal(outcome({ text }, 'web'), 'Allow', text);
     const secret = `ghp_${'a1B2'.repeat(9)}`;
     const decision = createDecider(aSnapshot()).explain(aTool({ arguments: { text: secret } }));
@@ -63,7 +63,7 @@ describe('the credential detector', () => {
 });
 
 describe('the path detector', () => {
-  it('denies what climbs, where a path belongs', () => {
+  it('the path detector denies `..` in path arguments', () => {
     for (const path of ['../x', 'a/../../etc/passwd', 'a\\..\\b', '%2e%2e/x', 'a\0b']) {
       assert.equal(outcome({ path }, 'file_system'), 'Deny detector.path-traversal', path);
       assert.equal(outcome({ source: path }), 'Deny detector.path-traversal', path);
@@ -71,16 +71,16 @@ describe('the path detector', () => {
     }
   });
 
-  it('leaves text alone', () => {
+  it('the path detector ignores text arguments', () => {
     assert.equal(outcome({ path: 'notes.md', content: 'see ../README, or C:\\x' }, 'file_system'), 'Allow');
     assert.equal(outcome({ text: '../x' }), 'Allow');
   });
 });
 
-describe('a draft given to forge_tool, and data given to what was forged', () => {
+describe('detectors on arguments of forge_tool and of forged tools', () => {
   const draft = { code: 'update(x); set(y); // rm -r', testCases: [{ input: { path: '../x' } }] };
 
-  it('are no commands and no paths of this call', () => {
+  it('arguments of forge_tool and forged tools are not scanned for commands and paths', () => {
     const forge = { enabled: true };
     const decider = createDecider(aSnapshot({ agent: { forge, grants: {} }, policy: { autonomy: 'Full' } }));
     const request = { category: 'code_execution', action: 'code:create', arguments: draft } as const;
@@ -88,7 +88,7 @@ describe('a draft given to forge_tool, and data given to what was forged', () =>
     assert.equal(decider.decide(aTool({ ...request, name: 'normalize', forged: true })).effect, 'Allow');
   });
 
-  it('are still read for credentials', () => {
+  it('arguments of forge_tool and forged tools are scanned for credentials', () => {
     assert.equal(outcome({ code: SECRETS[0] ?? '' }, 'code_execution', { forged: true }), 'Deny detector.credential');
   });
 });
@@ -126,13 +126,13 @@ describe('the destructive detector', () => {
     'kubectl get pods',
   ];
 
-  it('asks a person before a command that destroys', () => {
+  it('the destructive detector escalates destructive commands', () => {
     for (const text of WRECKING) assert.equal(outcome({ text }, 'database'), 'Escalate detector.destructive', text);
     assert.equal(outcome({ command: 'rm', args: ['x'] }, 'terminal'), 'Allow');
     assert.equal(outcome({ command: 'rm -r x' }, 'terminal'), 'Escalate detector.destructive');
   });
 
-  it('lets ordinary commands be, and text that is no command', () => {
+  it('the destructive detector allows ordinary commands, and text that is not a command', () => {
     for (const text of BUILDING) assert.equal(outcome({ text }, 'database'), 'Allow', text);
     assert.equal(outcome({ text: 'rm -rf /' }, 'file_system'), 'Allow');
     assert.equal(outcome({ text: 'rm -rf /' }, 'code_execution', { forged: true }), 'Allow');
@@ -140,17 +140,17 @@ describe('the destructive detector', () => {
 });
 
 describe('the leak detector', () => {
-  const people = Array.from({ length: 10 }, (_, index) => `user${index}@example.com`).join(', ');
+  const addresses = Array.from({ length: 10 }, (_, index) => `user${index}@example.com`).join(', ');
   const LEAKS = [
     'card 4111 1111 1111 1111',
     '4111-1111-1111-1111',
     '378282246310005',
     '3782 822463 10005',
     'ssn 078-05-1120',
-    people,
+    addresses,
   ];
 
-  it('asks a person before data of people leaves', () => {
+  it('the leak detector escalates calls that send personal data out', () => {
     for (const text of LEAKS) {
       assert.equal(outcome({ text }, 'web'), 'Escalate detector.data-leak', text);
       assert.equal(outcome({ text }, 'communication'), 'Escalate detector.data-leak', text);
@@ -158,14 +158,14 @@ describe('the leak detector', () => {
     }
   });
 
-  it('knows other numbers from those', () => {
+  it('the leak detector ignores other numbers', () => {
     for (const text of ['4111 1111 1111 1112', '1763683200000', '1234 5678', '078-051-120', 'a@b.c'])
       assert.equal(outcome({ text }, 'web'), 'Allow', text);
   });
 });
 
 describe('detectors', () => {
-  it('read a large and hostile text in time that does not explode', () => {
+  it('detectors scan large hostile texts in bounded time', () => {
     const size = 300_000;
     const texts = [
       'eyJ',
@@ -182,9 +182,9 @@ describe('detectors', () => {
       '. ',
       '-- ',
     ];
-    const given = texts.map((text) => text.repeat(size / text.length));
+    const input = texts.map((text) => text.repeat(size / text.length));
     const started = process.hrtime.bigint();
-    for (const text of given) {
+    for (const text of input) {
       outcome({ text }, 'web');
       outcome({ text }, 'database');
     }

@@ -1,17 +1,17 @@
 import { eachRun, isDigit, isWord } from './characters.ts';
 import type { ArgumentText } from './texts.ts';
 
-/** So many addresses in one call are a list of people. */
-const MANY_ADDRESSES = 10;
+/** This many e-mail addresses in one call count as a leak. */
+const MIN_ADDRESSES = 10;
 
-/** What of other people's data the texts hold, in words; never the data. */
+/** A description of the personal data found in the texts; never the data itself. Undefined when there is none. */
 export function findLeak(texts: readonly ArgumentText[]): string | undefined {
   let addresses = 0;
   for (const { text } of texts) {
     const number = findNumber(text);
     if (number !== undefined) return number;
     addresses += countAddresses(text);
-    if (addresses >= MANY_ADDRESSES) return 'a list of e-mail addresses';
+    if (addresses >= MIN_ADDRESSES) return 'a list of e-mail addresses';
   }
   return undefined;
 }
@@ -48,7 +48,7 @@ function numberKind(groups: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** How many groups from here on could be one card: written in one, in fours, or as 4-6-5. */
+/** How many groups, from the first on, could form one card number: one group, four groups of four digits, or 4-6-5. */
 function cardLengths([first, second, third, fourth]: readonly number[]): number[] {
   if (first === 15 || first === 16) return [1];
   if (first !== 4) return [];
@@ -56,7 +56,7 @@ function cardLengths([first, second, third, fourth]: readonly number[]): number[
   return second === 6 && third === 5 ? [3] : [];
 }
 
-/** First digit of a card network, and the check digit of ISO/IEC 7812. */
+/** Checks the first digit against the card networks, and the check digit of ISO/IEC 7812. */
 function isCard(digits: string): boolean {
   if (!'3456'.includes(digits[0] ?? '?')) return false;
   let sum = 0;

@@ -9,8 +9,8 @@ import { findLeak } from './leaks.ts';
 import type { ArgumentText } from './texts.ts';
 import { findTraversal } from './traversal.ts';
 
-/** Categories in which a text is a command and not data. */
-const COMMANDS: ReadonlySet<ToolCategory> = new Set([
+/** Tool categories whose arguments are commands and not data. */
+const COMMAND_CATEGORIES: ReadonlySet<ToolCategory> = new Set([
   'terminal',
   'database',
   'version_control',
@@ -19,18 +19,18 @@ const COMMANDS: ReadonlySet<ToolCategory> = new Set([
 ]);
 
 /**
- * The last rules: they read the arguments. They stand behind everything that would let a call go ahead, so that no approval
- * list skips them. They are heuristics: they take away and never grant. Credentials and paths that climb are denied, what
- * destroys or gives away people's data waits for a person.
+ * Rules that scan the arguments. They run last, after every rule that can allow a call, so that no approval list skips them. They
+ * are heuristics: they restrict and never grant. Credentials and path traversal are denied; destructive commands and personal data
+ * that would leave the system need an approver.
  */
 export function detectorRules(): Rule<ToolQuestion>[] {
   return [
     detector('detector.credential', always, ({ texts }) => {
       const found = first(texts, ({ name, text }) => findCredential(name, text));
       if (found === undefined) return undefined;
-      return deny(`An argument holds ${found}; secrets never pass through a model. Name a connection instead.`);
+      return deny(`An argument contains ${found}; secrets never pass through a model. Name a connection instead.`);
     }),
-    detector('detector.path-traversal', actsItself, ({ category, texts }) => {
+    detector('detector.path-traversal', hasOwnEffect, ({ category, texts }) => {
       const found = first(texts, ({ name, text }) => findTraversal(category, name, text));
       return found === undefined
         ? undefined
@@ -38,11 +38,11 @@ export function detectorRules(): Rule<ToolQuestion>[] {
     }),
     detector('detector.destructive', isCommand, ({ texts }) => {
       const found = first(texts, ({ text }) => findDestructive(text));
-      return found === undefined ? undefined : escalate(`The call looks destructive (${found}); a person decides.`);
+      return found === undefined ? undefined : escalate(`The call looks destructive (${found}); an approver decides.`);
     }),
-    detector('detector.data-leak', leaves, ({ texts }) => {
+    detector('detector.data-leak', sendsDataOut, ({ texts }) => {
       const found = findLeak(texts);
-      return found === undefined ? undefined : escalate(`The call would send ${found} out; a person decides.`);
+      return found === undefined ? undefined : escalate(`The call would send ${found} out; an approver decides.`);
     }),
   ];
 }
@@ -57,7 +57,7 @@ function detector(
     check: (request) => (request.arguments === undefined || !applies(request) ? undefined : scan(request)),
     note: (request) => {
       if (request.arguments === undefined) return notApplicable('arguments are read when the tool is called');
-      return applies(request) ? passed('nothing found in the arguments') : notApplicable('not for such a tool');
+      return applies(request) ? passed('nothing found in the arguments') : notApplicable('not for this kind of tool');
     },
   };
 }
@@ -74,15 +74,15 @@ function always(): boolean {
   return true;
 }
 
-/** What a forged tool is given is data, and what forging is given is a draft: both act through other calls, which are decided on their own. */
-function actsItself(request: ToolQuestion): boolean {
+/** False for a forged tool and for forge_tool: their arguments are data or a draft; their effects are other calls, each with its own decision. */
+function hasOwnEffect(request: ToolQuestion): boolean {
   return !request.forged && !isForgeTool(request);
 }
 
 function isCommand(request: ToolQuestion): boolean {
-  return actsItself(request) && COMMANDS.has(request.category);
+  return hasOwnEffect(request) && COMMAND_CATEGORIES.has(request.category);
 }
 
-function leaves({ category, action }: ToolQuestion): boolean {
+function sendsDataOut({ category, action }: ToolQuestion): boolean {
   return category === 'web' || category === 'communication' || action === 'comms:external';
 }

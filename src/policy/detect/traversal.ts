@@ -22,10 +22,10 @@ const PATH_NAMES: ReadonlySet<string> = new Set([
   'to',
 ]);
 
-/** Members of file tools that hold text and not a place. */
+/** Members of file tools that contain text and not a path. */
 const TEXT_NAMES: ReadonlySet<string> = new Set(['content', 'contents', 'text', 'data', 'body', 'query', 'pattern']);
 
-/** Why the text, which stands where a path belongs, is none the agent may use. */
+/** The reason why the text is not a valid path, when its member is expected to contain one; otherwise undefined. */
 export function findTraversal(category: ToolCategory, name: string, text: string): string | undefined {
   const key = name.toLowerCase().replaceAll(/[-_]/g, '');
   const isPath = PATH_NAMES.has(key) || (category === 'file_system' && !TEXT_NAMES.has(key));

@@ -1,19 +1,19 @@
-/** The engine behind the protocol: one isolate, prepared ahead of its job, used once. */
+/** The JavaScript engine of the runner: one isolate per job, prepared in advance and used once. */
 import type IsolatedVm from 'isolated-vm';
 import type { HostApi } from '../port.ts';
 import { guestSource } from './guest.ts';
 
 const { createRequire } = process.getBuiltinModule('node:module');
 
-type Engine = typeof IsolatedVm;
+type IvmModule = typeof IsolatedVm;
 
-/** What an environment is prepared for. A job that asks for something else gets one made for it. */
+/** The parameters of a prepared environment. A job with other parameters gets a new environment. */
 export interface Shape {
   memoryBytes: number;
   apis: readonly HostApi[];
 }
 
-/** Where guest code's words go: a kind, and two texts. The answer is given back to the guest. */
+/** Receives messages of guest code: a kind and two texts. The guest gets the returned text. */
 type Mailbox = (kind: string, first: string, second: string) => string;
 
 /** How one entry into guest code ended. */
@@ -21,20 +21,20 @@ export type EntryEnd = 'returned' | 'timeout' | 'memory' | 'threw';
 
 export interface Environment {
   readonly shape: Shape;
-  /** Guest code speaks only while an entry runs; this is who listens. */
+  /** The receiver of messages, which guest code sends only while `start` or `deliver` runs. */
   mailbox: Mailbox;
   start(source: string, input: string, timeoutMilliseconds: number): EntryEnd;
   deliver(call: number, ok: boolean, text: string, timeoutMilliseconds: number): EntryEnd;
   heapBytes(): number;
-  /** Why the text is no program, with line and column; undefined when it is one. */
+  /** The syntax error of a source, with line and column; undefined for a valid program. */
   syntaxError(source: string): string | undefined;
   dispose(): void;
 }
 
 const FILENAME = 'temper:guest';
 const BYTES_PER_MEBIBYTE = 1_048_576;
-/** The engine takes no less. */
-const SMALLEST_LIMIT = 8;
+/** The smallest heap limit that the engine accepts, in MiB. */
+const MIN_HEAP_MIB = 8;
 
 export interface EngineModule {
   version: string;
@@ -44,16 +44,17 @@ export interface EngineModule {
 export function loadEngine(path: string): EngineModule {
   const require = createRequire(path);
   const { version } = require('./package.json') as { version: string };
-  const ivm = require(path) as Engine;
-  const preambles = new Preambles();
-  return { version, prepare: (shape) => prepare(ivm, preambles, shape) };
+  const ivm = require(path) as IvmModule;
+  const bootstraps = new BootstrapCache();
+  return { version, prepare: (shape) => prepare(ivm, bootstraps, shape) };
 }
 
 /**
- * What runs before guest code is the same text every time, so its compiled form is kept: made in this process from our own
- * constant, before any guest is near, and never taken from elsewhere, since the engine believes compiled code.
+ * Caches the compiled bootstrap, whose text is the same for all jobs with the same APIs. The cache is safe because this process
+ * compiles it from its own constant text before any guest code runs; the engine does not verify compiled code, so it must
+ * never come from elsewhere.
  */
-class Preambles {
+class BootstrapCache {
   readonly #compiled = new Map<string, { source: string; code: IsolatedVm.ExternalCopy<ArrayBuffer> | undefined }>();
 
   compile(isolate: IsolatedVm.Isolate, key: string, source: () => string): IsolatedVm.Script {
@@ -63,33 +64,33 @@ class Preambles {
     }
     const text = `(function ($0, $1) {${source()}\n})`;
     const script = isolate.compileScriptSync(text, { filename: FILENAME, produceCachedData: true });
-    // The declarations of the engine leave this member out.
+    // The type declarations of the engine lack this member.
     const { cachedData } = script as IsolatedVm.Script & { cachedData?: IsolatedVm.ExternalCopy<ArrayBuffer> };
     this.#compiled.set(key, { source: text, code: cachedData });
     return script;
   }
 }
 
-function prepare(ivm: Engine, preambles: Preambles, shape: Shape): Environment {
-  const memoryLimit = Math.max(SMALLEST_LIMIT, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
+function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: Shape): Environment {
+  const memoryLimit = Math.max(MIN_HEAP_MIB, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
   const isolate = new ivm.Isolate({ memoryLimit });
   const context = isolate.createContextSync();
   const post = (kind: unknown, first: unknown, second: unknown): string =>
     environment.mailbox(asText(kind), asText(first), asText(second));
   const apis = `|${shape.apis.join('|')}|`;
-  const make = preambles.compile(isolate, apis, () => guestSource(shape.apis)).runSync(context, { reference: true });
+  const make = bootstraps.compile(isolate, apis, () => guestSource(shape.apis)).runSync(context, { reference: true });
   const entry = make.applySync(undefined, [new ivm.Callback(post), apis], {
     result: { reference: true },
   }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;
   const enter = (args: string[], timeout: number): EntryEnd => {
-    const begin = performance.now();
+    const startTime = performance.now();
     try {
       entry.applySync(undefined, args, { timeout: Math.max(1, Math.ceil(timeout)) });
       return 'returned';
     } catch {
-      // What was thrown is the guest's: it is not looked at, as looking may run its code without a limit.
+      // The thrown value belongs to the guest: reading it could run guest code without a time limit.
       if (isolate.isDisposed) return 'memory';
-      return performance.now() - begin >= timeout ? 'timeout' : 'threw';
+      return performance.now() - startTime >= timeout ? 'timeout' : 'threw';
     }
   };
   const environment: Environment = {
@@ -116,7 +117,7 @@ function heapBytes(isolate: IsolatedVm.Isolate): number {
   return Math.round(heap.used_heap_size + heap.externally_allocated_size);
 }
 
-/** Compiling runs no guest code, so this error is the engine's own and may be read. */
+/** Compiling runs no guest code, so the error comes from the engine and is safe to read. */
 function syntaxError(isolate: IsolatedVm.Isolate, source: string): string | undefined {
   try {
     isolate.compileScriptSync(source, { filename: 'tool.js' });

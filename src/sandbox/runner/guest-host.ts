@@ -1,22 +1,22 @@
-/** The host functions a job may declare. Text of these functions runs in the guest; see guest.ts. */
+/** The host functions that a job may declare. The text of these functions runs in the guest; see guest.ts. */
 /* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
 import { hide, type Primordials } from './guest-language.ts';
 
-/** The one way out of the guest; strings only. */
+/** The only channel from the guest to the runner; strings only. */
 export type Post = (kind: string, first: string, second: string) => string;
 
 export interface Bridge {
-  /** Asks the host; the answer comes as a value or as an Error with a `code`. */
+  /** Calls the host. Resolves with the value, or rejects with an Error that has a `code`. */
   request(api: string, input: unknown): Promise<unknown>;
   deliver(call: string, ok: boolean, text: string): void;
 }
 
 export function buildBridge(own: Primordials, post: Post): Bridge {
-  interface Waiting {
+  interface PendingCall {
     resolve(value: unknown): void;
     reject(error: unknown): void;
   }
-  const waiting = Object.create(null) as Record<string, Waiting>;
+  const pending = Object.create(null) as Record<string, PendingCall>;
   const RealPromise = Promise;
   const fail = (text: string): Error => {
     const { code, message } = own.parse(text) as { code: string; message: string };
@@ -28,11 +28,11 @@ export function buildBridge(own: Primordials, post: Post): Bridge {
     request: (api, input) =>
       new RealPromise((resolve, reject) => {
         const call = post('call', api, own.stringify(input) ?? 'null');
-        waiting[call] = { resolve, reject };
+        pending[call] = { resolve, reject };
       }),
     deliver(call, ok, text) {
-      const entry = waiting[call];
-      delete waiting[call];
+      const entry = pending[call];
+      delete pending[call];
       if (entry === undefined) return;
       if (ok) entry.resolve(own.parse(text));
       else entry.reject(fail(text));
@@ -41,7 +41,7 @@ export function buildBridge(own: Primordials, post: Post): Bridge {
 }
 
 export function openFetch(own: Primordials, bridge: Bridge): void {
-  interface Answer {
+  interface FetchResponse {
     status: number;
     headers: Record<string, string>;
     body: string;
@@ -50,11 +50,11 @@ export function openFetch(own: Primordials, bridge: Bridge): void {
   }
   const lower = String.prototype.toLowerCase;
   const { hasOwn } = Object;
-  const header = (answer: Answer, name: unknown): string | null => {
+  const header = (answer: FetchResponse, name: unknown): string | null => {
     const key = own.apply(lower, own.text(name), []) as string;
     return hasOwn(answer.headers, key) ? (answer.headers[key] ?? null) : null;
   };
-  const respond = (answer: Answer): object => ({
+  const respond = (answer: FetchResponse): object => ({
     ok: answer.status >= 200 && answer.status < 300,
     status: answer.status,
     url: answer.url,
@@ -69,7 +69,7 @@ export function openFetch(own: Primordials, bridge: Bridge): void {
   hide(own, own.global, 'fetch', async (url: unknown, init?: Record<string, unknown>) => {
     const { method = 'GET', headers = {}, body } = init ?? {};
     const request = { url: own.text(url), method, headers, body: body === undefined ? null : own.text(body) };
-    return respond((await bridge.request('fetch', request)) as Answer);
+    return respond((await bridge.request('fetch', request)) as FetchResponse);
   });
 }
 
@@ -89,7 +89,7 @@ export function openCrypto(own: Primordials, post: Post, random: boolean): void 
     for (let index = 0; index < bytes.length; index += 1) text += fromCharCode(bytes[index] ?? 0);
     return [text, 'latin1'];
   };
-  const worker = (algorithm: unknown, key?: [string, string]): object => {
+  const hasher = (algorithm: unknown, key?: [string, string]): object => {
     const parts: Record<number, unknown> & { length: number } = own.parse('[]') as [];
     const self = {
       update(data: unknown, encoding?: unknown) {
@@ -111,8 +111,8 @@ export function openCrypto(own: Primordials, post: Post, random: boolean): void 
     return self;
   };
   const crypto: Record<string, unknown> = {
-    createHash: (algorithm: unknown) => worker(algorithm),
-    createHmac: (algorithm: unknown, key: unknown) => worker(algorithm, part(key, undefined)),
+    createHash: (algorithm: unknown) => hasher(algorithm),
+    createHmac: (algorithm: unknown, key: unknown) => hasher(algorithm, part(key, undefined)),
   };
   if (random) crypto['randomUUID'] = () => post('uuid', '', '');
   hide(own, own.global, 'crypto', crypto);

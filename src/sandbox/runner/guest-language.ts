@@ -1,8 +1,8 @@
 /**
- * What guest code finds of the language: less than the engine offers. Text of these functions runs in the guest; see
- * guest.ts for the rules they follow.
+ * Prepares the language for guest code: removes globals that the engine offers. The text of these functions runs in the
+ * guest; see guest.ts for the rules that they must follow.
  */
-/* oxlint-disable no-eval -- the guest's own evaluation is taken away here, and kept for its source alone */
+/* oxlint-disable no-eval -- the guest loses its own eval here; only the bootstrap keeps it, for the source of the tool */
 /* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
 
 export interface Primordials {
@@ -41,7 +41,7 @@ export function hide(own: Primordials, target: object, key: PropertyKey, value: 
   own.define(target, key, { value, writable: true, enumerable: false, configurable: true });
 }
 
-/** Memory the engine does not count, shared memory, garbage-collection observers and code from strings. */
+/** Removes memory that the engine does not count, shared memory, garbage-collection observers and code from strings. */
 export function closeDoors(own: Primordials): void {
   const { global } = own;
   for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'WeakRef', 'FinalizationRegistry']) {
@@ -66,11 +66,21 @@ export function closeDoors(own: Primordials): void {
     if (index === 0) hide(own, global, 'Function', constructor);
   }
   const log = (): void => {};
-  const quiet = { log, info: log, warn: log, error: log, debug: log, trace: log, table: log, dir: log, assert: log };
-  hide(own, global, 'console', { ...quiet, group: log, groupEnd: log, time: log, timeEnd: log });
+  const silentConsole = {
+    log,
+    info: log,
+    warn: log,
+    error: log,
+    debug: log,
+    trace: log,
+    table: log,
+    dir: log,
+    assert: log,
+  };
+  hide(own, global, 'console', { ...silentConsole, group: log, groupEnd: log, time: log, timeEnd: log });
 }
 
-/** A resizable buffer is not charged to the heap limit, so buffers here have one size. */
+/** Makes buffers fixed-size, because the engine does not charge resizable buffers to the heap limit. */
 export function fixBuffers(own: Primordials): void {
   const Real = ArrayBuffer;
   const { construct } = own;

@@ -1,8 +1,8 @@
-/** Time and chance inside a tool that did not declare them: constants. Text of these functions runs in the guest; see guest.ts. */
+/** Freezes time and randomness inside a tool that did not declare them. The text of these functions runs in the guest; see guest.ts. */
 /* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
 import { hide, type Primordials } from './guest-language.ts';
 
-/** Time stands still, wherever the language tells it. */
+/** Makes every clock of the language return `epoch`. */
 export function stopTime(own: Primordials, epoch: number): void {
   const Real = Date;
   const { construct } = own;
@@ -20,11 +20,11 @@ export function stopTime(own: Primordials, epoch: number): void {
   hide(own, Real.prototype, 'constructor', Fixed);
   hide(own, own.global, 'Date', Fixed);
   stopFormatting(own, epoch);
-  // It tells the time in five more ways, and making it ready to be changed costs as much as all the rest.
+  // Temporal has five more clocks, and patching them would cost as much as the whole rest of the bootstrap.
   delete own.global['Temporal'];
 }
 
-/** A formatter without a date formats the present. */
+/** Patches date formatters, which format the current time when they get no date. */
 export function stopFormatting(own: Primordials, epoch: number): void {
   const prototype = Intl.DateTimeFormat.prototype;
   const realFormat = Object.getOwnPropertyDescriptor(prototype, 'format')?.get as () => unknown;
@@ -41,7 +41,7 @@ export function stopFormatting(own: Primordials, epoch: number): void {
   });
 }
 
-/** The same numbers in the same order in every call: mulberry32 from a fixed seed. */
+/** Makes Math.random return the same sequence in every job: mulberry32 with a fixed seed. */
 export function stopRandomness(own: Primordials): void {
   const { imul } = Math;
   let state = 0x9e3779b9;

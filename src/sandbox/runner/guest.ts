@@ -1,15 +1,17 @@
 /**
- * The first code of every isolate: it closes what guest code must not have and opens the few functions a job declares.
- * These functions are never called here. Their text is, in the guest, in one strict scope of its own; so they may use
- * each other and nothing else of their modules. What they need of the language they take before guest code can change
- * it. None of this is a boundary: it gives clean answers early. The process is what holds.
+ * The bootstrap of every isolate. It removes what guest code must not have and adds the functions that a job declares.
+ *
+ * The functions of the guest modules never run in this process. Their text runs in the guest, in one strict scope.
+ * Therefore they may use each other, but nothing else of their modules, and they take the built-ins that they need before
+ * guest code can change them. The bootstrap is not a security boundary: it gives clear errors early. The boundary is the
+ * process.
  */
 import type { HostApi } from '../port.ts';
 import { type Bridge, buildBridge, openCrypto, openFetch, openFiles, type Post } from './guest-host.ts';
 import { closeDoors, fixBuffers, hide, type Primordials, takePrimordials } from './guest-language.ts';
 import { stopFormatting, stopRandomness, stopTime } from './guest-time.ts';
 
-/** What was thrown, in words; it may be anything, and reading it may run guest code. */
+/** Describes a thrown value, which may be of any type. Reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
   try {
     if (typeof thrown !== 'object' || thrown === null) return [own.slice(own.text(thrown), 4096), ''];
@@ -18,24 +20,24 @@ function describe(own: Primordials, thrown: unknown): [text: string, stack: stri
     const text = message === undefined || message === '' ? title : `${title}: ${own.slice(own.text(message), 3840)}`;
     return [text, typeof stack === 'string' ? own.slice(stack, 2048) : ''];
   } catch {
-    return ['something that cannot be read', ''];
+    return ['a value that cannot be read', ''];
   }
 }
 
-/** JSON text of a result. What JSON would silently change into something else is refused: a lost value is a wrong answer. */
+/** The JSON text of a result. Refuses values that JSON would change silently, because a lost value is a wrong result. */
 function encode(own: Primordials, value: unknown): string {
   const text = own.stringify(value);
   if (text === undefined) throw new TypeError(`${typeof value} is not a JSON value; return null for nothing`);
   if (!own.includes(text, 'null') && !own.includes(text, '{}')) return text;
-  const lost = [Map, Set, WeakMap, WeakSet, Promise, RegExp];
+  const unsupported = [Map, Set, WeakMap, WeakSet, Promise, RegExp];
   return own.stringify(value, (key, member) => {
     const where = key === '' ? 'the result' : `member ${own.stringify(own.slice(key, 64))}`;
     if (typeof member === 'number' && (member !== member || member === Infinity || member === -Infinity)) {
       throw new TypeError(`${where} is ${own.text(member)}, which is not a JSON value`);
     }
     if (typeof member === 'object' && member !== null) {
-      for (let index = 0; index < lost.length; index += 1) {
-        const kind = lost[index] as { prototype: object; name: string };
+      for (let index = 0; index < unsupported.length; index += 1) {
+        const kind = unsupported[index] as { prototype: object; name: string };
         if (member instanceof (kind as unknown as ObjectConstructor)) {
           throw new TypeError(`${where} is a ${kind.name}, which is not a JSON value; convert it first`);
         }
@@ -45,7 +47,7 @@ function encode(own: Primordials, value: unknown): string {
   }) as string;
 }
 
-/** The runner's handle on the guest: `start` once, then `deliver` for each answer of the host. */
+/** The entry function for the runner: `start` once, then `deliver` for each response of the host. */
 function buildEntry(own: Primordials, post: Post, bridge: Bridge) {
   const threw = (kind: string, error: unknown): void => {
     const [text, stack] = describe(own, error);
@@ -62,21 +64,21 @@ function buildEntry(own: Primordials, post: Post, bridge: Bridge) {
     post('value', text, '');
   };
   const finishLater = async (value: unknown): Promise<void> => {
-    let settled: unknown;
+    let resolved: unknown;
     try {
-      settled = await value;
+      resolved = await value;
     } catch (error) {
       threw('threw', error);
       return;
     }
-    finish(settled);
+    finish(resolved);
   };
-  const pick =
+  const selectEntry =
     '\n;typeof execute === "function" ? execute : typeof run === "function" ? run : undefined\n//# sourceURL=tool.js';
   const start = (source: string, input: string): void => {
     let entry: unknown;
     try {
-      entry = own.evaluate(source + pick);
+      entry = own.evaluate(source + selectEntry);
     } catch (error) {
       threw(error instanceof SyntaxError ? 'syntax' : 'threw', error);
       return;
@@ -99,7 +101,7 @@ function buildEntry(own: Primordials, post: Post, bridge: Bridge) {
   };
 }
 
-interface Opening {
+interface DeclaredApis {
   declared: (api: HostApi) => boolean;
   own: Primordials;
   bridge: Bridge;
@@ -107,8 +109,8 @@ interface Opening {
   epoch: number;
 }
 
-/** Runs in the guest. The functions named here are in its scope only when they are needed; see guestSource. */
-function openDeclared({ declared, own, bridge, post, epoch }: Opening): void {
+/** Runs in the guest. The functions that it calls are in its scope only when the job needs them; see guestSource. */
+function addDeclaredApis({ declared, own, bridge, post, epoch }: DeclaredApis): void {
   if (!declared('clock')) stopTime(own, epoch);
   if (!declared('random')) stopRandomness(own);
   if (declared('fetch')) openFetch(own, bridge);
@@ -119,19 +121,19 @@ function openDeclared({ declared, own, bridge, post, epoch }: Opening): void {
   hide(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
 }
 
-/** Runs in the guest. `apis` is the declared names between bars: `|fetch|clock|`. */
+/** Runs in the guest. `apis` lists the declared names between bars: `|fetch|clock|`. */
 function installGuest(post: Post, epoch: number, apis: string) {
   const own = takePrimordials();
   closeDoors(own);
   fixBuffers(own);
   const bridge = buildBridge(own, post);
-  openDeclared({ declared: (api) => own.includes(apis, `|${api}|`), own, bridge, post, epoch });
+  addDeclaredApis({ declared: (api) => own.includes(apis, `|${api}|`), own, bridge, post, epoch });
   return buildEntry(own, post, bridge);
 }
 
-type Part = (...args: never[]) => unknown;
+type GuestFunction = (...args: never[]) => unknown;
 
-const PARTS: readonly Part[] = [
+const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   takePrimordials,
   hide,
   closeDoors,
@@ -140,24 +142,25 @@ const PARTS: readonly Part[] = [
   describe,
   encode,
   buildEntry,
-  openDeclared,
+  addDeclaredApis,
   installGuest,
 ];
 
-/** What `Date.now()` says inside a tool that did not declare `clock`: 2026-01-01T00:00:00Z. */
+/** The result of `Date.now()` inside a tool that did not declare `clock`: 2026-01-01T00:00:00Z. */
 const EPOCH = 1_767_225_600_000;
 
 /**
- * Body of a function that takes the way out as `$0` and the declared names as `$1`, and returns the entry. It is
- * compiled for every call, so it holds what the job needs, and each function in brackets, which compiles it at once.
+ * The body of a function that takes the `post` callback as `$0` and the declared names as `$1`, and returns the entry
+ * function. It is compiled for every job, so it contains only the functions that the job needs. Each function is in
+ * parentheses, which makes the engine compile it eagerly.
  */
 export function guestSource(apis: readonly HostApi[]): string {
-  const parts = [...PARTS];
-  if (!apis.includes('clock')) parts.push(stopTime, stopFormatting);
-  if (!apis.includes('random')) parts.push(stopRandomness);
-  if (apis.includes('fetch')) parts.push(openFetch);
-  if (apis.includes('fs.readFile')) parts.push(openFiles);
-  if (apis.includes('crypto')) parts.push(openCrypto);
-  const declarations = parts.map((part) => `const ${part.name} = (${String(part)});`);
+  const functions = [...GUEST_FUNCTIONS];
+  if (!apis.includes('clock')) functions.push(stopTime, stopFormatting);
+  if (!apis.includes('random')) functions.push(stopRandomness);
+  if (apis.includes('fetch')) functions.push(openFetch);
+  if (apis.includes('fs.readFile')) functions.push(openFiles);
+  if (apis.includes('crypto')) functions.push(openCrypto);
+  const declarations = functions.map((guestFunction) => `const ${guestFunction.name} = (${String(guestFunction)});`);
   return `'use strict';\n${declarations.join('\n')}\nreturn ${installGuest.name}($0, ${EPOCH}, $1);`;
 }

@@ -1,4 +1,4 @@
-/** Hashes and message authentication codes for guest code, made in the runner: they need nothing of the host. */
+/** Hashes and message authentication codes for guest code. The runner computes them without a host call. */
 import type * as NodeCrypto from 'node:crypto';
 
 const ALGORITHMS: ReadonlySet<string> = new Set(['md5', 'sha1', 'sha224', 'sha256', 'sha384', 'sha512']);
@@ -6,39 +6,39 @@ const ALGORITHMS: ReadonlySet<string> = new Set(['md5', 'sha1', 'sha224', 'sha25
 interface HashRequest {
   algorithm: string;
   /** Absent: a plain hash. */
-  key?: Part;
-  parts: Part[];
+  key?: HashPart;
+  parts: HashPart[];
   encoding: string;
 }
 
-type Part = [text: string, encoding: string];
+type HashPart = [text: string, encoding: string];
 
-/** The answer for the guest: a digest, or what is wrong with the request. */
+/** The response for the guest: a digest, or an error message. */
 export type HashAnswer = { ok: true; digest: string } | { ok: false; message: string };
 
-/** `text` was made by our bootstrap, and is still the guest's: every member is checked. */
+/** The bootstrap writes `text`, but guest code can influence it, so every member is checked. */
 export function hash(text: string): HashAnswer {
   const request = parse(text);
   if (typeof request === 'string') return { ok: false, message: request };
   const crypto = loadCrypto();
-  const worker =
+  const hasher =
     request.key === undefined
       ? crypto.createHash(request.algorithm)
       : crypto.createHmac(request.algorithm, bytesOf(request.key));
-  for (const part of request.parts) worker.update(bytesOf(part));
-  return { ok: true, digest: worker.digest(request.encoding as 'hex') };
+  for (const part of request.parts) hasher.update(bytesOf(part));
+  return { ok: true, digest: hasher.digest(request.encoding as 'hex') };
 }
 
 export function randomUuid(): string {
   return loadCrypto().randomUUID();
 }
 
-/** Only when a job needs it: it is the largest thing a runner could hold. */
+/** Loads the module only for a job that needs it, because it is the largest one that a runner can load. */
 function loadCrypto(): typeof NodeCrypto {
   return process.getBuiltinModule('node:crypto');
 }
 
-function bytesOf([text, encoding]: Part): Buffer {
+function bytesOf([text, encoding]: HashPart): Buffer {
   return Buffer.from(text, encoding as BufferEncoding);
 }
 
@@ -46,17 +46,17 @@ function parse(text: string): HashRequest | string {
   const request = JSON.parse(text) as Partial<Record<keyof HashRequest, unknown>>;
   const { algorithm, key, parts, encoding } = request;
   const name = typeof algorithm === 'string' ? algorithm.toLowerCase().replace('-', '') : '';
-  if (!ALGORITHMS.has(name)) return `no such algorithm; use one of ${[...ALGORITHMS].join(', ')}`;
+  if (!ALGORITHMS.has(name)) return `unknown algorithm; use one of ${[...ALGORITHMS].join(', ')}`;
   if (encoding !== 'hex' && encoding !== 'base64' && encoding !== 'base64url') {
     return 'digest() gives hex, base64 or base64url text';
   }
-  if (!Array.isArray(parts) || !parts.every(isPart) || !(key === undefined || isPart(key))) {
+  if (!Array.isArray(parts) || !parts.every(isHashPart) || !(key === undefined || isHashPart(key))) {
     return 'data must be text or bytes, in utf8, hex or base64';
   }
   return { algorithm: name, parts, encoding, ...(key === undefined ? {} : { key }) };
 }
 
-function isPart(value: unknown): value is Part {
+function isHashPart(value: unknown): value is HashPart {
   return (
     Array.isArray(value) &&
     typeof value[0] === 'string' &&

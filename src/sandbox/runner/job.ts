@@ -1,151 +1,161 @@
-/** One job in one environment: counts what guest code asks of the host, and says how it ended. */
+/**
+ * Runs one job in one environment, counts its host calls and reports its result.
+ *
+ *   environment.start(source, input) -> guest code runs until it returns and its microtasks are done
+ *     mailbox 'call'                       -> a `call` frame to the supervisor, `waiting` + 1
+ *     mailbox 'hash', 'uuid'               -> answered in the runner
+ *     mailbox 'value', 'threw', 'invalid'… -> the verdict; the first one counts
+ *   then: verdict or timeout or memory     -> `done`
+ *         `waiting` > 0                    -> read an `answer` frame, environment.deliver(...), judge again
+ *         nothing is waiting               -> the promise of the tool can never settle: `done` with a timeout
+ */
 import type { RemoteApi, RunFrame, RunnerFailure, RunnerFrame } from '../protocol.ts';
 import type { EntryEnd, Environment } from './engine.ts';
 import { hash, randomUuid } from './hashing.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
 type DoneFrame = Extract<RunnerFrame, { type: 'done' }>;
-type Verdict = { ok: true; output: string } | { ok: false; code: RunnerFailure; message: string };
+type JobVerdict = { ok: true; output: string } | { ok: false; code: RunnerFailure; message: string };
 
-/** A hash costs this many bytes of the budget at least, so that empty ones are not free. */
-const SMALLEST_HASH = 64;
+/** Smallest charge of a hash against the byte budget, so that empty hashes are not free. */
+const MIN_HASH_BYTES = 64;
 
-interface Tally {
-  verdict: Verdict | undefined;
+interface JobCounters {
+  verdict: JobVerdict | undefined;
   calls: number;
   waiting: number;
   bytes: number;
 }
 
-/** Runs the job to its end. Undefined when the supervisor is gone. */
+/** Runs the job to its end. Undefined when the supervisor closed the pipe. */
 export function runJob(environment: Environment, frame: RunFrame): DoneFrame | undefined {
-  const begin = performance.now();
-  const tally: Tally = { verdict: undefined, calls: 0, waiting: 0, bytes: 0 };
-  const done = (verdict: Verdict): DoneFrame => ({
+  const startTime = performance.now();
+  const counters: JobCounters = { verdict: undefined, calls: 0, waiting: 0, bytes: 0 };
+  const done = (verdict: JobVerdict): DoneFrame => ({
     type: 'done',
     job: frame.job,
     ...verdict,
     usage: {
-      milliseconds: Math.round((performance.now() - begin) * 1_000) / 1_000,
+      milliseconds: Math.round((performance.now() - startTime) * 1_000) / 1_000,
       heapBytes: environment.heapBytes(),
-      hostCalls: tally.calls,
+      hostCalls: counters.calls,
     },
   });
   environment.mailbox = (kind, first, second) => {
-    const answer = receive(environment, frame, tally, kind, first, second);
-    if (!overBudget(frame, tally)) return answer;
-    // A guest that ignores a refusal would hold the thread; nothing it does from here on counts.
-    writeFrame(done(budgetSpent(frame)));
+    const answer = receive(environment, frame, counters, kind, first, second);
+    if (!overBudget(frame, counters)) return answer;
+    // A guest that ignores a refusal would block the thread, so the runner reports the result and kills itself.
+    writeFrame(done(budgetExceeded(frame)));
     process.kill(process.pid, 'SIGKILL');
     return '';
   };
-  const remaining = (): number => frame.durationMilliseconds - (performance.now() - begin);
+  const remaining = (): number => frame.durationMilliseconds - (performance.now() - startTime);
   let end = environment.start(frame.source, frame.input, remaining());
   for (;;) {
-    const verdict = judge(frame, tally, end);
+    const verdict = judge(frame, counters, end);
     if (verdict !== undefined) return done(verdict);
     const answer = readFrame();
     if (answer === undefined) return undefined;
     if (answer.type !== 'answer' || answer.job !== frame.job) continue;
-    tally.waiting -= 1;
+    counters.waiting -= 1;
     const text = answer.ok ? answer.value : JSON.stringify({ code: answer.code, message: answer.message });
-    tally.bytes += Buffer.byteLength(text);
-    if (overBudget(frame, tally)) return done(budgetSpent(frame));
+    counters.bytes += Buffer.byteLength(text);
+    if (overBudget(frame, counters)) return done(budgetExceeded(frame));
     if (remaining() <= 0) return done(timedOut(frame));
     end = environment.deliver(answer.call, answer.ok, text, remaining());
   }
 }
 
-/** Undefined: nothing is decided, an answer of the host may decide it. */
-function judge(frame: RunFrame, tally: Tally, end: EntryEnd): Verdict | undefined {
+/** The result of the job; undefined while it depends on a response of the host. */
+function judge(frame: RunFrame, counters: JobCounters, end: EntryEnd): JobVerdict | undefined {
   if (end === 'timeout') return timedOut(frame);
   if (end === 'memory') {
     const limit = Math.floor(frame.memoryBytes / 1_048_576);
-    return refusal('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB`);
+    return failure('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB`);
   }
-  if (tally.verdict !== undefined) return tally.verdict;
-  if (end === 'threw') return refusal('TEMPER_SANDBOX_THREW', 'the tool threw something that cannot be read');
-  if (tally.waiting > 0) return undefined;
-  return refusal(
+  if (counters.verdict !== undefined) return counters.verdict;
+  if (end === 'threw') return failure('TEMPER_SANDBOX_THREW', 'the tool threw a value that cannot be read');
+  if (counters.waiting > 0) return undefined;
+  return failure(
     'TEMPER_SANDBOX_TIMEOUT',
-    'the tool returned a promise that can never settle: nothing it waits for is under way',
+    'the tool returned a promise that can never settle: it waits for no pending host call',
   );
 }
 
 function receive(
   environment: Environment,
   frame: RunFrame,
-  tally: Tally,
+  counters: JobCounters,
   kind: string,
   first: string,
   second: string,
 ): string {
   switch (kind) {
     case 'call':
-      return requestHost(frame, tally, first, second);
+      return requestHost(frame, counters, first, second);
     case 'hash':
-      tally.bytes += Math.max(SMALLEST_HASH, first.length);
+      counters.bytes += Math.max(MIN_HASH_BYTES, first.length);
       return frame.apis.includes('crypto') ? JSON.stringify(hash(first)) : '';
     case 'uuid':
       return frame.apis.includes('random') ? randomUuid() : '';
     default:
-      tally.verdict ??= settle(environment, frame, kind, first, second);
+      counters.verdict ??= verdictOf(environment, frame, kind, first, second);
       return '';
   }
 }
 
-function requestHost(frame: RunFrame, tally: Tally, api: string, input: string): string {
+function requestHost(frame: RunFrame, counters: JobCounters, api: string, input: string): string {
   if (!(frame.apis as readonly string[]).includes(api)) return '';
-  tally.calls += 1;
-  tally.bytes += Buffer.byteLength(input);
-  if (!overBudget(frame, tally)) {
-    tally.waiting += 1;
-    writeFrame({ type: 'call', job: frame.job, call: tally.calls, api: api as RemoteApi, input });
+  counters.calls += 1;
+  counters.bytes += Buffer.byteLength(input);
+  if (!overBudget(frame, counters)) {
+    counters.waiting += 1;
+    writeFrame({ type: 'call', job: frame.job, call: counters.calls, api: api as RemoteApi, input });
   }
-  return String(tally.calls);
+  return String(counters.calls);
 }
 
-function settle(environment: Environment, frame: RunFrame, kind: string, first: string, second: string): Verdict {
+function verdictOf(environment: Environment, frame: RunFrame, kind: string, first: string, second: string): JobVerdict {
   switch (kind) {
     case 'value':
       return Buffer.byteLength(first) > frame.outputBytes
-        ? refusal('TEMPER_SANDBOX_OUTPUT_TOO_LARGE', `the result is larger than ${frame.outputBytes} bytes`)
+        ? failure('TEMPER_SANDBOX_OUTPUT_TOO_LARGE', `the result is larger than ${frame.outputBytes} bytes`)
         : { ok: true, output: first };
     case 'invalid':
-      return refusal(
+      return failure(
         'TEMPER_SANDBOX_OUTPUT_INVALID',
         `the result cannot be written as JSON: ${first.replace(/^TypeError: /, '')}`,
       );
     case 'no-entry':
-      return refusal('TEMPER_SANDBOX_NO_ENTRY', 'the source defines neither execute(input) nor run(input)');
+      return failure('TEMPER_SANDBOX_NO_ENTRY', 'the source defines neither execute(input) nor run(input)');
     case 'syntax': {
       const message = environment.syntaxError(frame.source);
-      return message === undefined ? refusal('TEMPER_SANDBOX_THREW', first) : refusal('TEMPER_SANDBOX_SYNTAX', message);
+      return message === undefined ? failure('TEMPER_SANDBOX_THREW', first) : failure('TEMPER_SANDBOX_SYNTAX', message);
     }
     default:
-      return refusal('TEMPER_SANDBOX_THREW', `${first}${placeOf(second)}`);
+      return failure('TEMPER_SANDBOX_THREW', `${first}${locationOf(second)}`);
   }
 }
 
-/** The first place in the tool that a stack names. */
-function placeOf(stack: string): string {
+/** The first location in the tool that a stack contains. */
+function locationOf(stack: string): string {
   const match = /tool\.js:(\d{1,7}):(\d{1,7})/.exec(stack);
   return match === null ? '' : ` (line ${match[1]}, column ${match[2]})`;
 }
 
-function overBudget(frame: RunFrame, tally: Tally): boolean {
-  return tally.calls > frame.hostCalls || tally.bytes > frame.hostBytes;
+function overBudget(frame: RunFrame, counters: JobCounters): boolean {
+  return counters.calls > frame.hostCalls || counters.bytes > frame.hostBytes;
 }
 
-function budgetSpent(frame: RunFrame): Verdict {
+function budgetExceeded(frame: RunFrame): JobVerdict {
   const limits = `${frame.hostCalls} calls and ${frame.hostBytes} bytes`;
-  return refusal('TEMPER_SANDBOX_CALL_BUDGET', `the tool used more of the host than its ${limits}`);
+  return failure('TEMPER_SANDBOX_CALL_BUDGET', `the tool exceeded its budget of ${limits} for host calls`);
 }
 
-function timedOut(frame: RunFrame): Verdict {
-  return refusal('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${frame.durationMilliseconds} ms`);
+function timedOut(frame: RunFrame): JobVerdict {
+  return failure('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${frame.durationMilliseconds} ms`);
 }
 
-function refusal(code: RunnerFailure, message: string): Verdict {
+function failure(code: RunnerFailure, message: string): JobVerdict {
   return { ok: false, code, message };
 }

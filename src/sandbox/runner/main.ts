@@ -1,21 +1,21 @@
 /**
- * The runner: a process that holds nothing worth stealing and runs one piece of guest code after another until the
- * supervisor closes its input or kills it. Its modules are handed to it as text (see program.ts), so they import only
- * each other and what Node has.
+ * The runner: a process without secrets that runs one job after another until the supervisor closes its standard input or
+ * kills it. It receives its modules as text (see program.ts), so they may import only each other and built-in modules of
+ * Node.
  */
 import type { RunFrame } from '../protocol.ts';
 import { type Environment, loadEngine, type Shape } from './engine.ts';
 import { runJob } from './job.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
-const FIRST_SHAPE: Shape = { memoryBytes: 134_217_728, apis: [] };
+const DEFAULT_SHAPE: Shape = { memoryBytes: 134_217_728, apis: [] };
 
-/** Serves until the supervisor is gone. `enginePath`: the file the engine is loaded from. */
+/** Runs jobs until the supervisor closes the pipe. `enginePath`: the file of the engine. */
 export function main(enginePath: string): void {
   process.env['TZ'] = 'UTC';
   const engine = loadEngine(enginePath);
   writeFrame({ type: 'hello', runtime: process.versions.node, engine: engine.version });
-  let environment: Environment = engine.prepare(FIRST_SHAPE);
+  let environment: Environment = engine.prepare(DEFAULT_SHAPE);
   for (;;) {
     writeFrame({ type: 'ready' });
     const frame = nextJob();
@@ -33,7 +33,7 @@ export function main(enginePath: string): void {
   }
 }
 
-/** Answers to a job that ended without waiting for them are dropped. */
+/** Waits for the next job. Drops responses to a job that has already ended. */
 function nextJob(): RunFrame | undefined {
   for (;;) {
     const frame = readFrame();
@@ -41,6 +41,6 @@ function nextJob(): RunFrame | undefined {
   }
 }
 
-function sameShape(one: Shape, other: Shape): boolean {
-  return one.memoryBytes === other.memoryBytes && one.apis.join() === other.apis.join();
+function sameShape(first: Shape, second: Shape): boolean {
+  return first.memoryBytes === second.memoryBytes && first.apis.join() === second.apis.join();
 }

@@ -1,16 +1,16 @@
 /**
- * Frames on standard input and output, read and written without the event loop: a runner does one thing at a time,
- * and what it waits for is always the supervisor.
+ * Reads and writes frames on standard input and output synchronously: a runner does one thing at a time and waits only for
+ * the supervisor.
  */
 import type { AnswerFrame, RunFrame, RunnerFrame } from '../protocol.ts';
 
-// An import statement would load every part of the module, its promises and streams with it: 12 MB a runner has no use for.
+// An import statement would also load the promises and streams of the module, 12 MB that a runner does not need.
 const { readSync, writeSync } = process.getBuiltinModule('node:fs');
 
 const STDIN = 0;
 const STDOUT = 1;
 
-/** Undefined when the supervisor is gone. Blocks. */
+/** Blocks until a frame arrives. Undefined when the supervisor closed the pipe. */
 export function readFrame(): RunFrame | AnswerFrame | undefined {
   const header = Buffer.alloc(4);
   if (!fill(header)) return undefined;

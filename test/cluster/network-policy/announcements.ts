@@ -1,26 +1,29 @@
 import { rm } from 'node:fs/promises';
 import { createConnection, createServer, type Socket } from 'node:net';
 
-/** A pod's address, told before its containers start; the API server learns of it a second later. */
+/** A pod's address, sent before the pod's containers start; it appears in the API server about a second later. */
 export interface Announcement {
   readonly uid: string;
   readonly ip: string;
 }
 
-/** In the node's own /run. */
+/** In the /run of the node's mount namespace. */
 const SOCKET = '/run/network-policy.sock';
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
-/** Calls `announced` for each; what it resolves to is awaited before the teller may go on. */
-export async function listen(announced: (announcement: Announcement) => Promise<void>): Promise<void> {
+/** Calls `onAnnouncement` for each announcement. The sender waits until the returned promise resolves. */
+export async function listen(onAnnouncement: (announcement: Announcement) => Promise<void>): Promise<void> {
   await rm(SOCKET, { force: true });
-  const server = createServer({ allowHalfOpen: true }, (socket) => void answer(socket, announced));
+  const server = createServer({ allowHalfOpen: true }, (socket) => void handleConnection(socket, onAnnouncement));
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(SOCKET, resolve));
 }
 
-async function answer(socket: Socket, announced: (announcement: Announcement) => Promise<void>): Promise<void> {
+async function handleConnection(
+  socket: Socket,
+  onAnnouncement: (announcement: Announcement) => Promise<void>,
+): Promise<void> {
   try {
-    await announced(JSON.parse(await textOf(socket)) as Announcement);
+    await onAnnouncement(JSON.parse(await textOf(socket)) as Announcement);
     socket.end('enforced');
   } catch (error) {
     process.stderr.write(`announcement: ${String(error)}\n`);
@@ -28,10 +31,12 @@ async function answer(socket: Socket, announced: (announcement: Announcement) =>
   }
 }
 
-/** Returns when the policies are enforced for the address. Throws when that is not so in time. */
+/** Resolves when the policies are enforced for the address. Throws after a timeout. */
 export async function announce(announcement: Announcement): Promise<void> {
   const socket = createConnection(SOCKET);
-  socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('the network policies were not enforced in time')));
+  socket.setTimeout(TIMEOUT_MS, () =>
+    socket.destroy(new Error(`the network policies were not enforced within ${TIMEOUT_MS / 1_000} s`)),
+  );
   socket.end(JSON.stringify(announcement));
   const text = await textOf(socket);
   if (text !== 'enforced') throw new Error('the network policies could not be enforced');
@@ -39,7 +44,7 @@ export async function announce(announcement: Announcement): Promise<void> {
 
 async function textOf(socket: Socket): Promise<string> {
   let text = '';
-  // The end of what is read must not end what is still to be written.
+  // Without this option, reading to the end destroys the socket before the response is written.
   const chunks = socket.setEncoding('utf8').iterator({ destroyOnReturn: false });
   for await (const chunk of chunks) text += String(chunk);
   return text;

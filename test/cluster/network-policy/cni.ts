@@ -1,4 +1,4 @@
-// A network plugin, the last of the node's: a pod's containers start when the policies hold for its address, not before.
+// The last CNI plugin of the node: it returns when the network policies are enforced for the pod's address, so containers start after that.
 import { text } from 'node:stream/consumers';
 import { announce } from './announcements.ts';
 
@@ -13,7 +13,8 @@ async function add({ prevResult }: Config, args: string): Promise<object> {
     .find((arg) => arg.startsWith('K8S_POD_UID='))
     ?.slice('K8S_POD_UID='.length);
   const ip = prevResult?.ips[0].address.split('/')[0];
-  if (uid === undefined || ip === undefined) throw new Error('no pod or no address is given');
+  if (uid === undefined || ip === undefined)
+    throw new Error('CNI_ARGS has no K8S_POD_UID, or prevResult has no address');
   await announce({ uid, ip });
   return prevResult ?? {};
 }

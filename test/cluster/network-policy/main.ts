@@ -8,8 +8,8 @@ import { ruleset } from './ruleset.ts';
 import type { Namespace, NetworkPolicy, Pod } from './types.ts';
 import { type Server, watch } from './watch.ts';
 
-/** Changes come in bursts; this many milliseconds of them are one transaction. */
-const GATHER_MS = 10;
+/** Changes within this time are applied in one nftables transaction. */
+const BATCH_MS = 10;
 
 async function main([kubeconfig = '']: string[]): Promise<void> {
   const server = await serverOf(kubeconfig);
@@ -26,7 +26,7 @@ async function main([kubeconfig = '']: string[]): Promise<void> {
   void watch(server, '/apis/networking.k8s.io/v1/networkpolicies', policies, changed, signal);
   await listen(async ({ uid, ip }) => {
     addresses.set(uid, ip);
-    // The watch may be behind: without the pod's labels nobody knows its policies.
+    // The watch may lag: without the pod's labels its policies are unknown.
     do {
       const next = turn.promise;
       changed();
@@ -36,23 +36,23 @@ async function main([kubeconfig = '']: string[]): Promise<void> {
   let applied = '';
   for (;;) {
     await change.promise;
-    await sleep(GATHER_MS);
+    await sleep(BATCH_MS);
     change = Promise.withResolvers();
-    const { resolve: over } = turn;
+    const { resolve: finishTurn } = turn;
     turn = Promise.withResolvers();
     const rules = ruleset({
       pods: [...pods.values()].map((pod) => withAddress(pod, addresses)),
       namespaces: [...namespaces.values()],
       policies: [...policies.values()],
     });
-    // What cannot be applied ends the process: no pod starts then, and no older rules pass for the policies' own.
+    // A failed nft ends the process: then no pod starts, and outdated rules are not mistaken for current ones.
     if (rules !== applied) await apply(rules);
     applied = rules;
-    over();
+    finishTurn();
   }
 }
 
-/** The announced address counts until the API server has one. */
+/** Uses the announced address until the API server has one. */
 function withAddress(pod: Pod, addresses: Map<string, string>): Pod {
   const podIP = addresses.get(pod.metadata.uid);
   if (podIP === undefined) return pod;

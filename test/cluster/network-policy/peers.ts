@@ -3,33 +3,33 @@ import type { Namespace, Peer, Pod } from './types.ts';
 
 export type Direction = 'Ingress' | 'Egress';
 
-/** What an entry of a policy is resolved for. */
+/** The context in which a rule of a policy is resolved. */
 export interface Target {
   readonly direction: Direction;
-  /** Of the policy. */
+  /** The namespace of the policy. */
   readonly namespace: string;
   /** The pod that the policy selects. */
   readonly pod: Pod;
-  /** All that have addresses. */
+  /** All pods that have addresses. */
   readonly pods: readonly Pod[];
   readonly namespaces: readonly Namespace[];
 }
 
-/** The expression of nftables for the address of the other side. */
-export function otherSide(direction: Direction): string {
+/** The nftables expression for the address of the peer. */
+export function peerAddress(direction: Direction): string {
   return direction === 'Egress' ? 'ip daddr' : 'ip saddr';
 }
 
-/** What the other side's address must match, one expression for each way; '' matches every address. No peers, or none listed, are all. */
+/** One nftables expression per way in which a peer's address can match; '' matches every address. An empty or absent list means all peers. */
 export function peersOf(target: Target, peers: readonly Peer[] | undefined): string[] {
   if (peers === undefined || peers.length === 0) return [''];
-  const side = otherSide(target.direction);
+  const side = peerAddress(target.direction);
   const selected = peers.flatMap((peer) => selectedBy(target, peer)).map(addressOf);
   const pods = selected.length === 0 ? [] : [`${side} { ${[...new Set(selected)].join(', ')} }`];
   return [...pods, ...peers.flatMap((peer) => blockOf(side, peer))];
 }
 
-/** The pods among the peers that have a port of that name, with its number. */
+/** The pods among the peers that have a port with this name, with its number. */
 export function podsWithPort(
   target: Target,
   peers: readonly Peer[] | undefined,
@@ -44,7 +44,7 @@ export function podsWithPort(
   });
 }
 
-/** The number of a pod's port of that name and protocol (TCP when absent). */
+/** The number of a pod's port with this name and protocol. */
 export function portOf({ spec }: Pod, name: string, protocol = 'TCP'): number | undefined {
   const ports = [...spec.containers, ...(spec.initContainers ?? [])].flatMap((container) => container.ports ?? []);
   return ports.find((port) => port.name === name && (port.protocol ?? 'TCP') === protocol)?.containerPort;
@@ -66,7 +66,7 @@ function selectedBy({ namespace, pods, namespaces }: Target, { podSelector, name
   );
 }
 
-/** The node has no IPv6: a block of it matches nothing here. */
+/** The node has no IPv6, so an IPv6 block matches nothing. */
 function blockOf(side: string, { ipBlock }: Peer): string[] {
   if (ipBlock === undefined || ipBlock.cidr.includes(':')) return [];
   const except = (ipBlock.except ?? []).filter((cidr) => !cidr.includes(':'));

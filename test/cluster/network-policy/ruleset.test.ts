@@ -38,8 +38,8 @@ function rules(spec: NetworkPolicy['spec'], pods: readonly Pod[] = [SERVER, CLIE
   return { ingress: from('ingress_10_0_0_1'), egress: from('egress_10_0_0_1'), pods: from('pods') };
 }
 
-describe('the ruleset of network policies', () => {
-  it('replaces the one before in the same transaction', () => {
+describe('the nftables ruleset of network policies', () => {
+  it('the ruleset replaces the previous ruleset in the same transaction', () => {
     const lines = ruleset({ pods: [], namespaces: [], policies: [] }).split('\n');
     assert.deepEqual(lines.slice(0, 3), [
       'table inet temper-network-policy',
@@ -48,7 +48,7 @@ describe('the ruleset of network policies', () => {
     ]);
   });
 
-  it('filters only whom a policy selects, after what is established has passed', () => {
+  it('the ruleset filters only pods that a policy selects, and accepts established connections first', () => {
     const { ingress, egress, pods } = rules({});
     assert.deepEqual(ingress, ['ip saddr 10.0.0.1 return', 'drop']);
     assert.equal(egress, undefined);
@@ -58,30 +58,30 @@ describe('the ruleset of network policies', () => {
     ]);
   });
 
-  it('takes the direction from the types, else from what there is', () => {
+  it('a policy applies to the directions in policyTypes, or to those of its rules when policyTypes is absent', () => {
     assert.ok(rules({ egress: [] }).egress);
     assert.ok(rules({ egress: [] }).ingress);
     assert.equal(rules({ policyTypes: ['Egress'] }).ingress, undefined);
     assert.equal(rules({ policyTypes: ['Ingress'], egress: [] }).egress, undefined);
   });
 
-  it('resolves peers to addresses, of this namespace unless another is selected', () => {
+  it('a peer resolves to addresses in the namespace of the policy unless it has a namespaceSelector', () => {
     const from = (...peers: object[]) => rules({ ingress: [{ from: peers }] }).ingress?.slice(1, -1);
     assert.deepEqual(from({ podSelector: {} }), ['ip saddr { 10.0.0.1, 10.0.0.2 } return']);
     assert.deepEqual(from({ namespaceSelector: { matchLabels: { team: 'b' } } }), ['ip saddr { 10.0.0.3 } return']);
     assert.deepEqual(from({ namespaceSelector: {}, podSelector: { matchLabels: { app: 'client' } } }), [
       'ip saddr { 10.0.0.2, 10.0.0.3 } return',
     ]);
-    assert.deepEqual(from({ podSelector: { matchLabels: { app: 'nobody' } } }), []);
+    assert.deepEqual(from({ podSelector: { matchLabels: { app: 'absent' } } }), []);
   });
 
-  it('takes no peers for all, and an IPv6 block for none', () => {
+  it('a rule without peers matches all peers, and an IPv6 block matches none', () => {
     assert.deepEqual(rules({ ingress: [{}] }).ingress?.slice(1, -1), ['return']);
     assert.deepEqual(rules({ ingress: [{ from: [] }] }).ingress?.slice(1, -1), ['return']);
     assert.deepEqual(rules({ ingress: [{ from: [{ ipBlock: { cidr: '::/0' } }] }] }).ingress?.slice(1, -1), []);
   });
 
-  it('leaves exceptions out of a block', () => {
+  it('an IP block does not match its exceptions', () => {
     const ipBlock = { cidr: '10.0.0.0/8', except: ['10.1.0.0/16', '10.2.0.0/16'] };
     const to = (block: object) => rules({ egress: [{ to: [{ ipBlock: block }] } as never] }).egress?.slice(1, -1);
     assert.deepEqual(to(ipBlock), ['ip daddr 10.0.0.0/8 ip daddr != { 10.1.0.0/16, 10.2.0.0/16 } return']);
@@ -90,7 +90,7 @@ describe('the ruleset of network policies', () => {
     ]);
   });
 
-  it('takes ports by number, range, protocol and name', () => {
+  it('a rule matches ports by number, range, protocol and name', () => {
     const on = (...ports: object[]) => rules({ ingress: [{ ports }] }).ingress?.slice(1, -1);
     assert.deepEqual(on({ port: 53, protocol: 'UDP' }), ['udp dport 53 return']);
     assert.deepEqual(on({ port: 1, endPort: 9 }, { protocol: 'SCTP' }), [
@@ -102,7 +102,7 @@ describe('the ruleset of network policies', () => {
     assert.deepEqual(on({ port: 'unknown' }), []);
   });
 
-  it('looks a port name of an egress rule up at each receiver', () => {
+  it('a port name in an egress rule resolves per receiving pod', () => {
     const to = [{ namespaceSelector: {} }];
     const { egress } = rules({ egress: [{ to, ports: [{ port: 'web' }] }] });
     assert.deepEqual(egress?.slice(1, -1), [
@@ -112,18 +112,18 @@ describe('the ruleset of network policies', () => {
     ]);
   });
 
-  it('knows no pod that is over, has no address yet or has the node’s', () => {
-    const gone = [
+  it('the ruleset ignores pods that have ended, that have no address, or that use the host network', () => {
+    const ignored = [
       aPod('server', '10.0.0.1', { phase: 'Succeeded' }),
       aPod('server', ''),
       aPod('server', '10.0.0.1', { spec: { hostNetwork: true } }),
     ];
-    for (const pod of gone) assert.equal(rules({}, [pod]).ingress, undefined);
+    for (const pod of ignored) assert.equal(rules({}, [pod]).ingress, undefined);
   });
 });
 
 describe('a label selector', () => {
-  it('matches by every operator of the API', () => {
+  it('a label selector supports every operator of the API', () => {
     const holds = (operator: string, ...values: string[]) =>
       matches({ matchExpressions: [{ key: 'a', operator, values }] }, { a: '1' });
     assert.deepEqual([holds('In', '1', '2'), holds('In', '2')], [true, false]);

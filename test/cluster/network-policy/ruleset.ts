@@ -1,6 +1,6 @@
-import { type Direction, otherSide, peersOf, podsWithPort, portOf, type Target } from './peers.ts';
+import { type Direction, peerAddress, peersOf, podsWithPort, portOf, type Target } from './peers.ts';
 import { matches } from './selector.ts';
-import type { NetworkPolicy, Peer, Pod, PolicyPort, World } from './types.ts';
+import type { NetworkPolicy, Peer, Pod, PolicyPort, PolicyInputs } from './types.ts';
 
 interface Chain {
   readonly name: string;
@@ -11,19 +11,19 @@ interface Chain {
 const TABLE = 'table inet temper-network-policy';
 
 /**
- * The nftables ruleset that enforces the policies on a node, to be applied as one transaction: it replaces the one before.
+ * The nftables ruleset that enforces the policies on a node. Apply it as one transaction: it replaces the previous ruleset.
  *
- * What leaves a pod passes the chain of the sender, then that of the receiver; each ends in a drop and returns what is allowed. A pod
- * without a policy of a direction has no chain there. What the node itself sends is not filtered, so its probes pass; what a pod sends to
- * the node is.
+ * A packet passes the chain of the sending pod, then the chain of the receiving pod. Each chain returns for allowed packets and ends with
+ * drop. A pod without a policy for a direction has no chain for it. Packets from the node itself are not filtered, so kubelet probes pass;
+ * packets from a pod to the node are filtered.
  */
-export function ruleset(world: World): string {
-  const pods = world.pods.filter(isAddressed);
-  const chains = (direction: Direction) => pods.flatMap((pod) => chainOf(direction, pod, pods, world));
+export function ruleset(inputs: PolicyInputs): string {
+  const pods = inputs.pods.filter(isAddressed);
+  const chains = (direction: Direction) => pods.flatMap((pod) => chainOf(direction, pod, pods, inputs));
   const egress = chains('Egress');
   const ingress = chains('Ingress');
   return [
-    // Made first, so that there is one to delete.
+    // Declaring the table first makes `delete table` succeed when it does not exist yet.
     TABLE,
     `delete ${TABLE}`,
     `${TABLE} {`,
@@ -41,8 +41,8 @@ export function ruleset(world: World): string {
 }
 
 function isAddressed({ spec, status }: Pod): boolean {
-  const over = status?.phase === 'Succeeded' || status?.phase === 'Failed';
-  return spec.hostNetwork !== true && !over && (status?.podIP ?? '') !== '';
+  const hasEnded = status?.phase === 'Succeeded' || status?.phase === 'Failed';
+  return spec.hostNetwork !== true && !hasEnded && (status?.podIP ?? '') !== '';
 }
 
 function dispatch(side: 'saddr' | 'daddr', chains: readonly Chain[]): string[] {
@@ -50,7 +50,12 @@ function dispatch(side: 'saddr' | 'daddr', chains: readonly Chain[]): string[] {
   return [`ip ${side} vmap { ${chains.map(({ ip, name }) => `${ip} : jump ${name}`).join(', ')} }`];
 }
 
-function chainOf(direction: Direction, pod: Pod, pods: readonly Pod[], { namespaces, policies }: World): Chain[] {
+function chainOf(
+  direction: Direction,
+  pod: Pod,
+  pods: readonly Pod[],
+  { namespaces, policies }: PolicyInputs,
+): Chain[] {
   const binding = policies.filter((policy) => isolates(policy, direction, pod));
   if (binding.length === 0) return [];
   const ip = pod.status?.podIP ?? '';
@@ -62,8 +67,8 @@ function chainOf(direction: Direction, pod: Pod, pods: readonly Pod[], { namespa
       ),
     ),
   );
-  // No policy keeps a pod from itself.
-  const itself = `${otherSide(direction)} ${ip} return`;
+  // A pod can always reach itself.
+  const itself = `${peerAddress(direction)} ${ip} return`;
   const name = `${direction.toLowerCase()}_${ip.replaceAll('.', '_')}`;
   return [{ name, ip, rules: [itself, ...new Set(rules)] }];
 }
@@ -82,7 +87,7 @@ function entriesOf({ spec }: NetworkPolicy, direction: Direction) {
   return (spec.ingress ?? []).map(({ from, ports }) => ({ peers: from, ports }));
 }
 
-/** No ports, or none listed, is all of them. */
+/** An empty or absent list means all ports. */
 function portsOf(ports: readonly PolicyPort[] | undefined): readonly (PolicyPort | undefined)[] {
   return ports === undefined || ports.length === 0 ? [undefined] : ports;
 }
@@ -91,7 +96,7 @@ function rulesOf(target: Target, peers: readonly Peer[] | undefined, port: Polic
   const name = typeof port?.port === 'string' ? port.port : undefined;
   const allowed = (address: string, ports: string) => `${address} ${ports} return`.replace(/ +/g, ' ').trim();
   if (name !== undefined && target.direction === 'Egress') {
-    // A name is looked up at each receiver: it may be another number there.
+    // A port name can have a different number in each receiving pod.
     const receivers = podsWithPort(target, peers, name, port?.protocol);
     return receivers.map(({ ip, number }) => allowed(`ip daddr ${ip}`, portMatch(port, number)));
   }
@@ -100,7 +105,7 @@ function rulesOf(target: Target, peers: readonly Peer[] | undefined, port: Polic
   return peersOf(target, peers).map((address) => allowed(address, portMatch(port, number)));
 }
 
-/** Empty when every port of every protocol is meant. */
+/** Empty for all ports of all protocols. */
 function portMatch(port: PolicyPort | undefined, number: number | string | undefined): string {
   if (port === undefined) return '';
   const protocol = (port.protocol ?? 'TCP').toLowerCase();

@@ -19,6 +19,6 @@ function holds(operator: string, label: string | undefined, values: readonly str
     case 'DoesNotExist':
       return label === undefined;
     default:
-      throw new Error(`no operator of a label selector is called ${operator}`);
+      throw new Error(`unknown label selector operator ${operator}`);
   }
 }

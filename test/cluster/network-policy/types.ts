@@ -1,4 +1,4 @@
-/** As much of the API's objects as the enforcer reads. */
+/** The fields of API objects that the enforcer reads. */
 export interface Metadata {
   readonly name: string;
   readonly namespace?: string;
@@ -60,8 +60,8 @@ export interface NetworkPolicy {
   };
 }
 
-/** Everything the rules depend on. */
-export interface World {
+/** All inputs of the ruleset. */
+export interface PolicyInputs {
   readonly pods: readonly Pod[];
   readonly namespaces: readonly Namespace[];
   readonly policies: readonly NetworkPolicy[];

@@ -17,14 +17,14 @@ export interface Server {
 }
 
 /**
- * Keeps all objects of a collection in a map by uid, and says so after each change. Runs until the signal: a watch that ends for any
- * reason is followed by another list, so nothing is missed for longer than that takes.
+ * Keeps all objects of a collection in a map by uid and calls `onChange` after each change. Runs until the signal aborts. When a watch
+ * ends for any reason, it lists again, so that no change is missed.
  */
 export async function watch<T extends Item>(
   server: Server,
   path: string,
   objects: Map<string, T>,
-  changed: () => void,
+  onChange: () => void,
   signal: AbortSignal,
 ): Promise<void> {
   const agent = new Agent({ ca: server.ca, cert: server.cert, key: server.key, keepAlive: true });
@@ -32,8 +32,8 @@ export async function watch<T extends Item>(
   while (!signal.aborted) {
     try {
       const version = await list(agent, server, path, objects);
-      changed();
-      await follow(agent, server, `${path}?watch=true&resourceVersion=${version}`, objects, changed);
+      onChange();
+      await follow(agent, server, `${path}?watch=true&resourceVersion=${version}`, objects, onChange);
     } catch (error) {
       if (signal.aborted) return;
       process.stderr.write(`${path}: ${String(error)}\n`);
@@ -56,7 +56,7 @@ async function follow<T extends Item>(
   server: Server,
   path: string,
   objects: Map<string, T>,
-  changed: () => void,
+  onChange: () => void,
 ): Promise<void> {
   let rest = '';
   for await (const chunk of await get(agent, server, path)) {
@@ -64,16 +64,16 @@ async function follow<T extends Item>(
     rest = lines.pop() ?? '';
     for (const line of lines) {
       const { type, object } = JSON.parse(line) as { type: string; object: T };
-      // The versions after which one could go on watching are gone.
+      // The resourceVersion has expired; list again.
       if (type === 'ERROR') return;
       if (type === 'DELETED') objects.delete(object.metadata.uid);
       else objects.set(object.metadata.uid, object);
     }
-    changed();
+    onChange();
   }
 }
 
-/** A body as text. Not by lines of `readline`: what has come by the time they are asked for is lost. */
+/** The response body as text chunks. `readline` is not used because it loses lines that arrive before the iteration starts. */
 function get(agent: Agent, { url }: Server, path: string): Promise<AsyncIterable<string>> {
   return new Promise((resolve, reject) => {
     const answered = (response: IncomingMessage) => {

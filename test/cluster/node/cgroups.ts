@@ -4,22 +4,22 @@ import { until } from './namespaces.ts';
 
 const ROOT = '/sys/fs/cgroup';
 
-/** The roots of all hierarchies: one in version 2, one for each controller in version 1. */
+/** The roots of all hierarchies: one in cgroup v2, one per controller in cgroup v1. */
 async function hierarchies(): Promise<string[]> {
   if (await exists(join(ROOT, 'cgroup.controllers'))) return [ROOT];
   const names = (await readdir(ROOT, { withFileTypes: true })).filter((entry) => entry.isDirectory());
   return names.map(({ name }) => join(ROOT, name));
 }
 
-/** Makes a cgroup of that name in every hierarchy: the kubelet wants the parent of its pods to be there. */
+/** Creates a cgroup in every hierarchy: the kubelet needs the parent of its pods' cgroups to exist. */
 export async function makeCgroups(name: string): Promise<void> {
   for (const root of await hierarchies()) await mkdir(join(root, name), { recursive: true });
 }
 
-/** Removes them with all below. Their processes have been killed; the kernel may need a moment for the last of them. */
+/** Removes the cgroups recursively. Retries, because the kernel may need a moment to reap the killed processes. */
 export async function removeCgroups(name: string): Promise<void> {
   for (const root of await hierarchies()) {
-    await until(() => removeTree(join(root, name)), `the cgroup ${join(root, name)} could not be removed`);
+    await until(() => removeTree(join(root, name)), `the cgroup ${join(root, name)} to be removed`);
   }
 }
 

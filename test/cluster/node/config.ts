@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { apiServerFlags } from '../flags.ts';
 import { API_SERVER_NAMES, type Identity } from '../pki.ts';
 
-/** Files and command lines of a node. Pure. */
+/** Configuration files and command-line flags of a node. No side effects. */
 
 export const API_PORT = 6443;
 export const CONTAINERD = '/run/containerd/containerd.sock';
@@ -10,7 +10,7 @@ const POD_RANGE = '10.244.0.0/16';
 export const DNS_ADDRESS = '10.96.0.10';
 export const PAUSE_IMAGE = 'localhost/pause:1';
 export const NODE_NAME = 'node1';
-/** The name of the program by which pods wait for their policies. */
+/** The CNI plugin that waits until the network policies are enforced. */
 export const POLICY_PLUGIN = 'network-policy';
 
 export function identitiesOf(node: string): Identity[] {
@@ -20,7 +20,7 @@ export function identitiesOf(node: string): Identity[] {
     { name: 'controller-manager', subject: '/CN=system:kube-controller-manager' },
     { name: 'scheduler', subject: '/CN=system:kube-scheduler' },
     { name: 'proxy', subject: '/CN=system:kube-proxy' },
-    // Reads all pods, namespaces and policies; there is no built-in role of that size.
+    // Reads all pods, namespaces and policies; no built-in role has exactly these rights.
     { name: 'network-policy', subject: '/O=system:masters/CN=network-policy' },
     {
       name: 'kubelet',
@@ -37,12 +37,12 @@ export function nodeApiServerFlags(pki: string, node: string): string[] {
     `--kubelet-client-certificate=${join(pki, 'admin.crt')}`,
     `--kubelet-client-key=${join(pki, 'admin.key')}`,
     `--kubelet-certificate-authority=${join(pki, 'ca.crt')}`,
-    // Logs and exec would look for a name that no DNS knows.
+    // Otherwise logs and exec use the node's name, which no DNS server resolves.
     '--kubelet-preferred-address-types=InternalIP',
   ];
 }
 
-/** JSON is YAML too. `cgroup` is the parent of all pods' cgroups. */
+/** The kubelet's configuration as JSON, which is valid YAML. `cgroup` is the parent of all pods' cgroups. */
 export function kubeletConfig(pki: string, cgroup: string): string {
   return JSON.stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -63,13 +63,13 @@ export function kubeletConfig(pki: string, cgroup: string): string {
     cgroupDriver: 'cgroupfs',
     cgroupRoot: `/${cgroup}`,
     enforceNodeAllocatable: [],
-    // Tests that kill a container many times would wait for minutes.
+    // With the default back-off, tests that kill a container many times wait for minutes.
     crashLoopBackOff: { maxContainerRestartPeriod: '2s' },
     failSwapOn: false,
     serializeImagePulls: false,
-    // Without it a pod with a limit of ephemeral storage stays Pending.
+    // Without this, a pod with an ephemeral-storage limit stays Pending.
     localStorageCapacityIsolation: true,
-    // The machine is shared: what fills its disk is not this node's to clean.
+    // The machine is shared, so the node must not collect images or evict pods because other programs fill the disk.
     imageGCHighThresholdPercent: 100,
     evictionHard: { 'nodefs.available': '1%', 'imagefs.available': '1%', 'memory.available': '100Mi' },
   });
@@ -83,9 +83,9 @@ state = "/run/containerd/state"
   address = "${CONTAINERD}"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "${PAUSE_IMAGE}"
-  # Without it runc cannot lower a score on machines that do not allow it, and no pod starts.
+  # Without this, no pod starts on machines where runc may not lower oom_score_adj.
   restrict_oom_score_adj = true
-  # As later releases have it: any user in a pod may listen on port 53 or 80 of the pod.
+  # The default of later releases: any user in a pod may listen on ports below 1024 of the pod.
   enable_unprivileged_ports = true
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "${join(folder, 'cni-bin')}"
@@ -95,7 +95,7 @@ state = "/run/containerd/state"
 `;
 }
 
-/** Pods are routed (`ptp`), not bridged, so that all they send passes the hooks of the policies. */
+/** Pods are routed (`ptp`), not bridged, so that all their packets pass the nftables hooks of the policies. */
 export function cniConfig(): string {
   const ranges = [[{ subnet: POD_RANGE }]];
   const ipam = { type: 'host-local', ranges, routes: [{ dst: '0.0.0.0/0' }], dataDir: '/var/lib/cni/addresses' };
@@ -123,7 +123,7 @@ export function proxyFlags(folder: string): string[] {
     '--proxy-mode=nftables',
     `--hostname-override=${NODE_NAME}`,
     `--cluster-cidr=${POD_RANGE}`,
-    // The machine's own limit stays.
+    // 0 keeps the machine's own conntrack limit.
     '--conntrack-max-per-core=0',
   ];
 }

@@ -19,7 +19,7 @@ const COREFILE = `.:53 {
 const POD_SPEC = {
   serviceAccountName: NAME,
   priorityClassName: 'system-cluster-critical',
-  // It answers for others: it must not ask itself.
+  // The DNS server must not resolve through itself.
   dnsPolicy: 'Default',
   containers: [
     {
@@ -44,7 +44,7 @@ const POD_SPEC = {
   volumes: [{ name: 'config', configMap: { name: NAME } }],
 };
 
-/** Cluster DNS as clusters have it, each object with the path of its collection, in the order to create them. */
+/** The objects of the cluster DNS, each with the path of its collection, in creation order. */
 export const DNS_OBJECTS: readonly { path: string; body: object }[] = [
   { path: '/api/v1/namespaces/kube-system/serviceaccounts', body: { metadata } },
   {

@@ -2,9 +2,12 @@ import { rm } from 'node:fs/promises';
 import { removeCgroups } from './cgroups.ts';
 import { until } from './namespaces.ts';
 import { removeNetwork } from './network.ts';
-import { isRunning, killNoted, readState } from './state.ts';
+import { isRunning, killRecorded, readState } from './state.ts';
 
-/** Ends the cluster of a folder and removes all it left: processes, mounts and networks end with one process. Nothing there is fine. */
+/**
+ * Stops the cluster of a folder and removes everything it created. Processes, mounts and networks end with the process in state.json. Does
+ * nothing when the folder holds no cluster.
+ */
 export async function down(folder: string): Promise<void> {
   const state = await readState(folder);
   if (state !== undefined) {
@@ -12,11 +15,11 @@ export async function down(folder: string): Promise<void> {
       await removeNetwork(state.pid);
       process.kill(state.pid, 'SIGKILL');
     }
-    await killNoted(folder);
+    await killRecorded(folder);
     const gone = async () => {
-      if (await isRunning(state)) throw new Error(`process ${state.pid} still runs`);
+      if (await isRunning(state)) throw new Error(`process ${state.pid} is still running`);
     };
-    await until(gone, 'the cluster did not end');
+    await until(gone, `the end of process ${state.pid}`);
     await removeCgroups(state.cgroup);
   }
   await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

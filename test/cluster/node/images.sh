@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Images without a registry, by buildah in a store of its own. Needs root and buildah.
-#   images.sh base                        builds the base image (this project's Node and the libraries it needs) and prints its name
-#   images.sh build FILE NAME ARCHIVE     builds a Containerfile over the base image (build argument BASE, context: the repository) into an archive
-#   images.sh program PROGRAM NAME ARCHIVE  puts one program and the libraries it needs into an image of its own, as its entry point
+# Builds images without a registry, with buildah in a separate store. Needs root and buildah.
+#   images.sh base                        builds the base image (the project's Node and its shared libraries) and prints its name
+#   images.sh build FILE NAME ARCHIVE     builds a Containerfile on the base image (build argument BASE, context: the repository) into an archive
+#   images.sh program PROGRAM NAME ARCHIVE  builds an image with one program as entry point and its shared libraries
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${TEMPER_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/temper/tools}
 store=$cache/buildah
 mkdir -p "$store"
-# Two at once would wait for each other in the middle; this way one comes after the other.
+# Serializes concurrent runs, which would otherwise block each other halfway.
 exec 9>"$store/.lock"
 flock 9
 
 buildah_() { buildah --root "$store/root" --runroot "$store/run" --storage-driver overlay "$@"; }
 has() { buildah_ inspect --type image "$1" >/dev/null 2>&1; }
 
-# libraries PROGRAM MOUNT: those it is linked against, none when it is static
+# libraries PROGRAM MOUNT: copies the shared libraries of PROGRAM into MOUNT; none for a static program
 libraries() {
   local library
   for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ )]*'); do
@@ -37,7 +37,6 @@ base() {
     libraries "$node" "$mount"
     echo 'nobody:x:65534:65534:nobody:/:/bin/false' >"$mount/etc/passwd"
     echo 'hosts: files dns' >"$mount/etc/nsswitch.conf"
-    # Programs of the image may link against them: the loader finds them under the names it knows.
     buildah_ umount "$container" >/dev/null
     buildah_ config --env PATH=/usr/local/bin:/usr/bin:/bin --user 65534:65534 --entrypoint '["/usr/local/bin/node"]' "$container"
     buildah_ commit -q --rm "$container" "$name" >/dev/null

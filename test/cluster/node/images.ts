@@ -9,17 +9,17 @@ import type { Namespaces } from './namespaces.ts';
 const run = promisify(execFile);
 const SCRIPT = fileURLToPath(new URL('images.sh', import.meta.url));
 
-/** Makes the images of a docker archive known to the node. */
+/** Imports the images of a docker archive into the node. */
 export async function importImage(space: Namespaces, archive: string): Promise<void> {
   await space.run('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'import', resolve(archive));
 }
 
-/** Writes an archive of an image that holds one program, by path or name, as its entry point. */
+/** Writes an archive of an image with one program, given by path or name, as its entry point. */
 export async function archiveProgram(program: string, image: string, archive: string): Promise<void> {
   await run(SCRIPT, ['program', program, image, archive]);
 }
 
-/** Builds a Containerfile over the project's base image, with the repository as its context, and makes it known under the name. */
+/** Builds a Containerfile on the project's base image, with the repository as its context, and imports it under the name. */
 export async function buildImage(
   space: Namespaces,
   folder: string,

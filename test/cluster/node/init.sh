@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The first process of a node, in namespaces of its own; with it everything in them ends. One argument: the folder of the node.
+# The first process (PID 1) in the namespaces of a node. When it ends, everything in them ends. One argument: the folder of the node.
 set -euo pipefail
 folder=$1
 
-# What containerd, the kubelet and the network plugins keep in fixed places is the node's alone, and gone when it ends.
+# containerd, the kubelet and the CNI plugins use fixed paths. Mounts make these paths private to the node; they disappear when it ends.
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns /run/containerd /var/lib/cni /var/lib/kubelet
 mount -t tmpfs tmpfs /var/lib/cni
 mount -t tmpfs tmpfs /var/log
 mount --bind "$folder/kubelet" /var/lib/kubelet
-# The pods' mounts of volumes are seen through it.
+# Shared propagation makes the pods' volume mounts visible.
 mount --make-rshared /var/lib/kubelet
 
-# The kubelet would set these for the whole machine; it finds them set.
+# The kubelet sets these for the whole machine. Bind mounts show it the expected values, so the machine's settings stay unchanged.
 tunable() {
   [ -e "/proc/sys/$1" ] || return 0
   echo "$2" >"$folder/sysctl-${1##*/}"
@@ -26,7 +26,7 @@ tunable kernel/keys/root_maxkeys 1000000
 tunable kernel/keys/root_maxbytes 25000000
 
 touch "$folder/init.ready"
-# Bash reaps whatever is left to it.
+# Bash reaps orphaned processes.
 while :; do
   sleep 3600 &
   wait $! || true

@@ -1,6 +1,6 @@
-// up FOLDER                          starts a cluster of one node that outlives this process and prints the path of its kubeconfig
-// image FOLDER CONTAINERFILE NAME    builds an image over the base image, from the repository, and makes it known to the node
-// down FOLDER                        ends the cluster and removes the folder
+// up FOLDER                          starts a cluster of one node that keeps running, and prints the path of its kubeconfig
+// image FOLDER CONTAINERFILE NAME    builds an image on the base image, with the repository as context, and imports it into the node
+// down FOLDER                        stops the cluster and removes the folder
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { down } from './down.ts';
@@ -21,14 +21,14 @@ async function main([verb = '', path = '', containerfile = '', name = '']: strin
 async function pidOf(folder: string): Promise<number> {
   const state = await readState(folder);
   if (state === undefined || !(await isRunning(state)))
-    throw new Error(`no cluster runs in ${folder}; start one first`);
+    throw new Error(`no cluster is running in ${folder}; start one first`);
   return state.pid;
 }
 
 async function upOnce(folder: string): Promise<void> {
   const state = await readState(folder);
   if (state !== undefined && (await isRunning(state))) return;
-  // What a machine's restart left.
+  // Removes leftovers of a cluster that ended with a reboot.
   await down(folder);
   await mkdir(folder, { recursive: true });
   try {

@@ -4,42 +4,37 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { noteProcess } from './state.ts';
+import { recordProcess } from './state.ts';
 
 const run = promisify(execFile);
-const PATIENCE_MS = 30_000;
-/** Debian keeps nft and ip where an ordinary PATH does not look. */
+const TIMEOUT_MS = 30_000;
+/** Debian installs nft and ip in folders that an ordinary user's PATH does not contain. */
 const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
 
-/** Network, mount and process namespaces of their own. All that runs in them ends with the one process that is recorded. */
+/** Separate network, mount and PID namespaces. Every process in them ends when the process `pid` ends. */
 export interface Namespaces {
-  /** Of the process that holds them, as the machine counts. */
+  /** The process that holds the namespaces, in the PID namespace of the machine. */
   readonly pid: number;
-  /** Runs a program in them to its end and returns what it wrote. Throws when it fails. */
+  /** Runs a program in the namespaces and returns its stdout. Throws when it fails. */
   run(program: string, ...args: string[]): Promise<string>;
-  /** Starts a program in them; it writes `log/<name>.log` in the folder. */
+  /** Starts a program in the namespaces that writes `log/<name>.log` in the folder. */
   start(name: string, program: string, ...args: string[]): Promise<void>;
 }
 
-/**
- * Makes the namespaces. They end when their process is killed and, with `parentBound`, when this process ends, however it does.
- */
+/** Creates the namespaces. They end when their process is killed and, with `parentBound`, when this process ends for any reason. */
 export async function makeNamespaces(folder: string, parentBound: boolean): Promise<Namespaces> {
   await Promise.all(['kubelet', 'log'].map((name) => mkdir(join(folder, name), { recursive: true })));
   const init = fileURLToPath(new URL('init.sh', import.meta.url));
   const isolate = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
   const hold = ['unshare', ...isolate, init, folder];
   const [program = '', ...args] = parentBound ? ['setpriv', '--pdeathsig', 'KILL', ...hold] : hold;
-  const pid = await detached(folder, 'init', program, args);
+  const pid = await spawnDetached(folder, 'init', program, args);
   const space = namespacesOf(folder, pid);
-  await until(
-    () => access(join(folder, 'init.ready')),
-    `${join(folder, 'log/init.log')} says why there are no namespaces`,
-  );
+  await until(() => access(join(folder, 'init.ready')), `the namespaces (see ${join(folder, 'log/init.log')})`);
   return space;
 }
 
-/** Those that a process holds. */
+/** The namespaces that a process holds. */
 export function namespacesOf(folder: string, pid: number): Namespaces {
   const spaces = [`--net=/proc/${pid}/ns/net`, `--mount=/proc/${pid}/ns/mnt`, `--pid=/proc/${pid}/ns/pid_for_children`];
   return {
@@ -49,12 +44,12 @@ export function namespacesOf(folder: string, pid: number): Namespaces {
       return (await run('nsenter', [...spaces, program, ...args], options)).stdout;
     },
     start: async (name, program, ...args) => {
-      await detached(folder, name, 'nsenter', [...spaces, program, ...args]);
+      await spawnDetached(folder, name, 'nsenter', [...spaces, program, ...args]);
     },
   };
 }
 
-async function detached(folder: string, name: string, program: string, args: readonly string[]): Promise<number> {
+async function spawnDetached(folder: string, name: string, program: string, args: readonly string[]): Promise<number> {
   const log = await open(join(folder, 'log', `${name}.log`), 'a');
   try {
     const child = spawn(program, args, {
@@ -66,7 +61,7 @@ async function detached(folder: string, name: string, program: string, args: rea
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
     child.unref();
     const pid = child.pid ?? 0;
-    await noteProcess(folder, pid);
+    await recordProcess(folder, pid);
     return pid;
   } finally {
     await log.close();
@@ -74,7 +69,7 @@ async function detached(folder: string, name: string, program: string, args: rea
 }
 
 /** Tries every 50 ms until it does not throw; throws the last error when that takes too long. */
-export async function until<T>(attempt: () => Promise<T>, otherwise: string, patience = PATIENCE_MS): Promise<T> {
+export async function until<T>(attempt: () => Promise<T>, otherwise: string, patience = TIMEOUT_MS): Promise<T> {
   const deadline = performance.now() + patience;
   for (;;) {
     try {

@@ -6,25 +6,26 @@ const run = promisify(execFile);
 /** The node's end of the link to the machine. */
 const LINK = 'machine';
 
-/** The range for tests of network devices: no real network uses it. The machine's side is .1, the node's .2. */
+/** 198.18.0.0/15 is reserved for benchmarks, so no real network uses it. The machine has address .1, the node .2. */
 function addresses(index: number) {
   return { interface: `temper${index}`, machine: `198.18.${index}.1`, node: `198.18.${index}.2` };
 }
 
 /**
- * Joins the machine and the node by a link, so that the API server can be called, and returns the node's address. The node reaches nothing
- * beyond it.
+ * Connects the machine and the node by a veth pair, so that the API server is reachable, and returns the node's address. The node reaches
+ * nothing beyond the machine.
  */
 export async function makeNetwork(space: Namespaces): Promise<string> {
   const { node } = await makeLink(space.pid);
   const ip = (...args: string[]) => space.run('ip', ...args);
-  // Before any link is up: a pod could reach the node by its link-local address past all policies.
+  // Disable IPv6 before any link is up: through a link-local address a pod could bypass all policies.
   await space.run('sysctl', '-qw', 'net.ipv6.conf.all.disable_ipv6=1', 'net.ipv6.conf.default.disable_ipv6=1');
   await space.run('sysctl', '-qw', 'net.ipv4.ip_forward=1');
   await ip('link', 'set', 'lo', 'up');
   await ip('address', 'add', `${node}/30`, 'dev', LINK);
   await ip('link', 'set', LINK, 'up');
-  // Services have addresses that no link has: the node needs a route before they are translated. It leads nowhere (a bridge that nothing is joined to: not every kernel has dummy links).
+  // Service addresses belong to no link, so the node needs a default route before kube-proxy translates them. The route uses an unconnected
+  // bridge, because not every kernel has dummy links.
   await ip('link', 'add', 'nowhere', 'type', 'bridge');
   await ip('link', 'set', 'nowhere', 'up');
   await ip('route', 'add', 'default', 'dev', 'nowhere', 'src', node);
@@ -32,19 +33,19 @@ export async function makeNetwork(space: Namespaces): Promise<string> {
 }
 
 /**
- * Takes the link away while the namespaces still live. It would go with them, but connections that nobody answers any more keep the
- * kernel from taking a namespace apart for many minutes.
+ * Removes the link while the namespaces still exist. The kernel would remove it with them, but connections without a peer can delay the
+ * removal of a network namespace for many minutes.
  */
 export async function removeNetwork(pid: number): Promise<void> {
   try {
     await run('nsenter', [`--net=/proc/${pid}/ns/net`, 'ip', 'link', 'delete', LINK]);
   } catch (error) {
-    // One that was never made, by a cluster that did not start.
+    // The link does not exist when the cluster failed to start.
     if (!String(error).includes('Cannot find device')) throw error;
   }
 }
 
-/** Other clusters may run beside this one: the first index that nobody has. */
+/** Several clusters can run at once: uses the first free index. */
 async function makeLink(pid: number) {
   let last: unknown;
   for (let index = 1; index < 255; index++) {
@@ -60,5 +61,5 @@ async function makeLink(pid: number) {
     await run('ip', ['link', 'set', names.interface, 'up']);
     return names;
   }
-  throw new Error(`no link to the node could be made: ${String(last)}`);
+  throw new Error(`could not create a link to the node: ${String(last)}`);
 }

@@ -4,7 +4,7 @@ import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { ApiClient } from '../api-client.ts';
-import { ready } from '../control-plane.ts';
+import { waitUntilReady } from '../control-plane.ts';
 import { controllerManagerFlags, etcdFlags } from '../flags.ts';
 import { clientAs, writeKubeconfig } from '../kubeconfig.ts';
 import { writePki } from '../pki.ts';
@@ -31,13 +31,13 @@ import { makeNetwork } from './network.ts';
 import { writeState } from './state.ts';
 
 const run = promisify(execFile);
-const PATIENCE_MS = 120_000;
-/** Where Debian puts them. */
+const READY_TIMEOUT_MS = 120_000;
+/** The folder of the CNI plugins on Debian. */
 const CNI_PLUGINS = '/usr/lib/cni';
 const script = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** A node that is Ready, and its cluster DNS too. */
-export interface Up {
+/** A node that is Ready, with a ready cluster DNS. */
+export interface RunningNode {
   readonly space: Namespaces;
   /** `https://<address>:6443` */
   readonly url: string;
@@ -46,12 +46,12 @@ export interface Up {
 }
 
 /**
- * Starts a cluster of one node in the folder, which must hold nothing. It ends with `down(folder)`; with `parentBound` its processes end
- * with this one too. When this throws, `down` removes what there is.
+ * Starts a cluster of one node in the folder, which must be empty. `down(folder)` stops it; with `parentBound` its processes also end with
+ * this process. When `up` throws, `down` removes the leftovers.
  */
-export async function up(folder: string, { parentBound }: { parentBound: boolean }): Promise<Up> {
+export async function up(folder: string, { parentBound }: { parentBound: boolean }): Promise<RunningNode> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    throw new Error('a node needs Linux and root: namespaces, mounts and packet filters are made for it');
+    throw new Error('a node needs Linux and root, because it creates namespaces, mounts and packet filters');
   }
   await run(script('../install-packages.sh'), [], { maxBuffer: 16 * 1024 * 1024 });
   const programs = await programPaths();
@@ -68,7 +68,7 @@ export async function up(folder: string, { parentBound }: { parentBound: boolean
   await Promise.all([startControl(space, folder, programs, node, admin), startRuntime(space, folder, programs)]);
   await startNode(space, folder, programs, node);
   for (const { path, body } of DNS_OBJECTS) await create(admin, path, body);
-  await until(() => readyNode(admin), 'the node is not Ready', PATIENCE_MS);
+  await until(() => assertNodeReady(admin), 'the node and its DNS to be Ready', READY_TIMEOUT_MS);
   return { space, url, kubeconfig };
 }
 
@@ -104,7 +104,7 @@ async function writeFiles(folder: string, url: string, node: string, cgroup: str
   return writeKubeconfig(folder, url, 'admin');
 }
 
-/** The network plugins of the distribution and our own. */
+/** Links the CNI plugins of the distribution and writes the plugin that waits for network policies. */
 async function writePlugins(folder: string): Promise<void> {
   const names = await readdir(CNI_PLUGINS);
   await Promise.all(names.map((name) => symlink(join(CNI_PLUGINS, name), join(folder, name))));
@@ -116,7 +116,7 @@ async function startControl(space: Namespaces, folder: string, programs: Program
   const pki = join(folder, 'pki');
   await space.start('etcd', programs.etcd, ...etcdFlags(join(folder, 'etcd'), { client: 2379, peer: 2380 }));
   await space.start('kube-apiserver', programs['kube-apiserver'], ...nodeApiServerFlags(pki, node));
-  await ready(admin, []);
+  await waitUntilReady(admin, []);
   const controllers = controllerManagerFlags(pki, join(folder, 'controller-manager.kubeconfig'));
   await space.start('kube-controller-manager', programs['kube-controller-manager'], ...controllers);
   const scheduler = [`--kubeconfig=${join(folder, 'scheduler.kubeconfig')}`, '--leader-elect=false', '--secure-port=0'];
@@ -130,8 +130,8 @@ async function startRuntime(space: Namespaces, folder: string, programs: Program
     { path: programs.coredns, image: DNS_IMAGE },
   ].map(({ path, image }) => ({ path, image, archive: join(folder, 'images', `${basename(path)}.tar`) }));
   for (const { path, image, archive } of archives) await archiveProgram(path, image, archive);
-  // The kubelet ends when it finds no socket.
-  await until(() => space.run('ctr', '-a', CONTAINERD, 'version'), 'containerd does not answer');
+  // The kubelet exits when the socket does not exist.
+  await until(() => space.run('ctr', '-a', CONTAINERD, 'version'), 'containerd to respond');
   for (const { archive } of archives) await importImage(space, archive);
 }
 
@@ -147,7 +147,7 @@ async function create(admin: ApiClient, path: string, body: object): Promise<voi
   if (answer.status !== 201) throw new Error(`POST ${path}: ${JSON.stringify(answer.body)}`);
 }
 
-async function readyNode(admin: ApiClient): Promise<void> {
+async function assertNodeReady(admin: ApiClient): Promise<void> {
   const node = await admin.call('GET', `/api/v1/nodes/${NODE_NAME}`);
   const { conditions = [] } = (node.body['status'] ?? {}) as { conditions?: { type: string; status: string }[] };
   const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');

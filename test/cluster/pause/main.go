@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod until it is told to end.
+// Command pause holds the namespaces of a pod until it receives SIGINT or SIGTERM.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Runs in a pod: echoes on three ports, and tells on a fourth what it can reach itself.
+// Runs in a pod: echoes on three ports, and serves a control API on a fourth that reports which targets it can reach.
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
@@ -6,16 +6,16 @@ import { connect, createServer, type Socket } from 'node:net';
 
 const ECHO_PORTS = [8080, 8081, 8082];
 const CONTROL_PORT = 9000;
-/** What is dropped gives no answer at all: so long one is waited for. */
-const PATIENCE_MS = 600;
+/** A dropped packet gets no response, so this is the time after which a target counts as unreachable. */
+const CONNECT_TIMEOUT_MS = 600;
 
-/** Connections that are kept, by where they lead. */
-const held = new Map<string, Socket>();
+/** Open connections, by target. */
+const connections = new Map<string, Socket>();
 
 async function open(target: string): Promise<Socket> {
   const [host = '', port = ''] = target.split(':');
   const socket = connect(Number(port), host);
-  socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('no answer')));
+  socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('no response')));
   await once(socket, 'connect');
   return socket;
 }
@@ -40,8 +40,8 @@ async function echoes(socket: Socket | undefined): Promise<boolean> {
   }
 }
 
-/** What a pod could reach in the first moments of its life. */
-async function atOnce(target: string): Promise<boolean> {
+/** Whether the target is reachable within two seconds after the start of the pod. */
+async function reachedEarly(target: string): Promise<boolean> {
   const end = performance.now() + 2000;
   while (performance.now() < end) {
     if (await reaches(target)) return true;
@@ -49,18 +49,18 @@ async function atOnce(target: string): Promise<boolean> {
   return false;
 }
 
-const first = process.argv[2] === undefined ? undefined : atOnce(process.argv[2]);
+const first = process.argv[2] === undefined ? undefined : reachedEarly(process.argv[2]);
 
 const ANSWERS: Record<string, (targets: string[]) => Promise<unknown>> = {
   '/ready': async () => true,
   '/probe': async (targets) => Object.fromEntries(await Promise.all(targets.map(async (t) => [t, await reaches(t)]))),
-  '/hold': async ([target = '']) => {
+  '/open': async ([target = '']) => {
     const socket = await open(target);
     socket.setTimeout(0);
-    held.set(target, socket);
+    connections.set(target, socket);
     return echoes(socket);
   },
-  '/held': async ([target = '']) => echoes(held.get(target)),
+  '/echo': async ([target = '']) => echoes(connections.get(target)),
   '/first': async () => first,
   '/resolve': async ([name = '']) => (await lookup(name)).address,
 };

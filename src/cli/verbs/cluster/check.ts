@@ -14,12 +14,13 @@ import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { cell } from '../../table.ts';
 
 export interface CheckOptions extends ClusterOptions {
-  /** Milliseconds to wait until all is well. */
+  /** Milliseconds to wait until the installation is healthy. */
   wait?: number;
   output: 'text' | 'json';
 }
 
-interface Finding {
+/** The result for one component; one line of `--output json`. */
+interface ComponentHealth {
   readonly what: string;
   readonly well: boolean;
   readonly says: string;
@@ -37,37 +38,37 @@ const WORKLOADS: readonly (readonly [ResourceType, string])[] = [
   [apps('deployments', 'Deployment'), RELEASE_OBJECTS.gateway],
   [apps('statefulsets', 'StatefulSet'), RELEASE_OBJECTS.nats],
 ];
-const PAUSE_MILLISECONDS = 2_000;
+const POLL_MS = 2_000;
 
-/** Is the installation well? Exit 0 when everything is, 1 when something is not. */
+/** Checks the health of the installation. Exit 0: every component is healthy; 1: a component is not. */
 export async function check(options: CheckOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const deadline = systemClock.monotonic() + (options.wait ?? 0);
   for (;;) {
-    const findings = await look(cluster, io.signal);
-    const well = findings.every((finding) => finding.well);
-    if (well || systemClock.monotonic() >= deadline) {
-      for (const finding of findings) tell(finding, options.output, io);
-      return well ? EXIT.ok : EXIT.refused;
+    const results = await checkAll(cluster, io.signal);
+    const isHealthy = results.every((result) => result.well);
+    if (isHealthy || systemClock.monotonic() >= deadline) {
+      for (const result of results) print(result, options.output, io);
+      return isHealthy ? EXIT.ok : EXIT.refused;
     }
-    await systemClock.sleep(PAUSE_MILLISECONDS, io.signal);
+    await systemClock.sleep(POLL_MS, io.signal);
   }
 }
 
-function tell(finding: Finding, output: 'text' | 'json', io: CliIo): void {
-  if (output === 'json') writeJsonLine(io, { ...finding });
-  else io.out(`${finding.well ? '✓' : '✗'} ${finding.what}: ${printable(finding.says, 500)}\n`);
+function print(result: ComponentHealth, output: 'text' | 'json', io: CliIo): void {
+  if (output === 'json') writeJsonLine(io, { ...result });
+  else io.out(`${result.well ? '✓' : '✗'} ${result.what}: ${printable(result.says, 500)}\n`);
 }
 
-async function look(cluster: Cluster, signal: AbortSignal): Promise<Finding[]> {
+async function checkAll(cluster: Cluster, signal: AbortSignal): Promise<ComponentHealth[]> {
   const namespace = cluster.temperNamespace ?? 'temper-system';
-  const findings = [await served(cluster, signal)];
-  for (const [type, name] of WORKLOADS) findings.push(await ready(cluster, type, { namespace, name }, signal));
-  return findings;
+  const results = [await checkApi(cluster, signal)];
+  for (const [type, name] of WORKLOADS) results.push(await checkWorkload(cluster, type, { namespace, name }, signal));
+  return results;
 }
 
-/** Are our kinds there? Everybody may ask that. */
-async function served(cluster: Cluster, signal: AbortSignal): Promise<Finding> {
+/** Checks that the API server serves the custom resources. Every user may read API discovery. */
+async function checkApi(cluster: Cluster, signal: AbortSignal): Promise<ComponentHealth> {
   const what = `API ${API_VERSION}`;
   try {
     const reply = await callApi(cluster.access, { method: 'GET', path: `/apis/${API_VERSION}` }, signal);
@@ -81,37 +82,37 @@ async function served(cluster: Cluster, signal: AbortSignal): Promise<Finding> {
     }
     return { what, well: true, says: `served, ${CLUSTER_KINDS.length} kinds` };
   } catch (error) {
-    return { what, well: false, says: problem(error, signal) };
+    return { what, well: false, says: failureText(error, signal) };
   }
 }
 
-async function ready(
+async function checkWorkload(
   { kube }: Cluster,
   type: ResourceType,
   ref: { namespace: string; name: string },
   signal: AbortSignal,
-): Promise<Finding> {
+): Promise<ComponentHealth> {
   const what = `${type.kind} ${ref.namespace}/${ref.name}`;
   try {
     const found = await kube.get<KubeObject & { spec?: Json; status?: Json }>(type, ref, signal);
     if (found === undefined) {
-      const isOwn = ref.name !== RELEASE_OBJECTS.nats;
-      const says = isOwn
-        ? 'does not exist; is Temper in another namespace? --temper-namespace says where'
+      const isRequired = ref.name !== RELEASE_OBJECTS.nats;
+      const says = isRequired
+        ? 'does not exist; is Temper installed in another namespace? Set --temper-namespace'
         : 'not part of this installation';
-      return { what, well: !isOwn, says };
+      return { what, well: !isRequired, says };
     }
-    const wanted = member(found.spec, 'replicas') ?? 1;
-    const there = member(found.status, 'readyReplicas') ?? 0;
-    const says = `${cell(there)} of ${cell(wanted)} ready`;
-    if (typeof there === 'number' && there > 0) return { what, well: true, says };
+    const desired = member(found.spec, 'replicas') ?? 1;
+    const readyReplicas = member(found.status, 'readyReplicas') ?? 0;
+    const says = `${cell(readyReplicas)} of ${cell(desired)} ready`;
+    if (typeof readyReplicas === 'number' && readyReplicas > 0) return { what, well: true, says };
     return { what, well: false, says: `${says}; see kubectl describe pods -n ${ref.namespace}` };
   } catch (error) {
-    return { what, well: false, says: problem(error, signal) };
+    return { what, well: false, says: failureText(error, signal) };
   }
 }
 
-function problem(error: unknown, signal: AbortSignal): string {
+function failureText(error: unknown, signal: AbortSignal): string {
   if (signal.aborted || !(error instanceof ApiError || isTemperError(error))) throw error;
   return messageOf(error, 500);
 }

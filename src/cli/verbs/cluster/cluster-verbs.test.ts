@@ -23,7 +23,7 @@ const AGENT = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst';
 const FORBIDDEN: Answer = { status: 403, body: { kind: 'Status', reason: 'Forbidden', message: 'no such right' } };
 const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, awake: true, after: 0 };
 
-/** A cluster with Temper in temper-system; `more` goes before. */
+/** A cluster with Temper in temper-system; `more` is asked first. */
 function installed(more: (request: SeenRequest) => Answer): Promise<FakeCluster> {
   return fakeCluster((request) => {
     const found = more(request);
@@ -39,7 +39,7 @@ function installed(more: (request: SeenRequest) => Answer): Promise<FakeCluster>
   });
 }
 
-/** What a release has there for its gateway. */
+/** The Service of the gateway of a release. */
 function servicesIn(...namespaces: string[]): Answer {
   const items = namespaces.flatMap((namespace) =>
     ['temper-gateway', 'temper-gateway-metrics'].map((name) => ({ metadata: { name, namespace } })),
@@ -66,7 +66,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; message:
 describe('temper send on a cluster', () => {
   const to = (cluster: FakeCluster) => ({ kubeconfig: cluster.kubeconfig, agent: 'analyst', output: 'text' }) as const;
 
-  it('goes through the API server with a token of temper-people and no credential of the person', async () => {
+  it('send goes through the API server with a token of temper-people, and without the credential of the user', async () => {
     await using cluster = await installed(({ path }) =>
       path === `${PROXY}/agents/analyst/messages` ? { status: 200, body: RECEIPT } : undefined,
     );
@@ -86,18 +86,18 @@ describe('temper send on a cluster', () => {
     assert.ok(!io.errors().includes('the-token'));
   });
 
-  it('reads standard input, and says nothing when there is nothing to say', async () => {
+  it('send reads standard input, and refuses an empty text', async () => {
     await using cluster = await installed(({ path }) =>
       path.endsWith('/messages') ? { status: 200, body: { ...RECEIPT, awake: false } } : undefined,
     );
     const io = aTerminal('from a pipe\n');
     assert.equal(await send({ ...to(cluster), text: '-' }, io), 0);
     assert.deepEqual(cluster.seen.at(-1)?.body, { text: 'from a pipe' });
-    assert.match(io.errors(), /the agent sleeps and is woken/);
+    assert.match(io.errors(), /the agent is idle and is being started/);
     assert.equal((await refusal(send({ ...to(cluster), text: '' }, aTerminal()))).code, 'TEMPER_USAGE');
   });
 
-  it('follows until the answer, over a connection that breaks, and shows each thing once', async () => {
+  it('send --follow continues after a broken connection until the answer, and prints each event once', async () => {
     let connections = 0;
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: RECEIPT };
@@ -135,24 +135,28 @@ describe('temper send on a cluster', () => {
     assert.ok(!io.printed().includes('what the pod claims'));
   });
 
-  it('in a session that went before follows from there, and ends with the answer to its own message', async () => {
+  it('send --follow in an existing session starts after earlier messages, and ends with its own answer', async () => {
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: { ...RECEIPT, after: 7 } };
       if (!path.includes('/events?')) return undefined;
-      const others = { seq: 8, kind: 'reply', message: 'm-0', text: 'to somebody else', ending: 'complete' };
+      const others = { seq: 8, kind: 'reply', message: 'm-0', text: 'to another user', ending: 'complete' };
       return {
         status: 200,
         body: lines(others, { seq: 9, kind: 'reply', message: 'm-1', text: '[refused]', ending: 'refusal' }),
       };
     });
     const io = aTerminal();
-    assert.equal(await send({ ...to(cluster), session: 's-1', text: 'x', follow: true }, io), 1, 'it was refused');
+    assert.equal(
+      await send({ ...to(cluster), session: 's-1', text: 'x', follow: true }, io),
+      1,
+      'the message was refused',
+    );
     assert.match(io.printed(), /refused/);
     const path = cluster.seen.find((call) => call.path.includes('/events?'))?.path ?? '';
     assert.equal(new URLSearchParams(path.split('?')[1]).get('after'), '7');
   });
 
-  it('ends with 1 when the message failed, and shows nothing a terminal would obey', async () => {
+  it('send --follow exits 1 when the message failed, and escapes control characters', async () => {
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: RECEIPT };
       if (!path.includes('/events?')) return undefined;
@@ -174,7 +178,7 @@ describe('temper send on a cluster', () => {
     assert.ok(!`${io.printed()}${io.errors()}`.includes('\u001b'));
   });
 
-  it('prints JSON lines when asked', async () => {
+  it('send prints JSON lines with --output json', async () => {
     const reply = { seq: 1, kind: 'reply', message: 'm-1', text: 'Yes.', ending: 'complete' };
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: RECEIPT };
@@ -192,7 +196,7 @@ describe('temper send on a cluster', () => {
     );
   });
 
-  it('says which right is missing, and how it is given', async () => {
+  it('send names the missing permission and how to grant it', async () => {
     await using tokens = await installed(({ path }) => (path === TOKEN ? FORBIDDEN : undefined));
     const noToken = await refusal(send({ ...to(tokens), text: 'x' }, aTerminal()));
     assert.equal(noToken.code, 'TEMPER_CLUSTER_FORBIDDEN');
@@ -203,11 +207,11 @@ describe('temper send on a cluster', () => {
     assert.match(noProxy.message, /services\/proxy on https:temper-gateway:8443/);
   });
 
-  it('tells a gateway that is away from one that refuses', async () => {
-    await using away = await installed(({ path }) =>
+  it('send distinguishes an unavailable gateway from one that refuses', async () => {
+    await using unavailable = await installed(({ path }) =>
       path.startsWith(PROXY) ? { status: 503, body: { kind: 'Status', message: 'no endpoints available' } } : undefined,
     );
-    const gone = await refusal(send({ ...to(away), text: 'x' }, aTerminal()));
+    const gone = await refusal(send({ ...to(unavailable), text: 'x' }, aTerminal()));
     assert.equal(gone.code, 'TEMPER_GATEWAY_UNREACHABLE');
     assert.match(gone.message, /temper check/);
     const error = { code: 'TEMPER_NOT_FOUND', message: 'namespace team-a has no agent "analyst"' };
@@ -218,7 +222,7 @@ describe('temper send on a cluster', () => {
     assert.deepEqual({ code: refused.code, message: refused.message }, error);
   });
 
-  it('looks where Temper usually is when it may not look for it, and where it is told', async () => {
+  it('send uses the default namespace when it may not list Services, or the one of the options', async () => {
     await using cluster = await installed(({ path }) => {
       if (path.startsWith('/api/v1/services?')) return FORBIDDEN;
       return path.endsWith('/messages') ? { status: 200, body: RECEIPT } : undefined;
@@ -236,7 +240,7 @@ describe('temper send on a cluster', () => {
 });
 
 describe('temper on a cluster with two releases', () => {
-  it('asks which one is meant', async () => {
+  it('send refuses to choose between two releases', async () => {
     await using cluster = await installed(({ path }) =>
       path.startsWith('/api/v1/services?') ? servicesIn('temper-one', 'temper-two') : undefined,
     );
@@ -245,12 +249,12 @@ describe('temper on a cluster with two releases', () => {
       send({ kubeconfig, agent: 'analyst', text: 'x', output: 'text' }, aTerminal()),
     );
     assert.equal(code, 'TEMPER_USAGE');
-    assert.match(message, /temper-one, temper-two; say which with --temper-namespace/);
+    assert.match(message, /temper-one, temper-two; choose one with --temper-namespace/);
   });
 });
 
 describe('temper get and describe on a cluster', () => {
-  it('prints the columns of the API server', async () => {
+  it('get prints the columns of the API server', async () => {
     const columnDefinitions = [
       { name: 'Name', priority: 0 },
       { name: 'Ready', priority: 0 },
@@ -277,7 +281,7 @@ describe('temper get and describe on a cluster', () => {
     );
   });
 
-  it('prints an object with its conditions and events', async () => {
+  it('describe prints an object with its conditions and events', async () => {
     const conditions = [{ type: 'Ready', status: 'False', reason: 'Unschedulable', message: '0/3 nodes fit' }];
     const metadata = { name: 'analyst', namespace: 'team-a', uid: 'u-1', managedFields: [{}] };
     await using cluster = await fakeCluster(({ path }) => {
@@ -316,7 +320,7 @@ describe('temper get and describe on a cluster', () => {
 });
 
 describe('temper logs', () => {
-  it("prints what the agent's pod wrote, and nothing a terminal would obey", async () => {
+  it("logs prints the log of the agent's pod with control characters escaped", async () => {
     await using cluster = await fakeCluster(({ path }) => {
       if (path === AGENT)
         return {
@@ -334,7 +338,7 @@ describe('temper logs', () => {
     assert.equal(io.printed(), 'one\ntwo \\u{1b}]0;x\\u{7}\nthree\n');
   });
 
-  it('says so when there is no pod', async () => {
+  it('logs reports that the agent has no pod', async () => {
     await using cluster = await fakeCluster(({ path }) =>
       path === AGENT ? { status: 200, body: { metadata: { name: 'analyst' } } } : undefined,
     );
@@ -346,7 +350,7 @@ describe('temper logs', () => {
 });
 
 describe('temper suspend and resume', () => {
-  it('changes the one field and says where', async () => {
+  it('suspend and resume change one field and print the cluster and namespace', async () => {
     await using cluster = await fakeCluster(({ method }) =>
       method === 'PATCH' ? { status: 200, body: { metadata: { name: 'x', generation: 2 } } } : undefined,
     );
@@ -365,7 +369,7 @@ describe('temper suspend and resume', () => {
     assert.equal((await refusal(suspend({ kubeconfig, suspend: true, output: 'text' }, io))).code, 'TEMPER_USAGE');
   });
 
-  it('waits for what the operator says of this generation, and tells what it said last', async () => {
+  it('resume --wait waits for the status of this generation, and reports the last message on timeout', async () => {
     let looks = 0;
     const condition = (status: string, observedGeneration: number) => ({
       type: 'Active',
@@ -387,7 +391,7 @@ describe('temper suspend and resume', () => {
     assert.match(late.message, /not active yet: as before/);
   });
 
-  it('passes on what an admission policy says', async () => {
+  it('resume reports the message of an admission policy', async () => {
     const message = 'clearing it takes the verb resume on it';
     await using cluster = await fakeCluster(() => ({
       status: 403,
@@ -401,14 +405,14 @@ describe('temper suspend and resume', () => {
   });
 });
 
-describe('what the gateway reports', () => {
+describe('reports of the gateway', () => {
   const gateway = (answers: Record<string, object>) =>
     installed(({ method, path }) => {
       const body = path.startsWith(PROXY) ? answers[`${method} ${path.slice(PROXY.length + 1)}`] : undefined;
       return body === undefined ? undefined : { status: 200, body };
     });
 
-  it('is printed as tables', async () => {
+  it('the verbs print reports as tables', async () => {
     const now = new Date().toISOString();
     const window = { window: 'hour', inputTokens: 1200, outputTokens: 34, inFlightTokens: 0, costMicros: 1500 };
     await using cluster = await gateway({
@@ -432,10 +436,10 @@ describe('what the gateway reports', () => {
     assert.match(io.printed(), /^tokensPerHour +100,000$/m);
     assert.match(io.printed(), /^analyst +1 +0 +2 +1,234 +-$/m);
     assert.match(io.printed(), /^csv_rows +analyst +s-1 +6 +sha256:aaaaaaaaaaaa +0s$/m);
-    assert.equal(cluster.seen.filter(({ path }) => path === TOKEN).length, 5, 'one token a command');
+    assert.equal(cluster.seen.filter(({ path }) => path === TOKEN).length, 5, 'one token per command');
   });
 
-  it('has the dead letters, which are sent again or dropped one by one', async () => {
+  it('deadletters lists dead letters, sends one again and drops one', async () => {
     await using cluster = await gateway({
       'GET deadletters': [
         {
@@ -469,7 +473,7 @@ describe('temper check', () => {
     body: { metadata: { name: 'x' }, spec: { replicas: 2 }, status: { readyReplicas } },
   });
 
-  it('is content when everything answers', async () => {
+  it('check succeeds when every component is ready', async () => {
     await using cluster = await fakeCluster(({ path }) =>
       path.startsWith(`${APPS}deployments`)
         ? workload(2)
@@ -484,7 +488,7 @@ describe('temper check', () => {
     assert.match(io.printed(), /✓ StatefulSet temper-system\/temper-nats: not part of this installation/);
   });
 
-  it('says what is missing', async () => {
+  it('check names the missing components', async () => {
     await using cluster = await fakeCluster(({ path }) => (path.endsWith('temper-gateway') ? workload(0) : undefined));
     const io = aTerminal();
     assert.equal(await check({ kubeconfig: cluster.kubeconfig, output: 'text' }, io), 1);

@@ -9,23 +9,23 @@ import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { age, cell, table } from '../../table.ts';
 
 export interface DeadLettersOptions extends ClusterOptions {
-  /** What to do with one; listing when absent. */
+  /** `retry` or `drop`; lists dead letters when absent. */
   action?: string | undefined;
   id?: string | undefined;
   output: 'text' | 'json';
 }
 
-/** Messages that were given up: shown, sent again, dropped. */
+/** Lists dead letters, or sends one again, or drops one. */
 export async function deadLetters(options: DeadLettersOptions, io: CliIo): Promise<number> {
   const { action, id } = options;
   if (action !== undefined && action !== 'retry' && action !== 'drop') {
     throw new TemperError(
       'TEMPER_USAGE',
-      `"${printable(action, 40)}" is nothing to do with a dead letter; known: retry, drop`,
+      `"${printable(action, 40)}" is not an action on dead letters; known: retry, drop`,
     );
   }
   if (action !== undefined && id === undefined)
-    throw new TemperError('TEMPER_USAGE', `${action} which one? Give its id`);
+    throw new TemperError('TEMPER_USAGE', `${action} needs the id of a dead letter`);
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
   if (action === undefined || id === undefined) return await list(gateway, cluster.place, options, io);
@@ -40,8 +40,8 @@ export async function deadLetters(options: DeadLettersOptions, io: CliIo): Promi
 }
 
 async function list(gateway: PeopleGateway, place: string, { output }: DeadLettersOptions, io: CliIo): Promise<number> {
-  const found = await gateway.call({ method: 'GET', path: 'deadletters' });
-  const letters = (Array.isArray(found) ? found : []).filter(isJsonObject);
+  const response = await gateway.call({ method: 'GET', path: 'deadletters' });
+  const letters = (Array.isArray(response) ? response : []).filter(isJsonObject);
   if (output === 'json') {
     for (const letter of letters) writeJsonLine(io, letter);
     return EXIT.ok;

@@ -16,16 +16,16 @@ export interface ClusterDescribeOptions extends ClusterOptions {
   output: 'text' | 'json';
 }
 
-type Found = KubeObject & JsonObject;
+type FoundObject = KubeObject & JsonObject;
 
 const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
-const MOST_EVENTS = 20;
+const MAX_EVENTS = 20;
 
-/** One object whole: how it is, what happened to it, what it says. */
+/** Prints one object: its conditions, its events, and the object as YAML. */
 export async function clusterDescribe(options: ClusterDescribeOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const type = clusterKind(options.kind);
-  const found = await named(cluster, type, options.name, io);
+  const found = await getObject(cluster, type, options.name, io);
   const events = await eventsOf(cluster, type, found, io);
   const object = withoutNoise(found);
   if (options.output === 'json') {
@@ -48,9 +48,9 @@ export async function clusterDescribe(options: ClusterDescribeOptions, io: CliIo
   return EXIT.ok;
 }
 
-async function named(cluster: Cluster, type: ResourceType, name: string, io: CliIo): Promise<Found> {
+async function getObject(cluster: Cluster, type: ResourceType, name: string, io: CliIo): Promise<FoundObject> {
   const { kube, namespace, place } = cluster;
-  const found = await kube.get<Found>(type, { namespace, name }, io.signal).catch((error: unknown) => {
+  const found = await kube.get<FoundObject>(type, { namespace, name }, io.signal).catch((error: unknown) => {
     throw explained(error, `reading ${type.plural} ${name}`, cluster);
   });
   if (found !== undefined) return found;
@@ -60,15 +60,15 @@ async function named(cluster: Cluster, type: ResourceType, name: string, io: Cli
   );
 }
 
-/** Newest last. Who may not read events sees none. */
-async function eventsOf(cluster: Cluster, type: ResourceType, found: Found, io: CliIo): Promise<Json[]> {
+/** The events of the object, newest last; empty when the user may not read events. */
+async function eventsOf(cluster: Cluster, type: ResourceType, found: FoundObject, io: CliIo): Promise<Json[]> {
   const { namespace, kube } = cluster;
   const fieldSelector = `involvedObject.kind=${type.kind},involvedObject.name=${found.metadata.name}`;
   try {
-    const events = await kube.list<Found>(EVENTS, { namespace, fieldSelector }, io.signal);
+    const events = await kube.list<FoundObject>(EVENTS, { namespace, fieldSelector }, io.signal);
     const ofThis = events.filter((event) => textAt(event, ['involvedObject', 'uid']) === found.metadata.uid);
     ofThis.sort((one, other) => (lastSeen(one) ?? '').localeCompare(lastSeen(other) ?? ''));
-    return ofThis.slice(-MOST_EVENTS).map(withoutNoise);
+    return ofThis.slice(-MAX_EVENTS).map(withoutNoise);
   } catch (error) {
     const shown = explained(error, 'reading events', cluster);
     if (shown instanceof TemperError && shown.code === 'TEMPER_CLUSTER_FORBIDDEN') return [];

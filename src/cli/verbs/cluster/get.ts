@@ -16,7 +16,7 @@ export interface ClusterGetOptions extends ClusterOptions {
 
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 
-/** Lists a kind in the columns the API server prints, or as JSON lines. */
+/** Lists a kind with the columns of the API server, or as JSON lines. */
 export async function clusterGet(options: ClusterGetOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const type = clusterKind(options.kind);
@@ -24,14 +24,14 @@ export async function clusterGet(options: ClusterGetOptions, io: CliIo): Promise
   const path =
     options.name === undefined ? collectionPath(type, namespace) : objectPath(type, { namespace, name: options.name });
   const asTable = options.output !== 'json';
-  const answer = await read(cluster, path, asTable, `reading ${type.plural}`, io);
+  const response = await read(cluster, path, asTable, `reading ${type.plural}`, io);
   if (!asTable) {
-    const items = options.name === undefined ? itemsOf(answer) : [answer];
+    const items = options.name === undefined ? itemsOf(response) : [response];
     for (const item of items)
       writeJsonLine(io, { apiVersion: apiVersionOf(type), kind: type.kind, ...withoutNoise(item) });
     return EXIT.ok;
   }
-  const text = printed(answer, options.output === 'wide');
+  const text = formatTable(response, options.output === 'wide');
   io.out(text ?? `No ${type.plural} in ${cluster.place}.\n`);
   return EXIT.ok;
 }
@@ -43,14 +43,14 @@ async function read(cluster: Cluster, path: string, asTable: boolean, doing: str
   try {
     return parseUntrustedJson(reply.text);
   } catch (error) {
-    throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${doing}: the answer is not JSON`, { cause: error });
+    throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${doing}: the response is not JSON`, { cause: error });
   }
 }
 
-/** Undefined when there are no rows. */
-function printed(answer: Json, wide: boolean): string | undefined {
-  const columns = listOf(answer, 'columnDefinitions');
-  const rows = listOf(answer, 'rows');
+/** Formats a Table response; undefined when it has no rows. */
+function formatTable(response: Json, wide: boolean): string | undefined {
+  const columns = listOf(response, 'columnDefinitions');
+  const rows = listOf(response, 'rows');
   if (rows.length === 0) return undefined;
   const shown = columns.flatMap((column, index) =>
     wide || member(column, 'priority') === 0 ? [{ index, heading: textAt(column, ['name']).toUpperCase() }] : [],
@@ -68,11 +68,11 @@ function listOf(value: Json, key: string): Json[] {
   return Array.isArray(found) ? found : [];
 }
 
-function itemsOf(answer: Json): Json[] {
-  return listOf(answer, 'items');
+function itemsOf(response: Json): Json[] {
+  return listOf(response, 'items');
 }
 
-/** What the API server keeps for itself about who wrote which field. */
+/** The object without `metadata.managedFields`. */
 export function withoutNoise(value: Json): JsonObject {
   if (!isJsonObject(value)) return {};
   const metadata = member(value, 'metadata');

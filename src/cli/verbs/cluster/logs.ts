@@ -19,9 +19,9 @@ export interface LogsOptions extends ClusterOptions {
 }
 
 const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
-const LONGEST_LINE = 16_384;
+const MAX_LINE = 16_384;
 
-/** What the containers of the agent's pod wrote. They may be hostile: nothing of it reaches the terminal as a command. */
+/** Prints the log of a container of the agent's pod. The log is untrusted, so control characters are escaped. */
 export async function logs(options: LogsOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const { namespace, kube, access, place } = cluster;
@@ -34,13 +34,14 @@ export async function logs(options: LogsOptions, io: CliIo): Promise<number> {
   if (found === undefined) throw new TemperError('TEMPER_NOT_FOUND', `no agent "${name}" in ${place}`);
   const pod = found.status?.pod?.name;
   if (pod === undefined) {
-    const message = `agent "${name}" in ${place} has no pod now: it sleeps, is suspended or is not ready; see temper describe agent ${name}`;
+    const message = `agent "${name}" in ${place} has no pod now: it is scaled to zero, suspended or not ready; see temper describe agent ${name}`;
     throw new TemperError('TEMPER_NOT_FOUND', message);
   }
   const query = { container, follow, previous, tailLines: tail, limitBytes: follow === true ? undefined : 16_777_216 };
   const path = withQuery(objectPath(PODS, { namespace, name: pod }, 'log'), query);
-  const answer = await streamApi(access, { method: 'GET', path, headers: { accept: '*/*' } }, io.signal);
-  if ('refusal' in answer) throw explained(refusalOf(answer.refusal), `reading the log of pod ${pod}`, cluster);
-  for await (const line of answer.lines) io.out(`${printable(line, LONGEST_LINE)}\n`);
+  const response = await streamApi(access, { method: 'GET', path, headers: { accept: '*/*' } }, io.signal);
+  if ('errorResponse' in response)
+    throw explained(refusalOf(response.errorResponse), `reading the log of pod ${pod}`, cluster);
+  for await (const line of response.lines) io.out(`${printable(line, MAX_LINE)}\n`);
   return EXIT.ok;
 }

@@ -18,18 +18,18 @@ export interface UsageOptions extends ReportOptions {
 }
 export interface TopOptions extends ReportOptions {
   what: 'agents' | 'tools';
-  /** Of `tools`: only this one's. */
+  /** For `tools`: only the tools of this agent. */
   agent?: string | undefined;
 }
 
-interface Report {
+interface ReportTable {
   readonly headings: readonly string[];
   row(value: Json, now: Date): string[];
-  /** When there is nothing to list. */
-  readonly nothing: string;
+  /** Message when the list is empty. */
+  readonly emptyMessage: string;
 }
 
-const SESSIONS: Report = {
+const SESSIONS: ReportTable = {
   headings: ['SESSION', 'ITEMS', 'TAINTED', 'LAST-USED', 'AGE'],
   row: (value, now) => [
     textAt(value, ['session']),
@@ -38,20 +38,20 @@ const SESSIONS: Report = {
     age(textAt(value, ['lastUsedAt']), now),
     age(textAt(value, ['openedAt']), now),
   ],
-  nothing: 'No sessions',
+  emptyMessage: 'No sessions',
 };
 
-const AGENTS_NOW: Report = {
+const AGENTS_NOW: ReportTable = {
   headings: ['AGENT', 'WAITING', 'IN-FLIGHT', 'DEAD', 'TOKENS/H', 'LAST-SEEN'],
   row: (value, now) => [
     textAt(value, ['agent']),
     ...['waiting', 'inFlight', 'deadLetters', 'tokensThisHour'].map((key) => cell(member(value, key))),
     age(textAt(value, ['lastSeen']), now),
   ],
-  nothing: 'No agents',
+  emptyMessage: 'No agents',
 };
 
-const TOOLS_NOW: Report = {
+const TOOLS_NOW: ReportTable = {
   headings: ['TOOL', 'AGENT', 'SESSION', 'USES', 'DIGEST', 'AGE'],
   row: (value, now) => [
     textAt(value, ['name']),
@@ -61,7 +61,7 @@ const TOOLS_NOW: Report = {
     textAt(value, ['digest']).slice(0, 'sha256:'.length + 12),
     age(textAt(value, ['acceptedAt']), now),
   ],
-  nothing: 'No tools of sessions',
+  emptyMessage: 'No tools in open sessions',
 };
 
 export async function sessions(options: SessionsOptions, io: CliIo): Promise<number> {
@@ -71,7 +71,7 @@ export async function sessions(options: SessionsOptions, io: CliIo): Promise<num
   return print(SESSIONS, listOf(found), cluster, options, io);
 }
 
-/** Live counters, never those of status. */
+/** Prints live counters of the gateway, not those in the status of objects. */
 export async function top(options: TopOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
@@ -87,14 +87,14 @@ export async function top(options: TopOptions, io: CliIo): Promise<number> {
   return print(TOOLS_NOW, tools, cluster, options, io);
 }
 
-/** What was spent, and what may be. */
+/** Prints the usage per window, and the quotas. */
 export async function usage(options: UsageOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
   const { agent, policy } = options;
-  const of =
+  const subjectPath =
     policy === undefined ? `agents/${encodeURIComponent(agent ?? '')}` : `policies/${encodeURIComponent(policy)}`;
-  const report = await gateway.call({ method: 'GET', path: `${of}/usage` });
+  const report = await gateway.call({ method: 'GET', path: `${subjectPath}/usage` });
   if (options.output === 'json') {
     if (isJsonObject(report)) writeJsonLine(io, report);
     return EXIT.ok;
@@ -125,11 +125,17 @@ async function agentNames(cluster: Cluster, io: CliIo): Promise<string[]> {
   return agents.map(({ metadata }) => metadata.name);
 }
 
-function print(report: Report, values: readonly Json[], cluster: Cluster, options: ReportOptions, io: CliIo): number {
+function print(
+  report: ReportTable,
+  values: readonly Json[],
+  cluster: Cluster,
+  options: ReportOptions,
+  io: CliIo,
+): number {
   if (options.output === 'json') {
     for (const value of values) if (isJsonObject(value)) writeJsonLine(io, value);
   } else if (values.length === 0) {
-    io.out(`${report.nothing} in ${cluster.place}.\n`);
+    io.out(`${report.emptyMessage} in ${cluster.place}.\n`);
   } else {
     const now = new Date();
     io.out(

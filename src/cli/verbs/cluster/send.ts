@@ -12,8 +12,8 @@ import type { ClusterOptions } from '../../cluster/options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { startCommandTracing } from '../../tracing.ts';
 
-/** About as long as gateways take to start. */
-const PATIENCE_SECONDS = 20;
+/** How long to retry while the gateway is unavailable: about its start time. */
+const RETRY_SECONDS = 20;
 
 export interface SendOptions extends ClusterOptions {
   agent: string;
@@ -24,10 +24,10 @@ export interface SendOptions extends ClusterOptions {
   output: 'text' | 'json';
 }
 
-/** Says something to an agent. Exit 0: it was taken, or with --follow answered; 1: it was refused or failed. */
+/** Sends a message to an agent. Exit 0: the message was accepted, or with --follow answered; 1: it was refused or failed. */
 export async function send(options: SendOptions, io: CliIo): Promise<number> {
   const text = options.text === undefined || options.text === '-' ? (await io.stdin()).trimEnd() : options.text;
-  if (text === '') throw new TemperError('TEMPER_USAGE', 'there is nothing to say: the text is empty');
+  if (text === '') throw new TemperError('TEMPER_USAGE', 'the message text is empty');
   await using _tracing = await startCommandTracing(io);
   await using cluster = await openCluster(options, io);
   const gateway = new PeopleGateway(cluster, io.signal);
@@ -38,12 +38,12 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
     body: { text, ...(session === undefined ? {} : { session }) } satisfies PersonMessage,
     idempotencyKey: randomIds.next('cli'),
   } as const;
-  const answer = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
-    insist(PATIENCE_SECONDS, io, () => gateway.call(call)),
+  const response = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
+    insist(RETRY_SECONDS, io, () => gateway.call(call)),
   );
-  const receipt = receiptOf(answer);
+  const receipt = receiptOf(response);
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
-  else io.error(sentence(receipt, agent, cluster.place));
+  else io.error(confirmation(receipt, agent, cluster.place));
   if (options.follow !== true) {
     if (options.output === 'text') io.out(`${receipt.session}\n`);
     return EXIT.ok;
@@ -52,26 +52,26 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   return answered ? EXIT.ok : EXIT.refused;
 }
 
-function sentence({ id, session, awake, duplicate }: PersonReceipt, agent: string, place: string): string {
-  const state = duplicate ? 'was sent before' : awake ? 'sent' : 'sent; the agent sleeps and is woken';
+function confirmation({ id, session, awake, duplicate }: PersonReceipt, agent: string, place: string): string {
+  const state = duplicate ? 'was already sent' : awake ? 'sent' : 'sent; the agent is idle and is being started';
   return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${place} ${state} · session ${printable(session, 128)}\n`;
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/;
 
-function receiptOf(answer: Json): PersonReceipt {
-  const id = textAt(answer, ['id']);
-  const session = textAt(answer, ['session']);
-  if (!isJsonObject(answer) || id === '' || session === '') {
-    throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'what answers at the gateway gave no receipt');
+function receiptOf(response: Json): PersonReceipt {
+  const id = textAt(response, ['id']);
+  const session = textAt(response, ['session']);
+  if (!isJsonObject(response) || id === '' || session === '') {
+    throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'the response of the gateway is not a receipt');
   }
-  const after = member(answer, 'after');
-  const traceId = textAt(answer, ['traceId']);
+  const after = member(response, 'after');
+  const traceId = textAt(response, ['traceId']);
   return {
     id,
     session,
-    duplicate: member(answer, 'duplicate') === true,
-    awake: member(answer, 'awake') === true,
+    duplicate: member(response, 'duplicate') === true,
+    awake: member(response, 'awake') === true,
     after: typeof after === 'number' ? after : 0,
     ...(TRACE_ID.test(traceId) ? { traceId } : {}),
   };

@@ -12,20 +12,20 @@ export interface SuspendOptions extends ClusterOptions {
   suspend: boolean;
   agent?: string | undefined;
   policy?: string;
-  /** Milliseconds to wait until an agent has done it. */
+  /** Milliseconds to wait until the operator reports the change. */
   wait?: number;
   output: 'text' | 'json';
 }
 
-type Found = KubeObject & { [key: string]: Json | undefined };
+type FoundObject = KubeObject & { [key: string]: Json | undefined };
 
-const PAUSE_MILLISECONDS = 500;
+const POLL_MS = 500;
 
-/** Stops or starts an agent, or every agent under a policy. Messages wait meanwhile. */
+/** Suspends or resumes an agent, or all agents under a policy. Messages stay queued meanwhile. */
 export async function suspend(options: SuspendOptions, io: CliIo): Promise<number> {
   const { agent, policy } = options;
   if ((agent === undefined) === (policy === undefined)) {
-    throw new TemperError('TEMPER_USAGE', 'name an agent, or --policy NAME for every agent under it');
+    throw new TemperError('TEMPER_USAGE', 'name an agent, or use --policy NAME for all agents under it');
   }
   await using cluster = await openCluster(options, io);
   const [type, name] = policy === undefined ? [AGENTS, agent ?? ''] : [TRUST_POLICIES, policy];
@@ -36,8 +36,9 @@ export async function suspend(options: SuspendOptions, io: CliIo): Promise<numbe
     writeJsonLine(io, { [options.suspend ? 'suspended' : 'resumed']: what, place: cluster.place });
   else io.out(`${what} ${done} in ${cluster.place}\n`);
   if (options.wait === undefined) return EXIT.ok;
-  if (policy !== undefined) throw new TemperError('TEMPER_USAGE', '--wait is for one agent; the policy is set');
-  await settled(cluster, name, patched.metadata.generation ?? 0, options.suspend, options.wait, io);
+  if (policy !== undefined)
+    throw new TemperError('TEMPER_USAGE', '--wait works only for one agent; the policy has been changed');
+  await waitForState(cluster, name, patched.metadata.generation ?? 0, options.suspend, options.wait, io);
   return EXIT.ok;
 }
 
@@ -47,18 +48,18 @@ async function patch(
   name: string,
   suspended: boolean,
   io: CliIo,
-): Promise<Found> {
+): Promise<FoundObject> {
   const { kube, namespace } = cluster;
   const verb = suspended ? 'suspending' : 'resuming';
   return kube
-    .patch<Found>(type, { namespace, name }, { spec: { suspend: suspended } }, io.signal)
+    .patch<FoundObject>(type, { namespace, name }, { spec: { suspend: suspended } }, io.signal)
     .catch((error: unknown) => {
       throw explained(error, `${verb} ${type.plural} ${name}`, cluster);
     });
 }
 
-/** Until the operator says it of this generation or a later one. */
-async function settled(
+/** Waits until the condition Active reports the change for this generation or a later one. */
+async function waitForState(
   cluster: Cluster,
   name: string,
   generation: number,
@@ -68,28 +69,31 @@ async function settled(
 ): Promise<void> {
   const { kube, namespace, place } = cluster;
   const deadline = systemClock.monotonic() + milliseconds;
-  let last = 'the operator has not looked at it yet';
+  let lastMessage = 'the operator has not reconciled it yet';
   for (;;) {
-    const found = await kube.get<Found>(AGENTS, { namespace, name }, io.signal);
-    const state = activity(found, generation);
+    const found = await kube.get<FoundObject>(AGENTS, { namespace, name }, io.signal);
+    const state = activeCondition(found, generation);
     if (state !== undefined) {
       if ((state.status === 'False') === suspended) return;
-      last = state.message;
+      lastMessage = state.message;
     }
     if (systemClock.monotonic() >= deadline) {
-      const message = `agent "${name}" in ${place} is not ${suspended ? 'suspended' : 'active'} yet: ${last}`;
+      const message = `agent "${name}" in ${place} is not ${suspended ? 'suspended' : 'active'} yet: ${lastMessage}`;
       throw new TemperError('TEMPER_TIMEOUT', message);
     }
-    await systemClock.sleep(PAUSE_MILLISECONDS, io.signal);
+    await systemClock.sleep(POLL_MS, io.signal);
   }
 }
 
-/** The condition Active, as it is about this generation of the spec. */
-function activity(found: Found | undefined, generation: number): { status: string; message: string } | undefined {
+/** The condition Active, when it is about this generation of the spec or a later one. */
+function activeCondition(
+  found: FoundObject | undefined,
+  generation: number,
+): { status: string; message: string } | undefined {
   const conditions = member(found?.['status'], 'conditions');
   if (!Array.isArray(conditions)) return undefined;
   const active = conditions.find((condition) => textAt(condition, ['type']) === 'Active');
-  const seen = member(active, 'observedGeneration');
-  if (active === undefined || typeof seen !== 'number' || seen < generation) return undefined;
+  const observed = member(active, 'observedGeneration');
+  if (active === undefined || typeof observed !== 'number' || observed < generation) return undefined;
   return { status: textAt(active, ['status']), message: textAt(active, ['message']) };
 }

@@ -1,0 +1,166 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLogger } from '../../../src/telemetry/log.ts';
+import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import type { KubeClient, ResourceType } from '../../../src/kube/client.ts';
+import { Reflector } from '../../../src/kube/reflector.ts';
+import { type KubeObject, Store, keyOf } from '../../../src/kube/store.ts';
+import type { Transport } from '../../../src/kube/transport.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { readyReason } from '../../../test/support/builders.ts';
+import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube-types.ts';
+
+const TIMEOUT_MS = 120_000;
+const NOBODY = new AbortController().signal;
+
+/** An API server, with the rights of an administrator. */
+export interface Api {
+  readonly client: KubeClient;
+  readonly transport: Transport;
+}
+
+/** Watches the objects of one kind and measures when they become ready. */
+export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
+  readonly #reflector: Reflector<T>;
+  readonly #waiting = new Map<string, () => void>();
+  readonly #isReady: (object: T) => boolean;
+
+  private constructor(api: Api, type: ResourceType, namespace: string, isReady: (object: T) => boolean) {
+    this.#isReady = isReady;
+    this.#reflector = new Reflector<T>({
+      transport: api.transport,
+      clock: systemClock,
+      log: createLogger({ level: 'error', destination: process.stderr, secrets: createSecrets() }),
+      metrics: { count() {}, gauge() {}, observe() {}, watch() {} },
+      random: Math.random,
+      type,
+      namespace,
+      store: new Store<T>(),
+    });
+    this.#reflector.subscribe(({ type: change, key, object }) => {
+      if (change === 'deleted' || !isReady(object)) return;
+      this.#waiting.get(key)?.();
+      this.#waiting.delete(key);
+    });
+  }
+
+  static async of<T extends KubeObject>(
+    api: Api,
+    type: ResourceType,
+    namespace: string,
+    isReady: (object: T) => boolean,
+  ): Promise<ReadyWatch<T>> {
+    const arrivals = new ReadyWatch(api, type, namespace, isReady);
+    arrivals.#reflector.start();
+    await arrivals.#reflector.synced(NOBODY);
+    return arrivals;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reflector[Symbol.asyncDispose]();
+  }
+
+  /** The objects in the watch cache. */
+  list(): T[] {
+    return this.#reflector.store.list();
+  }
+
+  /** Milliseconds from the start of the create request until the watch reports the object as ready. */
+  async timeUntilReady(object: KubeObject, create: () => Promise<unknown>): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const key = keyOf(object);
+    this.#waiting.set(key, resolve);
+    const timer = setTimeout(() => reject(new Error(`${key} is not ready after ${TIMEOUT_MS} ms`)), TIMEOUT_MS);
+    const start = performance.now();
+    try {
+      await Promise.all([create(), promise]);
+      return performance.now() - start;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Waits until `wanted` objects are ready. */
+  async waitForCount(wanted: number): Promise<void> {
+    const deadline = performance.now() + TIMEOUT_MS;
+    for (;;) {
+      const found = this.list().filter(this.#isReady).length;
+      if (found >= wanted) return;
+      if (performance.now() > deadline) throw new Error(`${found} of ${wanted} came`);
+      await sleep(50);
+    }
+  }
+}
+
+export function runningAgents(api: Api, namespace: string): Promise<ReadyWatch<StoredAgent>> {
+  return ReadyWatch.of<StoredAgent>(api, TYPES.agents, namespace, (agent) => readyReason(agent) === 'Running');
+}
+
+export function readyPods(api: Api, namespace: string): Promise<ReadyWatch<Pod>> {
+  const isReady = ({ status }: Pod) =>
+    status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True');
+  return ReadyWatch.of<Pod>(api, TYPES.pods, namespace, (pod) => isReady(pod) === true);
+}
+
+/** Durations in milliseconds: per operation, and in total. */
+export interface Times {
+  readonly each: number[];
+  readonly all: number;
+}
+
+/** Runs `count` operations with a fixed concurrency. */
+export async function runConcurrently(
+  count: number,
+  concurrency: number,
+  one: (index: number) => Promise<number>,
+): Promise<Times> {
+  const start = performance.now();
+  const each: number[] = [];
+  let next = 0;
+  const lane = async () => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      each.push(await one(index));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, lane));
+  return { each, all: performance.now() - start };
+}
+
+/** Starts `count` operations at a fixed rate, without waiting for earlier ones. */
+export async function runAtRate(
+  count: number,
+  perSecond: number,
+  one: (index: number) => Promise<number>,
+): Promise<Times> {
+  const start = performance.now();
+  const running: Promise<number>[] = [];
+  for (let index = 0; index < count; index += 1) {
+    await sleep(Math.max(0, start + (index * 1_000) / perSecond - performance.now()));
+    running.push(one(index));
+  }
+  const each = await Promise.all(running);
+  return { each, all: performance.now() - start };
+}
+
+/** Creates an Agent, waits until it is Running and returns the milliseconds. */
+export function createAgent(
+  { client }: Api,
+  running: ReadyWatch<StoredAgent>,
+  namespace: string,
+  name: string,
+  spec: object = {},
+): Promise<number> {
+  const agent = {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'Agent',
+    metadata: { name, namespace },
+    spec: {
+      trustPolicyRef: { name: 'standard' },
+      model: { primary: 'openai/gpt-4o-mini' },
+      prompt: { system: 'You answer questions about orders.' },
+      ...spec,
+    },
+  };
+  return running.timeUntilReady(agent, () => client.create(TYPES.agents, agent, NOBODY));
+}

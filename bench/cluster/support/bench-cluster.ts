@@ -1,0 +1,205 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { LABELS } from '../../../src/api/cluster.ts';
+import type { KubeClient } from '../../../src/kube/client.ts';
+import { loadClusterAccess } from '../../../src/kube/cluster-access.ts';
+import { createKubeClient } from '../../../src/kube/kube-client.ts';
+import { createTransport, type Transport } from '../../../src/kube/transport.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { type OperatorConfig, parseOperatorConfig } from '../../../src/operator/config.ts';
+import { type ControlPlane, startControlPlane } from '../../../test/cluster/control-plane.ts';
+import { installCrds } from '../../../test/support/admission/policies.ts';
+import { renderChart } from '../../../test/cluster/helm.ts';
+import { writeTokenKubeconfig } from '../../../test/cluster/kubeconfig.ts';
+import { createAll, createNamespace } from '../../../test/cluster/objects.ts';
+import { killServer, type Server, startServer } from '../../../test/cluster/process.ts';
+import { type ToolName, tool } from '../../../test/cluster/tools.ts';
+import { startNatsFixture, type NatsFixture } from '../../../test/support/nats/nats-fixture.ts';
+import { stages } from './kwok-stages.ts';
+import { measureLoad, type LoadReport } from './load.ts';
+import { OperatorProcess } from './operator-process.ts';
+
+export const RELEASE = 'temper-system';
+const NODES = 2;
+/** Kinds of the chart that are not created: workloads need nodes, and the CRDs are installed separately. */
+const WORKLOADS = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
+
+/** The warm pool of the sandbox class. */
+export interface Pool {
+  readonly namespace: string;
+  readonly size: number;
+}
+
+/**
+ * The chart on a separate control plane with fake nodes. Roles, admission policies and the operator's configuration are those of a real
+ * installation, and NATS is real. Operators are started separately. Disposing stops all processes and removes all files.
+ */
+export class BenchCluster implements AsyncDisposable {
+  readonly plane: ControlPlane;
+  /** A client with the rights of a cluster administrator. */
+  readonly client: KubeClient;
+  readonly transport: Transport;
+  readonly operatorUser = `system:serviceaccount:${RELEASE}:temper-operator`;
+  config: OperatorConfig | undefined;
+  readonly #bus: NatsFixture;
+  readonly #folder: string;
+  readonly #servers: Server[] = [];
+  readonly #operators: OperatorProcess[] = [];
+  readonly #atExit: () => void;
+
+  private constructor(plane: ControlPlane, bus: NatsFixture, transport: Transport, folder: string) {
+    this.plane = plane;
+    this.transport = transport;
+    this.client = createKubeClient(transport);
+    this.#bus = bus;
+    this.#folder = folder;
+    // Stops processes and removes files when the run ends by a signal.
+    this.#atExit = () => {
+      for (const { child } of this.#servers) child.kill('SIGKILL');
+      for (const { pid, hasEnded } of this.#operators) if (!hasEnded) process.kill(pid, 'SIGKILL');
+      for (const path of [folder, dirname(plane.kubeconfig)]) rmSync(path, { recursive: true, force: true });
+    };
+    process.once('exit', this.#atExit);
+  }
+
+  static async open(pool?: Pool): Promise<BenchCluster> {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-bench-cluster-'));
+    const [plane, bus] = await Promise.all([
+      startControlPlane({ controllerManager: true, audit: true }),
+      startNatsFixture(),
+    ]);
+    const access = await loadClusterAccess({ kind: 'file', path: plane.kubeconfig }, systemClock);
+    const metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
+    const transport = createTransport({ access, clock: systemClock, metrics });
+    const cluster = new BenchCluster(plane, bus, transport, folder);
+    try {
+      await cluster.#install(pool);
+      await cluster.#startNodes();
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+    return cluster;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#operators.map((operator) => operator.end('SIGKILL')));
+    await Promise.all(this.#servers.map(killServer));
+    await this.transport[Symbol.asyncDispose]();
+    await Promise.all([this.plane[Symbol.asyncDispose](), this.#bus[Symbol.asyncDispose]()]);
+    await rm(this.#folder, { recursive: true, force: true });
+    process.removeListener('exit', this.#atExit);
+  }
+
+  /** Starts an operator replica. Does not wait until its caches are synced. */
+  async startOperator(changes: Partial<OperatorConfig> = {}): Promise<OperatorProcess> {
+    const nats = { url: this.#bus.url, seedFile: this.#bus.seedFile('operator'), caFile: this.#bus.caFile };
+    const place = {
+      folder: this.#folder,
+      kubeconfig: await this.#kubeconfigOf(RELEASE, 'temper-operator'),
+      config: { ...this.config, nats, ...changes },
+    };
+    const operator = await OperatorProcess.start(place, `operator-${this.#operators.length}`);
+    this.#operators.push(operator);
+    return operator;
+  }
+
+  /** Creates a protected namespace with a policy without restrictions. */
+  async createAgentsNamespace(name: string): Promise<void> {
+    await createNamespace(this.plane, name, { [LABELS.agents]: 'true' });
+    const metadata = { name: 'standard', namespace: name };
+    const policy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec: {} };
+    await createAll(this.plane, [policy]);
+  }
+
+  /** Starts to measure the processor time of the control plane and the operators; call the result to get the report. */
+  measure(...operators: readonly OperatorProcess[]): () => LoadReport {
+    const parts: [string, number][] = [
+      ['API server', this.plane.pidOf('kube-apiserver')],
+      ['etcd', this.plane.pidOf('etcd')],
+      ...operators.map((operator): [string, number] => ['operator', operator.pid]),
+      ...this.#servers.map(({ name, child }): [string, number] => [name, child.pid ?? 0]),
+      ['load generator', process.pid],
+    ];
+    return measureLoad(Object.fromEntries(parts));
+  }
+
+  async #install(pool?: Pool): Promise<void> {
+    const resources = { cpu: '250m', memory: '384Mi', ephemeralStorage: '128Mi' };
+    const classes = [{ name: 'standard', resources, workspace: '1Gi', pool: pool === undefined ? [] : [pool] }];
+    await installCrds(this.plane);
+    await createNamespace(this.plane, RELEASE);
+    if (pool !== undefined) await this.createAgentsNamespace(pool.namespace);
+    const objects = await renderChart('--set-json', `sandboxClasses=${JSON.stringify(classes)}`);
+    await createAll(
+      this.plane,
+      objects.filter(({ kind }) => !WORKLOADS.has(kind)),
+    );
+    const file = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'temper-operator');
+    const { 'operator.yaml': text = '' } = (file?.['data'] ?? {}) as Record<string, string>;
+    this.config = parseOperatorConfig(text);
+  }
+
+  async #startNodes(): Promise<void> {
+    const administrators = ['bench-scheduler', 'bench-nodes'];
+    await createAll(this.plane, administrators.flatMap(administrator));
+    const file = join(this.#folder, 'stages.yaml');
+    await writeFile(
+      file,
+      stages()
+        .map((stage) => JSON.stringify(stage))
+        .join('\n---\n'),
+    );
+    const limits = ['--kube-api-qps=1000', '--kube-api-burst=1000'];
+    const scheduler = await this.#kubeconfigOf('kube-system', 'bench-scheduler');
+    await this.#start(
+      'kube-scheduler',
+      `--kubeconfig=${scheduler}`,
+      '--leader-elect=false',
+      '--secure-port=0',
+      ...limits,
+    );
+    const nodes = await this.#kubeconfigOf('kube-system', 'bench-nodes');
+    await this.#start(
+      'kwok',
+      `--kubeconfig=${nodes}`,
+      '--manage-all-nodes',
+      `--config=${file}`,
+      '--node-lease-duration-seconds=40',
+      '--v=WARN',
+    );
+    const names = Array.from({ length: NODES }, (_, index) => `fake-${index}`);
+    await createAll(this.plane, names.map(node));
+  }
+
+  async #start(name: ToolName, ...flags: string[]): Promise<void> {
+    this.#servers.push(await startServer(this.#folder, { name, path: await tool(name), flags }));
+  }
+
+  /** Writes a kubeconfig for a ServiceAccount. */
+  async #kubeconfigOf(namespace: string, account: string): Promise<string> {
+    const request = { audiences: [], expirationSeconds: 86_400 };
+    const ref = { namespace, name: account };
+    const { token } = await this.client.createToken(ref, request, AbortSignal.timeout(30_000));
+    return writeTokenKubeconfig(this.#folder, this.plane, { name: account, token });
+  }
+}
+
+function administrator(name: string) {
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'kube-system' } };
+  const binding = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    subjects: [{ kind: 'ServiceAccount', name, namespace: 'kube-system' }],
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+  };
+  return [account, binding];
+}
+
+function node(name: string) {
+  const amounts = { cpu: '10k', memory: '40Ti', pods: '10k', 'ephemeral-storage': '1Pi' };
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, status: { capacity: amounts, allocatable: amounts } };
+}

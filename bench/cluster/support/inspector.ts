@@ -1,0 +1,61 @@
+/** A client for the inspector of a Node process: heap size after a garbage collection, and CPU profiles. */
+export class Inspector implements AsyncDisposable {
+  readonly #socket: WebSocket;
+  readonly #waiting = new Map<number, (result: unknown) => void>();
+  #serial = 0;
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.addEventListener('message', ({ data }) => {
+      const { id, result } = JSON.parse(String(data)) as { id?: number; result?: unknown };
+      if (id === undefined) return;
+      this.#waiting.get(id)?.(result);
+      this.#waiting.delete(id);
+    });
+  }
+
+  static async open(url: string): Promise<Inspector> {
+    const socket = new WebSocket(url);
+    await new Promise((resolve, reject) => {
+      socket.addEventListener('open', resolve, { once: true });
+      socket.addEventListener('error', () => reject(new Error(`the inspector at ${url} does not respond`)), {
+        once: true,
+      });
+    });
+    return new Inspector(socket);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.close();
+  }
+
+  /** Used heap bytes after a full garbage collection. */
+  async heapAfterCollection(): Promise<number> {
+    await this.#call('HeapProfiler.enable');
+    // The second collection frees objects that the first one only made collectable.
+    await this.#call('HeapProfiler.collectGarbage');
+    await this.#call('HeapProfiler.collectGarbage');
+    const { usedSize } = (await this.#call('Runtime.getHeapUsage')) as { usedSize: number };
+    return usedSize;
+  }
+
+  async startProfile(): Promise<void> {
+    await this.#call('Profiler.enable');
+    await this.#call('Profiler.start');
+  }
+
+  /** Stops the profile and returns it in the format of `node --cpu-prof`. */
+  async endProfile(): Promise<object> {
+    const { profile } = (await this.#call('Profiler.stop')) as { profile: object };
+    return profile;
+  }
+
+  #call(method: string): Promise<unknown> {
+    this.#serial += 1;
+    const id = this.#serial;
+    return new Promise((resolve) => {
+      this.#waiting.set(id, resolve);
+      this.#socket.send(JSON.stringify({ id, method }));
+    });
+  }
+}

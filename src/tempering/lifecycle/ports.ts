@@ -1,0 +1,52 @@
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import type { Audit, AuditTrail } from '../../audit/port.ts';
+import type { ForgeReview, SessionTools } from '../../forge/types.ts';
+import type { Ledger } from '../../ledger/port.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Ids } from '../../lib/ids.ts';
+import type { RecordStore } from '../../lib/records.ts';
+import type { Model } from '../../models/port.ts';
+import type { Decider } from '../../policy/types.ts';
+import type { Sandbox } from '../../sandbox/port.ts';
+import type { Approvals } from '../../tools/approvals.ts';
+import type { CallerContext } from '../../tools/contract.ts';
+import type { EventSink } from '../../tools/events.ts';
+import type { SchemaCompiler } from '../../tools/schemas.ts';
+import type { Registry } from '../registry.ts';
+import type { ToolUse } from '../types.ts';
+
+/** Local tool lifecycle: acceptance, use records, promotion and demotion run in this process. */
+export interface TemperingHere {
+  registry: Registry;
+  audit: AuditTrail;
+  /** Stores promotion states and pending imports. */
+  records: RecordStore;
+  /** Opens a sandbox for verification, in processes separate from those of the engine's sandbox. */
+  openFreshSandbox(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
+}
+
+/** Remote tool lifecycle: the gateway runs it; the engine submits candidates and reports uses. */
+export interface TemperingElsewhere {
+  review: ForgeReview;
+  keepRejected: SessionTools['keepRejected'];
+  /** Queues the report of a tool use; it is sent asynchronously. */
+  claimUse(use: ToolUse): void;
+}
+
+/** The parts of an engine that the tool lifecycle of its agent needs. */
+export interface LifecycleContext {
+  ports: { clock: Clock; ids: Ids; ledger: Ledger; approvals: Approvals; audit: Audit };
+  agent: {
+    name: string;
+    namespace: string;
+    spec: Pick<AgentSpec, 'forge'>;
+    policy: { spec: TrustPolicySpec };
+  };
+  agentModel: { reviewers: readonly string[] };
+  /** The model port for judges and reviewers; its costs are charged to the agent. */
+  examiner: Model;
+  events: EventSink;
+  schemas: SchemaCompiler;
+  decider: (caller: Pick<CallerContext, 'agent' | 'namespace' | 'session'>) => Decider;
+}

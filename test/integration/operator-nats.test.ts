@@ -1,0 +1,489 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RELEASE_OBJECTS } from '../../src/api/cluster.ts';
+import type { TrustPolicy } from '../../src/api/v1alpha1/trustpolicy.ts';
+import { policyHolder } from '../../src/gateway/ledger-accounts.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { randomIds } from '../../src/lib/ids.ts';
+import { createEvents } from '../../src/nats/events.ts';
+import { createInbox } from '../../src/nats/inbox.ts';
+import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger.ts';
+import { agentAccount } from '../../src/nats/ledger-spend.ts';
+import { modelHealthStore } from '../../src/nats/model-health.ts';
+import { documentsIn } from '../../src/nats/ledger-store.ts';
+import { BUCKETS } from '../../src/nats/names.ts';
+import { lookAtServer } from '../../src/nats/served-server.ts';
+import { createWakes } from '../../src/nats/wakes.ts';
+import { desiredStreams } from '../../src/nats/topology.ts';
+import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
+import { OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
+import { openBus } from '../../src/operator/bus/open.ts';
+import { type PlainObject, type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { createSecrets } from '../../src/telemetry/secrets.ts';
+import type { NatsServer } from '../cluster/nats-server.ts';
+import { type OperatorNatsFixture, startOperatorNatsFixture } from '../support/nats/operator-nats-fixture.ts';
+import { anOp } from '../support/nats/ledger-load.ts';
+import { newMessage, newUid } from '../support/nats/nats-fixture.ts';
+import { eventually } from '../support/api-server/api-server-fixture.ts';
+import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
+import { isWriteRequest } from '../support/operator/start-operator.ts';
+
+const TIMEOUT_MS = 20_000;
+const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
+/** The intervals of garbage collection, of the Secret check and of the server check: this clock shortens them to 300 ms. */
+const SHORTENED_PAUSES_MS = new Set([600_000, 60_000, 10_000]);
+const shortPauses: Clock = {
+  ...systemClock,
+  sleep: (milliseconds, signal) =>
+    systemClock.sleep(SHORTENED_PAUSES_MS.has(milliseconds) ? 300 : milliseconds, signal),
+};
+const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecrets() };
+const never = new AbortController().signal;
+const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
+
+describe('an operator and its NATS server', () => {
+  let fixture: OperatorNatsFixture;
+  let server: NatsServer;
+  const bus = () => fixture.operator.parts.bus;
+  /** Waits until the operator is connected and all streams exist. */
+  const waitUntilConnected = () =>
+    eventually(
+      () =>
+        bus()
+          .residents(never)
+          .then(() => bus().sweep(newUid(), never))
+          .then(
+            () => true,
+            () => false,
+          ),
+      (works) => works,
+      'a connection with all streams',
+    );
+
+  before(async () => {
+    fixture = await startOperatorNatsFixture();
+  });
+  after(async () => {
+    await fixture?.[Symbol.asyncDispose]();
+  });
+
+  it('the operator works without NATS and reports since when it is unavailable', async () => {
+    await fixture.apiServer.createNamespace('team-a');
+    await fixture.apiServer.apply(buildTrustPolicy('team-a'));
+    await fixture.apiServer.apply(buildAgent('team-a', 'analyst'));
+    await fixture.apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
+    assert.ok(bus().unavailableSince() instanceof Date);
+    await assert.rejects(bus().pending(newUid(), never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(bus().residents(never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    const problems = fixture.logLines.filter((line) => line.includes('NATS is not usable yet'));
+    assert.ok(problems.length >= 1 && problems.length < 5, problems.join(''));
+  });
+
+  it('nats-server starts with the Secrets of the operator, and operator and gateway connect with the mounted files', async () => {
+    server = await fixture.startServer();
+    await waitUntilConnected();
+    const gateway = await fixture.connectGateway();
+    const uid = newUid();
+    await createInbox(gateway).publish(uid, { uid: 'user', key: 'one' }, newMessage('hello'));
+    assert.equal(await bus().pending(uid, never), 1);
+    assert.deepEqual(await bus().residents(never), [uid]);
+    await bus().sweep(uid, never);
+    assert.equal(await bus().pending(uid, never), 0);
+    assert.deepEqual(await bus().residents(never), []);
+  });
+
+  it('the operator reads the last activity of an agent', async () => {
+    const uid = newUid();
+    assert.equal((await bus().lastActivity(uid, never)).getTime(), 0);
+    const gateway = await fixture.connectGateway();
+    const started = Date.now();
+    await createEvents(gateway).append(uid, 's-1', LINE);
+    const last = await bus().lastActivity(uid, never);
+    assert.ok(Math.abs(last.getTime() - started) < TIMEOUT_MS, last.toISOString());
+  });
+
+  it('the streams use the whole store of the server', async () => {
+    const gateway = await fixture.connectGateway();
+    const declared = desiredStreams({ storeBytes: fixture.config.nats?.server?.storeBytes ?? 0 });
+    const info = await gateway.manager.streams.info('temper-inbox');
+    assert.equal(info.config.max_bytes, declared.find(({ name }) => name === 'temper-inbox')?.max_bytes);
+    assert.equal(info.config.num_replicas, fixture.config.nats?.replicas);
+  });
+
+  it('an idle agent is scaled to zero, and a message starts it again', async () => {
+    const { apiServer } = fixture;
+    await apiServer.apply(buildAgent('team-a', 'sleeper', { idle: { scaleToZeroAfter: '2s' } }));
+    const asleep = await apiServer.waitForAgent('team-a', 'sleeper', 'is idle', hasReadyReason('Idle'));
+    assert.equal(asleep.status?.pod, undefined);
+    const { uid } = asleep.metadata;
+    const gateway = await fixture.connectGateway();
+    await createInbox(gateway).publish(uid, { uid: 'user', key: 'wakeup' }, newMessage('good morning'));
+    await createWakes(gateway).publish(uid);
+    const awake = await apiServer.waitForAgent('team-a', 'sleeper', 'runs', hasReadyReason('Running'));
+    assert.ok(awake.status?.pod !== undefined);
+    const inbox = createInbox(gateway);
+    const delivery = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
+    assert.equal(delivery?.message.text, 'good morning');
+    if (delivery !== undefined) await inbox.ack(delivery.coordinates);
+    await apiServer.waitForAgent('team-a', 'sleeper', 'is idle again', hasReadyReason('Idle'));
+  });
+
+  it('the operator reconnects to a killed server and handles wakeups again', async () => {
+    const { apiServer } = fixture;
+    const { uid } = (await apiServer.getAgent('team-a', 'sleeper')).metadata;
+    const outages: (Date | undefined)[] = [];
+    const watching = new AbortController();
+    const watched = (async () => {
+      for await (const since of bus().outages(100, watching.signal)) outages.push(since);
+    })();
+    await server.kill();
+    await eventually(
+      async () => outages.length,
+      (count) => count === 1,
+      'a reported outage',
+    );
+    const since = bus().unavailableSince();
+    assert.ok(since instanceof Date && outages[0]?.getTime() === since.getTime());
+    const start = performance.now();
+    await assert.rejects(bus().pending(uid, never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    assert.ok(performance.now() - start < 1_000, 'a request fails at once');
+    await server.restart();
+    await waitUntilConnected();
+    await eventually(
+      async () => outages.length,
+      (count) => count === 2,
+      'a reported end of the outage',
+    );
+    assert.equal(outages[1], undefined);
+    watching.abort();
+    await watched;
+    const gateway = await fixture.connectGateway();
+    await createInbox(gateway).publish(uid, { uid: 'user', key: 'second' }, newMessage('again'));
+    await createWakes(gateway).publish(uid);
+    await apiServer.waitForAgent('team-a', 'sleeper', 'runs', hasReadyReason('Running'));
+  });
+
+  it('the operator recreates the streams after the store was lost', async () => {
+    await fixture.loseStore();
+    await mkdir(fixture.storeFolder);
+    await server.restart();
+    await waitUntilConnected();
+    const gateway = await fixture.connectGateway();
+    // The gateway may read the info of these streams.
+    const names = desiredStreams().map(({ name }) => name);
+    for (const name of names.filter((each) => !/wakes|promotions/.test(each))) await gateway.manager.streams.info(name);
+  });
+
+  it('the message of a deleted pod is redelivered to the next pod at once, and never taken from the bound pod', async () => {
+    const { apiServer } = fixture;
+    const { metadata, status } = await apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
+    const inbox = createInbox(await fixture.connectGateway());
+    const next = () => inbox.fetchNext(metadata.uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
+    await inbox.publish(metadata.uid, { uid: 'user', key: 'work' }, newMessage('work'));
+    const first = await next();
+    assert.ok(first !== undefined);
+    // This change keeps the pod and updates the status.
+    await apiServer.apply(buildAgent('team-a', 'analyst', { prompt: { system: 'Be brief.' } }));
+    const isSeen = (agent: StoredAgent) => agent.status?.observedGeneration === agent.metadata.generation;
+    await apiServer.waitForAgent(
+      'team-a',
+      'analyst',
+      'is observed',
+      (agent) => isSeen(agent) && agent.metadata.generation > 1,
+    );
+    assert.deepEqual(await inbox.waiting(metadata.uid), { waiting: 0, inFlight: 1 });
+    const died = { namespace: 'team-a', name: status?.pod?.name ?? '' };
+    const start = performance.now();
+    await apiServer.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, never);
+    const isReplaced = (agent: StoredAgent) =>
+      agent.status?.pod !== undefined && agent.status.pod.uid !== status?.pod?.uid;
+    await apiServer.waitForAgent('team-a', 'analyst', 'has another pod', isReplaced);
+    const second = await next();
+    assert.equal(second?.message.text, 'work');
+    assert.equal(second?.coordinates.deliveries, 2);
+    assert.ok(performance.now() - start < first.leaseMilliseconds / 2, 'before the ack deadline');
+    // The first delivery has ended: releasing it must not affect the second delivery.
+    const { streamSequence, consumerSequence } = first.coordinates;
+    assert.equal(await bus().release(metadata.uid, { streamSequence, consumerSequence }, never), false);
+    assert.deepEqual(await inbox.waiting(metadata.uid), { waiting: 0, inFlight: 1 });
+    if (second !== undefined) await inbox.ack(second.coordinates);
+    assert.equal(await bus().held(metadata.uid, never), undefined);
+  });
+
+  it('the operator records the spend of a policy, and a ledger with lost counters starts from it', async () => {
+    const { apiServer } = fixture;
+    await apiServer.apply(buildTrustPolicy('team-a', { quotas: { tokensPerDay: 1_500 } }, 'counted'));
+    const read = async () => {
+      const ref = { namespace: 'team-a', name: 'counted' };
+      const found = await apiServer.client.get<StoredPolicy>(TYPES.trustPolicies, ref, never);
+      assert.ok(found !== undefined);
+      return found;
+    };
+    const policy = await read();
+    const charge = async (tokens: number, calls = 0) => {
+      const now = await read();
+      const holder = policyHolder(policy as TrustPolicy, { policy: () => now as TrustPolicy });
+      await using shared = await openLedger(fixture);
+      const ledger = shared.ledger([holder]);
+      const answer = await ledger.reserve({ inputTokens: tokens, toolCalls: calls }, anOp());
+      if (answer.granted)
+        await ledger.settle(answer.id, { inputTokens: tokens, toolCalls: calls, costMicros: 2 * tokens });
+      return answer.granted;
+    };
+    assert.equal(await charge(1_000), true);
+    // A change of the policy triggers a reconcile; otherwise the spend is recorded every minute.
+    await apiServer.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Semi' } }, never);
+    const { status } = await eventually(read, (found) => found.status?.spend !== undefined, 'the recorded spend');
+    assert.deepEqual(
+      status?.spend?.map(({ window, inputTokens, cost }) => [window, inputTokens, cost]),
+      [
+        ['hour', 1_000, '0.002'],
+        ['day', 1_000, '0.002'],
+        ['month', 1_000, '0.002'],
+      ],
+    );
+    await fixture.loseStore();
+    await mkdir(fixture.storeFolder);
+    await server.restart();
+    await waitUntilConnected();
+    assert.equal(await charge(0, 1), true, 'a call without an allocation initializes the counters too');
+    assert.equal(await charge(600), false, 'the recorded spend counts');
+    assert.equal(await charge(400), true);
+    await apiServer.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Full' } }, never);
+    const isFolded = (found: StoredPolicy) => found.status?.spend?.[1]?.inputTokens === 1_400;
+    await eventually(read, isFolded, 'the whole spend');
+  });
+
+  it('a wakeup that was not handled is redelivered', async () => {
+    const gateway = await fixture.connectGateway();
+    await fixture.operator[Symbol.asyncDispose]();
+    const uid = newUid();
+    await createWakes(gateway).publish(uid);
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, OPERATOR_METRICS);
+    const parts = openBus(natsOf(fixture), { clock: systemClock, log: createLogger(QUIET), metrics });
+    try {
+      for (let times = 0; times < 2; times += 1) {
+        // Leaving the loop early means that the first wakeup was not handled.
+        for await (const woken of parts.bus.wakes(AbortSignal.timeout(TIMEOUT_MS))) {
+          assert.equal(woken, uid);
+          break;
+        }
+      }
+      assert.match(await registry.metrics(), /^temper_bus_connected 1$/m);
+    } finally {
+      await parts[Symbol.asyncDispose]();
+      fixture.operator = await fixture.startOperator();
+    }
+    await waitUntilConnected();
+  });
+
+  it('the operator removes the data of an agent that was deleted while no operator ran', async () => {
+    const { apiServer } = fixture;
+    await apiServer.apply(buildAgent('team-a', 'gone'));
+    const { metadata } = await apiServer.waitForAgent('team-a', 'gone', 'runs', hasReadyReason('Running'));
+    const kept = (await apiServer.getAgent('team-a', 'analyst')).metadata.uid;
+    const gateway = await fixture.connectGateway();
+    for (const uid of [metadata.uid, kept]) {
+      await createEvents(gateway).append(uid, 's-1', LINE);
+      await createInbox(gateway).publish(uid, { uid: 'user', key: `left ${uid}` }, newMessage('hello'));
+    }
+    await fixture.operator[Symbol.asyncDispose]();
+    await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, never);
+    fixture.operator = await fixture.startOperator(shortPauses);
+    await waitUntilConnected();
+    await eventually(
+      () => bus().residents(never),
+      (residents) => !residents.includes(metadata.uid),
+      'the removal of the data',
+    );
+    assert.ok((await bus().residents(never)).includes(kept));
+  });
+
+  it('an active agent shows an exhausted quota and a failing model, and their recovery', async () => {
+    const { apiServer, apiRequests } = fixture;
+    await apiServer.apply(buildAgent('team-a', 'worker', { quotas: { tokensPerHour: 5_000 } }));
+    await apiServer.apply(buildAgent('team-a', 'bystander'));
+    await apiServer.waitForAgent('team-a', 'bystander', 'runs', hasReadyReason('Running'));
+    const { metadata } = await apiServer.waitForAgent('team-a', 'worker', 'runs', hasReadyReason('Running'));
+    const reasonIs = (type: string, reason: string) => (agent: StoredAgent) =>
+      agent.status?.conditions?.find((condition) => condition.type === type)?.reason === reason;
+    const gateway = await fixture.connectGateway();
+    const providers = modelHealthStore(gateway);
+    const since = new Date(Date.now() - 60_000).toISOString();
+    await providers.put({ provider: 'openai', state: 'Unavailable', since, code: 'TEMPER_MODEL_OVERLOADED' });
+    await createInbox(gateway).publish(metadata.uid, { uid: 'user', key: 'for the worker' }, newMessage('work'));
+    await apiServer.waitForAgent(
+      'team-a',
+      'worker',
+      'waits for its model',
+      reasonIs('ModelAvailable', 'ModelUnavailable'),
+    );
+    const idle = await apiServer.getAgent('team-a', 'bystander');
+    assert.ok(!reasonIs('ModelAvailable', 'ModelUnavailable')(idle), 'the status of an inactive agent is not written');
+    await providers.put({ provider: 'openai', state: 'Available', since });
+    await apiServer.waitForAgent('team-a', 'worker', 'has its model', reasonIs('ModelAvailable', 'ModelReady'));
+    {
+      await using shared = await openLedger(fixture);
+      const own = { name: agentAccount(metadata.uid), quotas: {}, prefix: '' };
+      const answer = await shared.ledger([own]).reserve({ inputTokens: 4_000 }, anOp());
+      assert.ok(answer.granted);
+      await shared.ledger([own]).settle(answer.id, { inputTokens: 4_000 });
+    }
+    await apiServer.waitForAgent('team-a', 'worker', 'has spent', reasonIs('BudgetAvailable', 'TokenQuotaExceeded'));
+    await apiServer.apply(buildAgent('team-a', 'worker', { quotas: { tokensPerHour: 50_000 } }));
+    await apiServer.waitForAgent('team-a', 'worker', 'may spend', reasonIs('BudgetAvailable', 'WithinBudget'));
+    // Numbers are written together with other status changes.
+    const { status } = await apiServer.waitForAgent('team-a', 'worker', 'waits', (agent) => agent.status?.queue === 1);
+    assert.match(status?.summary ?? '', /^8\d?% of 5k tok\/h$|^8% of 50k tok\/h$/);
+    await sleep(1_000);
+    const before = apiRequests.length;
+    // The operator refreshes its facts several times in this period.
+    await sleep(3_000);
+    const written = apiRequests.slice(before).filter(isWriteRequest);
+    assert.deepEqual(
+      written.map(({ method, path }) => `${method} ${path}`),
+      [],
+    );
+  });
+
+  it('a lost store is reported to followers, to agents with queued messages and to every policy', async () => {
+    const { apiServer } = fixture;
+    await apiServer.apply(buildAgent('team-a', 'unlucky', { suspend: true }));
+    const { metadata } = await apiServer.waitForAgent('team-a', 'unlucky', 'is suspended', hasReadyReason('Suspended'));
+    const isWaiting = (agent: StoredAgent) => agent.status?.queue === 1;
+    const gateway = await fixture.connectGateway();
+    const lines = createEvents(gateway);
+    const send = (key: string) =>
+      createInbox(gateway).publish(metadata.uid, { uid: 'user', key }, newMessage('never read'));
+    const eventsOf = async (name: string, reason: string) => {
+      const fieldSelector = `involvedObject.name=${name},reason=${reason}`;
+      const found = await apiServer.client.list<PlainObject>(
+        TYPES.events,
+        { namespace: 'team-a', fieldSelector },
+        never,
+      );
+      return found.map(({ message, count }) => ({ message: String(message), count: Number(count) }));
+    };
+    await send('first');
+    await apiServer.waitForAgent('team-a', 'unlucky', 'has a message', isWaiting);
+    const sequence = await lines.append(metadata.uid, 's-1', LINE);
+    const signal = AbortSignal.timeout(4 * TIMEOUT_MS);
+    const follow = async (after: number, complete: boolean) => {
+      for await (const line of lines.follow(metadata.uid, 's-1', { after, complete, signal })) return line;
+      return undefined;
+    };
+    const certain = assert.rejects(follow(sequence, true), { code: 'TEMPER_BUS_STORE_LOST' });
+    const open = follow(sequence, false);
+    const before = (await eventsOf('standard', 'BusStoreLost')).reduce((sum, { count }) => sum + count, 0);
+    await fixture.loseStore();
+    await mkdir(fixture.storeFolder);
+    await server.restart();
+    await certain;
+    const next = await lines.append(metadata.uid, 's-1', { ...LINE, message: 'msg-2' });
+    assert.ok(next > sequence, 'sequence numbers are not reused');
+    assert.deepEqual(await open, { ...LINE, message: 'msg-2', seq: next });
+    const [lost] = await eventually(
+      () => eventsOf('unlucky', 'MessagesLost'),
+      (found) => found.length > 0,
+      'an Event about the lost message',
+    );
+    assert.match(lost?.message ?? '', /1 message that was waiting .* lost; send unanswered messages again/);
+    await apiServer.waitForAgent('team-a', 'unlucky', 'has an empty queue', (agent) => agent.status?.queue === 0);
+
+    // The next store is lost while no operator runs.
+    await send('second');
+    await apiServer.waitForAgent('team-a', 'unlucky', 'has a message again', isWaiting);
+    await fixture.operator[Symbol.asyncDispose]();
+    await fixture.loseStore();
+    await mkdir(fixture.storeFolder);
+    await server.restart();
+    fixture.operator = await fixture.startOperator(shortPauses);
+    await eventually(
+      () => eventsOf('unlucky', 'MessagesLost'),
+      (found) => found.reduce((sum, { count }) => sum + count, 0) === 2,
+      'an Event about the second message',
+    );
+    await eventually(
+      () => eventsOf('standard', 'BusStoreLost'),
+      (found) => found.reduce((sum, { count }) => sum + count, 0) === before + 2,
+      'one Event per lost store',
+    );
+    assert.deepEqual(await eventsOf('bystander', 'MessagesLost'), [], 'agents without messages get no Event');
+    await waitUntilConnected();
+  });
+
+  it('nats-server loads a renewed certificate once it is mounted, without closing connections', async () => {
+    const { apiServer, config } = fixture;
+    const { url } = natsOf(fixture);
+    const gateway = await fixture.connectGateway();
+    const served = async () => (await lookAtServer(url, AbortSignal.timeout(TIMEOUT_MS))).certificate;
+    const before = await served();
+    const { id } = await lookAtServer(url, AbortSignal.timeout(TIMEOUT_MS));
+    const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsCertificate };
+    await apiServer.client.delete(TYPES.secrets, ref, {}, never);
+    const secret = await eventually(
+      () => fixture.readSecret(ref.name),
+      (found) => found !== undefined,
+      'a new certificate',
+    );
+    const renewed = new X509Certificate(secret?.['tls.crt'] ?? '').raw;
+    assert.ok(!renewed.equals(before));
+    await eventually(
+      async () => fixture.logLines.some((line) => line.includes('server has not reloaded')),
+      (logged) => logged,
+      'a reload before the mount',
+    );
+    assert.ok((await served()).equals(before), 'the server still has the previous files');
+    await fixture.mountSecrets();
+    await eventually(served, (certificate) => certificate.equals(renewed), 'the new certificate');
+    assert.equal((await lookAtServer(url, AbortSignal.timeout(TIMEOUT_MS))).id, id, 'the server was not restarted');
+    assert.equal(gateway.state().connected, true);
+    await gateway.nats.flush();
+    await fixture.connectGateway();
+  });
+
+  it('nats-server accepts new users after their keys were lost', async () => {
+    const { apiServer, config } = fixture;
+    const old = await fixture.connectGateway();
+    const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsUsers };
+    const before = await fixture.readSecret(ref.name);
+    await apiServer.client.delete(TYPES.secrets, ref, {}, never);
+    const configured = () => fixture.readSecret(RELEASE_OBJECTS.natsConfiguration);
+    const text = (await configured())?.['nats-server.conf'];
+    await eventually(configured, (found) => found?.['nats-server.conf'] !== text, 'a configuration with new users');
+    assert.notDeepEqual(await fixture.readSecret(ref.name), before);
+    await fixture.mountSecrets();
+    await fixture.connectGateway();
+    await eventually(
+      async () => old.state().connected,
+      (isConnected) => isConnected,
+      'the previous gateway connection',
+    );
+    await waitUntilConnected();
+  });
+
+  it('only the operator can reload nats-server', async () => {
+    const gateway = await fixture.connectGateway();
+    const { id } = await lookAtServer(natsOf(fixture).url, AbortSignal.timeout(TIMEOUT_MS));
+    const reload = gateway.nats.request(`$SYS.REQ.SERVER.${id}.RELOAD`, '', { timeout: 2_000 });
+    await assert.rejects(reload, /permissions violation/i);
+    const users = await fixture.readSecret(RELEASE_OBJECTS.natsUsers);
+    assert.deepEqual(Object.keys(users ?? {}).sort(), ['gateway.nk', 'operator.nk']);
+  });
+});
+
+async function openLedger(fixture: OperatorNatsFixture): Promise<SharedLedger> {
+  const store = documentsIn(await fixture.connectGateway(), BUCKETS.ledger);
+  const failed = (error: unknown) => assert.fail(String(error));
+  return openSharedLedger({ store, clock: systemClock, ids: randomIds, random: Math.random, failed });
+}
+
+function natsOf({ config }: OperatorNatsFixture) {
+  assert.ok(config.nats !== undefined);
+  return config.nats;
+}

@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import type { ApiResponse } from '../../cluster/api-client.ts';
+import type { ControlPlane } from '../../cluster/control-plane.ts';
+import { type ChartObject, renderChart } from '../../cluster/helm.ts';
+import { createAll, createNamespace, until } from '../../cluster/objects.ts';
+
+/** Whether this ValidatingAdmissionPolicy denied the request (and not RBAC or the schema). */
+export function isDeniedBy(policy: string, { status, body }: ApiResponse): boolean {
+  return (
+    (status === 403 || status === 422) &&
+    String(body['message']).includes(`ValidatingAdmissionPolicy 'temper-${policy}'`)
+  );
+}
+
+export function projectCrds(): ChartObject[] {
+  const folder = new URL('../../../crds/', import.meta.url);
+  const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
+  return files.map((file) => parse(readFileSync(new URL(file, folder), 'utf8')) as ChartObject);
+}
+
+/** Creates the CRDs of the project and waits until the API server serves them. */
+export async function installCrds(plane: ControlPlane): Promise<void> {
+  const crds = projectCrds();
+  await createAll(plane, crds);
+  for (const { metadata } of crds) {
+    const path = `/apis/temper.dev/v1alpha1/${metadata.name.split('.')[0]}`;
+    await until(
+      metadata.name,
+      () => plane.admin.call('GET', path),
+      ({ status }) => status === 200,
+    );
+  }
+}
+
+/** The chart's admission policies, their bindings and the list of approvers. */
+export async function admissionObjects(...args: string[]): Promise<ChartObject[]> {
+  const objects = await renderChart(...args);
+  return objects.filter(
+    ({ metadata }) => metadata.labels?.['temper.dev/guard'] === 'true' || metadata.name === 'temper-approvers',
+  );
+}
+
+/** Creates the namespaces `temper-system` and `probe`, installs CRDs and admission policies, and waits until every policy is enforced. */
+export async function installAdmissionPolicies(plane: ControlPlane, ...args: string[]): Promise<void> {
+  await installCrds(plane);
+  await createNamespace(plane, 'temper-system');
+  await createAll(plane, await admissionObjects(...args));
+  await createNamespace(plane, 'probe', { 'temper.dev/agents': 'true' });
+  await waitUntilEnforced(plane);
+}
+
+const APPROVAL = {
+  apiVersion: 'temper.dev/v1alpha1',
+  kind: 'Approval',
+  metadata: { name: 'probe', namespace: 'probe' },
+  spec: {
+    decision: 'Approve',
+    nonce: 'probeprobeprobeprobe',
+    approvedBy: { username: 'probe' },
+    subject: { promotion: { tool: 'probe', digest: `sha256:${'0'.repeat(64)}`, tier: 'Shared' } },
+  },
+};
+
+/** Waits until each policy denies a dry run. The policies are probed one by one, because the API server starts to enforce them at different times. */
+async function waitUntilEnforced(plane: ControlPlane): Promise<void> {
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'probe' } };
+  const endpoints = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'temper-doors' } };
+  const probes = [
+    ['fence', '/api/v1/namespaces/probe/secrets', secret],
+    ['reserved', '/api/v1/namespaces/probe/configmaps', endpoints],
+    ['approvals', '/apis/temper.dev/v1alpha1/namespaces/probe/approvals', APPROVAL],
+  ] as const;
+  for (const [policy, path, body] of probes) {
+    const dryRun = () => plane.admin.call('POST', `${path}?dryRun=All`, { body });
+    await until(`temper-${policy} denies a dry run`, dryRun, (answer) => isDeniedBy(policy, answer));
+  }
+}

@@ -1,0 +1,127 @@
+/** A changed sample object that the API server must reject with the message of one CEL rule. */
+export interface InvalidObject {
+  readonly kind: string;
+  /** The file in manifests/samples. */
+  readonly sample: string;
+  readonly message: string;
+  /** New values by path, e.g. `spec.model.primary`; undefined removes the field. */
+  readonly change: Readonly<Record<string, unknown>>;
+  /** Sends the object as an update of the stored sample instead of as a new object. */
+  readonly update?: boolean;
+}
+
+const ELEVATED = {
+  name: 'own',
+  base: 'elevated',
+  categories: [],
+  constraints: {
+    files: 'Project',
+    network: 'None',
+    git: 'LocalOnly',
+    code: 'Isolated',
+    terminal: 'None',
+    requireApproval: [],
+  },
+};
+const IMMUTABLE = { message: 'spec is immutable; create a new object', update: true };
+const NAME_TOO_LONG = { message: 'the name must have at most 63 characters and no dots', change: { 'metadata.name': 'a.b' } };
+const NO_SUBJECT = { message: 'set exactly one of promotion, trust and call', change: { 'spec.subject': {} } };
+const STEP = { name: 'read', tool: 'file_read', inputMapping: '{}' };
+
+export const INVALID_OBJECTS: readonly InvalidObject[] = [
+  { kind: 'Agent', sample: 'agent.yaml', ...NAME_TOO_LONG },
+  { kind: 'Agent', sample: 'agent.yaml', message: NAME_TOO_LONG.message, change: { 'metadata.name': 'a'.repeat(64) } },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'the primary model is always tried first; remove it from fallbacks',
+    change: { 'spec.model.fallbacks': ['openai/gpt-4o-mini'] },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'apis has no effect without mode Sandbox',
+    change: { 'spec.forge': { enabled: true, modes: ['Compose'], apis: ['fetch'] } },
+  },
+  { kind: 'ApprovalRequest', sample: 'approvalrequest.yaml', ...NO_SUBJECT },
+  {
+    kind: 'ApprovalRequest',
+    sample: 'approvalrequest.yaml',
+    message: 'the subject does not match the type',
+    change: { 'spec.type': 'RaiseTrust' },
+  },
+  {
+    kind: 'ApprovalRequest',
+    sample: 'approvalrequest.yaml',
+    message: 'arguments is only allowed with type ToolCall',
+    change: { 'spec.arguments': '{}' },
+  },
+  { kind: 'ApprovalRequest', sample: 'approvalrequest.yaml', ...IMMUTABLE, change: { 'spec.risk': 'low' } },
+  { kind: 'Approval', sample: 'approval.yaml', ...NO_SUBJECT },
+  { kind: 'Approval', sample: 'approval.yaml', ...IMMUTABLE, change: { 'spec.decision': 'Deny' } },
+  {
+    kind: 'Capability',
+    sample: 'capability-tool.yaml',
+    message: 'set exactly one of mcp and http',
+    change: { 'spec.backend': {} },
+  },
+  {
+    kind: 'Capability',
+    sample: 'capability-tool.yaml',
+    message: 'tool is required with type Tool and not allowed otherwise',
+    change: { 'spec.tool': undefined },
+  },
+  {
+    kind: 'EmergentTool',
+    sample: 'emergenttool.yaml',
+    message:
+      'mode Sandbox requires source and does not allow steps; mode Compose requires steps and does not allow source',
+    change: { 'spec.artifact.implementation.mode': 'Compose' },
+  },
+  {
+    kind: 'EmergentTool',
+    sample: 'emergenttool-compose.yaml',
+    message: 'each step must have a unique name',
+    change: { 'spec.artifact.implementation.steps': [STEP, STEP] },
+  },
+  {
+    kind: 'EmergentTool',
+    sample: 'emergenttool.yaml',
+    message: 'domains requires fetch in apis; paths requires fs.readFile in apis',
+    change: { 'spec.artifact.requires.domains': ['example.com'] },
+  },
+  { kind: 'EmergentTool', sample: 'emergenttool.yaml', ...IMMUTABLE, change: { 'spec.tier': 'Shared' } },
+  { kind: 'TrustPolicy', sample: 'trustpolicy.yaml', ...NAME_TOO_LONG },
+  {
+    kind: 'TrustPolicy',
+    sample: 'trustpolicy.yaml',
+    message: 'a custom level must not have the name of a built-in level',
+    change: { 'spec.levels': [{ ...ELEVATED, name: 'standard' }] },
+  },
+  {
+    kind: 'TrustPolicy',
+    sample: 'trustpolicy.yaml',
+    message: 'milestone is required with type Milestone and not allowed otherwise',
+    change: { 'spec.strategy': { type: 'Milestone' } },
+  },
+  ...['initial', 'ceiling'].map((end) => ({
+    kind: 'TrustPolicy',
+    sample: 'trustpolicy.yaml',
+    message: `level.${end} does not exist; use sandboxed, restricted, standard or elevated, or define it in spec.levels`,
+    change: { [`spec.level.${end}`]: 'unheard-of' },
+  })),
+  ...['elevated', 'own'].flatMap((level) => [
+    {
+      kind: 'TrustPolicy',
+      sample: 'trustpolicy.yaml',
+      message: 'no agent starts at elevated; an approver can raise it with an Approval',
+      change: { 'spec.level.initial': level, 'spec.levels': [ELEVATED] },
+    },
+    {
+      kind: 'TrustPolicy',
+      sample: 'trustpolicy.yaml',
+      message: 'an automatic strategy may not reach elevated; set the ceiling to standard or strategy.type to Disabled',
+      change: { 'spec.level.ceiling': level, 'spec.levels': [ELEVATED] },
+    },
+  ]),
+];

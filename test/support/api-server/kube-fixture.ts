@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../../src/lib/clock.ts';
+import type { ResourceType } from '../../../src/kube/client.ts';
+import { type ClusterAccess, loadClusterAccess } from '../../../src/kube/cluster-access.ts';
+import { KeptMetrics } from '../../../src/kube/metrics.testing.ts';
+import { createTransport, type Transport } from '../../../src/kube/transport.ts';
+import { createLogger, type Logger } from '../../../src/telemetry/log.ts';
+import { createSecrets } from '../../../src/telemetry/secrets.ts';
+
+export const CONFIG_MAPS: ResourceType = {
+  group: '',
+  version: 'v1',
+  plural: 'configmaps',
+  kind: 'ConfigMap',
+  namespaced: true,
+};
+
+/** A transport to a real API server, with recorded metrics and log lines. */
+export interface KubeFixture extends AsyncDisposable {
+  readonly access: ClusterAccess;
+  readonly transport: Transport;
+  readonly metrics: KeptMetrics;
+  readonly log: Logger;
+  readonly logLines: string[];
+}
+
+export async function openKubeFixture(kubeconfig: string): Promise<KubeFixture> {
+  const access = await loadClusterAccess({ kind: 'file', path: kubeconfig }, systemClock);
+  const metrics = new KeptMetrics();
+  const logLines: string[] = [];
+  const destination = { write: (line: string) => logLines.push(line) };
+  const log = createLogger({ level: 'info', destination, secrets: createSecrets() });
+  const transport = createTransport({ access, clock: systemClock, metrics });
+  return { access, transport, metrics, log, logLines, [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose]() };
+}
+
+const TIMEOUT_MS = 60_000;
+
+/** Waits until the condition holds; for as long as a slow machine may take. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`not within ${TIMEOUT_MS / 1_000} s: ${what}`);
+    await sleep(20);
+  }
+}

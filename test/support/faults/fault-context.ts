@@ -1,0 +1,149 @@
+import type { ResourceType } from '../../../src/kube/client.ts';
+import { TYPES } from '../../../src/operator/kube-types.ts';
+import type { Bus, Facts } from '../../../src/operator/ports.ts';
+import { type ApiServerFixture, eventually } from '../api-server/api-server-fixture.ts';
+import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
+
+const never = new AbortController().signal;
+
+/** Stands in for NATS: the test sets the facts and the outages that the operator observes. */
+export interface FakeActivity {
+  readonly facts: Facts;
+  readonly bus: Bus;
+  setFacts(agentUid: string, facts: ReturnType<Facts['of']>): void;
+  setNatsUnavailableSince(date: Date | undefined): void;
+}
+
+export function createFakeActivity(): FakeActivity {
+  const factsByAgent = new Map<string, ReturnType<Facts['of']>>();
+  let since: Date | undefined;
+  let factsChanged = Promise.withResolvers<void>();
+  let outageChanged = Promise.withResolvers<void>();
+  const untilAborted = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  return {
+    facts: {
+      of: ({ metadata }) => factsByAgent.get(metadata.uid) ?? {},
+      store: () => undefined,
+      async *learned(signal) {
+        while (!signal.aborted) {
+          yield;
+          await Promise.race([factsChanged.promise, untilAborted(signal)]);
+          factsChanged = Promise.withResolvers();
+        }
+      },
+    },
+    bus: {
+      pending: () => Promise.resolve(0),
+      lastActivity: () => Promise.resolve(new Date()),
+      // oxlint-disable-next-line require-yield -- this fake emits no wakeups
+      async *wakes(signal) {
+        await untilAborted(signal);
+      },
+      residents: () => Promise.resolve([]),
+      sweep: () => Promise.resolve(),
+      held: () => Promise.resolve(undefined),
+      release: () => Promise.resolve(false),
+      async *outages(_patience, signal) {
+        while (!signal.aborted) {
+          await Promise.race([outageChanged.promise, untilAborted(signal)]);
+          outageChanged = Promise.withResolvers();
+          yield since;
+        }
+      },
+      unavailableSince: () => since,
+    },
+    setFacts(uid, facts) {
+      factsByAgent.set(uid, facts);
+      factsChanged.resolve();
+    },
+    setNatsUnavailableSince(date) {
+      since = date;
+      outageChanged.resolve();
+    },
+  };
+}
+
+export interface FaultContext {
+  readonly apiServer: ApiServerFixture;
+  readonly activity: FakeActivity;
+  /** Each fault has its own namespace. */
+  readonly namespace: string;
+}
+
+/** One failure of an agent: how to cause it, what `kubectl describe agent` must show, and how to clear it. */
+export interface AgentFault {
+  readonly cause: string;
+  /** Suffix of the namespace's name. */
+  readonly id: string;
+  /** The type of the condition; Ready by default. */
+  readonly condition?: string;
+  readonly status?: 'True' | 'False';
+  readonly reason: string;
+  /** The message must name the failure, the affected object and the remedy. */
+  readonly messages: readonly RegExp[];
+  /** Causes the failure and creates the agent `analyst`, in the order that the failure needs. */
+  readonly inject: (context: FaultContext) => Promise<void>;
+  readonly clear: (context: FaultContext) => Promise<void>;
+}
+
+export const applyAgent = async ({ apiServer, namespace }: FaultContext, agent: object = {}, policy: object = {}) => {
+  await apiServer.apply(buildTrustPolicy(namespace, policy));
+  await apiServer.apply(buildAgent(namespace, 'analyst', agent));
+};
+export const createObject = (apiServer: ApiServerFixture, of: ResourceType, object: object) =>
+  apiServer.client.create(of, object, never);
+export const deleteObject = ({ apiServer }: FaultContext, of: ResourceType, name: string, namespace?: string) =>
+  apiServer.client.delete(of, namespace === undefined ? { name } : { name, namespace }, {}, never);
+export const patchAgent = ({ apiServer, namespace }: FaultContext, spec: object) =>
+  apiServer.client.patch(TYPES.agents, { namespace, name: 'analyst' }, { spec }, never);
+export const patchPolicy = ({ apiServer, namespace }: FaultContext, spec: object) =>
+  apiServer.client.patch(TYPES.trustPolicies, { namespace, name: 'standard' }, { spec }, never);
+export const waitUntilRunning = ({ apiServer, namespace }: FaultContext) =>
+  apiServer.waitForAgent(namespace, 'analyst', 'runs', (agent) => readyReason(agent) === 'Running');
+export const namespaceSelector = (namespace: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': namespace } });
+
+/** Writes the status of the agent's pod as a kubelet or the scheduler does, and returns the pod's uid. Ignores the pod with the uid `not`. */
+export const reportPodStatus = async (
+  { apiServer, namespace }: FaultContext,
+  status: object,
+  not?: string,
+): Promise<string> => {
+  apiServer.withoutKubelet.add(namespace);
+  const agent = await apiServer.waitForAgent(namespace, 'analyst', 'has a pod', ({ status: current }) => {
+    return current?.pod !== undefined && current.pod.uid !== not;
+  });
+  const { name = '', uid = '' } = agent.status?.pod ?? {};
+  await apiServer.client.patch(TYPES.pods, { namespace, name }, { status }, never, { subresource: 'status' });
+  return uid;
+};
+/** Creates an agent without a kubelet and reports the status for its pod. */
+export const applyAgentWithPodStatus = async (context: FaultContext, status: object): Promise<string> => {
+  context.apiServer.withoutKubelet.add(context.namespace);
+  await applyAgent(context);
+  return reportPodStatus(context, status);
+};
+export const resumeKubelet = ({ apiServer, namespace }: FaultContext) =>
+  Promise.resolve(void apiServer.withoutKubelet.delete(namespace));
+export const podWithContainer = (agent: object) => ({
+  phase: 'Running',
+  containerStatuses: [{ name: 'agent', image: 'temper', imageID: '', ready: false, restartCount: 0, ...agent }],
+});
+
+export const reportFacts = async (context: FaultContext, facts: ReturnType<Facts['of']>) => {
+  await applyAgent(context);
+  const { metadata } = await waitUntilRunning(context);
+  context.activity.setFacts(metadata.uid, facts);
+};
+
+/** A new admission policy, binding or webhook takes effect with a delay. */
+export async function waitUntilPodsDenied({ apiServer, namespace }: FaultContext): Promise<void> {
+  const metadata = { name: 'probe', namespace };
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'x', image: 'x' }] } };
+  await eventually(
+    () => apiServer.plane.admin.call('POST', `/api/v1/namespaces/${namespace}/pods?dryRun=All`, { body: pod }),
+    ({ status, body }) =>
+      status === 500 || (status >= 400 && /ValidatingAdmissionPolicy/.test(String(body['message']))),
+    'an admission policy or webhook denies pods',
+  );
+}

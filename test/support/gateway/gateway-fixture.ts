@@ -1,0 +1,292 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { Agent as HttpsAgent, request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
+import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
+import { type GatewayConfig, gatewayConfig } from '../../../src/gateway/config.ts';
+import { runGateway } from '../../../src/gateway/gateway.ts';
+import { openNoParts, type OpenParts } from '../../../src/gateway/parts.ts';
+import { createLogger } from '../../../src/telemetry/log.ts';
+import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import type { ApiObject } from '../../cluster/api-client.ts';
+import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
+import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
+const TLS = new URL('test/fixtures/tls/', ROOT);
+const TIMEOUT_MS = 60_000;
+const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
+
+/** A fixed usage report, because these replicas have no ledger. */
+const FIXED_USAGE = { window: 'hour', inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 } as const;
+const openPartsWithUsage: OpenParts = async (context) => {
+  const report = async () => ({ windows: [FIXED_USAGE], limits: {} });
+  return { ...(await openNoParts(context)), usage: { agent: report, policy: report } };
+};
+
+export interface HttpResponse {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+export interface HttpRequestOptions {
+  token?: string;
+  /** Sent in the header `temper-token`, which users' clients send. */
+  userToken?: string;
+  key?: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+  /** The local address that the connection is bound to. */
+  localAddress?: string;
+  signal?: AbortSignal;
+}
+
+/** One gateway replica that runs in this process. */
+export interface GatewayReplica {
+  port: number;
+  healthPort: number;
+  /** Drains the replica and resolves when it has stopped. */
+  stop(): Promise<void>;
+  call(method: string, path: string, options?: HttpRequestOptions): Promise<HttpResponse>;
+}
+
+/** An API server with CRDs and NATS with streams, as after an installation. Tests start gateway replicas on top. */
+export class GatewayFixture implements AsyncDisposable {
+  readonly plane: ControlPlane;
+  readonly bus: NatsFixture;
+  readonly folder: string;
+  readonly logLines: string[] = [];
+  readonly #replicas: GatewayReplica[] = [];
+
+  private constructor(plane: ControlPlane, bus: NatsFixture, folder: string) {
+    this.plane = plane;
+    this.bus = bus;
+    this.folder = folder;
+  }
+
+  static async open(namespaces: readonly string[]): Promise<GatewayFixture> {
+    const [plane, bus] = await Promise.all([startControlPlane({ controllerManager: true }), startNatsFixture()]);
+    const fixture = new GatewayFixture(plane, bus, await mkdtemp(join(tmpdir(), 'temper-gateway-')));
+    try {
+      await fixture.#prepare(namespaces);
+    } catch (error) {
+      await fixture[Symbol.asyncDispose]();
+      throw error;
+    }
+    return fixture;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#replicas.map((replica) => replica.stop()));
+    await Promise.all([this.plane[Symbol.asyncDispose](), this.bus[Symbol.asyncDispose]()]);
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #prepare(namespaces: readonly string[]): Promise<void> {
+    await writeFile(join(this.folder, 'lease.key'), randomBytes(32));
+    const crds = new URL('crds/', ROOT);
+    for (const file of await readdir(crds)) {
+      const crd = parse(await readFile(new URL(file, crds), 'utf8')) as object;
+      await this.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd);
+    }
+    for (const name of namespaces) {
+      await this.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+      for (const account of [NAMESPACE_OBJECTS.agentServiceAccount, NAMESPACE_OBJECTS.peopleServiceAccount, 'other']) {
+        const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account } };
+        await this.create(`/api/v1/namespaces/${name}/serviceaccounts`, object);
+      }
+      await this.createPolicy(name, 'standard', {});
+    }
+  }
+
+  /** Creates an object. Retries while the API server does not serve the kind yet. */
+  async create(path: string, body: object): Promise<ApiObject> {
+    const deadline = performance.now() + TIMEOUT_MS;
+    for (;;) {
+      const answer = await this.plane.admin.call('POST', path, { body });
+      if (answer.status === 201) return answer.body;
+      if (performance.now() > deadline) throw new Error(`${path}: ${answer.status} ${String(answer.body['message'])}`);
+      await sleep(100);
+    }
+  }
+
+  createPolicy(namespace: string, name: string, spec: object): Promise<ApiObject> {
+    const object = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata: { name }, spec };
+    return this.create(`${GROUP}/${namespace}/trustpolicies`, object);
+  }
+
+  /** Creates an Agent and returns its uid. */
+  async createAgent(namespace: string, name: string, spec: object = {}): Promise<string> {
+    const object = {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Agent',
+      metadata: { name },
+      spec: {
+        trustPolicyRef: { name: 'standard' },
+        model: { primary: 'default/default' },
+        prompt: { system: 'You help.' },
+        ...spec,
+      },
+    };
+    const { metadata } = await this.create(`${GROUP}/${namespace}/agents`, object);
+    return (metadata as { uid: string }).uid;
+  }
+
+  async patchAgent(namespace: string, name: string, patch: Record<string, object>): Promise<void> {
+    await this.#merge(`${GROUP}/${namespace}/agents/${name}`, patch);
+  }
+
+  /** Writes `status.pod` as the operator does. */
+  async bindPod(namespace: string, agent: string, pod: { name: string; uid: string } | undefined): Promise<void> {
+    await this.#merge(`${GROUP}/${namespace}/agents/${agent}/status`, { status: { pod } });
+  }
+
+  /** Creates a pod that no kubelet runs, with an address in its status. */
+  async createPod(namespace: string, name: string, address = '127.0.0.1'): Promise<{ name: string; uid: string }> {
+    const object = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { 'temper.dev/agent-pod': 'true' } },
+      spec: {
+        serviceAccountName: NAMESPACE_OBJECTS.agentServiceAccount,
+        automountServiceAccountToken: false,
+        containers: [{ name: 'agent', image: 'none' }],
+      },
+    };
+    const { metadata } = await this.create(`/api/v1/namespaces/${namespace}/pods`, object);
+    await this.#merge(`/api/v1/namespaces/${namespace}/pods/${name}/status`, {
+      status: { podIP: address, podIPs: [{ ip: address }] },
+    });
+    return { name, uid: (metadata as { uid: string }).uid };
+  }
+
+  /** Creates an Agent, binds it to a new pod and returns the pod's token. */
+  async createRunningAgent(namespace: string, name: string, spec: object = {}) {
+    const uid = await this.createAgent(namespace, name, spec);
+    const pod = await this.createPod(namespace, `${name}-1`);
+    await this.bindPod(namespace, name, pod);
+    return { uid, pod, token: await this.createPodToken(namespace, pod) };
+  }
+
+  async createToken(namespace: string, account: string, spec: object = {}): Promise<string> {
+    const object = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { audiences: ['temper-gateway'], expirationSeconds: 3_600, ...spec },
+    };
+    const { status } = await this.create(`/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`, object);
+    return (status as { token: string }).token;
+  }
+
+  createPodToken(namespace: string, { name, uid }: { name: string; uid: string }, spec: object = {}): Promise<string> {
+    const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name, uid };
+    return this.createToken(namespace, NAMESPACE_OBJECTS.agentServiceAccount, { boundObjectRef, ...spec });
+  }
+
+  createUserToken(namespace: string): Promise<string> {
+    return this.createToken(namespace, NAMESPACE_OBJECTS.peopleServiceAccount);
+  }
+
+  /** The content of a replica's configuration file. */
+  replicaConfig(): object {
+    return {
+      listen: { host: '127.0.0.1', port: 0 },
+      health: { host: '127.0.0.1', port: 0 },
+      tls: { certificate: new URL('certificate.pem', TLS).pathname, key: new URL('key.pem', TLS).pathname },
+      nats: { servers: [this.bus.url], seedFile: this.bus.seedFile('gateway'), caFile: this.bus.caFile },
+      kubernetes: { kubeconfig: this.plane.kubeconfig },
+      leaseKeys: [join(this.folder, 'lease.key')],
+    };
+  }
+
+  async startReplica(
+    change: Partial<GatewayConfig> = {},
+    openParts: OpenParts = openPartsWithUsage,
+  ): Promise<GatewayReplica> {
+    const stopping = new AbortController();
+    const listening = Promise.withResolvers<{ port: number; healthPort: number }>();
+    const destination = { write: (line: string) => this.logLines.push(line) };
+    const log = createLogger({ level: 'debug', destination, secrets: createSecrets() });
+    const config = { ...gatewayConfig(this.replicaConfig()), ...change };
+    const running = runGateway(config, {
+      log,
+      signal: stopping.signal,
+      openParts,
+      listening: listening.resolve,
+    });
+    running.catch(listening.reject);
+    const { port, healthPort } = await listening.promise;
+    const call = httpsClient(port);
+    const stop = async (): Promise<void> => {
+      stopping.abort();
+      await running;
+    };
+    const replica = { port, healthPort, stop, call };
+    this.#replicas.push(replica);
+    await eventually(async () => (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status === 200);
+    return replica;
+  }
+
+  /** Writes the status of any object, as its controller does. */
+  async patchStatus(path: string, status: object): Promise<void> {
+    await this.#merge(`${path}/status`, { status });
+  }
+
+  /** Merges the patch into the object, one level deep. */
+  async #merge(path: string, patch: Record<string, object>): Promise<void> {
+    const { body: object } = await this.plane.admin.call('GET', path);
+    for (const [name, value] of Object.entries(patch)) object[name] = { ...(object[name] as object), ...value };
+    const { status, body } = await this.plane.admin.call('PUT', path, { body: object });
+    if (status !== 200) throw new Error(`${path}: ${status} ${String(body['message'])}`);
+  }
+}
+
+/** An HTTPS client for one port. It does not verify the server: the fixture's certificate has other names. */
+export function httpsClient(port: number): GatewayReplica['call'] {
+  return (method, path, { token, userToken, key, headers: extra = {}, body, localAddress, signal } = {}) => {
+    const headers = {
+      ...extra,
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(userToken === undefined ? {} : { 'temper-token': userToken }),
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    // The tests of the pod's client cover that it pins the certificate.
+    const agent = new HttpsAgent({ rejectUnauthorized: false });
+    return new Promise((resolve, reject) => {
+      const options = {
+        host: '127.0.0.1',
+        port,
+        path,
+        method,
+        headers,
+        agent,
+        ...(localAddress === undefined ? {} : { localAddress }),
+        ...(signal === undefined ? {} : { signal }),
+      };
+      const sent = request(options, (response) => {
+        text(response).then(
+          (received) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text: received }),
+          reject,
+        );
+      });
+      sent.on('error', reject);
+      sent.on('close', () => agent.destroy());
+      sent.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  };
+}
+
+/** Bounded, and quick when it can be. */
+export async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + TIMEOUT_MS;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error('it did not come true in time');
+    await sleep(50);
+  }
+}

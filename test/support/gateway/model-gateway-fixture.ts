@@ -1,0 +1,302 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { Agent as HttpsAgent, request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
+import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
+import type { GatewayDeps } from '../../../src/gateway/deps.ts';
+import { WatchedLibrary } from '../../../src/gateway/discovery/library.ts';
+import { WatchedDirectory } from '../../../src/gateway/directory.ts';
+import { createLeases } from '../../../src/gateway/lease.ts';
+import { openModelParts } from '../../../src/gateway/model-parts.ts';
+import type { Parts } from '../../../src/gateway/parts.ts';
+import { createGatewayServer } from '../../../src/gateway/server.ts';
+import { createSessionReports } from '../../../src/gateway/session-reports.ts';
+import { claimedUses } from '../../../src/gateway/claimed-uses.ts';
+import type { PodIdentity } from '../../../src/identity/types.ts';
+import { Store } from '../../../src/kube/store.ts';
+import type { Digest } from '../../../src/lib/canonical.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { hasErrno, TemperError } from '../../../src/lib/errors.ts';
+import { randomIds } from '../../../src/lib/ids.ts';
+import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
+import type { ReplayScript } from '../../../src/models/replay/script.ts';
+import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
+import { createAudit } from '../../../src/nats/audit.ts';
+import { createDeadLetters } from '../../../src/nats/dead-letters.ts';
+import { createEvents } from '../../../src/nats/events.ts';
+import { createInbox } from '../../../src/nats/inbox.ts';
+import { openSessionRegistry } from '../../../src/nats/session-registry.ts';
+import { createSessionUses } from '../../../src/nats/session-uses.ts';
+import { createWakes } from '../../../src/nats/wakes.ts';
+import type { UsageReport } from '../../../src/remote/people.ts';
+import type { StreamLine, WireError } from '../../../src/remote/wire.ts';
+import { createLogger } from '../../../src/telemetry/log.ts';
+import { createRegistry, registerMetrics } from '../../../src/telemetry/prometheus.ts';
+import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
+import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
+
+const TLS = new URL('../../fixtures/tls/', import.meta.url);
+const NAMESPACE = 'team-a';
+
+export interface HttpResponse {
+  status: number;
+  text: string;
+}
+
+export interface RequestOptions {
+  agent: string;
+  /** The idempotency key; random by default. */
+  key?: string;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+export interface ModelGatewayReplica {
+  parts: Parts;
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>;
+  call(method: string, path: string, options: RequestOptions): Promise<HttpResponse>;
+}
+
+/**
+ * Gateways with models, ledger and review over real NATS and a replay server. The token of a pod is its agent's name and is not verified;
+ * gateway-identity.test.ts covers token verification.
+ */
+export class ModelGatewayFixture implements AsyncDisposable {
+  readonly bus: NatsFixture;
+  readonly replay: ReplayServer;
+  readonly folder: string;
+  /** Demoted digests, each with its reason. */
+  readonly demoted = new Map<Digest, string>();
+  /** All log lines. */
+  readonly logLines: string[] = [];
+  readonly #agents = new Store<Agent>();
+  readonly #policies = new Store<TrustPolicy>();
+  readonly #directory = new WatchedDirectory(this.#agents, this.#policies);
+  readonly #leases: ReturnType<typeof createLeases>;
+  readonly #open: (() => Promise<void>)[] = [];
+  #serial = 0;
+
+  private constructor(bus: NatsFixture, replay: ReplayServer, folder: string) {
+    this.bus = bus;
+    this.replay = replay;
+    this.folder = folder;
+    const key = randomBytes(32);
+    this.#leases = createLeases(() => [key]);
+  }
+
+  static async open(script: ReplayScript): Promise<ModelGatewayFixture> {
+    const [bus, replay] = await Promise.all([startNatsFixture(), startReplay({ script, clock: systemClock })]);
+    const fixture = new ModelGatewayFixture(bus, replay, await mkdtemp(join(tmpdir(), 'temper-models-')));
+    await fixture.writeKey('the-first-key');
+    return fixture;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const close of this.#open.toReversed()) await close();
+    await this.replay[Symbol.asyncDispose]();
+    await this.bus[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async writeKey(key: string): Promise<void> {
+    await writeFile(join(this.folder, 'key'), `${key}\n`);
+  }
+
+  /** Updates a Secret volume as the kubelet does: writes a new folder and swaps the symbolic link `..data`. */
+  async mountKey(key: string | undefined): Promise<void> {
+    const mount = join(this.folder, 'mount');
+    const version = `..version-${(this.#serial += 1)}`;
+    await mkdir(join(mount, version), { recursive: true });
+    if (key !== undefined) await writeFile(join(mount, version, 'key'), key);
+    await symlink(version, join(mount, '..data_tmp'));
+    await rename(join(mount, '..data_tmp'), join(mount, '..data'));
+    await symlink('..data/key', join(mount, 'key')).catch((error: unknown) => {
+      if (!hasErrno(error, 'EEXIST')) throw error;
+    });
+  }
+
+  setAgent(name: string, spec: Partial<AgentSpec> = {}, policy = 'standard'): string {
+    const uid = `uid-${name}`;
+    this.#agents.set({
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Agent',
+      metadata: { name, namespace: NAMESPACE, uid, resourceVersion: String((this.#serial += 1)) },
+      spec: {
+        trustPolicyRef: { name: policy },
+        model: { primary: 'default/default' },
+        prompt: { system: 'You help.' },
+        ...spec,
+      },
+    });
+    return uid;
+  }
+
+  setPolicy(name: string, spec: TrustPolicySpec): TrustPolicy {
+    const metadata = {
+      name,
+      namespace: NAMESPACE,
+      uid: `uid-policy-${name}`,
+      resourceVersion: String((this.#serial += 1)),
+    };
+    const policy: TrustPolicy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec };
+    this.#policies.set(policy);
+    return policy;
+  }
+
+  deliveryToken(agent: string, session = 's1', root = 'root-1'): string {
+    return this.#leases.sign({
+      ...podOf(agent),
+      message: 'message-1',
+      session,
+      root,
+      depth: 0,
+      deadline: new Date(Date.now() + 600_000).toISOString(),
+      at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+    });
+  }
+
+  /** Starts a replica with its own connection to NATS; `models` is the section of its configuration. */
+  async startReplica(models: object): Promise<ModelGatewayReplica> {
+    const bus = await this.bus.connect('gateway');
+    const log = createLogger({
+      level: 'debug',
+      destination: { write: (line: string) => this.logLines.push(line) },
+      secrets: createSecrets(),
+    });
+    const page = createRegistry();
+    const metrics = registerMetrics(page, GATEWAY_METRICS);
+    const shared = { clock: systemClock, ids: randomIds, log, metrics, directory: this.#directory };
+    const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
+    const library = new WatchedLibrary({ read: async () => undefined, log });
+    const parts = await openModelParts({ ...shared, bus, demotions, library, models });
+    const audit = createAudit(bus);
+    const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
+    const deps: GatewayDeps = {
+      ...shared,
+      spans: undefined,
+      identity: {
+        pod: async (token) => podOf(token),
+        podOrWarm: async (token) => podOf(token),
+        bound: () => undefined,
+        stillBound: () => true,
+        person: rejectUserToken,
+      },
+      leases: this.#leases,
+      inbox: createInbox(bus),
+      events: createEvents(bus),
+      deadLetters: createDeadLetters(bus),
+      wakes: createWakes(bus),
+      audit,
+      uses: claimedUses({ audit, registry, counts: uses }),
+      models: parts.catalog,
+      sessions: createSessionReports({ bus, registry, uses }),
+      usage: parts.usage,
+      draining: new AbortController().signal,
+    };
+    const tls = {
+      cert: await readFile(new URL('certificate.pem', TLS), 'utf8'),
+      key: await readFile(new URL('key.pem', TLS), 'utf8'),
+    };
+    const server = await createGatewayServer(deps, { tls, routes: parts.routes });
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    this.#open.push(async () => {
+      await server.close();
+      await parts[Symbol.asyncDispose]();
+    });
+    const { port } = server.server.address() as AddressInfo;
+    return {
+      parts,
+      metrics: () => page.metrics(),
+      call: (method, path, options) => call(port, method, path, options),
+    };
+  }
+
+  async dailyUsage(replica: ModelGatewayReplica, agent: string): Promise<UsageReport['windows'][number]> {
+    const state = this.#directory.agent(NAMESPACE, agent);
+    if (state === undefined) throw new Error(`the agent index has no agent ${agent}`);
+    const day = (await replica.parts.usage.agent(state)).windows.find(({ window }) => window === 'day');
+    if (day === undefined) throw new Error('the usage report has no window "day"');
+    return day;
+  }
+}
+
+function podOf(agent: string): PodIdentity {
+  const podUid = `pod-${agent}`;
+  return { kind: 'pod', namespace: NAMESPACE, podName: podUid, podUid, agent, agentUid: `uid-${agent}` };
+}
+
+async function rejectUserToken(): Promise<never> {
+  throw new TemperError('TEMPER_TOKEN_INVALID', 'this fixture accepts no user tokens');
+}
+
+async function call(
+  port: number,
+  method: string,
+  path: string,
+  { agent, key = randomIds.next('key'), body, signal }: RequestOptions,
+): Promise<HttpResponse> {
+  // The fixture's certificate has another name. The tests of the pod's client cover that it pins the certificate.
+  const connection = new HttpsAgent({ rejectUnauthorized: false });
+  const headers = {
+    authorization: `Bearer ${agent}`,
+    'idempotency-key': key,
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+  };
+  const target = { host: '127.0.0.1', port, path, method, headers, agent: connection };
+  try {
+    return await new Promise<HttpResponse>((resolve, reject) => {
+      const sent = request({ ...target, ...(signal === undefined ? {} : { signal }) }, (response) => {
+        text(response).then((received) => resolve({ status: response.statusCode ?? 0, text: received }), reject);
+      });
+      sent.on('error', reject);
+      sent.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  } finally {
+    connection.destroy();
+  }
+}
+
+export function aModelRequest(changes: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    model: 'default/default',
+    system: 'You help.',
+    messages: [{ role: 'user', text: 'How are you?' }],
+    tools: [],
+    maxOutputTokens: 1_000,
+    ...changes,
+  };
+}
+
+export function streamLines({ text: received }: HttpResponse): StreamLine[] {
+  return received.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as StreamLine]));
+}
+
+export function streamText(lines: readonly StreamLine[]): string {
+  return lines.map((line) => (line.type === 'text' ? line.text : '')).join('');
+}
+
+export function streamEnd(lines: readonly StreamLine[]): Extract<ModelEvent, { type: 'end' }> {
+  const last = lines.at(-1);
+  if (last?.type !== 'end') throw new Error(`the response has no end event: ${JSON.stringify(last)}`);
+  return last;
+}
+
+export function errorOf({ status, text: received }: HttpResponse): [number, string] {
+  return [status, (JSON.parse(received) as WireError).error.code];
+}
+
+/** Bounded, and quick when it can be. */
+export async function eventually(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 30_000;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error('it did not come true in time');
+    await sleep(50);
+  }
+}

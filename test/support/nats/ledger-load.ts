@@ -1,0 +1,80 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { isTemperError } from '../../../src/lib/errors.ts';
+import { randomIds } from '../../../src/lib/ids.ts';
+import type { Op } from '../../../src/lib/operation.ts';
+import type { Denial } from '../../../src/ledger/port.ts';
+import { openSharedLedger, type SharedLedger } from '../../../src/nats/ledger.ts';
+import type { BusConnection } from '../../../src/nats/connection.ts';
+import { documentsIn } from '../../../src/nats/ledger-store.ts';
+import { BUCKETS } from '../../../src/nats/names.ts';
+
+export const ACCOUNT = 'policy/team-a/standard';
+
+/** Opens a ledger over the connection. */
+export function openLedgerOver(connection: BusConnection, clock: Clock = systemClock): SharedLedger {
+  return openSharedLedger({
+    store: documentsIn(connection, BUCKETS.ledger),
+    clock,
+    ids: randomIds,
+    random: Math.random,
+    failed: () => undefined,
+  });
+}
+
+export function anOp(milliseconds = 60_000): Op {
+  const deadline = performance.now() + milliseconds;
+  return { signal: new AbortController().signal, deadline, key: randomIds.next('key') };
+}
+
+export interface LoadOptions {
+  limit: number;
+  /** Per parallel loop. */
+  maxReservations: number;
+  parallel: number;
+}
+
+export interface LoadTotals {
+  granted: number;
+  settled: number;
+  denials: Denial[];
+  reservations: number;
+  unavailable: number;
+}
+
+/** Reserves tokens and commits fewer, until the account denies a reservation. Retries while the account is unavailable. */
+export async function spendUntilDenied(
+  ledger: SharedLedger,
+  { limit, maxReservations, parallel }: LoadOptions,
+  report: (what: 'granted' | 'settled', tokens: number) => void = () => undefined,
+): Promise<LoadTotals> {
+  const account = ledger.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: limit }, prefix: 'spec.quotas.' }]);
+  const totals: LoadTotals = { granted: 0, settled: 0, denials: [], reservations: 0, unavailable: 0 };
+  const spend = async (): Promise<void> => {
+    for (let round = 0; round < maxReservations; round += 1) {
+      const tokens = randomInt(1, 1_000);
+      try {
+        const answer = await account.reserve({ inputTokens: tokens, outputTokens: tokens }, anOp());
+        if (!answer.granted) {
+          totals.denials.push(answer);
+          return;
+        }
+        totals.granted += 2 * tokens;
+        totals.reservations += 1;
+        report('granted', 2 * tokens);
+        await sleep(randomInt(0, 3));
+        const used = randomInt(0, tokens + 1);
+        await account.settle(answer.id, { inputTokens: tokens, outputTokens: used });
+        totals.settled += tokens + used;
+        report('settled', tokens + used);
+      } catch (error) {
+        if (!isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
+        totals.unavailable += 1;
+        await sleep(50);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: parallel }, spend));
+  return totals;
+}

@@ -1,0 +1,83 @@
+import type { KubeRequest, Transport } from '../../../src/kube/transport.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { randomIds } from '../../../src/lib/ids.ts';
+import { type OperatorConfig, parseOperatorConfig } from '../../../src/operator/config.ts';
+import { createOperator, type OperatorDeps } from '../../../src/operator/operator.ts';
+import { createLogger } from '../../../src/telemetry/log.ts';
+import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import { type ApiServerFixture, NO_METRICS, RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
+
+export const OPERATOR_CONFIG: OperatorConfig = parseOperatorConfig(`
+namespace: ${RELEASE_NAMESPACE}
+agent:
+  image: temper:test
+  resources: {cpu: 100m, memory: 192Mi, ephemeralStorage: 128Mi}
+sandboxClasses:
+  - name: standard
+    image: temper-sandbox:test
+    resources: {cpu: 250m, memory: 384Mi, ephemeralStorage: 128Mi}
+    workspace: 1Gi
+gateway:
+  service: temper-gateway
+  podLabels: {app.kubernetes.io/component: gateway}
+leaderElection: false
+`);
+
+/** An operator that runs in this process until `stop`, or until the test simulates its death (`die`). */
+export interface RunningOperator {
+  /** Shuts the operator down as SIGTERM does. */
+  stop(): Promise<void>;
+  /** Resolves when the operator ends: undefined, or the error it ended with. */
+  readonly ended: Promise<unknown>;
+}
+
+export async function startOperator(
+  apiServer: Pick<ApiServerFixture, 'connect'>,
+  config: OperatorConfig = OPERATOR_CONFIG,
+  options: Partial<OperatorDeps> & { wrap?: (transport: Transport, die: () => void) => Transport } = {},
+): Promise<RunningOperator> {
+  const transport = await apiServer.connect();
+  const stopping = new AbortController();
+  const wrapped = options.wrap?.(transport, () => stopping.abort()) ?? transport;
+  const { wrap: _wrap, ...rest } = options;
+  const destination = {
+    write: (line: string) => (process.env['OPERATOR_LOG'] === undefined ? undefined : process.stderr.write(line)),
+  };
+  const manager = createOperator(config, {
+    transport: wrapped,
+    clock: systemClock,
+    ids: randomIds,
+    random: Math.random,
+    log: createLogger({ level: 'debug', destination, secrets: createSecrets() }),
+    metrics: NO_METRICS,
+    identity: randomIds.next('operator'),
+    ...rest,
+  });
+  const ended = manager.run(stopping.signal).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  return {
+    ended,
+    async stop() {
+      stopping.abort();
+      await ended;
+      await transport[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export function isWriteRequest({ method, path }: KubeRequest): boolean {
+  return method !== 'GET' && !path.includes('dryRun') && !path.includes('/leases');
+}
+
+/** Appends every request to `seen`. */
+export function recordingTransport(transport: Transport, seen: KubeRequest[]): Transport {
+  return {
+    ...transport,
+    send: (request, signal) => {
+      seen.push(request);
+      return transport.send(request, signal);
+    },
+  };
+}
