@@ -1,7 +1,7 @@
 import type { DiscoveryEntry } from '../src/discovery/entry.ts';
 import { LexicalIndex } from '../src/discovery/lexical-index.ts';
 import { search } from '../src/discovery/search.ts';
-import { answerOf } from '../src/discovery/answer.ts';
+import { buildResult } from '../src/discovery/result.ts';
 import { createDecider } from '../src/policy/decider.ts';
 import type { BenchRow } from './row.ts';
 
@@ -45,7 +45,7 @@ export async function benchDiscovery(): Promise<BenchRow[]> {
     request !== undefined && decider.decide(request).effect !== 'Deny';
   const searched = median(CALLS, (call) => {
     const query = `${WORDS[call % WORDS.length]} ${WORDS[(call * 7) % WORDS.length]} of the last month`;
-    const answer = answerOf(search({ query }, { indexes: [index], permits }), new Set());
+    const answer = buildResult(search({ query }, { indexes: [index], permits }), new Set());
     if (answer.capabilities.length === 0) throw new Error(`bench: no result for "${query}"`);
   });
   const read = median(CALLS, () => {

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { API_VERSION } from '../src/api/names.ts';
-import { replayProviders } from '../src/cli/providers.ts';
+import { replayProviders } from '../src/cli/run/providers.ts';
 import { systemClock } from '../src/lib/clock.ts';
-import { randomIds } from '../src/lib/ids.ts';
-import type { Op } from '../src/lib/operation.ts';
+import { ulids } from '../src/lib/ids.ts';
+import type { CallOptions } from '../src/lib/call-options.ts';
 import { startReplay } from '../src/models/replay/server.ts';
 import { openModels } from '../src/models/named-models.ts';
 import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
@@ -67,7 +67,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
   const options: StandaloneOptions = {
     state,
     workspace: tmpdir(),
-    closed: [],
+    protectedPaths: [],
     agent: AGENT,
     policy: POLICY,
     models,
@@ -90,10 +90,10 @@ async function benchCalls(options: StandaloneOptions): Promise<BenchRow> {
   );
 }
 
-function anOp(): Op {
+function anOp(): CallOptions {
   return {
     signal: new AbortController().signal,
     deadline: systemClock.monotonic() + 60_000,
-    key: randomIds.next('bench'),
+    key: ulids.next('bench'),
   };
 }

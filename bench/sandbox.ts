@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { systemClock } from '../src/lib/clock.ts';
 import { createSupervisor } from '../src/sandbox/supervisor.ts';
-import { aJob, anOp, echoHost } from '../src/sandbox/testing.ts';
+import { aJob, anOp, echoHost } from '../src/sandbox/sandbox.testing.ts';
 import { compareWithBareLoop, INPUT, quantile, SOURCE } from './baseline/baseline.ts';
 import type { BenchRow } from './row.ts';
 

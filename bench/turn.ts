@@ -1,14 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAgentLoop } from '../src/agent/loop.ts';
-import { anAgent, calls, says, scriptedInvoker } from '../src/agent/scripted.testing.ts';
-import { recordSessionStore } from '../src/agent/session-store.ts';
+import { createAgentLoop } from '../src/agent/loop/loop.ts';
+import { anAgent, calls, says, scriptedInvoker } from '../src/agent/loop/scripted-loop.testing.ts';
+import { createRecordSessionStore } from '../src/agent/session/session-store.ts';
 import { openLedgerBook } from '../src/ledger/ledger.ts';
 import { systemClock } from '../src/lib/clock.ts';
-import { fileRecords } from '../src/lib/file-records.ts';
-import { randomIds } from '../src/lib/ids.ts';
-import type { Op } from '../src/lib/operation.ts';
+import { fileRecordStore } from '../src/lib/file-record-store.ts';
+import { ulids } from '../src/lib/ids.ts';
+import type { CallOptions } from '../src/lib/call-options.ts';
 import type { Model } from '../src/models/port.ts';
 import type { BenchRow } from './row.ts';
 
@@ -57,18 +57,22 @@ async function oneAgent(folder: string): Promise<{ turn: number; start: number }
   const model = instantModel(() => {
     if (firstCall === 0) firstCall = performance.now();
   });
-  const records = fileRecords(folder);
+  const records = fileRecordStore(folder);
   const book = await openLedgerBook(records, systemClock);
   const loop = createAgentLoop({
     model,
     invoker: scriptedInvoker({ lookup: () => ({ found: true }) }),
-    sessions: recordSessionStore(records, systemClock),
+    sessions: createRecordSessionStore(records, systemClock),
     ledger: book.ledger([{ name: 'agent/a', quotas: { tokensPerDay: 1e9 }, prefix: 'spec.quotas.' }]),
     clock: systemClock,
-    ids: randomIds,
+    ids: ulids,
     costOf: () => 0,
   });
-  const op: Op = { signal: new AbortController().signal, deadline: systemClock.monotonic() + 60_000, key: folder };
+  const op: CallOptions = {
+    signal: new AbortController().signal,
+    deadline: systemClock.monotonic() + 60_000,
+    key: folder,
+  };
   const message = { session: 's-1', rootMessage: 'root', text: 'What is it?' };
   await loop.handle(message, anAgent(), () => undefined, { ...op, key: `${folder}/1` });
   const before = performance.now();

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NAMESPACE_OBJECTS } from '../../src/api/cluster.ts';
-import { podTemplate } from '../../src/operator/agent/pod-template.ts';
-import { TYPES } from '../../src/operator/kube-types.ts';
+import { podTemplate } from '../../src/operator/pods/pod-template.ts';
+import { TYPES } from '../../src/operator/kube/types.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { createAgent, runConcurrently, runAtRate, readyPods, runningAgents, type Times } from './support/agents.ts';
 import { BenchCluster } from './support/bench-cluster.ts';

@@ -9,8 +9,13 @@ import { connect } from '@nats-io/transport-node';
 import { systemClock } from '../../src/lib/clock.ts';
 import { startReplay } from '../../src/models/replay/server.ts';
 import { RoleProcess } from '../../src/pod/pod.testing.ts';
-import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing.ts';
-import { type FollowLine, type PersonReceipt, PEOPLE_PATH, TOKEN_HEADER } from '../../src/remote/people.ts';
+import { issueTlsIdentity, writeGatewayConfig } from '../../src/gateway-client/certificates.testing.ts';
+import {
+  type SessionStreamLine,
+  type UserMessageReceipt,
+  USERS_PATH,
+  USER_TOKEN_HEADER,
+} from '../../src/gateway-api/user-api.ts';
 import { startNats } from '../../test/cluster/nats-server.ts';
 import { freePorts } from '../../test/cluster/process.ts';
 import { eventually, GatewayFixture } from '../../test/support/gateway/gateway-fixture.ts';
@@ -193,11 +198,11 @@ class MessageBench implements AsyncDisposable {
     const quotas = { messagesPerMinute: 100_000 };
     const { token } = await fixture.createRunningAgent(NAMESPACE, AGENT, { trustPolicyRef: { name: 'bench' }, quotas });
     this.#userToken = await fixture.createUserToken(NAMESPACE);
-    const identity = await issueIdentity(this.#folder, 'gateway', GATEWAY_NAME);
+    const identity = await issueTlsIdentity(this.#folder, 'gateway', GATEWAY_NAME);
     await this.#startGateway();
     await Promise.all(['doors', 'run', 'workspace'].map((name) => mkdir(join(this.#folder, name))));
     const doors = join(this.#folder, 'doors');
-    await writeDoors(doors, { url: this.#url, name: GATEWAY_NAME, authority: identity.authority, token });
+    await writeGatewayConfig(doors, { url: this.#url, name: GATEWAY_NAME, authority: identity.authority, token });
     const shared = ['--run', join(this.#folder, 'run'), '--workspace', join(this.#folder, 'workspace')];
     this.#roles['agent'] = new RoleProcess('agent', ['--doors', doors, '--token', join(doors, 'token'), ...shared]);
     this.#roles['sandbox'] = new RoleProcess('sandbox', ['--agent-uid', String(process.getuid?.() ?? 0), ...shared]);
@@ -239,10 +244,10 @@ class MessageBench implements AsyncDisposable {
   }
 
   #agentPath(): string {
-    return `${PEOPLE_PATH}/${NAMESPACE}/agents/${AGENT}`;
+    return `${USERS_PATH}/${NAMESPACE}/agents/${AGENT}`;
   }
 
-  async #send(session: string): Promise<PersonReceipt> {
+  async #send(session: string): Promise<UserMessageReceipt> {
     this.#keys += 1;
     const headers = { 'content-type': 'application/json', 'idempotency-key': `key-${this.#keys}` };
     const sent = this.#request('POST', `${this.#agentPath()}/messages`, headers);
@@ -253,10 +258,10 @@ class MessageBench implements AsyncDisposable {
       });
     });
     if (status !== 200) throw new Error(`the gateway responded ${status}: ${received}`);
-    return JSON.parse(received) as PersonReceipt;
+    return JSON.parse(received) as UserMessageReceipt;
   }
 
-  #follow(path: string, onLine: (line: FollowLine) => void, signal: AbortSignal): Promise<void> {
+  #follow(path: string, onLine: (line: SessionStreamLine) => void, signal: AbortSignal): Promise<void> {
     const sent = this.#request('GET', path, {});
     signal.addEventListener('abort', () => sent.destroy(), { once: true });
     return new Promise((resolve, reject) => {
@@ -267,7 +272,7 @@ class MessageBench implements AsyncDisposable {
         response.on('data', (chunk: string) => {
           const lines = (rest + chunk).split('\n');
           rest = lines.pop() ?? '';
-          for (const line of lines) if (line !== '') onLine(JSON.parse(line) as FollowLine);
+          for (const line of lines) if (line !== '') onLine(JSON.parse(line) as SessionStreamLine);
         });
       });
       sent.end();
@@ -275,7 +280,7 @@ class MessageBench implements AsyncDisposable {
   }
 
   #request(method: string, path: string, headers: Record<string, string>) {
-    const options = { method, agent: this.#connections, headers: { ...headers, [TOKEN_HEADER]: this.#userToken } };
+    const options = { method, agent: this.#connections, headers: { ...headers, [USER_TOKEN_HEADER]: this.#userToken } };
     return httpsRequest(new URL(path, this.#url), options);
   }
 }
@@ -284,7 +289,7 @@ class MessageBench implements AsyncDisposable {
 class Replies {
   readonly #answered = new Map<string, PromiseWithResolvers<void>>();
 
-  onLine(line: FollowLine): void {
+  onLine(line: SessionStreamLine): void {
     if (line.kind === 'reply') this.#of(line.message).resolve();
     if (line.kind === 'failed') this.#of(line.message).reject(new Error(`${line.code}: ${line.text}`));
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createKubeClient } from '../../src/kube/kube-client.ts';
-import { loadClusterAccess } from '../../src/kube/cluster-access.ts';
-import { createTransport } from '../../src/kube/transport.ts';
+import { createKubeClient } from '../../src/kube/client/http-kube-client.ts';
+import { loadClusterAccess } from '../../src/kube/client/cluster-access.ts';
+import { createTransport } from '../../src/kube/client/transport.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type InstalledCluster, startInstalledCluster } from '../../test/e2e/support/installed-cluster.ts';
 import { namespaceObject } from '../../test/e2e/support/fixture.ts';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { CliIo } from '../../src/cli/io.ts';
-import { run } from '../../src/cli/verbs/run.ts';
+import { run } from '../../src/cli/run/run.ts';
 import { dollars, independentAnswer } from './independent.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { Json } from '../lib/json.ts';
 import type { ModelMessage } from '../models/port.ts';
 
-export interface History {
+export interface SessionHistory {
   /** Number of items stored. */
   seq: number;
   items: ModelMessage[];
@@ -10,7 +10,7 @@ export interface History {
 }
 
 /** Flags stored with the items of one append. */
-export interface AppendMarks {
+export interface AppendFlags {
   /** The items contain untrusted content. */
   tainted?: boolean;
 }
@@ -20,13 +20,13 @@ export interface SessionStore {
    * Reads the whole history; an unknown session is empty. Throws TEMPER_SESSION_INVALID for a malformed id and
    * TEMPER_STATE_CORRUPT when the stored history is damaged or has two writers.
    */
-  load(session: string): Promise<History>;
+  load(session: string): Promise<SessionHistory>;
   /**
    * Appends after `afterSeq` items and returns the new seq; durable when it resolves. Atomic: all items are stored or none.
    * Throws TEMPER_SESSION_INVALID for a malformed id and TEMPER_STATE_CORRUPT when another writer has appended meanwhile.
    * Not idempotent: after an error with unknown result, load the session again.
    */
-  append(session: string, afterSeq: number, items: ModelMessage[], marks?: AppendMarks): Promise<number>;
+  append(session: string, afterSeq: number, items: ModelMessage[], marks?: AppendFlags): Promise<number>;
   /** Deletes the session. Idempotent. Throws TEMPER_SESSION_INVALID for a malformed id. */
   close(session: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { AGENT, type BadText, POLICY, itRefusesTexts, manifestReader } from './bad-manifests.ts';
+import { AGENT, type BadText, POLICY, itRefusesTexts, manifestReader } from './bad-manifests.testing.ts';
 
 const CASES: readonly BadText[] = [
   {

@@ -7,7 +7,7 @@ import {
   itRefusesSamples,
   itRefusesTexts,
   manifestReader,
-} from './bad-manifests.ts';
+} from './bad-manifests.testing.ts';
 
 const CASES: readonly BadText[] = [
   {

@@ -1,9 +1,9 @@
 /** A location inside an object: member names and list indexes. */
-export type Path = readonly (string | number)[];
+export type FieldPath = readonly (string | number)[];
 
 /** A violation of a validation rule. The loader adds file, line and column. */
 export interface Finding {
-  path: Path;
+  path: FieldPath;
   /** Stable name of the violated rule. */
   rule: string;
   message: string;
@@ -14,14 +14,14 @@ export interface Finding {
  * A spec without the values that violate its schema, so that the cross-field checks can run on the rest.
  * Every present value has the right type; every value may be missing.
  */
-export type Sound<T> = T extends readonly (infer I)[]
-  ? readonly (Sound<I> | undefined)[]
+export type ValidPart<T> = T extends readonly (infer I)[]
+  ? readonly (ValidPart<I> | undefined)[]
   : T extends object
-    ? { readonly [K in keyof T]?: Sound<T[K]> | undefined }
+    ? { readonly [K in keyof T]?: ValidPart<T[K]> | undefined }
     : T;
 
 /** `spec.arguments[0].tool` */
-export function dottedPath(path: Path): string {
+export function dottedPath(path: FieldPath): string {
   let text = '';
   for (const segment of path) {
     if (typeof segment === 'number') text += `[${segment}]`;
@@ -37,7 +37,7 @@ export type PatternKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'name';
 /** The part of the pattern language that the checks need. */
 export interface PatternRules {
   /** Why the text is not a valid pattern, in a sentence that quotes the text. Undefined for a valid pattern. */
-  flaw(text: string, kind: PatternKind): string | undefined;
+  patternError(text: string, kind: PatternKind): string | undefined;
   /** Does the ceiling match everything that the pattern matches? An empty ceiling matches nothing. */
   covers(ceiling: readonly string[], text: string, kind: PatternKind): boolean;
 }

@@ -1,10 +1,10 @@
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { TemperError, hasErrno } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 
 /** Larger than any manifest file in practice; a larger file is a mistake or an attack. */
-export const LARGEST_FILE = 1024 * 1024;
+export const MAX_FILE_BYTES = 1024 * 1024;
 
 const MAX_FILES = 2_000;
 const EXTENSIONS: readonly string[] = ['.yaml', '.yml', '.json'];
@@ -47,7 +47,7 @@ export async function readBounded(path: string): Promise<Uint8Array | undefined>
   let handle: FileHandle | undefined;
   try {
     handle = await open(path, 'r');
-    const buffer = Buffer.alloc(LARGEST_FILE + 1);
+    const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
     let length = 0;
     while (length < buffer.length) {
       const { bytesRead } = await handle.read(buffer, length, buffer.length - length);

@@ -1,13 +1,13 @@
 import type { Json } from '../lib/json.ts';
-import { type Member, checkSet } from './checks/set.ts';
+import { type SetMember, checkManifestSet } from './checks/set.ts';
 import { dottedPath } from './findings.ts';
 import type { Finding, PatternRules } from './findings.ts';
-import { LARGEST_FILE, findManifestFiles, readBounded } from './manifest-files.ts';
-import { type Examined, examine } from './objects.ts';
+import { MAX_FILE_BYTES, findManifestFiles, readBounded } from './manifest-files.ts';
+import { type CheckedObject, checkObject } from './check-object.ts';
 import { PLAIN_PATTERN_RULES } from './pattern-rules.ts';
-import { type SchemaCheck, createSchemaCheck } from './schema-findings.ts';
+import { type KindSchemaCheck, createKindSchemaCheck } from './schema-findings.ts';
 import type { AnyResource } from './v1alpha1/resources.ts';
-import { type ParsedDocument, type Position, parseDocuments } from './yaml-documents.ts';
+import { type ParsedDocument, type SourcePosition, parseDocuments } from './yaml-documents.ts';
 
 export interface ManifestProblem {
   file: string;
@@ -44,7 +44,7 @@ export interface ManifestOptions {
   patterns?: PatternRules;
 }
 
-interface Loaded extends Member {
+interface Loaded extends SetMember {
   file: string;
   document: ParsedDocument;
 }
@@ -61,7 +61,7 @@ export interface ManifestLoader {
 }
 
 export function createManifestLoader(options: ManifestOptions = {}): ManifestLoader {
-  const rules: ValidationRules = { patterns: options.patterns ?? PLAIN_PATTERN_RULES, check: createSchemaCheck() };
+  const rules: ValidationRules = { patterns: options.patterns ?? PLAIN_PATTERN_RULES, check: createKindSchemaCheck() };
   return { load: (paths) => load(paths, rules), validate: (value) => validate(value, rules) };
 }
 
@@ -77,7 +77,7 @@ export function validateObject(value: Json, options: ManifestOptions = {}): Mani
 
 interface ValidationRules {
   patterns: PatternRules;
-  check: SchemaCheck;
+  check: KindSchemaCheck;
 }
 
 async function load(paths: readonly string[], rules: ValidationRules): Promise<LoadedManifests> {
@@ -86,14 +86,14 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
   for (const file of await findManifestFiles(paths)) {
     const text = await textOf(file, result);
     if (text === undefined) continue;
-    const { documents, flaws } = parseDocuments(text);
+    const { documents, errors: flaws } = parseDocuments(text);
     for (const flaw of flaws) result.problems.push(problemOf(flaw, file, flaw.position));
     const before = result.objects.length;
     for (const document of documents) addDocument(document, file, rules, result, members);
     // With a duplicate key the intended value is unknown, so no object of the file is used.
     if (flaws.length > 0) result.objects.length = before;
   }
-  for (const { member, ...finding } of checkSet(members, rules.patterns)) {
+  for (const { member, ...finding } of checkManifestSet(members, rules.patterns)) {
     result.problems.push(problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member)));
   }
   return { ...result, problems: inOrder(result.problems) };
@@ -101,7 +101,7 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
 
 function validate(value: Json, { check, patterns }: ValidationRules): ManifestProblem[] {
   const start = { line: 1, column: 1 };
-  const examined = examine(value, check, patterns, () => undefined);
+  const examined = checkObject(value, check, patterns, () => undefined);
   if (!examined.foreign) return examined.findings.map((finding) => problemOf(finding, '', start, titleOf(examined)));
   const message = `${examined.apiVersion} ${examined.kind} is not a Temper kind`;
   return [
@@ -120,7 +120,7 @@ function addDocument(
   result: LoadedManifests,
   members: Loaded[],
 ): void {
-  const examined = examine(document.value, check, patterns, (path) => document.source(path));
+  const examined = checkObject(document.value, check, patterns, (path) => document.source(path));
   const { line } = document.locate([]);
   if (examined.foreign) {
     result.skipped.push({ file, line, apiVersion: examined.apiVersion, kind: examined.kind });
@@ -137,16 +137,16 @@ function addDocument(
 }
 
 function memberOf(
-  examined: Extract<Examined, { foreign: false }>,
+  examined: Extract<CheckedObject, { foreign: false }>,
   file: string,
   document: ParsedDocument,
   line: number,
 ): Loaded | undefined {
-  const { kind, name, sound } = examined;
+  const { kind, name, validPart: sound } = examined;
   if (kind === undefined || name === undefined || sound === undefined) return undefined;
   const { metadata, spec } = sound as { metadata?: { namespace?: string }; spec?: unknown };
   const namespace = metadata?.namespace ?? 'default';
-  return { kind, name, namespace, place: `${file}:${line}`, spec: spec ?? {}, file, document };
+  return { kind, name, namespace, location: `${file}:${line}`, spec: spec ?? {}, file, document };
 }
 
 async function textOf(file: string, result: LoadedManifests): Promise<string | undefined> {
@@ -156,7 +156,7 @@ async function textOf(file: string, result: LoadedManifests): Promise<string | u
     return undefined;
   };
   if (bytes === undefined) {
-    return refuse('file-size', `the file has more than ${LARGEST_FILE} bytes`, 'split it into smaller files');
+    return refuse('file-size', `the file has more than ${MAX_FILE_BYTES} bytes`, 'split it into smaller files');
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -169,7 +169,7 @@ function titleOf(named: { kind?: string; name?: string }): string | undefined {
   return named.kind === undefined || named.name === undefined ? undefined : `${named.kind}/${named.name}`;
 }
 
-function problemOf(finding: Finding, file: string, at: Position, object?: string): ManifestProblem {
+function problemOf(finding: Finding, file: string, at: SourcePosition, object?: string): ManifestProblem {
   const { path, rule, message, fix } = finding;
   const place = { file, line: at.line, column: at.column };
   return { ...place, ...(object === undefined ? {} : { object }), field: dottedPath(path), rule, message, fix };

@@ -1,4 +1,4 @@
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import type { PatternKind, PatternRules } from './findings.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { PatternKind, PatternRules } from './findings.ts';
  * a pattern as wider than a ceiling only when this is true under every interpretation of `*`.
  */
 export const PLAIN_PATTERN_RULES: PatternRules = {
-  flaw(text, kind) {
+  patternError(text, kind) {
     const flaw = syntaxError(text, kind);
     return flaw === undefined ? undefined : `"${printable(text, 80)}" is not a valid pattern: ${flaw}`;
   },

@@ -1,8 +1,8 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import { closestName } from '../lib/closest.ts';
-import { printable } from '../lib/escape.ts';
+import { suggestName } from '../lib/suggest.ts';
+import { printable } from '../lib/printable.ts';
 import { type Json, member } from '../lib/json.ts';
-import type { Finding, Path } from './findings.ts';
+import type { Finding, FieldPath } from './findings.ts';
 import { dottedPath } from './findings.ts';
 import { KIND_SCHEMAS, type KindName } from './v1alpha1/kinds.ts';
 import { Metadata } from './v1alpha1/metadata.ts';
@@ -11,13 +11,13 @@ import { Metadata } from './v1alpha1/metadata.ts';
 export const MAX_FINDINGS = 100;
 
 /** The source text of the scalar at a path, if the text is known. */
-export type SourceOf = (path: Path) => string | undefined;
+export type SourceTextOf = (path: FieldPath) => string | undefined;
 
 /** Checks one object of a kind against its schema. Findings are in the order of the schema validation. */
-export type SchemaCheck = (kind: KindName, object: Json, source: SourceOf) => Finding[];
+export type KindSchemaCheck = (kind: KindName, object: Json, source: SourceTextOf) => Finding[];
 
 /** Compiles the schema of each kind on first use. */
-export function createSchemaCheck(): SchemaCheck {
+export function createKindSchemaCheck(): KindSchemaCheck {
   const ajv = new Ajv2020({
     allErrors: true,
     verbose: true,
@@ -59,15 +59,15 @@ function rootSchema(spec: object): object {
   };
 }
 
-type Describe = (error: ErrorObject, path: Path, source: SourceOf, spec: object) => Omit<Finding, 'path'>;
+type Describe = (error: ErrorObject, path: FieldPath, source: SourceTextOf, spec: object) => Omit<Finding, 'path'>;
 
-function findingOf(error: ErrorObject, object: Json, source: SourceOf, spec: object): Finding {
+function findingOf(error: ErrorObject, object: Json, source: SourceTextOf, spec: object): Finding {
   const path = pathOf(error, object);
   const describe = DESCRIPTIONS[error.keyword] ?? describeOther;
   return { path, ...describe(error, path, source, spec) };
 }
 
-function pathOf(error: ErrorObject, object: Json): Path {
+function pathOf(error: ErrorObject, object: Json): FieldPath {
   const path: (string | number)[] = [];
   let value: Json | undefined = object;
   for (const part of error.instancePath.split('/').slice(1)) {
@@ -114,7 +114,7 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
   }),
 };
 
-function describeOther(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
+function describeOther(error: ErrorObject, path: FieldPath): Omit<Finding, 'path'> {
   return {
     rule: error.keyword,
     message: `${dottedPath(path)} ${error.message ?? 'is invalid'}`,
@@ -122,16 +122,21 @@ function describeOther(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
   };
 }
 
-function describeBound(error: ErrorObject, path: Path, rule: string, unit: string, what: string) {
+function describeBound(error: ErrorObject, path: FieldPath, rule: string, unit: string, what: string) {
   const { limit } = error.params as { limit?: unknown };
   return { rule, message: `${dottedPath(path)} ${what}`, fix: `${unit} ${String(limit)}` };
 }
 
-function describeUnknown(error: ErrorObject, path: Path, _source: SourceOf, spec: object): Omit<Finding, 'path'> {
+function describeUnknown(
+  error: ErrorObject,
+  path: FieldPath,
+  _source: SourceTextOf,
+  spec: object,
+): Omit<Finding, 'path'> {
   const unknown = String(path.at(-1));
   const known = Object.keys((error.parentSchema as { properties?: object } | undefined)?.properties ?? {});
   const message = `${dottedPath(path)} is not a field of ${dottedPath(path.slice(0, -1)) || 'the object'}`;
-  const near = closestName(unknown, known);
+  const near = suggestName(unknown, known);
   if (near !== undefined) return { rule: 'unknown-field', message, fix: `did you mean "${near}"?` };
   const elsewhere = whereInSchema(spec, unknown, ['spec']);
   if (elsewhere !== undefined) return { rule: 'unknown-field', message, fix: `did you mean ${dottedPath(elsewhere)}?` };
@@ -140,7 +145,7 @@ function describeUnknown(error: ErrorObject, path: Path, _source: SourceOf, spec
 }
 
 /** The path of a field with this name elsewhere in the schema: a common mistake is wrong indentation. */
-function whereInSchema(schema: object, name: string, path: Path): Path | undefined {
+function whereInSchema(schema: object, name: string, path: FieldPath): FieldPath | undefined {
   const properties = (schema as { properties?: Record<string, object> }).properties ?? {};
   if (Object.hasOwn(properties, name)) return [...path, name];
   for (const [key, child] of Object.entries(properties)) {
@@ -159,7 +164,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   array: 'a list',
 };
 
-function describeType(error: ErrorObject, path: Path, source: SourceOf): Omit<Finding, 'path'> {
+function describeType(error: ErrorObject, path: FieldPath, source: SourceTextOf): Omit<Finding, 'path'> {
   const wanted = String((error.params as { type?: unknown }).type);
   const field = dottedPath(path);
   const message = `${field} must be ${TYPE_NAMES[wanted] ?? wanted}, not ${shown(error.data)}`;
@@ -197,13 +202,13 @@ function integerFix(value: unknown, name: string): string {
   return `write the digits without quotes or suffix, e.g. ${name}: 100000`;
 }
 
-function describeEnum(error: ErrorObject, path: Path): Omit<Finding, 'path'> {
+function describeEnum(error: ErrorObject, path: FieldPath): Omit<Finding, 'path'> {
   const { allowedValues } = error.params as { allowedValues?: unknown[] };
   const allowed = (allowedValues ?? []).map(String);
   const message = `${dottedPath(path)} does not allow ${shown(error.data)}`;
   const list = `one of ${allowed.join(', ')}`;
   if (typeof error.data !== 'string') return { rule: 'enum', message, fix: list };
-  const near = closestName(error.data, allowed);
+  const near = suggestName(error.data, allowed);
   return { rule: 'enum', message, fix: near === undefined ? list : `did you mean ${near}? ${list}` };
 }
 

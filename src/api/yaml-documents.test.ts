@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseDocuments } from './yaml-documents.ts';
 
-const rulesOf = (text: string): string[] => parseDocuments(text).flaws.map(({ rule }) => rule);
+const rulesOf = (text: string): string[] => parseDocuments(text).errors.map(({ rule }) => rule);
 
 describe('parseDocuments', () => {
   it('reports the position of each member of each document', () => {
-    const { documents, flaws } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
+    const { documents, errors: flaws } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
     assert.deepEqual(flaws, []);
     assert.deepEqual(
       documents.map(({ value }) => value),
@@ -26,7 +26,7 @@ describe('parseDocuments', () => {
 
   it('parses JSON with tabs, and skips empty documents', () => {
     assert.deepEqual(parseDocuments('{\n\t"a": [\n\t\t1]\n}\n').documents[0]?.value, { a: [1] });
-    const { documents, flaws } = parseDocuments('---\n---\n# nothing\n---\nnull\n');
+    const { documents, errors: flaws } = parseDocuments('---\n---\n# nothing\n---\nnull\n');
     assert.deepEqual([documents, flaws], [[], []]);
   });
 
@@ -36,7 +36,7 @@ describe('parseDocuments', () => {
   });
 
   it('reports tabs, unclosed quotes and custom tags', () => {
-    const [tab] = parseDocuments('spec:\n\tmodel: x\n').flaws;
+    const [tab] = parseDocuments('spec:\n\tmodel: x\n').errors;
     assert.equal(tab?.rule, 'yaml-tabs');
     assert.equal(tab?.fix, 'indent with spaces');
     assert.deepEqual(tab?.position, { line: 2, column: 1 });
@@ -45,7 +45,7 @@ describe('parseDocuments', () => {
   });
 
   it('reports a duplicate key at its second occurrence', () => {
-    const { flaws, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
+    const { errors: flaws, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
     assert.deepEqual(
       flaws.map(({ rule, position }) => [rule, position.line]),
       [['duplicate-key', 4]],

@@ -1,9 +1,9 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseAllDocuments } from 'yaml';
 import type { Document, Node, YAMLError, YAMLMap } from 'yaml';
 import type { Json, JsonObject } from '../lib/json.ts';
-import type { Finding, Path } from './findings.ts';
+import type { Finding, FieldPath } from './findings.ts';
 
-export interface Position {
+export interface SourcePosition {
   /** Line and column start at 1. */
   line: number;
   column: number;
@@ -12,19 +12,19 @@ export interface Position {
 export interface ParsedDocument {
   value: Json;
   /** The position of the member, or of its nearest existing parent. */
-  locate(path: Path): Position;
+  locate(path: FieldPath): SourcePosition;
   /** The source text of the value if it is a scalar: `2.00`, not 2. */
-  source(path: Path): string | undefined;
+  source(path: FieldPath): string | undefined;
 }
 
 /** An error in the YAML syntax or structure. */
 interface SyntaxFinding extends Finding {
-  position: Position;
+  position: SourcePosition;
 }
 
 export interface ParsedText {
   documents: ParsedDocument[];
-  flaws: SyntaxFinding[];
+  errors: SyntaxFinding[];
 }
 
 const MAX_DEPTH = 64;
@@ -49,28 +49,28 @@ export function parseDocuments(text: string): ParsedText {
     stringKeys: true,
     logLevel: 'silent',
   });
-  const found: ParsedText = { documents: [], flaws: [] };
+  const found: ParsedText = { documents: [], errors: [] };
   if (!Array.isArray(parsed)) return found;
-  const positionOf = (offset: number): Position => position(lines, offset);
+  const positionOf = (offset: number): SourcePosition => position(lines, offset);
   if (parsed.length > MAX_DOCUMENTS) {
     const message = `the file contains ${parsed.length} documents`;
     const fix = `keep at most ${MAX_DOCUMENTS} in a file`;
-    found.flaws.push({ path: [], rule: 'document-count', message, fix, position: { line: 1, column: 1 } });
+    found.errors.push({ path: [], rule: 'document-count', message, fix, position: { line: 1, column: 1 } });
     return found;
   }
   for (const document of parsed) {
     const syntaxErrors = [...document.errors, ...document.warnings].slice(0, MAX_FLAWS);
     if (syntaxErrors.length === 0) readDocument(document, positionOf, found);
-    else found.flaws.push(...syntaxErrors.map((syntaxError) => syntaxFinding(syntaxError, positionOf)));
+    else found.errors.push(...syntaxErrors.map((syntaxError) => syntaxFinding(syntaxError, positionOf)));
   }
   return found;
 }
 
-function readDocument(document: Document, positionOf: (offset: number) => Position, found: ParsedText): void {
+function readDocument(document: Document, positionOf: (offset: number) => SourcePosition, found: ParsedText): void {
   if (document.contents === null) return;
   const walk = new Walk(document, positionOf);
   const value = walk.value(document.contents, 0);
-  found.flaws.push(...walk.flaws);
+  found.errors.push(...walk.flaws);
   if (value === undefined || value === null || walk.spent) return;
   found.documents.push({
     value,
@@ -84,11 +84,11 @@ class Walk {
   /** A limit was exceeded, so the value is incomplete. */
   spent = false;
   private readonly document: Document;
-  private readonly positionOf: (offset: number) => Position;
+  private readonly positionOf: (offset: number) => SourcePosition;
   private nodes = 0;
   private aliases = 0;
 
-  constructor(document: Document, positionOf: (offset: number) => Position) {
+  constructor(document: Document, positionOf: (offset: number) => SourcePosition) {
     this.document = document;
     this.positionOf = positionOf;
   }
@@ -111,7 +111,7 @@ class Walk {
     return isScalar(node) ? scalarValue(node.value) : null;
   }
 
-  locate(path: Path): Position {
+  locate(path: FieldPath): SourcePosition {
     let offset = offsetOf(this.document.contents);
     let node: unknown = this.document.contents;
     for (const segment of path) {
@@ -123,7 +123,7 @@ class Walk {
     return this.positionOf(offset ?? 0);
   }
 
-  source(path: Path): string | undefined {
+  source(path: FieldPath): string | undefined {
     let node: unknown = this.document.contents;
     for (const segment of path) node = this.step(node, segment)?.value;
     return isScalar(node) ? node.source : undefined;
@@ -187,7 +187,7 @@ function offsetOf(node: unknown): number | undefined {
   return (node as Node | null)?.range?.[0];
 }
 
-function position(lines: LineCounter, offset: number): Position {
+function position(lines: LineCounter, offset: number): SourcePosition {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col) };
 }
@@ -200,7 +200,7 @@ const SYNTAX_FIXES: Readonly<Record<string, string>> = {
   KEY_OVER_1024_CHARS: 'shorten the key',
 };
 
-function syntaxFinding(error: YAMLError, positionOf: (offset: number) => Position): SyntaxFinding {
+function syntaxFinding(error: YAMLError, positionOf: (offset: number) => SourcePosition): SyntaxFinding {
   const deep = error.message.includes('call stack');
   return {
     path: [],

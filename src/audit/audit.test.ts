@@ -6,12 +6,12 @@ import { after, describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
-import { fileRecords } from '../lib/file-records.ts';
+import { fileRecordStore } from '../lib/file-record-store.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import { memoryRecords, type RecordStore } from '../lib/records.ts';
+import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import { verifyChain } from './chain.ts';
 import type { AuditRecord, AuditTrail, Checkpoint } from './port.ts';
-import { openAudit } from './recorded.ts';
+import { openAudit } from './recorded-trail.ts';
 
 const folders: string[] = [];
 async function temporaryFolder(): Promise<string> {
@@ -24,8 +24,8 @@ after(async () => {
 });
 
 const adapters: Record<string, () => Promise<RecordStore>> = {
-  memory: async () => memoryRecords(),
-  file: async () => fileRecords(await temporaryFolder()),
+  memory: async () => memoryRecordStore(),
+  file: async () => fileRecordStore(await temporaryFolder()),
 };
 
 function aRecord(subject: string): AuditRecord {
@@ -44,7 +44,7 @@ function open(records: RecordStore, known?: Checkpoint): Promise<AuditTrail> {
 }
 
 async function rewrite(records: RecordStore, lines: Json[]): Promise<void> {
-  await records.drop('audit/records');
+  await records.deleteCollection('audit/records');
   for (const line of lines) await records.append('audit/records', line);
 }
 
@@ -173,7 +173,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
 describe('audit chain on disk', () => {
   it('openAudit detects a change of any single byte', async () => {
     const folder = await temporaryFolder();
-    await appendRecords(fileRecords(folder), 4);
+    await appendRecords(fileRecordStore(folder), 4);
     const file = join(folder, 'audit', 'records.jsonl');
     const whole = await readFile(file);
     await copyFile(file, `${file}.copy`);
@@ -183,13 +183,13 @@ describe('audit chain on disk', () => {
         bytes[at] = (bytes[at] ?? 0) ^ change;
         await writeFile(file, bytes);
         await assert.rejects(
-          open(fileRecords(folder)),
+          open(fileRecordStore(folder)),
           (error) => isTemperError(error, 'TEMPER_AUDIT_BROKEN') || isTemperError(error, 'TEMPER_STATE_CORRUPT'),
         );
       }),
       { numRuns: 300 },
     );
     await copyFile(`${file}.copy`, file);
-    await open(fileRecords(folder));
+    await open(fileRecordStore(folder));
   });
 });

@@ -6,7 +6,7 @@ import type { AuditRecord, ChainedRecord, Checkpoint } from './port.ts';
 const EMPTY_DIGEST = sha256('');
 
 /** The chained record that follows `last`. */
-export function chained(record: AuditRecord, last: Checkpoint | undefined, time: string): ChainedRecord {
+export function chainRecord(record: AuditRecord, last: Checkpoint | undefined, time: string): ChainedRecord {
   const content = {
     action: record.action,
     actor: record.actor,

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../lib/json.ts';
-import type { Durability } from '../lib/records.ts';
+import type { Durability } from '../lib/record-store.ts';
 
 /** One auditable action. Facts only: no prompt, no arguments, no secret. */
 export interface AuditRecord {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Bus, BusEvent, Delivery, Envelope } from './port.ts';
 
 /** One bus under test and its views per client. Every adapter of the port runs this suite. */
@@ -20,15 +20,15 @@ export interface BusUnderTest {
 
 export interface BusSettings {
   /** Acknowledgement timeout in milliseconds. */
-  leaseMilliseconds?: number;
-  deliveries?: number;
+  ackTimeoutMs?: number;
+  maxDeliveries?: number;
   /** Milliseconds from the first message to the deadline of its chain. */
   chainMilliseconds?: number;
 }
 
 let keys = 0;
 
-function op(milliseconds = 2_000, key = `key-${(keys += 1)}`, signal = new AbortController().signal): Op {
+function op(milliseconds = 2_000, key = `key-${(keys += 1)}`, signal = new AbortController().signal): CallOptions {
   return { signal, deadline: systemClock.monotonic() + milliseconds, key };
 }
 
@@ -136,7 +136,7 @@ function receivingContract(withBus: WithBus): void {
         await assertNoMessage(agent);
         assert.equal((await bus.deadLetters()).length, 1);
       },
-      { deliveries: 2 },
+      { maxDeliveries: 2 },
     ));
   it('the bus redelivers a message after the acknowledgement timeout, and the first receiver can no longer acknowledge it', () =>
     withBus(
@@ -146,12 +146,12 @@ function receivingContract(withBus: WithBus): void {
         const timedOut = await agent.next(op());
         const redelivered = await agent.next(op());
         assert.equal(redelivered.message.id, timedOut.message.id);
-        assert.notEqual(redelivered.lease, timedOut.lease);
+        assert.notEqual(redelivered.token, timedOut.token);
         await assert.rejects(timedOut.ack(), (error) => isTemperError(error, 'TEMPER_TIMEOUT'));
         await redelivered.ack();
         await assertNoMessage(agent);
       },
-      { leaseMilliseconds: QUIET_MS * 3 },
+      { ackTimeoutMs: QUIET_MS * 3 },
     ));
   it('a delivery can be acknowledged, retried or rejected only once', () =>
     withBus(async (bus) => {

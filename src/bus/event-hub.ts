@@ -1,10 +1,10 @@
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { BusEvent } from './port.ts';
 
 export interface EventHub {
   publish(event: BusEvent): void;
   /** Events of these types from now on, until the signal aborts. */
-  subscribe(types: readonly string[], op: Op): AsyncIterable<BusEvent>;
+  subscribe(types: readonly string[], op: CallOptions): AsyncIterable<BusEvent>;
 }
 
 /** Queued events per subscriber. Beyond it the oldest are dropped, and a `bus.lost` event carries their number. */

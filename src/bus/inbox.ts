@@ -1,26 +1,26 @@
 import type { Clock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { Ids } from '../lib/ids.ts';
-import { type Op, remainingMilliseconds } from '../lib/operation.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import { type CallOptions, remainingMs } from '../lib/call-options.ts';
 import type { Delivery, Envelope } from './port.ts';
 
-export interface InboxRules {
+export interface InboxLimits {
   /** Acknowledgement timeout in milliseconds: a delivery not settled by then is delivered to another receiver. */
-  leaseMilliseconds: number;
+  ackTimeoutMs: number;
   /** Deliveries of one message; after the last the message is dead-lettered. */
-  deliveries: number;
+  maxDeliveries: number;
   /** Messages that may wait for the agent. */
-  waiting: number;
+  maxWaiting: number;
 }
 
-export interface InboxDeps {
+export interface MemoryInboxDeps {
   agent: string;
-  rules: InboxRules;
+  rules: InboxLimits;
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   /** Called with each message that is dead-lettered. */
-  bury(message: Envelope, code: ErrorCode): void;
+  deadLetter(message: Envelope, code: ErrorCode): void;
   /** Ends every wait and every timer. */
   closed: AbortSignal;
 }
@@ -37,22 +37,22 @@ interface PendingDelivery {
 }
 
 /** Messages of one agent in order of arrival; at most one per session is in flight. */
-export class Inbox {
-  readonly #deps: InboxDeps;
+export class MemoryInbox {
+  readonly #deps: MemoryInboxDeps;
   readonly #waiting: QueuedMessage[] = [];
   readonly #busySessions = new Set<string>();
   readonly #pending = new Map<string, PendingDelivery>();
   readonly #receivers: ((delivery: Delivery) => void)[] = [];
 
-  constructor(deps: InboxDeps) {
+  constructor(deps: MemoryInboxDeps) {
     this.#deps = deps;
   }
 
   add(message: Envelope): void {
-    if (this.#waiting.length >= this.#deps.rules.waiting) {
+    if (this.#waiting.length >= this.#deps.rules.maxWaiting) {
       throw new TemperError(
         'TEMPER_QUOTA_EXCEEDED',
-        `agent "${this.#deps.agent}" already has ${this.#deps.rules.waiting} waiting messages; send again later`,
+        `agent "${this.#deps.agent}" already has ${this.#deps.rules.maxWaiting} waiting messages; send again later`,
         {
           retry: 'backoff',
         },
@@ -62,7 +62,7 @@ export class Inbox {
     this.#dispatch();
   }
 
-  next(op: Op): Promise<Delivery> {
+  next(op: CallOptions): Promise<Delivery> {
     return new Promise((resolve, reject) => {
       const cancelled = AbortSignal.any([op.signal, this.#deps.closed]);
       const done = new AbortController();
@@ -88,14 +88,14 @@ export class Inbox {
       cancelled.addEventListener('abort', cancel, { once: true });
       const timedOut = (): void =>
         leave(new TemperError('TEMPER_TIMEOUT', `no message for agent "${this.#deps.agent}" in time`));
-      this.#after(remainingMilliseconds(op, this.#deps.clock), done.signal, timedOut);
+      this.#after(remainingMs(op, this.#deps.clock), done.signal, timedOut);
       this.#receivers.push(receive);
       this.#dispatch();
     });
   }
 
   /** The message of a delivery that is still in flight. */
-  held(lease: string): Envelope | undefined {
+  messageOf(lease: string): Envelope | undefined {
     return this.#pending.get(lease)?.item.message;
   }
 
@@ -106,7 +106,7 @@ export class Inbox {
       const [item] = this.#waiting.splice(index, 1);
       if (item === undefined) return;
       if (Date.parse(item.message.deadline) <= this.#deps.clock.now().getTime()) {
-        this.#deps.bury(item.message, 'TEMPER_TIMEOUT');
+        this.#deps.deadLetter(item.message, 'TEMPER_TIMEOUT');
         continue;
       }
       this.#receivers.shift()?.(this.#deliver(item));
@@ -119,15 +119,15 @@ export class Inbox {
     item.deliveries += 1;
     this.#busySessions.add(item.message.session);
     this.#pending.set(lease, { item, timer });
-    this.#after(this.#deps.rules.leaseMilliseconds, timer.signal, () => this.#redeliver(this.#take(lease), 0));
+    this.#after(this.#deps.rules.ackTimeoutMs, timer.signal, () => this.#redeliver(this.#take(lease), 0));
     return {
       message: { ...item.message },
-      lease,
+      token: lease,
       ack: async () => this.#free(this.#take(lease)),
       retry: async (afterMilliseconds) => this.#redeliver(this.#take(lease), afterMilliseconds),
       reject: async (code) => {
         const rejected = this.#take(lease);
-        this.#deps.bury(rejected.message, code);
+        this.#deps.deadLetter(rejected.message, code);
         this.#free(rejected);
       },
     };
@@ -149,8 +149,8 @@ export class Inbox {
 
   /** The session stays busy while its message waits for redelivery, so that no later message overtakes it. */
   #redeliver(item: QueuedMessage, afterMilliseconds: number): void {
-    if (item.deliveries >= this.#deps.rules.deliveries) {
-      this.#deps.bury(item.message, 'TEMPER_TIMEOUT');
+    if (item.deliveries >= this.#deps.rules.maxDeliveries) {
+      this.#deps.deadLetter(item.message, 'TEMPER_TIMEOUT');
       this.#free(item);
       return;
     }

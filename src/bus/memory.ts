@@ -1,11 +1,11 @@
 import type { Clock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { Ids } from '../lib/ids.ts';
-import type { Op } from '../lib/operation.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import { createEventHub } from './event-hub.ts';
-import { Inbox, type InboxRules } from './inbox.ts';
-import type { Bus, BusEvent, Delivery, Draft, Envelope, Receipt } from './port.ts';
+import { MemoryInbox, type InboxLimits } from './inbox.ts';
+import type { Bus, BusEvent, Delivery, MessageDraft, Envelope, Receipt } from './port.ts';
 
 /** A message that will not be delivered again. */
 interface MemoryDeadLetter {
@@ -28,9 +28,9 @@ export interface BusHub {
   close(): void;
 }
 
-export interface MemoryBusOptions extends Partial<InboxRules> {
+export interface MemoryBusOptions extends Partial<InboxLimits> {
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   /** Milliseconds from the first message of a chain to the deadline of the chain. Default one hour. */
   chainMilliseconds?: number;
 }
@@ -46,8 +46,8 @@ export function createMemoryBus(options: MemoryBusOptions): BusHub {
 
 class MemoryBus implements BusHub {
   readonly #options: MemoryBusOptions;
-  readonly #rules: InboxRules;
-  readonly #inboxes = new Map<string, Inbox>();
+  readonly #rules: InboxLimits;
+  readonly #inboxes = new Map<string, MemoryInbox>();
   readonly #receipts = new Map<string, string>();
   readonly #dead: MemoryDeadLetter[] = [];
   readonly #events = createEventHub();
@@ -55,8 +55,12 @@ class MemoryBus implements BusHub {
 
   constructor(options: MemoryBusOptions) {
     this.#options = options;
-    const { leaseMilliseconds = 600_000, deliveries = 5, waiting = 1_000 } = options;
-    this.#rules = { leaseMilliseconds, deliveries, waiting };
+    const {
+      ackTimeoutMs: leaseMilliseconds = 600_000,
+      maxDeliveries: deliveries = 5,
+      maxWaiting: waiting = 1_000,
+    } = options;
+    this.#rules = { ackTimeoutMs: leaseMilliseconds, maxDeliveries: deliveries, maxWaiting: waiting };
   }
 
   client(name: string): Bus {
@@ -69,7 +73,7 @@ class MemoryBus implements BusHub {
 
   within(agent: string, delivery: Delivery): Bus {
     return this.#busOf(agent, (draft, op) => {
-      const held = this.#inbox(agent).held(delivery.lease);
+      const held = this.#inbox(agent).messageOf(delivery.token);
       if (held === undefined) return noDelivery(agent);
       return this.#send(agent, draft, op, { root: held.root, depth: held.depth + 1, deadline: held.deadline });
     });
@@ -87,7 +91,7 @@ class MemoryBus implements BusHub {
     this.#closed.abort();
   }
 
-  #busOf(name: string, send: (draft: Draft, op: Op) => Receipt): Bus {
+  #busOf(name: string, send: (draft: MessageDraft, op: CallOptions) => Receipt): Bus {
     return {
       send: async (draft, op) => send(draft, op),
       next: (op) => this.#inbox(name).next(op),
@@ -95,7 +99,7 @@ class MemoryBus implements BusHub {
     };
   }
 
-  #send(from: string, draft: Draft, op: Op, chain?: MessageChain): Receipt {
+  #send(from: string, draft: MessageDraft, op: CallOptions, chain?: MessageChain): Receipt {
     const key = `${from}\n${op.key}`;
     const previous = this.#receipts.get(key);
     if (previous !== undefined) return { id: previous, duplicate: true };
@@ -120,12 +124,12 @@ class MemoryBus implements BusHub {
     return { root: id, depth: 0, deadline: new Date(clock.now().getTime() + chainMilliseconds).toISOString() };
   }
 
-  #inbox(agent: string): Inbox {
+  #inbox(agent: string): MemoryInbox {
     const { clock, ids } = this.#options;
-    const bury = (message: Envelope, code: ErrorCode): void => this.#deadLetter(message, code);
+    const deadLetter = (message: Envelope, code: ErrorCode): void => this.#deadLetter(message, code);
     const inbox =
       this.#inboxes.get(agent) ??
-      new Inbox({ agent, rules: this.#rules, clock, ids, bury, closed: this.#closed.signal });
+      new MemoryInbox({ agent, rules: this.#rules, clock, ids, deadLetter, closed: this.#closed.signal });
     this.#inboxes.set(agent, inbox);
     return inbox;
   }

@@ -1,16 +1,16 @@
 import type { Json } from '../lib/json.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 
 /** A message as its sender writes it. */
-export interface Draft {
+export interface MessageDraft {
   to: string;
   session: string;
   text: string;
 }
 
 /** A message as it is delivered. `root`, `depth` and `deadline` are copied from the sender's own delivery, never from the sender's input. */
-export interface Envelope extends Draft {
+export interface Envelope extends MessageDraft {
   id: string;
   from: string;
   root: string;
@@ -36,7 +36,7 @@ export interface Receipt {
 export interface Delivery {
   message: Envelope;
   /** Identifies this delivery of the message; opaque to the receiver. */
-  lease: string;
+  token: string;
   /** Acknowledges the message: it is not delivered again. */
   ack(): Promise<void>;
   /** Redelivers the message after this delay, in milliseconds, before later messages of its session. */
@@ -58,15 +58,15 @@ export interface Bus {
    * TEMPER_POLICY_DENIED when the sender may not send, TEMPER_MESSAGE_DEPTH beyond the depth limit of a chain, TEMPER_QUOTA_EXCEEDED
    * when the receiver's inbox is full.
    */
-  send(message: Draft, op: Op): Promise<Receipt>;
+  send(message: MessageDraft, op: CallOptions): Promise<Receipt>;
   /**
    * Waits for the next message of this agent; at most one message per session is in flight. Not idempotent: each call returns another
    * delivery. Throws TEMPER_TIMEOUT when no message arrives by `op.deadline`, TEMPER_CANCELLED when `op.signal` aborts.
    */
-  next(op: Op): Promise<Delivery>;
+  next(op: CallOptions): Promise<Delivery>;
   /**
    * Events of these types from this call until `op.signal` aborts, which ends the iteration without an error; `op.deadline` is not used.
    * A reader that lags loses the oldest events. The client of the gateway does not support events: it throws TEMPER_POLICY_DENIED.
    */
-  events(types: readonly string[], op: Op): AsyncIterable<BusEvent>;
+  events(types: readonly string[], op: CallOptions): AsyncIterable<BusEvent>;
 }

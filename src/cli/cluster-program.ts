@@ -42,7 +42,7 @@ function addSend(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('-f, --follow', 'print events until the message is answered')
     .addOption(outputOption())
     .action(async (agent: string, text: string | undefined, options) => {
-      const { send } = await import('./verbs/cluster/send.ts');
+      const { send } = await import('./cluster/verbs/send.ts');
       finish(await send({ ...options, agent, text }, io));
     });
   verb(program, 'logs <agent>', "print the log of an agent's pod")
@@ -51,7 +51,7 @@ function addSend(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('-p, --previous', 'print the log of the previous container instance')
     .option('--tail <lines>', 'print only this many of the last lines', parseCount)
     .action(async (agent: string, options) => {
-      const { logs } = await import('./verbs/cluster/logs.ts');
+      const { logs } = await import('./cluster/verbs/logs.ts');
       finish(await logs({ ...options, agent }, io));
     });
 }
@@ -60,7 +60,7 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
   verb(program, 'sessions <agent>', 'list the sessions of an agent')
     .addOption(outputOption())
     .action(async (agent: string, options) => {
-      const { sessions } = await import('./verbs/cluster/reports.ts');
+      const { sessions } = await import('./cluster/verbs/reports.ts');
       finish(await sessions({ ...options, agent }, io));
     });
   verb(program, 'usage [agent]', 'print the usage of an agent, or of all agents under a policy')
@@ -68,26 +68,26 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(outputOption())
     .action(async (agent: string | undefined, options, command: Command) => {
       if ((agent === undefined) === (options.policy === undefined)) command.error('name an agent, or --policy NAME');
-      const { usage } = await import('./verbs/cluster/reports.ts');
+      const { usage } = await import('./cluster/verbs/reports.ts');
       finish(await usage({ ...options, agent }, io));
     });
   const top = program.command('top').description('print live counters');
   verb(top, 'agents', 'messages and tokens per agent of a namespace')
     .addOption(outputOption())
     .action(async (options) => {
-      const { top: run } = await import('./verbs/cluster/reports.ts');
+      const { top: run } = await import('./cluster/verbs/reports.ts');
       finish(await run({ ...options, what: 'agents' }, io));
     });
   verb(top, 'tools [agent]', 'tools of open sessions')
     .addOption(outputOption())
     .action(async (agent: string | undefined, options) => {
-      const { top: run } = await import('./verbs/cluster/reports.ts');
+      const { top: run } = await import('./cluster/verbs/reports.ts');
       finish(await run({ ...options, what: 'tools', agent }, io));
     });
   verb(program, 'deadletters [action] [id]', 'list dead letters; retry ID sends one again, drop ID deletes one')
     .addOption(outputOption())
     .action(async (action: string | undefined, id: string | undefined, options) => {
-      const { deadLetters } = await import('./verbs/cluster/dead-letters.ts');
+      const { deadLetters } = await import('./cluster/verbs/dead-letters.ts');
       finish(await deadLetters({ ...options, action, id }, io));
     });
 }
@@ -103,7 +103,7 @@ function addSwitches(program: Command, io: CliIo, finish: SetExitCode): void {
       .option('--wait <duration>', 'wait until the agent has changed, such as 60s', duration)
       .addOption(outputOption())
       .action(async (agent: string | undefined, options) => {
-        const { suspend } = await import('./verbs/cluster/suspend.ts');
+        const { suspend } = await import('./cluster/verbs/suspend.ts');
         finish(await suspend({ ...options, agent, suspend: isSuspended }, io));
       });
   }
@@ -111,7 +111,7 @@ function addSwitches(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--wait <duration>', 'wait until the installation is healthy, such as 120s', duration)
     .addOption(outputOption())
     .action(async (options) => {
-      const { check } = await import('./verbs/cluster/check.ts');
+      const { check } = await import('./cluster/verbs/check.ts');
       finish(await check(options, io));
     });
 }
@@ -122,7 +122,7 @@ function addCompletion(program: Command, io: CliIo, finish: SetExitCode): void {
     .description('print a completion script')
     .addOption(new Option('--shell <name>', 'target shell').choices(['bash', 'zsh']).default('bash'))
     .action(async (options) => {
-      const { completionScript } = await import('./verbs/complete.ts');
+      const { completionScript } = await import('./complete.ts');
       finish(completionScript(options.shell, io));
     });
   program
@@ -131,7 +131,7 @@ function addCompletion(program: Command, io: CliIo, finish: SetExitCode): void {
     .allowUnknownOption()
     .helpOption(false)
     .action(async (words: string[]) => {
-      const { complete } = await import('./verbs/complete.ts');
+      const { complete } = await import('./complete.ts');
       finish(await complete(program, words, io));
     });
 }

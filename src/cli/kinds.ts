@@ -1,5 +1,5 @@
 import { TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import { type Json, member, textAt } from '../lib/json.ts';
 
 /** A kind of object: its names, its collection in the state folder, and the columns of its listing. */
@@ -118,7 +118,7 @@ const KINDS: readonly ListedKind[] = [
 ];
 
 /** The kind with this name. Throws TEMPER_USAGE with the known kinds. */
-export function kindNamed(name: string): ListedKind {
+export function lookupKind(name: string): ListedKind {
   const found = KINDS.find((kind) => kind.names.includes(name.toLowerCase()));
   if (found !== undefined) return found;
   const known = KINDS.map((kind) => kind.names[0]).join(', ');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aTerminal, type FakeCluster, fakeCluster, type Terminal } from './cluster/api-server.testing.ts';
+import { aTerminal, type FakeCluster, fakeCluster, type FakeTerminal } from './cluster/api-server.testing.ts';
 import { createProgram } from './program.ts';
 
 const TABLE = { kind: 'Table', columnDefinitions: [{ name: 'Name', priority: 0 }], rows: [{ cells: ['analyst'] }] };
@@ -13,7 +13,7 @@ function served(): Promise<FakeCluster> {
   });
 }
 
-async function run(io: Terminal, ...words: string[]): Promise<number> {
+async function run(io: FakeTerminal, ...words: string[]): Promise<number> {
   let code = 0;
   await createProgram(io, (exitCode) => {
     code = exitCode;
@@ -21,7 +21,7 @@ async function run(io: Terminal, ...words: string[]): Promise<number> {
   return code;
 }
 
-const plugin = (): Terminal => ({ ...aTerminal(), environment: { TEMPER_PROGRAM: 'kubectl-temper' } });
+const plugin = (): FakeTerminal => ({ ...aTerminal(), environment: { TEMPER_PROGRAM: 'kubectl-temper' } });
 
 describe('the command line', () => {
   it('the command line acts on the state folder, or on a cluster when the options name one', async () => {
@@ -29,17 +29,17 @@ describe('the command line', () => {
     const folder = aTerminal();
     assert.equal(await run(folder, 'get', 'agents', '--state', '/nonexistent'), 0);
     assert.match(folder.printed(), /No agents in \/nonexistent/);
-    assert.equal(cluster.seen.length, 0);
+    assert.equal(cluster.requests.length, 0);
     const io = aTerminal();
     assert.equal(await run(io, 'get', 'agents', '--kubeconfig', cluster.kubeconfig, '-n', 'team-b'), 0);
     assert.equal(io.printed(), 'NAME\nanalyst\n');
-    assert.equal(cluster.seen[0]?.path, '/apis/temper.dev/v1alpha1/namespaces/team-b/agents');
+    assert.equal(cluster.requests[0]?.path, '/apis/temper.dev/v1alpha1/namespaces/team-b/agents');
   });
 
   it('the kubectl plug-in acts on the cluster, and refuses verbs for a state folder', async () => {
     await using cluster = await served();
     assert.equal(await run(plugin(), 'get', 'agents', '--kubeconfig', cluster.kubeconfig), 0);
-    assert.equal(cluster.seen.length, 1);
+    assert.equal(cluster.requests.length, 1);
     await assert.rejects(run(plugin(), 'approve', 'x', '--reason', 'y'), { code: 'TEMPER_USAGE' });
     await assert.rejects(run(plugin(), 'audit'), { code: 'TEMPER_USAGE' });
   });

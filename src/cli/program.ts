@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
-import { addClusterOptions, isPlugin, namesCluster, PLUGIN } from './cluster/options.ts';
+import { addClusterOptions, isPlugin, selectsCluster, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addServe } from './serve-program.ts';
@@ -47,7 +47,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .command('version')
     .description('print the version')
     .action(async () => {
-      const { version } = await import('./verbs/version.ts');
+      const { version } = await import('./version.ts');
       finish(await version(io));
     });
   return program;
@@ -72,7 +72,7 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
       ]),
     )
     .action(async (options) => {
-      const { run } = await import('./verbs/run.ts');
+      const { run } = await import('./run/run.ts');
       finish(await run(options, io));
     });
 }
@@ -85,11 +85,11 @@ function addState(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(state())
     .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'json', 'wide']).default('text'))
     .action(async (kind: string, name: string | undefined, options) => {
-      if (namesCluster(options, io)) {
-        const { clusterGet } = await import('./verbs/cluster/get.ts');
+      if (selectsCluster(options, io)) {
+        const { clusterGet } = await import('./cluster/verbs/get.ts');
         return finish(await clusterGet({ ...options, kind, name }, io));
       }
-      const { get } = await import('./verbs/get.ts');
+      const { get } = await import('./state/get.ts');
       finish(await get({ ...options, kind, name }, io));
     });
   addClusterOptions(program.command('describe <kind> <name>'))
@@ -97,11 +97,11 @@ function addState(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(state())
     .addOption(output())
     .action(async (kind: string, name: string, options) => {
-      if (namesCluster(options, io)) {
-        const { clusterDescribe } = await import('./verbs/cluster/describe.ts');
+      if (selectsCluster(options, io)) {
+        const { clusterDescribe } = await import('./cluster/verbs/describe.ts');
         return finish(await clusterDescribe({ ...options, kind, name }, io));
       }
-      const { describe } = await import('./verbs/describe.ts');
+      const { describe } = await import('./state/describe.ts');
       finish(await describe({ ...options, kind, name }, io));
     });
 }
@@ -116,7 +116,7 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(output())
     .action(async (options) => {
       refusePlugin('audit', io);
-      const { audit } = await import('./verbs/audit.ts');
+      const { audit } = await import('./state/audit.ts');
       finish(await audit(options, io));
     });
   const decisions = [
@@ -133,7 +133,7 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
       .addOption(output())
       .action(async (target: string, options) => {
         refusePlugin(name, io);
-        const { decide } = await import('./verbs/decide.ts');
+        const { recordDecision: decide } = await import('./state/record-decision.ts');
         finish(await decide({ ...options, verb, target }, io));
       });
   }
@@ -153,7 +153,7 @@ function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(files())
     .addOption(output())
     .action(async (options) => {
-      const { validate } = await import('./verbs/validate.ts');
+      const { validate } = await import('./manifests/validate.ts');
       finish(await validate({ paths: options.filename, output: options.output }, io));
     });
 }
@@ -184,7 +184,7 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .option('--tainted', 'assume that the session contains untrusted content')
     .addOption(output())
     .action(async ({ filename, ...question }) => {
-      const { policyExplain } = await import('./verbs/policy-explain.ts');
+      const { policyExplain } = await import('./manifests/policy-explain.ts');
       const { builtInDescriptors } = await import('../engine/built-in.ts');
       finish(await policyExplain({ ...question, paths: filename }, builtInDescriptors(), io));
     });
@@ -196,7 +196,7 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
     .description('run all deterministic gates on tools, without a model')
     .addOption(output())
     .action(async (paths: string[], options) => {
-      const { toolCheck } = await import('./verbs/tool-check.ts');
+      const { toolCheck } = await import('./tools/tool-check.ts');
       finish(await toolCheck({ ...options, files: paths }, io));
     });
   tool
@@ -205,7 +205,7 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
     .requiredOption('--input <json>', 'arguments: JSON, @FILE or - for standard input')
     .addOption(output())
     .action(async (file: string, options) => {
-      const { toolCall } = await import('./verbs/tool-call.ts');
+      const { toolCall } = await import('./tools/tool-call.ts');
       finish(await toolCall({ ...options, file }, io));
     });
 }
@@ -219,7 +219,7 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .option('--file <file>', 'write to this file instead of standard output')
     .option('--redact', 'omit the source: for review only, not importable')
     .action(async (name: string, options) => {
-      const { toolExport } = await import('./verbs/tool-export.ts');
+      const { toolExport } = await import('./tools/tool-export.ts');
       finish(await toolExport({ ...options, tool: name }, io));
     });
   tool
@@ -230,7 +230,7 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(state())
     .addOption(output())
     .action(async (file: string, options) => {
-      const { toolImport } = await import('./verbs/tool-import.ts');
+      const { toolImport } = await import('./tools/tool-import.ts');
       finish(await toolImport({ ...options, file }, io));
     });
 }
@@ -243,7 +243,7 @@ function addModel(model: Command, io: CliIo, finish: SetExitCode): void {
     .option('--host <address>', 'listen address', '127.0.0.1')
     .option('--port <number>', 'port; 0 picks a free one', parseCount, 0)
     .action(async (options) => {
-      const { modelReplay } = await import('./verbs/model-replay.ts');
+      const { modelReplay } = await import('./models/model-replay.ts');
       finish(await modelReplay(options, io));
     });
   model
@@ -263,7 +263,7 @@ function addModel(model: Command, io: CliIo, finish: SetExitCode): void {
     .option('--max-output-tokens <number>', 'maximum output tokens', parseCount)
     .option('--response-format <form>', 'json requests one JSON object')
     .action(async (options) => {
-      const { modelProbe } = await import('./verbs/model-probe.ts');
+      const { modelProbe } = await import('./models/model-probe.ts');
       finish(await modelProbe(options, io));
     });
 }

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { POD_PATHS, POD_USERS } from '../api/cluster.ts';
 import type { CliIo } from './io.ts';
-import type { ConfiguredRole } from './verbs/serve.ts';
+import type { ConfiguredRole } from './serve/serve.ts';
 
 const run = (): Option =>
   new Option('--run <folder>', 'in-memory volume that both containers mount').default(POD_PATHS.run);
@@ -38,7 +38,7 @@ function addConfiguredRole(
     .description(description)
     .requiredOption('--config <file>', 'configuration file of the role, YAML or JSON')
     .action(async (options: { config: string }) => {
-      const { serve: run } = await import('./verbs/serve.ts');
+      const { serve: run } = await import('./serve/serve.ts');
       finish(await run({ ...options, role }, io));
     });
 }
@@ -52,14 +52,14 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .addOption(workspace())
     .addOption(
       new Option('--doors <folder>', 'folder with the address, server name and CA certificate of the gateway').default(
-        POD_PATHS.doors,
+        POD_PATHS.endpoints,
       ),
     )
     .addOption(new Option('--token <file>', 'file with the token for the gateway').default(POD_PATHS.gatewayToken))
     .option('--grace <seconds>', 'how long work on a message may continue during shutdown', parseCount, 20)
     .addOption(logLevel())
     .action(async (options) => {
-      const { serveAgentRole } = await import('./verbs/serve-agent.ts');
+      const { serveAgentRole } = await import('./serve/serve-agent.ts');
       finish(await serveAgentRole(options, io));
     });
   serve
@@ -70,7 +70,7 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .option('--agent-uid <uid>', 'user that must own the socket folder', parseCount, POD_USERS.agent)
     .addOption(logLevel())
     .action(async (options) => {
-      const { serveSandboxRole } = await import('./verbs/serve-sandbox.ts');
+      const { serveSandboxRole } = await import('./serve/serve-sandbox.ts');
       finish(await serveSandboxRole(options, io));
     });
 }

@@ -1,4 +1,4 @@
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
 
 /** Formats rows under their headings as kubectl does: each column as wide as its widest cell, two spaces apart. */
@@ -24,7 +24,7 @@ const UNITS = [
 ] as const;
 
 /** The time since an RFC 3339 time, as `41s`, `6m`, `3h` or `12d`; `-` when the time is not valid. */
-export function age(since: string | undefined, now: Date): string {
+export function formatAge(since: string | undefined, now: Date): string {
   const elapsed = now.getTime() - Date.parse(since ?? '');
   if (Number.isNaN(elapsed)) return '-';
   for (const unit of UNITS) {
@@ -34,7 +34,7 @@ export function age(since: string | undefined, now: Date): string {
 }
 
 /** Formats a value as one cell; `placeholder` when there is no value. */
-export function cell(value: Json | undefined, placeholder = '-'): string {
+export function formatCell(value: Json | undefined, placeholder = '-'): string {
   if (value === undefined || value === null) return placeholder;
   if (typeof value === 'number') return value.toLocaleString('en-US');
   return typeof value === 'string' ? value : JSON.stringify(value);

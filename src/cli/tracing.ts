@@ -5,7 +5,7 @@ import type { CliIo } from './io.ts';
 type EnvironmentVariables = CliIo['environment'];
 
 /** The version in package.json. */
-export async function ownVersion(): Promise<string> {
+export async function packageVersion(): Promise<string> {
   const { default: manifest } = await import('../../package.json', { with: { type: 'json' } });
   return manifest.version;
 }
@@ -15,9 +15,10 @@ export async function startCommandTracing(io: CliIo): Promise<Tracing> {
   const endpoint = traceEndpoint(io.environment);
   return startTracing({
     service: 'temper',
-    version: endpoint === undefined ? '' : await ownVersion(),
+    version: endpoint === undefined ? '' : await packageVersion(),
     endpoint,
-    failed: (problem) => io.error(`temper: spans could not be exported to ${endpoint}: ${messageOf(problem, 300)}\n`),
+    onExportError: (problem) =>
+      io.error(`temper: spans could not be exported to ${endpoint}: ${messageOf(problem, 300)}\n`),
   });
 }
 

@@ -1,4 +1,4 @@
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
 import type { AgentEvent, GateResult } from '../tools/events.ts';
 
@@ -40,7 +40,7 @@ export class Transcript {
   }
 
   /** Prints the answer, when it comes from the gateway and not from an event of the agent. */
-  answer(text: string): void {
+  showAnswer(text: string): void {
     this.#write(this.#reply(text));
   }
 

@@ -54,7 +54,7 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
 }
 
 /** The members of a forged tool's artifact that discovery needs. */
-export interface ForgedParts {
+export interface ForgedToolInfo {
   name: string;
   description: string;
   implementation: { mode: string; steps?: readonly { tool: string }[] };
@@ -62,7 +62,7 @@ export interface ForgedParts {
 }
 
 /** The entry for a forged tool. `reachable`: whether `fetch` can reach any host from the pods. */
-export function forgedEntry({ name, description, implementation, requires }: ForgedParts, reachable: boolean) {
+export function forgedEntry({ name, description, implementation, requires }: ForgedToolInfo, reachable: boolean) {
   const usesNetwork = requires.apis.includes('fetch');
   const steps = implementation.steps ?? [];
   const entry: DiscoveryEntry = {

@@ -1,5 +1,5 @@
 import type { DiscoveryEntry } from './entry.ts';
-import { wordsOf } from './words.ts';
+import { tokenize } from './tokenizer.ts';
 
 /** An entry with its words and their weights. */
 export interface IndexedEntry {
@@ -55,7 +55,7 @@ export class LexicalIndex {
     }
   }
 
-  withWord(word: string): Iterable<IndexedEntry> {
+  entriesWith(word: string): Iterable<IndexedEntry> {
     return this.#byWord.get(word) ?? [];
   }
 }
@@ -63,7 +63,7 @@ export class LexicalIndex {
 function countedWords({ id, name, description, tags }: DiscoveryEntry): Map<string, number> {
   const counts = new Map<string, number>();
   const count = (text: string, weight: number): void => {
-    for (const word of wordsOf(text)) counts.set(word, (counts.get(word) ?? 0) + weight);
+    for (const word of tokenize(text)) counts.set(word, (counts.get(word) ?? 0) + weight);
   };
   count(id, 1);
   count(name, NAME_WEIGHT);

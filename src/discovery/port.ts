@@ -1,4 +1,4 @@
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { CallerContext } from '../tools/contract.ts';
 import type { CapabilityKind } from './entry.ts';
 
@@ -23,7 +23,7 @@ export interface FoundCapability {
   note?: string;
 }
 
-export interface DiscoveryAnswer {
+export interface DiscoveryResult {
   /** Best first. */
   capabilities: FoundCapability[];
   /** The number of further matches that are not in the list. */
@@ -33,5 +33,5 @@ export interface DiscoveryAnswer {
 /** Finds capabilities for an agent. */
 export interface Discovery {
   /** Read-only and idempotent. Throws TemperError when the search is not possible, for example TEMPER_GATEWAY_UNAVAILABLE. */
-  search(query: DiscoveryQuery, caller: CallerContext, op: Op): Promise<DiscoveryAnswer>;
+  search(query: DiscoveryQuery, caller: CallerContext, op: CallOptions): Promise<DiscoveryResult>;
 }

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import type { Capability } from '../api/v1alpha1/capability.ts';
-import { answerOf, MOST_FOUND } from './answer.ts';
+import { buildResult, MAX_RESULTS } from './result.ts';
 import { CAPABILITY_KINDS, capabilityEntry, type DiscoveryEntry, forgedEntry } from './entry.ts';
 import { LexicalIndex } from './lexical-index.ts';
 import { search } from './search.ts';
-import { wordsOf } from './words.ts';
+import { tokenize } from './tokenizer.ts';
 
 const all = (): boolean => true;
 const nothing: ReadonlySet<string> = new Set();
@@ -45,25 +45,25 @@ const query = fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => word
 describe('wordsOf', () => {
   it('all spellings of a name have the same words', () => {
     for (const text of ['csvRows', 'csv_rows', 'CSV rows', 'csv-row', 'csv.Rows!']) {
-      assert.deepEqual(wordsOf(text), ['csv', 'row'], text);
+      assert.deepEqual(tokenize(text), ['csv', 'row'], text);
     }
-    assert.deepEqual(wordsOf('the queries of 3 classes'), ['query', '3', 'classe']);
+    assert.deepEqual(tokenize('the queries of 3 classes'), ['query', '3', 'classe']);
   });
 
   it('each character of a script without spaces is a word', () => {
-    assert.deepEqual(wordsOf('売上 report'), ['売', '上', 'report']);
+    assert.deepEqual(tokenize('売上 report'), ['売', '上', 'report']);
   });
 
   it('the number and the length of words are bounded for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 5_000 }), (text) => {
-        const words = wordsOf(text);
+        const words = tokenize(text);
         assert.ok(words.length <= 257);
         assert.ok(words.every((found) => found !== '' && found.length <= 160));
       }),
     );
-    assert.ok(wordsOf('ﷺ'.repeat(100_000)).length <= 257);
-    assert.deepEqual(wordsOf('x'.repeat(1_000_000)), ['x'.repeat(40)]);
+    assert.ok(tokenize('ﷺ'.repeat(100_000)).length <= 257);
+    assert.deepEqual(tokenize('x'.repeat(1_000_000)), ['x'.repeat(40)]);
   });
 });
 
@@ -101,7 +101,7 @@ describe('a search', () => {
         const without = LexicalIndex.of(made.filter((one) => !one.hidden).map(({ entry }) => entry));
         const asked = search({ query: text }, { indexes: [whole], permits: (entry) => !hidden.has(entry) });
         const clean = search({ query: text }, { indexes: [without], permits: all });
-        assert.deepEqual(answerOf(asked, nothing), answerOf(clean, nothing));
+        assert.deepEqual(buildResult(asked, nothing), buildResult(clean, nothing));
       }),
     );
   });
@@ -145,7 +145,7 @@ describe('answerOf', () => {
       ...['c', 'd', 'e', 'f'].map((name) => ({ entry: anEntry(name, { description: long }), relevance: 0.5 })),
       { entry: anEntry('small'), relevance: 0.123 },
     ];
-    const answer = answerOf(ranked, new Set(['a', 'b', 'c', 'd', 'e', 'f', 'small']));
+    const answer = buildResult(ranked, new Set(['a', 'b', 'c', 'd', 'e', 'f', 'small']));
     const names = answer.capabilities.map(({ name }) => name);
     assert.ok(JSON.stringify(answer.capabilities).length <= 3_202);
     assert.deepEqual(names, ['a', 'b', 'small']);
@@ -157,13 +157,13 @@ describe('answerOf', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
         const entry = anEntry('x', { description: text, unavailable: text });
-        const [line] = answerOf([{ entry, relevance: 1 }], nothing).capabilities;
+        const [line] = buildResult([{ entry, relevance: 1 }], nothing).capabilities;
         const shown = `${line?.description} ${line?.note}`;
         assert.ok(!/[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u.test(shown), JSON.stringify(shown));
       }),
     );
     const many = Array.from({ length: 50 }, (_, index) => ({ entry: anEntry(`t${index}`), relevance: 1 }));
-    assert.equal(answerOf(many, nothing).capabilities.length, MOST_FOUND);
+    assert.equal(buildResult(many, nothing).capabilities.length, MAX_RESULTS);
   });
 
   it('a note gives the reason without the names of missing tools', () => {
@@ -187,7 +187,8 @@ describe('answerOf', () => {
       action: 'comms:external',
       forged: false,
     });
-    const note = (callable: ReadonlySet<string>) => answerOf([{ entry, relevance: 1 }], callable).capabilities[0]?.note;
+    const note = (callable: ReadonlySet<string>) =>
+      buildResult([{ entry, relevance: 1 }], callable).capabilities[0]?.note;
     const why = 'needs connection rates-api; it cannot be called yet';
     assert.equal(note(nothing), `[not available: needs 1 tool this agent does not have; ${why}]`);
     assert.equal(note(new Set(['secret_tool'])), `[not available: ${why}]`);
@@ -207,7 +208,7 @@ describe('answerOf', () => {
     const implementation = { mode: 'Compose', steps: [{ tool: pin }, { tool: 'file_read' }] };
     const chain = forgedEntry({ ...parts, requires: { apis: [] }, implementation }, false);
     const line = (callable: string[]) =>
-      answerOf([{ entry: chain, relevance: 1 }], new Set(['rates', ...callable])).capabilities[0];
+      buildResult([{ entry: chain, relevance: 1 }], new Set(['rates', ...callable])).capabilities[0];
     assert.equal(line(['file_read', 'csv_rows'])?.available, false, 'another version is another tool');
     assert.equal(line(['file_read', 'csv_rows', pin])?.available, true);
   });

@@ -1,9 +1,9 @@
 import type { DiscoveryEntry } from './entry.ts';
 import type { IndexedEntry, LexicalIndex } from './lexical-index.ts';
 import type { DiscoveryQuery } from './port.ts';
-import { wordsOf } from './words.ts';
+import { tokenize } from './tokenizer.ts';
 
-export interface Ranked {
+export interface RankedEntry {
   entry: DiscoveryEntry;
   /** From 0 to 1: the score of the entry relative to the best possible score of the query. */
   relevance: number;
@@ -25,8 +25,8 @@ const LENGTH_WEIGHT = 0.75;
  * Returns the entries with a word of the query, best first, ties by id. Entries that the agent may not see are removed before
  * the statistics are computed, so the result, its scores included, does not reveal them.
  */
-export function search(query: DiscoveryQuery, scope: SearchScope): Ranked[] {
-  const words = [...new Set(wordsOf(query.query))].slice(0, MAX_QUERY_WORDS);
+export function search(query: DiscoveryQuery, scope: SearchScope): RankedEntry[] {
+  const words = [...new Set(tokenize(query.query))].slice(0, MAX_QUERY_WORDS);
   const found = candidates(words, query, scope);
   const average = found.reduce((sum, { length }) => sum + length, 0) / Math.max(1, found.length);
   const scores = found.map(() => 0);
@@ -55,7 +55,7 @@ function candidates(words: readonly string[], query: DiscoveryQuery, { indexes, 
   for (const index of indexes) {
     const seen = new Set<IndexedEntry>();
     for (const word of words) {
-      for (const indexed of index.withWord(word)) {
+      for (const indexed of index.entriesWith(word)) {
         const { entry } = indexed;
         if (seen.has(indexed)) continue;
         seen.add(indexed);

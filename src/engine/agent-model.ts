@@ -1,7 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
-import { withFallbacks } from '../models/fallback.ts';
+import { withFallbacks } from '../models/resilience/fallback.ts';
 import type { Model } from '../models/port.ts';
-import { sameModel } from '../tempering/judge.ts';
+import { isSameModel } from '../tempering/judge/judge.ts';
 import type { Decider } from '../policy/types.ts';
 import type { EngineAgent, EngineModels } from './ports.ts';
 
@@ -18,7 +18,7 @@ export interface AgentModel {
 }
 
 /** Resolves the model aliases of the agent to real names, which its policy is evaluated against. */
-export function withRealModels(agent: EngineAgent, { resolve }: EngineModels): EngineAgent {
+export function resolveModelAliases(agent: EngineAgent, { resolve }: EngineModels): EngineAgent {
   const { primary, fallbacks = [] } = agent.spec.model;
   const model = { ...agent.spec.model, primary: resolve(primary), fallbacks: fallbacks.map(resolve) };
   return { ...agent, spec: { ...agent.spec, model } };
@@ -37,7 +37,7 @@ export function createAgentModel(agent: EngineAgent, models: EngineModels, decid
   const reviewers = reviewerNames.map(models.resolve);
   const reviewModels = judge === undefined ? reviewers : [judge, ...reviewers];
   const conflicting = [primary, ...allowed].find((author) =>
-    reviewModels.some((reviewModel) => sameModel(author, reviewModel)),
+    reviewModels.some((reviewModel) => isSameModel(author, reviewModel)),
   );
   return { model: withFallbacks(models.model, allowed), author: conflicting ?? primary, judge, reviewers };
 }

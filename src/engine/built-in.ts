@@ -1,7 +1,7 @@
-import { GENERATE_TEXT } from '../agent/generate-text.ts';
-import { createMemoryTools } from '../agent/memory-tools.ts';
+import { GENERATE_TEXT } from '../agent/tools/generate-text.ts';
+import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
-import { SEND_TOOL } from '../agent/send-tool.ts';
+import { SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';

@@ -3,22 +3,22 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { recordMemory } from '../agent/memory.ts';
-import { recordSessionStore } from '../agent/session-store.ts';
+import { createRecordMemory } from '../agent/tools/memory.ts';
+import { createRecordSessionStore } from '../agent/session/session-store.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import { openAudit } from '../audit/recorded.ts';
+import { openAudit } from '../audit/recorded-trail.ts';
 import { openLedgerBook } from '../ledger/ledger.ts';
 import { systemClock } from '../lib/clock.ts';
-import { randomIds } from '../lib/ids.ts';
+import { ulids } from '../lib/ids.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
-import { memoryRecords } from '../lib/records.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import { memoryRecordStore } from '../lib/record-store.ts';
 import type { Model, ModelEvent, ModelRequest } from '../models/port.ts';
 import { createSafeFetch } from '../net/fetch.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
-import { openRegistry } from '../tempering/registry.ts';
-import type { Ask } from '../tools/approvals.ts';
+import { openRegistry } from '../tempering/registry/registry.ts';
+import type { ApprovalInput } from '../tools/approvals.ts';
 import type { AgentEvent } from '../tools/events.ts';
 import { builtInNames } from './built-in.ts';
 import { createEngine } from './engine.ts';
@@ -89,31 +89,31 @@ describe('the engine', () => {
   });
 
   async function anEngine(changes: { agent?: Partial<AgentSpec>; policy?: Partial<TrustPolicySpec> } = {}) {
-    const records = memoryRecords();
+    const records = memoryRecordStore();
     const clock = systemClock;
     const audit = await openAudit({ records, clock });
     const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
     const book = await openLedgerBook(records, clock);
     const events: AgentEvent[] = [];
-    const asked: Ask[] = [];
+    const asked: ApprovalInput[] = [];
     const model = scriptedModel(() => [{ type: 'end', stopReason: 'stop', usage, model: 'x' }]);
     const spec = { ...agentSpec, ...changes.agent };
     const engine = createEngine(
       {
         clock,
-        ids: randomIds,
+        ids: ulids,
         models: { model, resolve: (name) => name, costOf: () => 0, contextTokens: () => 100_000 },
         sandbox,
         ledger: book.ledger([{ name: 'agent', quotas: {}, prefix: 'spec.quotas.' }]),
-        sessions: recordSessionStore(records, clock),
-        memory: recordMemory(records, 'memory'),
+        sessions: createRecordSessionStore(records, clock),
+        memory: createRecordMemory(records, 'memory'),
         audit,
         approvals: {
           request: async (ask) => {
             asked.push(ask);
             return `request-${asked.length}`;
           },
-          decided: async () => ({ decision: 'Deny', by: 'person/kim', reason: 'no' }),
+          waitForDecision: async () => ({ decision: 'Deny', by: 'person/kim', reason: 'no' }),
         },
         tools: registry,
         tempering: {
@@ -127,7 +127,7 @@ describe('the engine', () => {
         },
         fetch: createSafeFetch({ clock }),
         workspace,
-        closed: [join(workspace, '.temper')],
+        protectedPaths: [join(workspace, '.temper')],
       },
       {
         name: 'a',
@@ -142,11 +142,11 @@ describe('the engine', () => {
     return { engine, registry, events, audit, asked, call };
   }
 
-  function anOp(): Op {
+  function anOp(): CallOptions {
     return {
       signal: new AbortController().signal,
       deadline: systemClock.monotonic() + 60_000,
-      key: randomIds.next('k'),
+      key: ulids.next('k'),
     };
   }
 

@@ -1,23 +1,23 @@
-import { createAgentLoop, type Handled } from '../agent/loop.ts';
-import { bringsUntrustedContent, createTaintMarks } from '../agent/taint.ts';
+import { createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
+import { bringsUntrustedContent, createTaintTracker } from '../agent/loop/taint-tracker.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
-import { admitImports } from '../tempering/imports.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createInvoker } from '../tools/invoker.ts';
-import { createSchemaCompiler } from '../tools/schemas.ts';
-import { createAgentModel, withRealModels } from './agent-model.ts';
-import { Background } from './background.ts';
+import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
+import { createAgentModel, resolveModelAliases } from './agent-model.ts';
+import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
-import { keepElsewhere, keepHere } from './keeping.ts';
+import { createRemoteLifecycle, createLocalLifecycle } from '../tempering/lifecycle/tool-lifecycle.ts';
 import { LoopGuards } from './loop-guards.ts';
 import { meteredModel } from './metered-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
-import { builtInTools, forging, type Workshop } from './workshop.ts';
+import { builtInTools, createForging, type EngineContext } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
 
 /** Minimum timeout of `forge_tool`: a judge may take a minute. */
@@ -35,13 +35,13 @@ interface EngineMessage {
 
 export interface Engine {
   /** Handles one message of a session. Throws the errors of the agent loop. */
-  handle(message: EngineMessage, op: Op): Promise<Handled>;
+  handle(message: EngineMessage, op: CallOptions): Promise<HandledMessage>;
   /** Calls one tool on behalf of the agent, with all checks. */
-  invoke(tool: string, input: Json, session: string, op: Op): Promise<ToolResult>;
+  invoke(tool: string, input: Json, session: string, op: CallOptions): Promise<ToolResult>;
   /** Removes a tool from every view immediately. Throws TEMPER_POLICY_DENIED when the tool lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
   /** Submits the pending imports of this agent to the forge of a session. Call when a session starts. Does nothing when the tool lifecycle is remote. */
-  admitImports(session: string, op: Op): Promise<void>;
+  submitPendingImports(session: string, op: CallOptions): Promise<void>;
   /** Closes the session and removes its session tools. */
   closeSession(session: string): Promise<void>;
   /** Resumes promotions that awaited an approval when the previous process ended. */
@@ -69,19 +69,19 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
   });
   return {
     handle: (message, op) =>
-      guards.during(message.rootMessage ?? newMessage(), (rootMessage) =>
+      guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, events, op),
       ),
     invoke: (tool, input, session, op) =>
-      guards.during(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
+      guards.withGuard(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
     demote: (digest, reason, actor) => lifecycle.demote(digest, reason, actor),
-    async admitImports(session, op) {
+    async submitPendingImports(session, op) {
       if (!('registry' in ports.tempering)) return;
       const caller = callerIn(session, newMessage());
       const invoke: NestedCall = (tool, input, inner) =>
         invoker.invoke(tool, input, { ...caller, stack: ['forge_tool'] }, inner);
-      await admitImports(ports.tempering.records, { agent: name, namespace }, (request) =>
-        forge.admit(request, caller, invoke, op),
+      await submitPendingImports(ports.tempering.records, { agent: name, namespace }, (request) =>
+        forge.submitImport(request, caller, invoke, op),
       );
     },
     async closeSession(session) {
@@ -105,32 +105,34 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
  * reads `views` lazily, at the first call, when all components exist.
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink) {
-  const agent = withRealModels(configured, ports.models);
-  const taint = createTaintMarks();
+  const agent = resolveModelAliases(configured, ports.models);
+  const taint = createTaintTracker();
   const deciders = createDeciders(agent, ports.workspace);
   const agentModel = createAgentModel(agent, ports.models, deciders(false));
-  const background = new Background((error) => events(errorEvent(error)));
+  const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const guards = new LoopGuards();
-  const context: Workshop = {
+  const context: EngineContext = {
     ports,
     agent,
     agentModel,
     events,
-    examiner: meteredModel(ports),
+    reviewModel: meteredModel(ports),
     schemas: createSchemaCompiler(),
     decider: (caller: Pick<CallerContext, 'session'>) => deciders(taint.has(caller.session)),
     view: (caller) => views(caller),
   };
-  const forge = forging(context);
+  const forge = createForging(context);
   const builtIn = [...builtInTools(context), forge.tool];
   const views = createToolViews({ tools: ports.tools, builtIn, forged: forge.forgedDeps });
   const { tempering } = ports;
   const lifecycle =
-    'registry' in tempering ? keepHere(context, tempering, builtIn, background) : keepElsewhere(tempering, ports.clock);
+    'registry' in tempering
+      ? createLocalLifecycle(context, tempering, builtIn, background)
+      : createRemoteLifecycle(tempering, ports.clock);
   const invoker = createInvoker({
     ...ports,
     ...context,
-    loopGuard: (caller) => guards.of(caller),
+    loopGuard: (caller) => guards.get(caller),
     timeoutOf: timeouts(agent),
     observe(call) {
       // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.

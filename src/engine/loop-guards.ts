@@ -5,13 +5,13 @@ import { createLoopGuard, type LoopGuard } from '../tools/loop-guard.ts';
 export class LoopGuards {
   readonly #guards = new Map<string, LoopGuard>();
 
-  of({ rootMessage }: CallerContext): LoopGuard {
+  get({ rootMessage }: CallerContext): LoopGuard {
     const guard = this.#guards.get(rootMessage) ?? createLoopGuard();
     this.#guards.set(rootMessage, guard);
     return guard;
   }
 
-  async during<T>(rootMessage: string, work: (rootMessage: string) => Promise<T>): Promise<T> {
+  async withGuard<T>(rootMessage: string, work: (rootMessage: string) => Promise<T>): Promise<T> {
     try {
       return await work(rootMessage);
     } finally {

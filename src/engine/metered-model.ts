@@ -1,4 +1,4 @@
-import { estimateTokens } from '../agent/context.ts';
+import { estimateTokens } from '../agent/history/context-window.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Model, ModelRequest, TokenUsage } from '../models/port.ts';
 import type { EnginePorts } from './ports.ts';
@@ -36,7 +36,7 @@ export function meteredModel({ models, ledger, ids }: MeteringPorts): Model {
           yield event;
         }
       } finally {
-        await ledger.settle(reservation.id, used);
+        await ledger.commit(reservation.id, used);
       }
     },
     embed: (texts, op) => models.model.embed(texts, op),

@@ -6,11 +6,11 @@ import type { Bus } from '../bus/port.ts';
 import type { Discovery } from '../discovery/port.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Ids } from '../lib/ids.ts';
+import type { IdGenerator } from '../lib/ids.ts';
 import type { Model, TokenUsage } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import type { TemperingElsewhere, TemperingHere } from '../tempering/lifecycle/ports.ts';
+import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
 import type { RemoteWorkspace } from '../tools/remote-workspace.ts';
@@ -26,11 +26,11 @@ export interface EngineModels {
 }
 
 /** The forged tools of one agent. */
-export interface ToolStore {
+export interface SessionToolSource {
   /** Active tools visible to the agent in a session, in lookup order; names are unique. */
   resolve(agent: string, namespace: string, session: string): RegisteredTool[];
   /** Calls the listener after each change; returns the function that unsubscribes it. */
-  changes(listener: () => void): () => void;
+  onChange(listener: () => void): () => void;
   /** Removes the session tools of this session only. Idempotent. */
   closeSession(session: string): Promise<void>;
 }
@@ -38,7 +38,7 @@ export interface ToolStore {
 /** Dependencies of the engine on its runtime environment. */
 export interface EnginePorts {
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   models: EngineModels;
   sandbox: Sandbox;
   ledger: Ledger;
@@ -46,8 +46,8 @@ export interface EnginePorts {
   memory: Memory;
   audit: Audit;
   approvals: Approvals;
-  tools: ToolStore;
-  tempering: TemperingHere | TemperingElsewhere;
+  tools: SessionToolSource;
+  tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
   /** Sends messages to other agents; absent in a standalone run. */
   bus?: Pick<Bus, 'send'>;
   /** Capability search; when absent, the agent finds only its own tools. */
@@ -56,7 +56,7 @@ export interface EnginePorts {
   /** Absolute path of the folder with the agent's files. */
   workspace: string;
   /** Absolute paths that no tool may open, even inside the workspace: the engine's own state. */
-  closed: readonly string[];
+  protectedPaths: readonly string[];
   /** The workspace, when another container serves it. */
   remoteWorkspace?: RemoteWorkspace;
 }

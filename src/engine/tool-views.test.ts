@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
-import { aSharedTool } from '../tempering/testing.ts';
+import { aSharedTool } from '../tempering/tempering.testing.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
-import { createSchemaCompiler } from '../tools/schemas.ts';
+import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { deniedHostCalls } from '../tools/host-calls.ts';
 import { createToolViews } from './tool-views.ts';
 
@@ -19,7 +19,7 @@ describe('tool views', () => {
   it('a view lists composed tools whose pinned names now refer to each other', () => {
     const registered = [aChain('first', 'second'), aChain('second', 'first'), aChain('own', 'own')];
     const view = createToolViews({
-      tools: { resolve: () => registered, changes: () => () => undefined, closeSession: nothing },
+      tools: { resolve: () => registered, onChange: () => () => undefined, closeSession: nothing },
       builtIn: [],
       forged: {
         sandbox: { run: nothing },

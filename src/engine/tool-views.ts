@@ -3,10 +3,10 @@ import { createForgedTool, type ForgedToolDeps } from '../forge/forged-tool.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
-import type { ToolStore } from './ports.ts';
+import type { SessionToolSource } from './ports.ts';
 
 export interface ToolViewDeps {
-  tools: ToolStore;
+  tools: SessionToolSource;
   builtIn: readonly Tool[];
   forged: Omit<ForgedToolDeps, 'describe'>;
 }
@@ -16,7 +16,7 @@ export function createToolViews(
   deps: ToolViewDeps,
 ): (caller: Pick<CallerContext, 'agent' | 'namespace' | 'session'>) => ToolView {
   const views = new Map<string, ToolView>();
-  deps.tools.changes(() => views.clear());
+  deps.tools.onChange(() => views.clear());
   return ({ agent, namespace, session }) => {
     const cached = views.get(session);
     if (cached !== undefined) return cached;

@@ -6,14 +6,14 @@ import type { HostCalls } from '../sandbox/port.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import type { Forge } from './forge.ts';
-import type { Candidate, ForgeCaller, ForgeReview, Refused, RejectionRecorder } from './types.ts';
+import type { ToolCandidate, ForgeCaller, ForgeReview, RefusedTool, RejectionRecorder } from './types.ts';
 
 export interface ForgeToolDeps {
   forge: Forge;
   review: ForgeReview;
   sessionTools: RejectionRecorder;
   /** The current policy, tools and event sink of the agent that forges. */
-  world(caller: CallerContext): {
+  context(caller: CallerContext): {
     decider: Decider;
     view: ToolView;
     events: EventSink;
@@ -62,7 +62,7 @@ async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Pr
   if (context.session === '') {
     throw new TemperError('TEMPER_FORGE_NO_SESSION', 'forging needs a session; send the message in one');
   }
-  const { authorModel, ...agentContext } = deps.world(context);
+  const { authorModel, ...agentContext } = deps.context(context);
   const caller: ForgeCaller = {
     agent: context.agent,
     namespace: context.namespace,
@@ -75,7 +75,7 @@ async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Pr
     { ...agentContext, invoke: context.invoke, op: context.op },
   );
   if (isRefused(prepared)) {
-    await deps.sessionTools.keepRejected(prepared, caller);
+    await deps.sessionTools.recordRejected(prepared, caller);
     throw refusal(prepared);
   }
   const result = await deps.review.submit(prepared, caller, context.op);
@@ -91,11 +91,11 @@ async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Pr
   };
 }
 
-function isRefused(prepared: Candidate | Refused): prepared is Refused {
+function isRefused(prepared: ToolCandidate | RefusedTool): prepared is RefusedTool {
   return 'accepted' in prepared;
 }
 
-function refusal(refused: Refused): TemperError {
+function refusal(refused: RefusedTool): TemperError {
   const { name, gate, code, message } = refused;
   return new TemperError(code, `"${name}" was refused at gate ${gate}: ${message}`, {
     details: { gate, class: refused.class },

@@ -7,12 +7,12 @@ import type { Json, JsonObject } from '../lib/json.ts';
 import type { Job, Sandbox } from '../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import type { Tool } from '../tools/contract.ts';
-import { createSchemaCompiler } from '../tools/schemas.ts';
-import { bareWorld } from './bare-world.ts';
+import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
+import { standaloneContext } from './standalone-context.ts';
 import { createForge } from './forge.ts';
 import { createForgedTool } from './forged-tool.ts';
-import { aCall, aContext, aDecider, anOp, aRequest, aTool, noHost } from './testing.ts';
-import type { Candidate, Refused } from './types.ts';
+import { aCall, aContext, aDecider, anOp, aRequest, aTool, denyingHost } from './forge.testing.ts';
+import type { ToolCandidate, RefusedTool } from './types.ts';
 
 const FORGES = resolve(import.meta.dirname, '../../test/fixtures/forges');
 const schemas = createSchemaCompiler();
@@ -25,13 +25,13 @@ after(() => sandbox[Symbol.asyncDispose]());
 
 const forge = () => createForge({ sandbox, clock, schemas });
 
-async function accepted(request: Json, context = aContext()): Promise<Candidate> {
+async function accepted(request: Json, context = aContext()): Promise<ToolCandidate> {
   const result = await forge().check({ request }, context);
   if ('accepted' in result) assert.fail(`${result.gate} ${result.code}: ${result.message}`);
   return result;
 }
 
-async function refused(request: Json, context = aContext()): Promise<Refused> {
+async function refused(request: Json, context = aContext()): Promise<RefusedTool> {
   const result = await forge().check({ request }, context);
   assert.ok('accepted' in result, 'it was accepted');
   return result;
@@ -51,7 +51,7 @@ describe('worked forges', async () => {
       const source = { request };
       const result = await forge().check(
         source,
-        bareWorld(source, () => {}, anOp()),
+        standaloneContext(source, () => {}, anOp()),
       );
       if ('accepted' in result) assert.fail(`${result.gate} ${result.code}: ${result.message}`);
       assert.ok(result.evidence.tests.every((test) => test.passed));
@@ -67,7 +67,7 @@ describe('worked forges', async () => {
       const source = { request: request as unknown as Json };
       const result = await forge().check(
         source,
-        bareWorld(source, () => {}, anOp()),
+        standaloneContext(source, () => {}, anOp()),
       );
       assert.ok('accepted' in result);
       assert.deepEqual([result.gate, result.code], ['static', 'TEMPER_FORGE_COMPOSE']);
@@ -288,7 +288,7 @@ describe('refusals', () => {
       const result = await refused(request, context);
       assert.deepEqual([result.gate, result.code, result.class], [gate, code, class_], result.message);
       assert.match(result.message, message);
-      assert.deepEqual(context.seen.at(-1)?.type, 'forge-refused');
+      assert.deepEqual(context.emitted.at(-1)?.type, 'forge-refused');
       assert.deepEqual(result.gates.map((passed) => passed.passed).indexOf(false), result.gates.length - 1);
     });
   }
@@ -534,7 +534,7 @@ describe('composed tools', () => {
 });
 
 describe('forged tools', () => {
-  const deps = () => ({ sandbox, clock, schemas, hostCalls: () => noHost, describe: () => undefined });
+  const deps = () => ({ sandbox, clock, schemas, hostCalls: () => denyingHost, describe: () => undefined });
   it('a forged tool gives the same output as in its tests', async () => {
     const { artifact, digest } = await accepted(aRequest());
     const tool = createForgedTool(artifact, digest, 'Session', deps());

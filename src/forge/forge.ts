@@ -1,32 +1,32 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import { member, type Json } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Decider } from '../policy/types.ts';
 import type { HostCalls, Sandbox } from '../sandbox/port.ts';
 import type { NestedCall, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import type { SchemaCompiler } from '../tools/schemas.ts';
-import { GateLog, hasViolations } from './gate-log.ts';
-import { artifactFormProblems, asArtifact } from './artifact-form.ts';
+import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
+import { GateRecorder, hasViolations } from './gate-recorder.ts';
+import { validateArtifact, asArtifact } from './artifact-validation.ts';
 import { buildArtifact } from './gates/build.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
-import { checkMeasured, measure, measuredNote } from './gates/measured.ts';
+import { checkResourceLimits, measure, usageNote } from './gates/resource-limits.ts';
 import { checkOutputs, hasUndeclaredMember } from './gates/output-schema.ts';
-import { checkCeilings } from './gates/policy.ts';
-import { repairRequest } from './gates/repair.ts';
+import { checkPolicyLimits } from './gates/policy-limits.ts';
+import { normalizeRequest } from './gates/normalize-request.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkShape } from './gates/shape.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
 import { checkResults, checkTestInputs, countCases } from './gates/tests.ts';
-import { openArtifact, type OpenArtifact } from './open-artifact.ts';
-import { giveaways } from './giveaways.ts';
-import { runTests } from './test-runs.ts';
-import type { Violation } from './request.ts';
-import type { Candidate, ForgeEvidence, Refused } from './types.ts';
+import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
+import { testLeakWarnings } from './test-runs/test-leakage.ts';
+import { runTests } from './test-runs/run-tests.ts';
+import type { ForgeViolation } from './request.ts';
+import type { ToolCandidate, ForgeEvidence, RefusedTool } from './types.ts';
 
 export interface ForgeDeps {
   sandbox: Sandbox;
@@ -45,7 +45,7 @@ export interface ForgeContext {
   events: EventSink;
   /** Host functions a tool may use in its tests; permission is checked at each call. */
   hostCalls(artifact: ToolArtifact): HostCalls;
-  op: Op;
+  op: CallOptions;
 }
 
 /** A request in any form that models write, or an existing artifact; `digest` is the one its author declares, if any. */
@@ -53,17 +53,17 @@ export type ForgeSource = { request: Json; digest?: Digest } | { artifact: Json;
 
 /** An artifact that passed every gate that runs no code. */
 interface Inspected {
-  open: OpenArtifact;
+  open: ParsedArtifact;
   warnings: string[];
-  log: GateLog;
+  log: GateRecorder;
 }
 
 /** The author's half of a forge: every gate that needs no judge. Registers nothing. */
 export interface Forge {
   /** Runs all gates, tests included. */
-  check(source: ForgeSource, context: ForgeContext): Promise<Candidate | Refused>;
+  check(source: ForgeSource, context: ForgeContext): Promise<ToolCandidate | RefusedTool>;
   /** Runs the gates that execute no code of the tool. */
-  inspect(source: ForgeSource, context: ForgeContext): Inspected | Refused;
+  inspect(source: ForgeSource, context: ForgeContext): Inspected | RefusedTool;
 }
 
 export function createForge(deps: ForgeDeps): Forge {
@@ -77,11 +77,11 @@ export function createForge(deps: ForgeDeps): Forge {
 }
 
 /** The cheapest gates come first, and no code runs that the policy does not permit. */
-function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refused {
+function inspect(source: ForgeSource, context: ForgeContext): Inspected | RefusedTool {
   const drafted = 'request' in source ? draft(source.request, context) : readArtifact(source.artifact, context);
   if ('accepted' in drafted) return drafted;
   const { artifact, log, warnings } = drafted;
-  const open = openArtifact(artifact);
+  const open = parseArtifact(artifact);
   if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
   log.digest = open.digest;
   const hidden = checkHiddenText(open.artifact);
@@ -99,7 +99,7 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
     return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
   }
   log.pass('build', open.digest.slice(0, 15));
-  const ceilings = checkCeilings(open, context.decider, context.view);
+  const ceilings = checkPolicyLimits(open, context.decider, context.view);
   if (hasViolations(ceilings)) return log.refuse('policy', ceilings);
   return { open, warnings: [...warnings, ...code.warnings], log };
 }
@@ -107,38 +107,38 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
 interface ArtifactDraft {
   artifact: ToolArtifact;
   warnings: string[];
-  log: GateLog;
+  log: GateRecorder;
 }
 
 /** Normalises a request, checks its shape and builds the artifact. */
-function draft(input: Json, context: ForgeContext): ArtifactDraft | Refused {
-  const repaired = repairRequest(input);
+function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool {
+  const repaired = normalizeRequest(input);
   const named = member(repaired.request, 'name');
-  const log = new GateLog(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
+  const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
   announce(repaired.request, log, context);
   if (hasViolations(repaired.violations)) return log.refuse('repair', repaired.violations);
-  const shape = checkShape(repaired.request, context.decider.ceilings.minTestCases);
+  const shape = checkShape(repaired.request, context.decider.forgeLimits.minTestCases);
   if ('violations' in shape) return log.refuse('shape', shape.violations);
   const { request } = shape;
   if (context.view.find(request.name) !== undefined) {
     const message = `a tool named "${request.name}" exists; choose another name`;
     return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
   }
-  const artifact = buildArtifact(request, context.decider.ceilings, context.view);
+  const artifact = buildArtifact(request, context.decider.forgeLimits, context.view);
   return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings] };
 }
 
-function readArtifact(input: Json, context: ForgeContext): ArtifactDraft | Refused {
+function readArtifact(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool {
   const named = member(input, 'name');
-  const log = new GateLog(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
+  const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
   const artifact = asArtifact(input);
   if (artifact !== undefined) return { artifact, log, warnings: [] };
-  const [first = 'the artifact is not valid', ...others] = artifactFormProblems(input);
-  const violation = (message: string): Violation => ({ code: 'TEMPER_FORGE_SHAPE', message });
+  const [first = 'the artifact is not valid', ...others] = validateArtifact(input);
+  const violation = (message: string): ForgeViolation => ({ code: 'TEMPER_FORGE_SHAPE', message });
   return log.refuse('shape', [violation(first), ...others.map(violation)]);
 }
 
-function announce(request: Json, log: GateLog, { events }: ForgeContext): void {
+function announce(request: Json, log: GateRecorder, { events }: ForgeContext): void {
   const [mode, description] = [member(member(request, 'implementation'), 'mode'), member(request, 'description')];
   events({
     type: 'forge-start',
@@ -149,7 +149,7 @@ function announce(request: Json, log: GateLog, { events }: ForgeContext): void {
 }
 
 /** The static check of either mode. */
-function checkCode(open: OpenArtifact, context: Pick<ForgeContext, 'view' | 'decider'>): StaticCheck {
+function checkCode(open: ParsedArtifact, context: Pick<ForgeContext, 'view' | 'decider'>): StaticCheck {
   const { source } = open.artifact.implementation;
   if (source === undefined) return { violations: checkSteps(open, context), warnings: [] };
   return checkSource(source, open.artifact.requires.apis);
@@ -159,14 +159,18 @@ async function testedCandidate(
   deps: ForgeDeps,
   { open, warnings, log }: Inspected,
   context: ForgeContext,
-): Promise<Candidate | Refused> {
+): Promise<ToolCandidate | RefusedTool> {
   const inputs = checkTestInputs(open, deps.schemas);
   if (hasViolations(inputs)) return log.refuse('tests', inputs, { details: countCases(open, []) });
   const { view, invoke } = context;
   const host = context.hostCalls(open.artifact);
   const environment = { ...deps, concurrency: deps.concurrency ?? 2, view, invoke, host };
   const results = await runTests(open, environment, context.op);
-  const evidence: ForgeEvidence = { tests: results, ...measure(results), warnings: [...warnings, ...giveaways(open)] };
+  const evidence: ForgeEvidence = {
+    tests: results,
+    ...measure(results),
+    warnings: [...warnings, ...testLeakWarnings(open)],
+  };
   const details = { ...countCases(open, results) };
   const passed = `${details.passed}/${open.tests.length}`;
   const failed = checkResults(open, results);
@@ -178,8 +182,8 @@ async function testedCandidate(
     return log.refuse('output-schema', outputs, { evidence, details, extraField });
   }
   log.pass('output-schema');
-  const measured = checkMeasured(open, results);
+  const measured = checkResourceLimits(open, results);
   if (hasViolations(measured)) return log.refuse('measured', measured, { evidence, details });
-  log.pass('measured', measuredNote(results));
+  log.pass('measured', usageNote(results));
   return { artifact: open.artifact, digest: open.digest, evidence, gates: log.gates };
 }

@@ -4,13 +4,13 @@ import type { Digest } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import { withTimeout } from '../lib/operation.ts';
+import { withTimeout } from '../lib/call-options.ts';
 import type { HostCalls, Sandbox } from '../sandbox/port.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
-import type { SchemaCompiler } from '../tools/schemas.ts';
+import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { runSteps } from './compose/run.ts';
-import { jobOf } from './job.ts';
-import { openArtifact, type OpenArtifact } from './open-artifact.ts';
+import { sandboxJob } from './sandbox-job.ts';
+import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
 import { splitReference } from './request.ts';
 
 export interface ForgedToolDeps {
@@ -28,7 +28,7 @@ export interface ForgedToolDeps {
  * the declared schema. Throws TEMPER_PACKAGE_INVALID for an artifact that cannot be parsed or has another digest.
  */
 export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: Tier, deps: ForgedToolDeps): Tool {
-  const open = openArtifact(artifact);
+  const open = parseArtifact(artifact);
   if ('malformed' in open) throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}": ${open.malformed}`);
   if (open.digest !== digest) {
     throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}" does not have the digest ${digest}`);
@@ -50,7 +50,7 @@ export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: T
   };
 }
 
-function describeTool(open: OpenArtifact, tier: Tier, deps: ForgedToolDeps): ToolDescriptor {
+function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): ToolDescriptor {
   const { name, description, requires, implementation } = open.artifact;
   const usesNetwork = requires.apis.includes('fetch');
   const effects = (implementation.steps ?? []).some(
@@ -71,17 +71,17 @@ function describeTool(open: OpenArtifact, tier: Tier, deps: ForgedToolDeps): Too
 }
 
 async function runSandboxed(
-  open: OpenArtifact,
+  open: ParsedArtifact,
   input: Json,
   context: CallContext,
   deps: ForgedToolDeps,
 ): Promise<Json> {
-  const outcome = await deps.sandbox.run(jobOf(open, input), deps.hostCalls(open.artifact, context), context.op);
+  const outcome = await deps.sandbox.run(sandboxJob(open, input), deps.hostCalls(open.artifact, context), context.op);
   if (outcome.ok) return outcome.output;
   throw new TemperError(outcome.code, outcome.message);
 }
 
-function runComposed(open: OpenArtifact, input: Json, context: CallContext, deps: ForgedToolDeps): Promise<Json> {
+function runComposed(open: ParsedArtifact, input: Json, context: CallContext, deps: ForgedToolDeps): Promise<Json> {
   return withTimeout(context.op, deps.clock, open.durationMilliseconds, (op) =>
     runSteps(
       open.plan?.steps ?? [],

@@ -3,13 +3,13 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 
 /** One violation of a rule by a request or a tool. `message` is printable and names the location, the rule and the remedy. */
-export interface Violation {
+export interface ForgeViolation {
   code: ErrorCode;
   message: string;
 }
 
 /** The output that a test uses in place of a call to a tool or host function with side effects. */
-export interface Fixture {
+export interface ToolFixture {
   /** Name of the tool without digest; `fetch` or `fs_read_file` for the host functions. */
   tool: string;
   /** The arguments that this fixture matches; absent matches any. */
@@ -21,7 +21,7 @@ export interface TestCase {
   input: JsonObject;
   /** Absent: the author only states that the output matches its schema. */
   expectedOutput?: Json;
-  fixtures: Fixture[];
+  fixtures: ToolFixture[];
 }
 
 export interface RequestedStep {
@@ -49,7 +49,7 @@ export interface ForgeRequest {
 }
 
 /** Size limits of an artifact; the same numbers as in its published schema. */
-export const SIZES = {
+export const MAX_SIZES = {
   description: 2_048,
   schema: 32_768,
   source: 32_768,

@@ -7,16 +7,26 @@ import type { Json, JsonObject } from '../lib/json.ts';
 import type { Decider } from '../policy/types.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import type { AgentEvent } from '../tools/events.ts';
-import { createSchemaCompiler } from '../tools/schemas.ts';
+import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createToolView } from '../tools/view.ts';
 import { createForge } from './forge.ts';
 import { createForgeTool } from './forge-tool.ts';
 import { createForgeReview } from './review.ts';
-import { aCall, aCaller, aContext, aDecider, anOp, aRequest, GullibleJudge, noHost, TestRegistry } from './testing.ts';
-import type { Candidate, Judge } from './types.ts';
+import {
+  aCall,
+  aCaller,
+  aContext,
+  aDecider,
+  anOp,
+  aRequest,
+  ApprovingJudge,
+  denyingHost,
+  TestRegistry,
+} from './forge.testing.ts';
+import type { ToolCandidate, Judge } from './types.ts';
 
 let sandbox: Supervisor;
-let candidate: Candidate;
+let candidate: ToolCandidate;
 before(async () => {
   sandbox = await createSupervisor({ clock: systemClock, warm: 1, maxRunners: 2 });
   const made = await createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() }).check(
@@ -33,15 +43,15 @@ function aReview(options: { judge?: Judge; decider?: Decider } = {}) {
   const events: AgentEvent[] = [];
   const { decider = aDecider() } = options;
   const review = createForgeReview({
-    ...('judge' in options ? { judge: options.judge } : { judge: new GullibleJudge() }),
+    ...('judge' in options ? { judge: options.judge } : { judge: new ApprovingJudge() }),
     sessionTools: registry,
-    world: () => ({ decider, view: createToolView(), events: (event) => events.push(event) }),
+    context: () => ({ decider, view: createToolView(), events: (event) => events.push(event) }),
   } as Parameters<typeof createForgeReview>[0]);
-  return { registry, events, submit: (given: Candidate) => review.submit(given, aCaller, anOp()) };
+  return { registry, events, submit: (given: ToolCandidate) => review.submit(given, aCaller, anOp()) };
 }
 
 /** The same candidate with a changed artifact and the digest of the changed artifact. */
-function withArtifact(change: (artifact: Candidate['artifact']) => Candidate['artifact']): Candidate {
+function withArtifact(change: (artifact: ToolCandidate['artifact']) => ToolCandidate['artifact']): ToolCandidate {
   const artifact = change(structuredClone(candidate.artifact));
   return { ...structuredClone(candidate), artifact, digest: digestOf(artifact) };
 }
@@ -65,7 +75,7 @@ describe('forge review', () => {
     assert.equal(events.at(-1)?.type, 'forge-accepted');
   });
 
-  const TAMPERED: Record<string, [given: () => Candidate, gate: string, code: string]> = {
+  const TAMPERED: Record<string, [given: () => ToolCandidate, gate: string, code: string]> = {
     'another digest than its own': [
       () => ({ ...candidate, digest: `sha256:${'0'.repeat(64)}` }),
       'build',
@@ -147,7 +157,7 @@ describe('forge review', () => {
   };
   for (const [name, [given, gate, code]] of Object.entries(TAMPERED)) {
     it(`the review refuses ${name} even if the judge approves everything`, async () => {
-      const judge = new GullibleJudge();
+      const judge = new ApprovingJudge();
       const { registry, submit } = aReview({ judge });
       const result = await submit(given());
       assert.ok(!result.accepted);
@@ -216,18 +226,22 @@ describe('forge review', () => {
 });
 
 describe('forge_tool', () => {
-  function aForge(judge: Judge | undefined = new GullibleJudge(), decider = aDecider()) {
+  function aForge(judge: Judge | undefined = new ApprovingJudge(), decider = aDecider()) {
     const registry = new TestRegistry();
     const events: AgentEvent[] = [];
     const view = createToolView();
     const sink = (event: AgentEvent): void => void events.push(event);
     const world = () => ({ decider, view, events: sink });
-    const review = createForgeReview({ ...(judge === undefined ? {} : { judge }), sessionTools: registry, world });
+    const review = createForgeReview({
+      ...(judge === undefined ? {} : { judge }),
+      sessionTools: registry,
+      context: world,
+    });
     const tool = createForgeTool({
       forge: createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() }),
       review,
       sessionTools: registry,
-      world: () => ({ ...world(), authorModel: 'test/author', hostCalls: () => noHost }),
+      context: () => ({ ...world(), authorModel: 'test/author', hostCalls: () => denyingHost }),
     });
     const call = (request: Json): Promise<Json> => tool.call(request, aCall(view, anOp()));
     return { tool, call, registry, events };
@@ -283,7 +297,7 @@ describe('forge_tool', () => {
     { ...aRequest(), steps: [{ name: 'a', tool: 'double', inputMapping: {} }], implementation: { mode: 'compose' } },
   ];
   it('forge_tool registers no refused tool even if the judge approves everything', async () => {
-    const judge = new GullibleJudge();
+    const judge = new ApprovingJudge();
     for (const request of BAD) {
       const { call, registry } = aForge(judge, aDecider({ policy: { limits: { duration: '300ms' } } }));
       await assert.rejects(

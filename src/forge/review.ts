@@ -1,48 +1,48 @@
 import { isTemperError, messageOf } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import { type Json, member } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
 import type { EventSink, Gate, GateResult } from '../tools/events.ts';
-import { asArtifact } from './artifact-form.ts';
-import { GateLog, hasViolations } from './gate-log.ts';
+import { asArtifact } from './artifact-validation.ts';
+import { GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkSteps } from './gates/compose.ts';
-import { checkCeilings } from './gates/policy.ts';
+import { checkPolicyLimits } from './gates/policy-limits.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkSource } from './gates/static.ts';
 import { countCases } from './gates/tests.ts';
-import { openArtifact, type OpenArtifact } from './open-artifact.ts';
-import type { Violation } from './request.ts';
+import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
+import type { ForgeViolation } from './request.ts';
 import type {
-  Accepted,
-  Candidate,
+  AcceptedTool,
+  ToolCandidate,
   ForgeCaller,
   ForgeResult,
   ForgeReview,
   Judge,
-  Refused,
-  SessionTools,
-  Verdict,
+  RefusedTool,
+  SessionToolRegistry,
+  JudgeVerdict,
 } from './types.ts';
 
 export interface ForgeReviewDeps {
   /** When absent, every tool is refused. */
   judge?: Judge;
-  sessionTools: SessionTools;
+  sessionTools: SessionToolRegistry;
   /** The reviewing side's own current view of the caller; nothing in it comes from the candidate. */
-  world(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
+  context(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
 }
 
 /** Trusts nothing of the candidate but its measurements, and grants nothing beyond the session. */
 export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
   return {
     async submit(candidate, caller, op) {
-      const context = deps.world(caller);
-      const log = new GateLog(nameOf(candidate), context.events, reportedGates(candidate));
+      const context = deps.context(caller);
+      const log = new GateRecorder(nameOf(candidate), context.events, reportedGates(candidate));
       const result = await review(deps, candidate, caller, op, log, context);
-      if (!result.accepted) await deps.sessionTools.keepRejected(result, caller);
+      if (!result.accepted) await deps.sessionTools.recordRejected(result, caller);
       return result;
     },
   };
@@ -51,24 +51,24 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
 /** Gates that the author's side may report as passed; the review runs the others itself. */
 const AUTHOR_GATES: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'measured'];
 
-function reportedGates({ gates = [] }: Candidate): GateResult[] {
+function reportedGates({ gates = [] }: ToolCandidate): GateResult[] {
   return AUTHOR_GATES.flatMap((gate) => {
     const reported = gates.find((result) => result.gate === gate && result.passed);
     return reported === undefined ? [] : [{ gate, passed: true, note: printable(reported.note, 120) }];
   });
 }
 
-function nameOf({ artifact }: Candidate): string {
+function nameOf({ artifact }: ToolCandidate): string {
   const name = member(artifact as unknown as Json, 'name');
   return typeof name === 'string' ? printable(name, 64) : 'unnamed';
 }
 
 async function review(
   deps: ForgeReviewDeps,
-  candidate: Candidate,
+  candidate: ToolCandidate,
   caller: ForgeCaller,
-  op: Op,
-  log: GateLog,
+  op: CallOptions,
+  log: GateRecorder,
   context: { decider: Decider; view: ToolView; events: EventSink },
 ): Promise<ForgeResult> {
   const open = recompute(candidate, log);
@@ -82,13 +82,13 @@ async function review(
   if (hasViolations(schemas)) return log.refuse('schemas', schemas, { evidence });
   const testViolations = checkReportedTests(open, candidate);
   if (hasViolations(testViolations)) return log.refuse('tests', testViolations, { evidence });
-  const ceilings = checkCeilings(open, context.decider, context.view);
+  const ceilings = checkPolicyLimits(open, context.decider, context.view);
   if (hasViolations(ceilings)) return log.refuse('policy', ceilings, { evidence });
   log.pass('policy');
   const verdict = await askJudge(deps.judge, candidate, caller, op);
   if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)], { evidence });
   log.pass('judge', verdict.confidence.toFixed(2));
-  const accepted: Accepted = {
+  const accepted: AcceptedTool = {
     accepted: true,
     artifact: open.artifact,
     digest: open.digest,
@@ -100,9 +100,9 @@ async function review(
 }
 
 /** Parses the artifact and computes its digest again on this side. */
-function recompute(candidate: Candidate, log: GateLog): OpenArtifact | Refused {
+function recompute(candidate: ToolCandidate, log: GateRecorder): ParsedArtifact | RefusedTool {
   const artifact = asArtifact(candidate.artifact);
-  const open = artifact === undefined ? { malformed: 'the artifact is not valid' } : openArtifact(artifact);
+  const open = artifact === undefined ? { malformed: 'the artifact is not valid' } : parseArtifact(artifact);
   if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
   log.digest = open.digest;
   const hidden = checkHiddenText(open.artifact);
@@ -113,9 +113,9 @@ function recompute(candidate: Candidate, log: GateLog): OpenArtifact | Refused {
 }
 
 /** Acceptance for a session may rest on reported tests, but the report must be complete: every case passed twice, within the limits. */
-function checkReportedTests(open: OpenArtifact, { evidence }: Candidate): Violation[] {
+function checkReportedTests(open: ParsedArtifact, { evidence }: ToolCandidate): ForgeViolation[] {
   const { failed } = countCases(open, evidence.tests);
-  const violations: Violation[] = [];
+  const violations: ForgeViolation[] = [];
   if (failed > 0) {
     const message = `${failed} of ${open.tests.length} test cases have not passed twice`;
     violations.push({ code: 'TEMPER_FORGE_TEST_FAILED', message });
@@ -126,7 +126,12 @@ function checkReportedTests(open: OpenArtifact, { evidence }: Candidate): Violat
   return violations;
 }
 
-async function askJudge(judge: Judge | undefined, candidate: Candidate, caller: ForgeCaller, op: Op): Promise<Verdict> {
+async function askJudge(
+  judge: Judge | undefined,
+  candidate: ToolCandidate,
+  caller: ForgeCaller,
+  op: CallOptions,
+): Promise<JudgeVerdict> {
   if (judge === undefined)
     return unavailableVerdict('no judge is configured; name one in TrustPolicy spec.models.judge');
   try {
@@ -137,7 +142,7 @@ async function askJudge(judge: Judge | undefined, candidate: Candidate, caller: 
   }
 }
 
-function unavailableVerdict(reasoning: string): Verdict {
+function unavailableVerdict(reasoning: string): JudgeVerdict {
   return {
     approved: false,
     confidence: 0,
@@ -148,16 +153,16 @@ function unavailableVerdict(reasoning: string): Verdict {
   };
 }
 
-function judgeViolation(verdict: Verdict): Violation {
+function judgeViolation(verdict: JudgeVerdict): ForgeViolation {
   const code = verdict.code ?? 'TEMPER_JUDGE_REFUSED';
   return { code, message: printable(`the judge refused it: ${verdict.reasoning}`, 1_000) };
 }
 
 async function register(
   deps: ForgeReviewDeps,
-  accepted: Accepted,
+  accepted: AcceptedTool,
   caller: ForgeCaller,
-  log: GateLog,
+  log: GateRecorder,
   events: EventSink,
 ): Promise<ForgeResult> {
   const { digest, evidence } = accepted;

@@ -2,7 +2,7 @@ import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Gate, GateResult } from '../tools/events.ts';
 
 /** Rejection classes, checked in this order; the first that fits is recorded with the attempt. */
@@ -36,7 +36,7 @@ export interface ForgeEvidence {
 }
 
 /** A tool that passed every gate of the author's side; the judge has not seen it yet. */
-export interface Candidate {
+export interface ToolCandidate {
   artifact: ToolArtifact;
   digest: Digest;
   evidence: ForgeEvidence;
@@ -45,7 +45,7 @@ export interface Candidate {
 }
 
 /** A judge's opinion. It can refuse a tool, but never allow more than the other gates do. */
-export interface Verdict {
+export interface JudgeVerdict {
   approved: boolean;
   /** 0 to 1. */
   confidence: number;
@@ -62,7 +62,7 @@ export interface Judge {
    * Judges a candidate. A failed call and a malformed or truncated response give a refusal with TEMPER_JUDGE_UNAVAILABLE.
    * Throws only TEMPER_LEDGER_UNAVAILABLE. `authorModel` may not judge its own tool. Not idempotent: each call asks the model.
    */
-  review(candidate: Candidate, authorModel: string, op: Op): Promise<Verdict>;
+  review(candidate: ToolCandidate, authorModel: string, op: CallOptions): Promise<JudgeVerdict>;
 }
 
 /** The agent that forges, and the session and message in which it does. */
@@ -74,16 +74,16 @@ export interface ForgeCaller {
   authorModel: string;
 }
 
-export interface Accepted {
+export interface AcceptedTool {
   accepted: true;
   artifact: ToolArtifact;
   digest: Digest;
   evidence: ForgeEvidence;
-  verdict?: Verdict;
+  verdict?: JudgeVerdict;
   gates: GateResult[];
 }
 
-export interface Refused {
+export interface RefusedTool {
   accepted: false;
   name: string;
   /** Present once the artifact was built. */
@@ -98,7 +98,7 @@ export interface Refused {
   gates: GateResult[];
 }
 
-export type ForgeResult = Accepted | Refused;
+export type ForgeResult = AcceptedTool | RefusedTool;
 
 /**
  * The second half of a forge, which the author cannot influence. It recomputes the digest, the static check and the schemas
@@ -111,17 +111,17 @@ export interface ForgeReview {
    * the caller then submits the same candidate again. Not idempotent: a registered tool that is submitted again is refused
    * with TEMPER_FORGE_NAME_TAKEN.
    */
-  submit(candidate: Candidate, caller: ForgeCaller, op: Op): Promise<ForgeResult>;
+  submit(candidate: ToolCandidate, caller: ForgeCaller, op: CallOptions): Promise<ForgeResult>;
 }
 
 /** Records refused attempts. */
 export interface RejectionRecorder {
   /** Records a refused attempt as evidence. */
-  keepRejected(refused: Refused, caller: ForgeCaller): Promise<void>;
+  recordRejected(refused: RefusedTool, caller: ForgeCaller): Promise<void>;
 }
 
 /** The store of accepted tools of sessions. */
-export interface SessionTools extends RejectionRecorder {
+export interface SessionToolRegistry extends RejectionRecorder {
   /** Registers the whole tool, or throws TEMPER_FORGE_NAME_TAKEN or TEMPER_FORGE_LIMIT_REACHED and stores nothing. */
-  register(accepted: Accepted, caller: ForgeCaller): Promise<void>;
+  register(accepted: AcceptedTool, caller: ForgeCaller): Promise<void>;
 }

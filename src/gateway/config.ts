@@ -4,10 +4,10 @@ import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { PORTS } from '../api/cluster.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
-import { modelSection } from './models/section.ts';
-import { Namespace } from './people.ts';
-import { closed } from './schemas.ts';
-import { TracingSection } from './tracing-config.ts';
+import { parseModelConfig } from './models/config.ts';
+import { Namespace } from './users/messages.ts';
+import { closed } from './http/schemas.ts';
+import { TracingSection } from './tracing/config.ts';
 
 const Path = (description: string) => Type.String({ minLength: 1, maxLength: 4_096, description });
 const Port = (description: string) => Type.Integer({ minimum: 0, maximum: 65_535, description });
@@ -92,7 +92,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
 /** Fails at startup for an invalid `models` section, before the connection to NATS. */
 function checkModels(section: unknown): void {
   try {
-    modelSection(section);
+    parseModelConfig(section);
   } catch (error) {
     const message = `the gateway's configuration: ${messageOf(error, 1_000)}`;
     throw new TemperError('TEMPER_CONFIGURATION_INVALID', message, { cause: error });

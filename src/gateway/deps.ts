@@ -1,20 +1,20 @@
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
-import type { Identity } from '../identity/types.ts';
+import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Ids } from '../lib/ids.ts';
-import type { BusAudit } from '../nats/audit.ts';
-import type { DeadLetters } from '../nats/dead-letters.ts';
-import type { Events } from '../nats/events.ts';
-import type { Inbox } from '../nats/inbox.ts';
-import type { Wakes } from '../nats/wakes.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import type { NatsAudit } from '../nats/audit.ts';
+import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
+import type { SessionEvents } from '../nats/session-events.ts';
+import type { NatsInbox } from '../nats/inbox/inbox.ts';
+import type { Wakeups } from '../nats/wakeups.ts';
 import type { PolicySnapshot } from '../policy/types.ts';
-import type { SessionSummary, SessionToolSummary, UsageReport } from '../remote/people.ts';
+import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
 import type { ToolUse } from '../tempering/types.ts';
-import type { Leases } from './lease.ts';
+import type { DeliveryTokens } from './delivery/token.ts';
 
 /** An agent from the informer cache, with its policy and derived state. */
 export interface AgentState {
@@ -32,7 +32,7 @@ export interface AgentState {
 }
 
 /** Agents and policies from the informer caches. All reads are synchronous, may lag behind the API server, and throw only where stated. */
-export interface Directory {
+export interface AgentDirectory {
   /** Undefined when the cache has no such Agent. */
   agent(namespace: string, name: string): AgentState | undefined;
   /** By `metadata.uid`; undefined when the cache has no such Agent. */
@@ -51,7 +51,7 @@ export interface Directory {
 }
 
 /** Tool uses that pods report: they may open a promotion, never satisfy it. */
-export interface ClaimedUses {
+export interface ToolUseReports {
   /** Records uses of one agent. Idempotent per key. Throws TEMPER_BUS_* when NATS cannot store them; retry with the same key then. */
   record(agentUid: string, uses: readonly ToolUse[], key: string): Promise<void>;
 }
@@ -88,20 +88,20 @@ export interface UsageReports {
 
 export interface GatewayDeps {
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   log: Logger;
   metrics: GatewayMetrics;
   /** Receives the spans that pods report; undefined when tracing is off. */
   spans: SpanSink | undefined;
-  identity: Identity;
-  directory: Directory;
-  leases: Leases;
-  inbox: Inbox;
-  events: Events;
+  identity: Authenticator;
+  directory: AgentDirectory;
+  deliveryTokens: DeliveryTokens;
+  inbox: NatsInbox;
+  events: SessionEvents;
   deadLetters: DeadLetters;
-  wakes: Wakes;
-  audit: BusAudit;
-  uses: ClaimedUses;
+  wakeups: Wakeups;
+  audit: NatsAudit;
+  uses: ToolUseReports;
   models: ModelCatalog;
   sessions: SessionReports;
   usage: UsageReports;

@@ -1,46 +1,46 @@
 import { hostname } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import { createIdentity } from '../identity/identity.ts';
-import { Bindings } from '../identity/bindings.ts';
+import { createAuthenticator } from '../identity/authenticator.ts';
+import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
-import { type ClusterSource, loadClusterAccess } from '../kube/cluster-access.ts';
+import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
-import { createKubeClient } from '../kube/kube-client.ts';
+import { createKubeClient } from '../kube/client/http-kube-client.ts';
 import { METRICS } from '../kube/metrics.ts';
-import { createTransport, type Transport } from '../kube/transport.ts';
+import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { systemClock as clock } from '../lib/clock.ts';
-import { randomIds } from '../lib/ids.ts';
-import { createAudit } from '../nats/audit.ts';
-import { type BusConnection, connectBus } from '../nats/connection.ts';
-import { createDeadLetters } from '../nats/dead-letters.ts';
-import { createEvents } from '../nats/events.ts';
-import { createInbox } from '../nats/inbox.ts';
-import { openSessionRegistry } from '../nats/session-registry.ts';
-import { createSessionUses } from '../nats/session-uses.ts';
-import { createWakes } from '../nats/wakes.ts';
+import { ulids } from '../lib/ids.ts';
+import { createNatsAudit } from '../nats/audit.ts';
+import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
+import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
+import { createSessionEvents } from '../nats/session-events.ts';
+import { createNatsInbox } from '../nats/inbox/inbox.ts';
+import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
+import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
+import { createWakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import { startTracing, type Tracing } from '../telemetry/tracing.ts';
-import { claimedUses } from './claimed-uses.ts';
+import { createToolUseReports } from './pods/tool-use-reports.ts';
 import type { GatewayConfig } from './config.ts';
-import { countedInbox } from './counted-inbox.ts';
-import { WatchedDemotions } from './demotions.ts';
+import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
+import { WatchedDemotions } from './cluster/demotions.ts';
 import type { GatewayDeps } from './deps.ts';
-import { WatchedDirectory } from './directory.ts';
-import { WatchedLibrary } from './discovery/library.ts';
-import { drain } from './drain.ts';
-import { createLeases } from './lease.ts';
-import { observeBus } from './observe-bus.ts';
-import { DOOR_ROUTES } from './own-routes.ts';
-import type { OpenParts, Parts } from './parts.ts';
-import type { GatewayServer } from './routes.ts';
-import { createGatewayServer } from './server.ts';
-import { createSessionReports } from './session-reports.ts';
-import { WatchedFiles } from './watched-files.ts';
-import { createWatches, EMERGENT_TOOLS, type Watches } from './watches.ts';
+import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
+import { WatchedCatalog } from './discovery/catalog.ts';
+import { drain } from './http/drain.ts';
+import { createDeliveryTokens } from './delivery/token.ts';
+import { registerNatsMetrics } from './nats-metrics.ts';
+import { CORE_ROUTES } from './core-routes.ts';
+import type { OpenModule, GatewayModule } from './modules.ts';
+import type { GatewayServer } from './http/routes.ts';
+import { createGatewayServer } from './http/server.ts';
+import { createSessionReports } from './pods/session-reports.ts';
+import { FileWatcher } from './file-watcher.ts';
+import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
 
 /** Interval of the sweep for undelivered messages: a NATS advisory about one may be lost. */
 const SWEEP_INTERVAL_MS = 60_000;
@@ -49,7 +49,7 @@ export interface GatewayRun {
   log: Logger;
   /** Starts the drain. */
   signal: AbortSignal;
-  openParts: OpenParts;
+  openModule: OpenModule;
   /** Version of the software, for traces. */
   version?: string;
   /** Called when the server accepts requests. */
@@ -77,27 +77,29 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config), clock);
   const transport = stack.use(createTransport({ access, clock, metrics }));
-  const watches = stack.use(createWatches(config.namespaces, { transport, clock, log, metrics, random: Math.random }));
+  const watches = stack.use(
+    createGatewayInformers(config.namespaces, { transport, clock, log, metrics, random: Math.random }),
+  );
   const pending = new Set(['bus', 'listener']);
   draining.signal.addEventListener('abort', () => pending.add('drain'), { once: true });
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
-  const health = stack.use(await startHealthServer({ ...config.health, clock, registry, waitingFor }));
+  const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
-  const library = startLibrary(watches, transport, log);
+  const catalog = startCatalog(watches, transport, log);
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
-  observeBus(bus, counts);
+  registerNatsMetrics(bus, counts);
   const modules = stack.use(
-    await run.openParts({
+    await run.openModule({
       clock,
-      ids: randomIds,
+      ids: ulids,
       log,
       metrics: counts,
       bus,
       directory,
       demotions,
-      library,
+      catalog,
       models: config.models,
     }),
   );
@@ -139,30 +141,30 @@ function openTracing({ tracing }: GatewayConfig, run: GatewayRun): Promise<Traci
     endpoint: tracing?.endpoint,
     sampleRatio: tracing?.ratio,
     attributes: { 'service.instance.id': hostname() },
-    failed: (error) =>
+    onExportError: (error) =>
       run.log.warn({ error }, 'spans could not be exported; they are dropped until the collector answers'),
   });
 }
 
-function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<BusConnection> {
-  return connectBus({
+function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<JetStreamConnection> {
+  return connectNats({
     ...nats,
     name: 'temper-gateway',
     user: 'gateway',
     clock,
     signal,
-    onWaiting: (error) => log.warn({ error }, 'NATS is not reachable yet'),
+    onRetry: (error) => log.warn({ error }, 'NATS is not reachable yet'),
   });
 }
 
-function openTokenKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<WatchedFiles> {
-  return WatchedFiles.open({
+function openTokenKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
+  return FileWatcher.open({
     paths: leaseKeys.slice(0, 1),
     optional: leaseKeys.slice(1),
     clock,
     log,
     // Throws for invalid keys; the previous keys stay in use then.
-    changed: (contents) => void createLeases(() => contents),
+    onChange: (contents) => void createDeliveryTokens(() => contents),
   });
 }
 
@@ -172,16 +174,16 @@ interface ServerContext {
   counts: GatewayMetrics;
   tracing: Tracing;
   transport: Transport;
-  watches: Watches;
-  directory: WatchedDirectory;
-  bus: BusConnection;
-  modules: Parts;
-  keys: WatchedFiles;
+  watches: GatewayInformers;
+  directory: WatchedAgentDirectory;
+  bus: JetStreamConnection;
+  modules: GatewayModule;
+  keys: FileWatcher;
   draining: AbortSignal;
 }
 
-function startDirectory(watches: Watches): WatchedDirectory {
-  const directory = new WatchedDirectory(watches.agents.store, watches.policies.store);
+function startDirectory(watches: GatewayInformers): WatchedAgentDirectory {
+  const directory = new WatchedAgentDirectory(watches.agents.store, watches.policies.store);
   watches.agents.subscribe((change) => directory.agentChanged(change));
   watches.policies.subscribe((change) => directory.policyChanged(change));
   return directory;
@@ -190,14 +192,14 @@ function startDirectory(watches: Watches): WatchedDirectory {
 /** Timeout of one artifact read. After it the session opens without that tool. */
 const READ_TIMEOUT_MS = 5_000;
 
-function startLibrary(watches: Watches, transport: Transport, log: Logger): WatchedLibrary {
+function startCatalog(watches: GatewayInformers, transport: Transport, log: Logger): WatchedCatalog {
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
-  const library = new WatchedLibrary({ read, log });
-  watches.capabilities.subscribe((change) => library.capabilityChanged(change));
-  watches.tools.subscribe((change) => library.toolChanged(change));
-  return library;
+  const catalog = new WatchedCatalog({ read, log });
+  watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
+  watches.tools.subscribe((change) => catalog.toolChanged(change));
+  return catalog;
 }
 
 async function openServer(context: ServerContext, stack: AsyncDisposableStack): Promise<GatewayServer> {
@@ -205,16 +207,16 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
   const paths = [config.tls.certificate, config.tls.key];
   let server: GatewayServer | undefined;
   const certificate = stack.use(
-    await WatchedFiles.open({
+    await FileWatcher.open({
       paths,
       clock,
       log,
-      changed: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
+      onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
   server = await createGatewayServer(depsOf(context), {
     tls: pairOf(certificate.contents),
-    routes: [...DOOR_ROUTES, ...modules.routes],
+    routes: [...CORE_ROUTES, ...modules.routes],
   });
   return server;
 }
@@ -226,20 +228,20 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 function depsOf(context: ServerContext): GatewayDeps {
   const { log, counts, transport, watches, directory, bus, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
-  const audit = createAudit(bus);
-  const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
+  const audit = createNatsAudit(bus);
+  const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
   // Limits the log: a pod that causes the error can call as often as it likes.
   const reported = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
   return {
     clock,
-    ids: randomIds,
+    ids: ulids,
     log,
     metrics: counts,
-    spans: context.tracing.take,
-    identity: createIdentity({
+    spans: context.tracing.acceptSpans,
+    identity: createAuthenticator({
       verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
-      bindings: new Bindings(watches.agents.store, watches.pods.store),
-      onBoundTwice: (podUid, agents) => {
+      bindings: new PodBindings(watches.agents.store, watches.pods.store),
+      onBindingConflict: (podUid, agents) => {
         const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
         if (reported.has(podUid)) return;
         reported.set(podUid, true);
@@ -247,13 +249,13 @@ function depsOf(context: ServerContext): GatewayDeps {
       },
     }),
     directory,
-    leases: createLeases(() => keys.contents),
-    inbox: countedInbox(createInbox(bus), counts, clock),
-    events: createEvents(bus),
+    deliveryTokens: createDeliveryTokens(() => keys.contents),
+    inbox: withInboxMetrics(createNatsInbox(bus), counts, clock),
+    events: createSessionEvents(bus),
     deadLetters: createDeadLetters(bus),
-    wakes: createWakes(bus),
+    wakeups: createWakeups(bus),
     audit,
-    uses: claimedUses({ audit, registry, counts: uses }),
+    uses: createToolUseReports({ audit, registry, counts: uses }),
     models: modules.catalog,
     sessions: createSessionReports({ bus, registry, uses }),
     usage: modules.usage,

@@ -1,19 +1,19 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
-import { randomIds } from '../lib/ids.ts';
+import { ulids } from '../lib/ids.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from './deps.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { metricsPage } from './metrics-page.ts';
-import { memoryRoutes } from './memory.ts';
+import { memoryRoutes } from './pods/memory.ts';
 import { modelRoutes } from './models/routes.ts';
-import { DOOR_ROUTES } from './own-routes.ts';
+import { CORE_ROUTES } from './core-routes.ts';
 import { reviewRoutes } from './review/routes.ts';
-import type { RouteModule } from './routes.ts';
-import { createGatewayServer } from './server.ts';
-import { sessionRoutes } from './sessions.ts';
+import type { RouteModule } from './http/routes.ts';
+import { createGatewayServer } from './http/server.ts';
+import { sessionRoutes } from './pods/sessions.ts';
 
 /** Writes the OpenAPI document of the gateway and the metrics page. Unchanged files are not written. */
 const root = resolve(import.meta.dirname, '../..');
@@ -21,13 +21,13 @@ const root = resolve(import.meta.dirname, '../..');
 // Routes are registered and never called, so their dependencies are not needed.
 const deps = {
   clock: systemClock,
-  ids: randomIds,
+  ids: ulids,
   metrics: registerMetrics(createRegistry(), GATEWAY_METRICS),
   draining: new AbortController().signal,
 } as unknown as GatewayDeps;
 
 const routes: readonly RouteModule[] = [
-  ...DOOR_ROUTES,
+  ...CORE_ROUTES,
   modelRoutes({} as Parameters<typeof modelRoutes>[0]),
   reviewRoutes({} as Parameters<typeof reviewRoutes>[0]),
   sessionRoutes({} as Parameters<typeof sessionRoutes>[0]),

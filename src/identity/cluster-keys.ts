@@ -1,5 +1,5 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
-import type { Transport } from '../kube/transport.ts';
+import type { Transport } from '../kube/client/transport.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, textAt } from '../lib/json.ts';
@@ -63,7 +63,7 @@ export class ClusterKeys {
     return (await this.#current()).issuer;
   }
 
-  readonly find: JWTVerifyGetKey = async (header, token) => {
+  readonly getKey: JWTVerifyGetKey = async (header, token) => {
     const cached = await this.#current();
     try {
       return await cached.find(header, token);

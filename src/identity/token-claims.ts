@@ -1,10 +1,10 @@
 import { AUDIENCES, NAMESPACE_OBJECTS } from '../api/cluster.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../lib/json.ts';
-import type { PersonIdentity, PodToken } from './types.ts';
+import type { UserIdentity, PodToken } from './types.ts';
 
 /** The subject of a verified token. */
-export type TokenSubject = PodToken | PersonIdentity;
+export type TokenSubject = PodToken | UserIdentity;
 
 /** The maximum lifetime of a token, from `iat` to `exp`. */
 const MAX_LIFETIME_SECONDS = 3_600;
@@ -32,7 +32,7 @@ export function subjectOf(claims: JsonObject): TokenSubject {
     throw invalidToken();
   }
   if (account === NAMESPACE_OBJECTS.agentServiceAccount) return podOf(cluster, namespace);
-  if (account === NAMESPACE_OBJECTS.peopleServiceAccount) return userOf(claims, cluster, namespace);
+  if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
   throw invalidToken();
 }
 
@@ -45,7 +45,7 @@ function podOf(cluster: Json | undefined, namespace: string): PodToken {
 }
 
 /** Users request their tokens themselves. A token that is bound to a pod was mounted into it and is not a user's. */
-function userOf(claims: JsonObject, cluster: Json | undefined, namespace: string): PersonIdentity {
+function userOf(claims: JsonObject, cluster: Json | undefined, namespace: string): UserIdentity {
   if (isJsonObject(cluster) && cluster['pod'] !== undefined) throw invalidToken();
   return { kind: 'person', namespace, tokenId: textAt(claims, ['jti']) };
 }

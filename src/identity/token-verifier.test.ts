@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type CryptoKey, exportSPKI, importJWK, type JWTPayload, SignJWT } from 'jose';
-import { HeldClock } from '../kube/held-clock.testing.ts';
+import { FakeClock } from '../kube/fake-clock.testing.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { createLogger } from '../telemetry/log.ts';
-import { createSecrets } from '../telemetry/secrets.ts';
+import { createSecretRedactor } from '../telemetry/secret-redactor.ts';
 import { ClusterKeys, type PublishedKeys } from './cluster-keys.ts';
 import { TokenVerifier } from './token-verifier.ts';
-import { personClaims, podClaims, testSigner } from './tokens.testing.ts';
+import { userClaims, podClaims, testSigner } from './tokens.testing.ts';
 
-const log = createLogger({ level: 'silent', destination: { write: () => true }, secrets: createSecrets() });
+const log = createLogger({ level: 'silent', destination: { write: () => true }, secrets: createSecretRedactor() });
 const signer = await testSigner();
 
-function verifierOf(clock: HeldClock, read: () => Promise<PublishedKeys> = async () => signer.published) {
+function verifierOf(clock: FakeClock, read: () => Promise<PublishedKeys> = async () => signer.published) {
   const keys = new ClusterKeys({ read, clock, log });
   return new TokenVerifier(keys, clock);
 }
 
-function seconds(clock: HeldClock): number {
+function seconds(clock: FakeClock): number {
   return Math.floor(clock.now().getTime() / 1_000);
 }
 
 describe('the token verifier', () => {
   it('a pod token identifies its pod, and a user token its namespace', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     const verifier = verifierOf(clock);
     assert.deepEqual(await verifier.verify(await signer.sign(podClaims(seconds(clock)))), {
       kind: 'pod',
@@ -31,7 +31,7 @@ describe('the token verifier', () => {
       podName: 'scout-1',
       podUid: 'pod-uid-1',
     });
-    assert.deepEqual(await verifier.verify(await signer.sign(personClaims(seconds(clock)))), {
+    assert.deepEqual(await verifier.verify(await signer.sign(userClaims(seconds(clock)))), {
       kind: 'person',
       namespace: 'team-a',
       tokenId: 'token-1',
@@ -60,7 +60,7 @@ describe('the token verifier', () => {
     [
       'is a user token bound to a pod',
       (claims) => ({
-        ...personClaims(claims.iat ?? 0),
+        ...userClaims(claims.iat ?? 0),
         'kubernetes.io': { ...claims['kubernetes.io'], serviceaccount: { name: 'temper-people' } },
       }),
     ],
@@ -75,7 +75,7 @@ describe('the token verifier', () => {
   ];
   for (const [what, change] of wrong) {
     it(`a token that ${what} is rejected without a reason`, async () => {
-      const clock = new HeldClock();
+      const clock = new FakeClock();
       const token = await signer.sign(change(podClaims(seconds(clock))));
       await assert.rejects(verifierOf(clock).verify(token), (error) => {
         assert.ok(isTemperError(error, 'TEMPER_TOKEN_INVALID'));
@@ -92,14 +92,14 @@ describe('the token verifier', () => {
     ['no audience', []],
   ] as const) {
     it(`a token for ${what} is rejected`, async () => {
-      const clock = new HeldClock();
+      const clock = new FakeClock();
       const token = await signer.sign({ ...podClaims(seconds(clock)), aud: [...audience] });
       await assert.rejects(verifierOf(clock).verify(token), (error) => isTemperError(error, 'TEMPER_TOKEN_AUDIENCE'));
     });
   }
 
   it('a token that is unsigned, altered, or signed with another or a symmetric key is rejected', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     const claims = podClaims(seconds(clock));
     const other = await testSigner('one');
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`;
@@ -118,7 +118,7 @@ describe('the token verifier', () => {
   });
 
   it('a cached token is rejected after it expires', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     const verifier = verifierOf(clock);
     const token = await signer.sign(podClaims(seconds(clock)));
     await verifier.verify(token);
@@ -131,7 +131,7 @@ describe('the token verifier', () => {
 
 describe('the signing keys of the cluster', () => {
   it('an unknown key id refreshes the keys, at most once per interval', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     let reads = 0;
     let published = signer.published;
     const verifier = verifierOf(clock, async () => {
@@ -151,7 +151,7 @@ describe('the signing keys of the cluster', () => {
   });
 
   it('a removed key is no longer accepted, also for cached tokens', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     const next = await testSigner('two');
     let published = signer.published;
     const verifier = verifierOf(clock, async () => published);
@@ -163,7 +163,7 @@ describe('the signing keys of the cluster', () => {
   });
 
   it('cached keys stay valid while the API server is unavailable', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     let isUnavailable = false;
     const verifier = verifierOf(clock, async () => {
       if (isUnavailable) throw new Error('unavailable');
@@ -177,7 +177,7 @@ describe('the signing keys of the cluster', () => {
   });
 
   it('while no keys could be read, every token is rejected with a retryable error', async () => {
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     const verifier = verifierOf(clock, async () => {
       throw new Error('unavailable');
     });

@@ -48,7 +48,7 @@ export class TokenVerifier {
 
   async #check(token: string, issuer: string, currentDate: Date): Promise<JWTPayload> {
     try {
-      const { payload } = await jwtVerify(token, this.#keys.find, {
+      const { payload } = await jwtVerify(token, this.#keys.getKey, {
         issuer,
         algorithms: ALGORITHMS,
         currentDate,

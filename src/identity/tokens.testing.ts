@@ -40,7 +40,7 @@ export function podClaims(seconds: number): JWTPayload & { 'kubernetes.io': Reco
 }
 
 /** The claims of a valid token of a user, issued at `seconds` since 1970. */
-export function personClaims(seconds: number): JWTPayload & { 'kubernetes.io': Record<string, unknown> } {
+export function userClaims(seconds: number): JWTPayload & { 'kubernetes.io': Record<string, unknown> } {
   return {
     ...podClaims(seconds),
     sub: 'system:serviceaccount:team-a:temper-people',

@@ -17,7 +17,7 @@ export interface PodIdentity extends PodToken {
  * A user with a token of the ServiceAccount `temper-people` of a namespace. The token does not identify the user; the audit log of the API
  * server records who requested it.
  */
-export interface PersonIdentity {
+export interface UserIdentity {
   kind: 'person';
   namespace: string;
   /** The token's own id (`jti`), for logs. */
@@ -25,7 +25,7 @@ export interface PersonIdentity {
 }
 
 /** Authenticates callers. Every failure is a TemperError whose message gives no more detail than its code. */
-export interface Identity {
+export interface Authenticator {
   /**
    * The agent whose pod sends this token from this source IP address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
    * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING, TEMPER_POD_ADDRESS, TEMPER_POD_NOT_BOUND or TEMPER_POD_BOUND_TWICE.
@@ -34,9 +34,9 @@ export interface Identity {
   /** As `pod`, but a warm pod is accepted too: the result then has no agent. */
   podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity>;
   /** The current identity of a pod whose token was verified; undefined while the pod is warm. Throws TEMPER_POD_BOUND_TWICE. */
-  bound(pod: PodToken): PodIdentity | undefined;
+  boundIdentity(pod: PodToken): PodIdentity | undefined;
   /** Whether the pod exists and is still bound to the agent, and to no other one. Reads the informer caches, without the token. */
-  stillBound(podUid: string, agentUid: string): boolean;
+  isStillBound(podUid: string, agentUid: string): boolean;
   /** The user who sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
-  person(token: string): Promise<PersonIdentity>;
+  user(token: string): Promise<UserIdentity>;
 }

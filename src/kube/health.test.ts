@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
 import { type HealthOptions, startHealthServer } from './health.ts';
-import { HeldClock } from './held-clock.testing.ts';
+import { FakeClock } from './fake-clock.testing.ts';
 import { METRICS } from './metrics.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 
 async function aServer(more: Partial<HealthOptions> = {}) {
-  const clock = new HeldClock();
+  const clock = new FakeClock();
   const registry = createRegistry();
   registerMetrics(registry, METRICS).gauge('leader_election_master_status', { name: 'x' }, 1);
   const server = await startHealthServer({
@@ -15,7 +15,7 @@ async function aServer(more: Partial<HealthOptions> = {}) {
     port: 0,
     clock,
     registry,
-    waitingFor: () => [],
+    notReady: () => [],
     ...more,
   });
   const ask = async (path: string, method = 'GET'): Promise<[number, string]> => {
@@ -31,7 +31,7 @@ describe('the health server', () => {
     const { clock, ask } = scene;
     await clock.advance(10_000);
     assert.deepEqual(await ask('/healthz'), [200, 'ok\n']);
-    clock.stall(6_001);
+    clock.blockEventLoop(6_001);
     assert.deepEqual(await ask('/healthz'), [500, 'the event loop was blocked for 5001 ms\n']);
     await clock.advance(0);
     assert.equal((await ask('/healthz'))[0], 500);
@@ -41,7 +41,7 @@ describe('the health server', () => {
 
   it('/readyz lists the parts that are not ready', async () => {
     let waiting: string[] = ['agents', 'pods'];
-    await using scene = await aServer({ waitingFor: () => waiting });
+    await using scene = await aServer({ notReady: () => waiting });
     assert.deepEqual(await scene.ask('/readyz'), [503, 'waiting for agents, pods\n']);
     waiting = [];
     assert.deepEqual(await scene.ask('/readyz?verbose'), [200, 'ok\n']);

@@ -11,7 +11,7 @@ export interface HealthOptions {
   clock: Clock;
   registry: MetricsPage;
   /** The names of the parts that are not ready; empty when all are. */
-  waitingFor: () => readonly string[];
+  notReady: () => readonly string[];
 }
 
 export interface HealthServer extends AsyncDisposable {
@@ -83,7 +83,7 @@ async function respond(
         ? { status: 200, text: 'ok\n' }
         : { status: 500, text: `the event loop was blocked for ${Math.round(eventLoop.worst())} ms\n` };
     case '/readyz': {
-      const pending = options.waitingFor();
+      const pending = options.notReady();
       return pending.length === 0
         ? { status: 200, text: 'ok\n' }
         : { status: 503, text: `waiting for ${pending.join(', ')}\n` };

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { TemperError } from '../lib/errors.ts';
 import { createLogger } from '../telemetry/log.ts';
-import { createSecrets } from '../telemetry/secrets.ts';
-import { HeldClock, settle } from './held-clock.testing.ts';
+import { createSecretRedactor } from '../telemetry/secret-redactor.ts';
+import { FakeClock, flushPromises } from './fake-clock.testing.ts';
 import { Manager, type ManagerOptions } from './manager.ts';
 
 /** A manager whose components record their calls. */
 function aManager(more: Partial<ManagerOptions> = {}) {
-  const clock = new HeldClock();
+  const clock = new FakeClock();
   const calls: string[] = [];
   const synced = Promise.withResolvers<void>();
   const elected = Promise.withResolvers<void>();
@@ -26,7 +26,7 @@ function aManager(more: Partial<ManagerOptions> = {}) {
     synced: (signal: AbortSignal) => waitFor(synced.promise, signal),
     [Symbol.asyncDispose]: recordAsync('informer disposed'),
   };
-  const log = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecrets() });
+  const log = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecretRedactor() });
   const options: ManagerOptions = {
     clock,
     log,
@@ -67,16 +67,16 @@ describe('the manager', () => {
     const { manager, calls, synced, elected, informer } = aManager();
     const stop = new AbortController();
     const run = manager.run(stop.signal);
-    await settle();
+    await flushPromises();
     assert.deepEqual(calls, ['informer started']);
-    assert.deepEqual(manager.waitingFor(), ['pods']);
+    assert.deepEqual(manager.unsyncedInformers(), ['pods']);
     informer.hasSynced = true;
     synced.resolve();
-    await settle();
-    assert.deepEqual(manager.waitingFor(), []);
+    await flushPromises();
+    assert.deepEqual(manager.unsyncedInformers(), []);
     assert.deepEqual(calls.splice(0), ['informer started', 'election started']);
     elected.resolve();
-    await settle();
+    await flushPromises();
     assert.deepEqual(calls.splice(0), ['controller started', 'task started']);
     stop.abort();
     await run;
@@ -95,7 +95,7 @@ describe('the manager', () => {
     const run = manager.run(new AbortController().signal);
     synced.resolve();
     elected.resolve();
-    await settle();
+    await flushPromises();
     calls.length = 0;
     lost.abort(new TemperError('TEMPER_LEADERSHIP_LOST', 'gone'));
     await assert.rejects(run, { code: 'TEMPER_LEADERSHIP_LOST' });
@@ -120,7 +120,7 @@ describe('the manager', () => {
       const stop = new AbortController();
       const run = manager.run(stop.signal);
       if (isSynced) synced.resolve();
-      await settle();
+      await flushPromises();
       stop.abort(new Error('stop requested'));
       await run;
       assert.ok(!calls.includes('controller started'));
@@ -130,12 +130,12 @@ describe('the manager', () => {
 
   it('the Lease is released in time when a component does not stop', async () => {
     const never = { [Symbol.asyncDispose]: () => new Promise<void>(() => {}) };
-    const { manager, synced, elected, calls, clock } = aManager({ resources: [never], grace: 10_000 });
+    const { manager, synced, elected, calls, clock } = aManager({ resources: [never], graceMs: 10_000 });
     const stop = new AbortController();
     const run = manager.run(stop.signal);
     synced.resolve();
     elected.resolve();
-    await settle();
+    await flushPromises();
     stop.abort();
     await clock.advance(8_000);
     await run;
@@ -148,7 +148,7 @@ describe('the manager', () => {
     const stop = new AbortController();
     const run = new Manager(alone).run(stop.signal);
     synced.resolve();
-    await settle();
+    await flushPromises();
     assert.ok(calls.includes('controller started'));
     stop.abort();
     await run;

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../telemetry/log.ts';
-import type { Controller } from './controller.ts';
-import type { LeaderElection } from './leader-election.ts';
+import type { Controller } from './controller/controller.ts';
+import type { LeaderElection } from './leader-election/leader-election.ts';
 
 /** The part of a Reflector that the manager uses; without a type parameter, so that reflectors of different kinds fit in one list. */
 interface Informer extends AsyncDisposable {
@@ -28,7 +28,7 @@ export interface ManagerOptions {
   /** Resources that write on behalf of controllers, e.g. the event recorder. Disposed in reverse order, before the Lease is released. */
   resources?: readonly AsyncDisposable[];
   /** The timeout of the whole shutdown, in milliseconds; default 30,000. */
-  grace?: number;
+  graceMs?: number;
 }
 
 const DEFAULT_GRACE_MS = 30_000;
@@ -52,7 +52,7 @@ export class Manager {
   }
 
   /** The names of the informers that have not synced yet, for `/readyz`. */
-  waitingFor(): readonly string[] {
+  unsyncedInformers(): readonly string[] {
     return Object.entries(this.#options.informers).flatMap(([name, informer]) => (informer.hasSynced ? [] : [name]));
   }
 
@@ -109,8 +109,8 @@ export class Manager {
 
   /** Stops the informers, drains the queues and flushes the resources before it releases the Lease. */
   async #stop(): Promise<void> {
-    const { clock, informers, controllers, resources = [], election, grace = DEFAULT_GRACE_MS, log } = this.#options;
-    const deadline = clock.monotonic() + grace;
+    const { clock, informers, controllers, resources = [], election, graceMs = DEFAULT_GRACE_MS, log } = this.#options;
+    const deadline = clock.monotonic() + graceMs;
     const remaining = (reserved: number): number => Math.max(0, deadline - reserved - clock.monotonic());
     await this.#within(remaining(0), disposeAll(Object.values(informers)));
     this.#working.abort();

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
-import { HeldClock } from './held-clock.testing.ts';
+import { FakeClock } from './fake-clock.testing.ts';
 import { METRICS } from './metrics.ts';
-import { createRateLimiter } from './rate-limiter.ts';
-import { WorkQueue } from './work-queue.ts';
+import { createRateLimiter } from './controller/rate-limiter.ts';
+import { WorkQueue } from './controller/work-queue.ts';
 
 describe('the metrics of the controller runtime', () => {
   it('the registry exports recorded values with name, help and labels', async () => {
@@ -31,7 +31,7 @@ describe('the metrics of the controller runtime', () => {
 
   it('the processing time of keys is computed at each scrape', async () => {
     const registry = createRegistry();
-    const clock = new HeldClock();
+    const clock = new FakeClock();
     const metrics = registerMetrics(registry, METRICS);
     const queue = new WorkQueue({ name: 'agents', clock, limiter: createRateLimiter(clock), metrics });
     const labels = '{name="agents",controller="agents"}';

@@ -3,7 +3,7 @@ import type { Labels } from '../telemetry/metrics.ts';
 import { type CounterName, type GaugeName, type HistogramName, METRICS, type Metrics } from './metrics.ts';
 
 /** For tests: records all metrics in memory; rejects labels that are not in the table. */
-export class KeptMetrics implements Metrics {
+export class RecordingMetrics implements Metrics {
   readonly counts: Record<string, number> = {};
   readonly gauges: Record<string, number> = {};
   readonly observed: Record<string, number[]> = {};

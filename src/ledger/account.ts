@@ -49,13 +49,13 @@ const QUOTAS: readonly QuotaRule[] = [
   { limit: 'costMicrosPerMonth', field: 'costPerMonth', window: 'month', amount: cost },
 ];
 
-export function countsOf(amounts: Amounts): Counts {
+export function toCounts(amounts: Amounts): Counts {
   const { inputTokens = 0, outputTokens = 0, costMicros = 0, toolCalls = 0, networkBytes = 0 } = amounts;
   return { inputTokens, outputTokens, costMicros, toolCalls, networkBytes };
 }
 
-export function openAccount(): Account {
-  const window = (): WindowCounts => ({ start: 0, counts: countsOf({}) });
+export function emptyAccount(): Account {
+  const window = (): WindowCounts => ({ start: 0, counts: toCounts({}) });
   return { minute: window(), hour: window(), day: window(), month: window() };
 }
 
@@ -63,7 +63,7 @@ export function openAccount(): Account {
 export function rollAccount(account: Account, time: number): void {
   for (const kind of WINDOWS) {
     const start = windowStart(kind, time);
-    if (start > account[kind].start) account[kind] = { start, counts: countsOf({}) };
+    if (start > account[kind].start) account[kind] = { start, counts: toCounts({}) };
   }
 }
 
@@ -82,7 +82,7 @@ export function chargeAccount(account: Account, time: number, counts: Counts, si
 }
 
 /** The quota that has no room for `counts`, if there is one. Of several, the quota that resumes last. */
-export function deniedBy(
+export function checkQuota(
   account: Account,
   limits: QuotaLimits,
   prefix: string,
@@ -121,7 +121,10 @@ const LIMITED_AMOUNTS: Readonly<Record<string, keyof LimitedAmounts>> = {
 };
 
 /** For each amount: the smallest limit, and the smallest remaining quota. Infinity without a limit. */
-export function roomIn(account: Account, limits: QuotaLimits): { limit: LimitedAmounts; room: LimitedAmounts } {
+export function remainingQuota(
+  account: Account,
+  limits: QuotaLimits,
+): { limit: LimitedAmounts; remaining: LimitedAmounts } {
   const unlimited = (): LimitedAmounts => ({ tokens: Infinity, costMicros: Infinity, networkBytes: Infinity });
   const limit = unlimited();
   const room = unlimited();
@@ -132,17 +135,17 @@ export function roomIn(account: Account, limits: QuotaLimits): { limit: LimitedA
     limit[key] = Math.min(limit[key], maximum);
     room[key] = Math.min(room[key], Math.max(0, maximum - quota.amount(account[quota.window].counts)));
   }
-  return { limit, room };
+  return { limit, remaining: room };
 }
 
 /** Parses a stored account; undefined when the value is not a valid account. */
-export function accountFrom(value: Json | undefined): Account | undefined {
+export function parseAccount(value: Json | undefined): Account | undefined {
   if (!isJsonObject(value)) return undefined;
-  const account = openAccount();
+  const account = emptyAccount();
   for (const kind of WINDOWS) {
     const window = value[kind];
     if (!isJsonObject(window) || typeof window.start !== 'number' || !isJsonObject(window.counts)) return undefined;
-    const counts = countsFrom(window.counts);
+    const counts = parseCounts(window.counts);
     if (counts === undefined) return undefined;
     account[kind] = { start: window.start, counts };
   }
@@ -150,9 +153,9 @@ export function accountFrom(value: Json | undefined): Account | undefined {
 }
 
 /** Parses stored amounts; undefined when the value is not valid. */
-export function countsFrom(value: Json | undefined): Counts | undefined {
+export function parseCounts(value: Json | undefined): Counts | undefined {
   if (!isJsonObject(value)) return undefined;
-  const counts = countsOf({});
+  const counts = toCounts({});
   for (const key of Object.keys(counts) as (keyof Counts)[]) {
     const count = value[key];
     if (typeof count !== 'number' || !Number.isFinite(count) || count < 0) return undefined;

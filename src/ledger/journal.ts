@@ -1,13 +1,13 @@
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
-import type { RecordStore } from '../lib/records.ts';
+import type { RecordStore } from '../lib/record-store.ts';
 import {
   type Account,
-  accountFrom,
+  parseAccount,
   chargeAccount,
   type Counts,
-  countsFrom,
-  openAccount,
+  parseCounts,
+  emptyAccount,
   rollAccount,
 } from './account.ts';
 
@@ -59,7 +59,7 @@ export async function openJournal(
     // A copy: charges during the write belong to the new log.
     const state = structuredClone({ generation: next, accounts: Object.fromEntries(accounts), open: open() });
     await records.put(STATE, 'state', state as unknown as Json);
-    await records.drop(logOf(generation));
+    await records.deleteCollection(logOf(generation));
     generation = next;
     lines = 0;
   };
@@ -70,7 +70,7 @@ export async function openJournal(
     await records.append(logOf(generation), entries as unknown as Json);
     lines += 1;
   };
-  if (generation > 0) await records.drop(logOf(generation - 1));
+  if (generation > 0) await records.deleteCollection(logOf(generation - 1));
   // Stores the restored state once; an empty ledger needs no snapshot.
   if (accounts.size > 0) await rotate();
   const write = (entries: readonly JournalEntry[]): Promise<void> => {
@@ -106,7 +106,7 @@ async function restore(records: RecordStore, accounts: Map<string, Account>): Pr
   if (!isJsonObject(state) || typeof state.generation !== 'number' || !isJsonObject(state.accounts))
     throw corrupt('state');
   for (const [name, value] of Object.entries(state.accounts)) {
-    const account = accountFrom(value);
+    const account = parseAccount(value);
     if (account === undefined) throw corrupt(`account "${name}"`);
     accounts.set(name, account);
   }
@@ -146,7 +146,7 @@ function charge(
   sign: 1 | -1,
 ): void {
   for (const name of reservation.accounts) {
-    const account = accounts.get(name) ?? openAccount();
+    const account = accounts.get(name) ?? emptyAccount();
     accounts.set(name, account);
     rollAccount(account, reservation.time);
     chargeAccount(account, reservation.time, counts, sign);
@@ -155,7 +155,7 @@ function charge(
 
 function journalEntry(value: Json): JournalEntry | undefined {
   if (!isJsonObject(value) || typeof value.id !== 'string') return undefined;
-  const counts = countsFrom(value.counts);
+  const counts = parseCounts(value.counts);
   if (counts === undefined) return undefined;
   if (value.op === 'settle') return { op: 'settle', id: value.id, counts };
   if (value.op !== 'reserve' || typeof value.time !== 'number' || !Array.isArray(value.accounts)) return undefined;

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { fileRecords } from '../lib/file-records.ts';
-import type { Op } from '../lib/operation.ts';
-import { memoryRecords, type RecordStore } from '../lib/records.ts';
+import { fileRecordStore } from '../lib/file-record-store.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import type { QuotaLimits } from './account.ts';
 import { type LedgerBook, openLedgerBook } from './ledger.ts';
 import type { Amounts, Denial, Ledger } from './port.ts';
@@ -18,11 +18,11 @@ after(async () => {
 });
 
 const adapters: Record<string, () => Promise<RecordStore>> = {
-  memory: async () => memoryRecords(),
+  memory: async () => memoryRecordStore(),
   file: async () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-ledger-'));
     folders.push(folder);
-    return fileRecords(folder);
+    return fileRecordStore(folder);
   },
 };
 
@@ -42,7 +42,7 @@ function clockAt(time: string): TestClock {
 }
 
 let keys = 0;
-function op(key = `key-${(keys += 1)}`): Op {
+function op(key = `key-${(keys += 1)}`): CallOptions {
   return { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key };
 }
 
@@ -84,8 +84,8 @@ for (const [adapter, make] of Object.entries(adapters)) {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       const id = await granted(ledger, { inputTokens: 50, outputTokens: 50 });
-      await ledger.settle(id, { inputTokens: 20, outputTokens: 10 });
-      await ledger.settle(id, {});
+      await ledger.commit(id, { inputTokens: 20, outputTokens: 10 });
+      await ledger.commit(id, {});
       const usage = await ledger.usage();
       assert.deepEqual([usage.hour.inputTokens, usage.hour.outputTokens], [20, 10]);
       await granted(ledger, { inputTokens: 70 });
@@ -99,7 +99,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       const ledger = agentLedger(before, { tokensPerHour: 100 });
       const settled = await granted(ledger, { inputTokens: 50 });
       await granted(ledger, { inputTokens: 40 });
-      await ledger.settle(settled, { inputTokens: 5 });
+      await ledger.commit(settled, { inputTokens: 5 });
       await before.close();
       for (let restart = 0; restart < 3; restart += 1) {
         const again = agentLedger(await openLedgerBook(records, clock), { tokensPerHour: 100 });
@@ -154,7 +154,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       ]);
       assert.equal(first, second);
       assert.equal((await ledger.usage()).hour.inputTokens, 5);
-      await ledger.settle(first, { inputTokens: 5 });
+      await ledger.commit(first, { inputTokens: 5 });
       assert.notEqual(await granted(ledger, { inputTokens: 5 }, 'same'), first);
       assert.equal((await ledger.usage()).hour.inputTokens, 10);
     });
@@ -166,7 +166,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       const id = await granted(ledger, { inputTokens: 100 });
       clock.set('2026-11-21T14:00:01Z');
       await granted(ledger, { inputTokens: 7 });
-      await ledger.settle(id, { inputTokens: 1 });
+      await ledger.commit(id, { inputTokens: 1 });
       const usage = await ledger.usage();
       assert.deepEqual([usage.hour.inputTokens, usage.day.inputTokens], [7, 8]);
     });
@@ -189,7 +189,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
               const spent = Math.min(used, amount);
               inFlight -= amount;
               settledSum += spent;
-              await ledger.settle(answer.id, { inputTokens: spent });
+              await ledger.commit(answer.id, { inputTokens: spent });
             }),
           );
           assert.equal((await ledger.usage()).hour.inputTokens, settledSum);
@@ -202,14 +202,14 @@ for (const [adapter, make] of Object.entries(adapters)) {
 
 describe('the journal of the ledger', () => {
   it('rotates before it grows long, under concurrent use, without losing an entry', async () => {
-    const records = memoryRecords();
+    const records = memoryRecordStore();
     const clock = clockAt('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
     const ledger = agentLedger(book, {});
     const worker = async (): Promise<void> => {
       for (let index = 0; index < 700; index += 1) {
         const id = await granted(ledger, { inputTokens: 10 });
-        if (index % 7 !== 0) await ledger.settle(id, { inputTokens: 3 });
+        if (index % 7 !== 0) await ledger.commit(id, { inputTokens: 3 });
       }
     };
     await Promise.all([worker(), worker(), worker()]);
@@ -222,13 +222,13 @@ describe('the journal of the ledger', () => {
   });
 
   it('restores the charged amounts after a crash at any point', async () => {
-    const records = memoryRecords();
+    const records = memoryRecordStore();
     const clock = clockAt('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
     const ledger = agentLedger(book, {});
     for (let index = 0; index < 30; index += 1) {
       const id = await granted(ledger, { inputTokens: 10 });
-      const copy = memoryRecords();
+      const copy = memoryRecordStore();
       for (const { name, value } of await records.list('ledger')) await copy.put('ledger', name, value);
       for (const line of await records.read('ledger/journal-0')) await copy.append('ledger/journal-0', line);
       const after = await agentLedger(await openLedgerBook(copy, clock), {}).usage();
@@ -238,7 +238,7 @@ describe('the journal of the ledger', () => {
         after.hour.inputTokens <= now.hour.inputTokens + 20,
         'over-charged by at most the reservation in flight',
       );
-      await ledger.settle(id, { inputTokens: 2 });
+      await ledger.commit(id, { inputTokens: 2 });
     }
   });
 });

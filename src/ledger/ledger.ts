@@ -1,12 +1,12 @@
 import type { Clock } from '../lib/clock.ts';
-import type { RecordStore } from '../lib/records.ts';
+import type { RecordStore } from '../lib/record-store.ts';
 import {
   type Account,
   chargeAccount,
   type Counts,
-  countsOf,
-  deniedBy,
-  openAccount,
+  toCounts,
+  checkQuota,
+  emptyAccount,
   type QuotaLimits,
   rollAccount,
 } from './account.ts';
@@ -65,8 +65,8 @@ class Book implements LedgerBook {
 
   ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger {
     return {
-      reserve: (maximum, op) => this.#reserve(holders, countsOf(maximum), `${holders[0].name} ${op.key}`),
-      settle: (id, used) => this.#settle(id, countsOf(used)),
+      reserve: (maximum, op) => this.#reserve(holders, toCounts(maximum), `${holders[0].name} ${op.key}`),
+      commit: (id, used) => this.#settle(id, toCounts(used)),
       usage: async () => {
         const account = this.#account(holders[0].name, this.#clock.now().getTime());
         const { minute, hour, day, month } = structuredClone(account);
@@ -80,7 +80,7 @@ class Book implements LedgerBook {
     if (before !== undefined) return { granted: true, id: await before };
     const time = this.#clock.now().getTime();
     for (const { name, quotas, prefix } of holders) {
-      const denial = deniedBy(this.#account(name, time), quotas, prefix, counts, time);
+      const denial = checkQuota(this.#account(name, time), quotas, prefix, counts, time);
       if (denial !== undefined) return denial;
     }
     this.#serial += 1;
@@ -129,7 +129,7 @@ class Book implements LedgerBook {
   }
 
   #account(name: string, time: number): Account {
-    const account = this.#accounts.get(name) ?? openAccount();
+    const account = this.#accounts.get(name) ?? emptyAccount();
     this.#accounts.set(name, account);
     rollAccount(account, time);
     return account;

@@ -1,4 +1,4 @@
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 
 /** Counted amounts: tokens, calls and bytes as integers, cost in micro-units of the account's currency, so that sums are exact. */
 export interface Amounts {
@@ -43,12 +43,12 @@ export interface Ledger {
    * returns the same reservation until it is settled. Throws TEMPER_LEDGER_UNAVAILABLE when a shared ledger cannot be reached or
    * does not respond before `op.deadline`, and the error of the store when a local ledger cannot write. Nothing is reserved then.
    */
-  reserve(maximum: Amounts, op: Op): Promise<Reservation | Denial>;
+  reserve(maximum: Amounts, op: CallOptions): Promise<Reservation | Denial>;
   /**
    * Replaces the reserved amounts with the used ones, which may be larger. Idempotent: an unknown or already settled id has no
    * effect. Resolves before the change is durable, and does not throw: if the change is lost, the reservation stays charged in full.
    */
-  settle(id: string, used: Amounts): Promise<void>;
+  commit(id: string, used: Amounts): Promise<void>;
   /**
    * The amounts charged in the current windows, including open reservations: of the first account where the ledger charges several.
    * Throws TEMPER_LEDGER_UNAVAILABLE when a shared ledger cannot be reached.

@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The longest delay of a Node timer, in milliseconds: almost 25 days. A timer with a longer delay fires immediately. */
-export const LONGEST_TIMER = 2_147_483_647;
+export const MAX_TIMER_MS = 2_147_483_647;
 
 export const systemClock: Clock = {
   now: () => new Date(),
@@ -29,7 +29,7 @@ export const systemClock: Clock = {
           signal.removeEventListener('abort', onAbort);
           resolve();
         },
-        Math.min(milliseconds, LONGEST_TIMER),
+        Math.min(milliseconds, MAX_TIMER_MS),
       );
       signal.addEventListener('abort', onAbort, { once: true });
     });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** The source of identifiers. Tests replace it with a predictable one. */
-export interface Ids {
+export interface IdGenerator {
   /** Sortable by time, unguessable, lower-case letters and digits: `<prefix>-<26 characters>`. */
   next(prefix: string): string;
 }
@@ -9,7 +9,7 @@ export interface Ids {
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /** ULID in lower-case Crockford base 32: 10 characters of milliseconds, 16 of randomness. */
-export const randomIds: Ids = {
+export const ulids: IdGenerator = {
   next(prefix) {
     let milliseconds = Date.now();
     let time = '';

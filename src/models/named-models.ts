@@ -2,7 +2,7 @@ import type { Model, ModelRequest, TokenUsage } from './port.ts';
 import { createModels, type ModelsConfig, type ModelsDeps, modelConfigOf, priceOf } from './providers.ts';
 
 /** Providers, and the models that aliases such as `default/judge` refer to. */
-export interface NamedModels extends ModelsConfig {
+export interface NamedModelsConfig extends ModelsConfig {
   aliases: Readonly<Record<string, string>>;
 }
 
@@ -19,7 +19,7 @@ export interface NamedModelSet {
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 
-export function openModels(config: NamedModels, deps: ModelsDeps): NamedModelSet {
+export function openModels(config: NamedModelsConfig, deps: ModelsDeps): NamedModelSet {
   const models = createModels(config, deps);
   const resolve = (name: string): string =>
     Object.hasOwn(config.aliases, name) ? (config.aliases[name] ?? name) : name;

@@ -1,4 +1,4 @@
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { JsonObject, Json } from '../lib/json.ts';
 
 /** A tool as it is described to the model. */
@@ -58,7 +58,7 @@ export type ModelEvent =
 
 export interface Model {
   /** Streams one answer. Throws TEMPER_MODEL_*, and TEMPER_CANCELLED when `op.signal` is aborted. Not idempotent: each call is billed. */
-  stream(request: ModelRequest, op: Op): AsyncIterable<ModelEvent>;
+  stream(request: ModelRequest, op: CallOptions): AsyncIterable<ModelEvent>;
   /** One vector per text, in the same order. Adapters without embeddings throw TEMPER_MODEL_NOT_FOUND. */
-  embed(texts: string[], op: Op): Promise<Float32Array[]>;
+  embed(texts: string[], op: CallOptions): Promise<Float32Array[]>;
 }

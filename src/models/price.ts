@@ -9,7 +9,7 @@ export interface ModelPrice {
 }
 
 /** Price of a model without a configured price. */
-export const UNKNOWN_PRICE: ModelPrice = { inputPrice: 1, outputPrice: 3 };
+export const DEFAULT_PRICE: ModelPrice = { inputPrice: 1, outputPrice: 3 };
 
 /**
  * Cost of an answer in millionths of a dollar, rounded up: a price per million tokens is the price of one token in
@@ -32,6 +32,6 @@ const FREE_CODES: ReadonlySet<ErrorCode> = new Set([
 ] satisfies ErrorCode[]);
 
 /** True if a call that failed with this error before its first event costs nothing. */
-export function costsNothing(error: unknown): boolean {
+export function isFreeFailure(error: unknown): boolean {
   return isTemperError(error) && FREE_CODES.has(error.code);
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
-import { aRequest, anOp, byteServer, eventsOf, textOf } from './byte-server.testing.ts';
+import { aRequest, anOp, rawHttpServer, eventsOf, textOf } from './raw-http-server.testing.ts';
 import { createModels, modelConfigOf, priceOf, type ModelsConfig, type ModelsDeps } from './providers.ts';
 import { startReplay } from './replay/server.ts';
 
-const DEPS: ModelsDeps = { clock: systemClock, random: () => 0, environment: {}, retry: { attempts: 1 } };
+const DEPS: ModelsDeps = { clock: systemClock, random: () => 0, environment: {}, retry: { maxAttempts: 1 } };
 const replay = () => startReplay({ script: { rules: [{ answer: { text: 'from {{model}}' } }] }, clock: systemClock });
 
 describe('createModels', () => {
@@ -62,7 +62,7 @@ describe('createModels', () => {
 
   it('createModels reads a key file at every call and reports a missing key', async () => {
     const seen: (string | undefined)[] = [];
-    await using server = await byteServer((request, response) => {
+    await using server = await rawHttpServer((request, response) => {
       seen.push(request.headers.authorization);
       response.writeHead(401, { 'content-type': 'application/json' });
       response.end('{"error":{"message":"no","code":"invalid_api_key"}}');
@@ -104,7 +104,7 @@ describe('createModels', () => {
   });
 
   it('embed uses the provider with an embedding model', async () => {
-    await using server = await byteServer((_request, response) => {
+    await using server = await rawHttpServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(
         '{"data":[{"index":1,"embedding":[2]},{"index":0,"embedding":[1,0.5]}],"model":"e","object":"list"}',

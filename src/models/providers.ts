@@ -1,15 +1,15 @@
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { AdapterOptions } from './adapter.ts';
+import type { AdapterOptions } from './adapter/adapter.ts';
 import { anthropicModel } from './anthropic/adapter.ts';
-import { withCircuit, type CircuitOptions } from './circuit.ts';
-import { keySource } from './keys.ts';
+import { withCircuitBreaker, type CircuitBreakerOptions } from './resilience/circuit-breaker.ts';
+import { keySource } from './key-source.ts';
 import { openaiChatModel } from './openai-chat/adapter.ts';
 import { openaiResponsesModel } from './openai-responses/adapter.ts';
 import type { Model, TokenUsage } from './port.ts';
-import { costInMicros, UNKNOWN_PRICE } from './price.ts';
-import { withRetries, type RetryOptions } from './retry.ts';
-import type { AnswerLimits } from './transport.ts';
+import { costInMicros, DEFAULT_PRICE } from './price.ts';
+import { withRetries, type RetryOptions } from './resilience/retry.ts';
+import type { AnswerLimits } from './adapter/guarded-fetch.ts';
 
 export type ProviderType = 'openai' | 'openai-responses' | 'anthropic' | 'openai-compatible';
 
@@ -49,7 +49,7 @@ export interface ModelsDeps {
   environment: Readonly<Record<string, string | undefined>>;
   limits?: Partial<AnswerLimits>;
   retry?: Omit<RetryOptions, 'clock' | 'random'>;
-  circuit?: Omit<CircuitOptions, 'clock'>;
+  circuit?: Omit<CircuitBreakerOptions, 'clock'>;
 }
 
 const DEFAULT_NAME = 'default/default';
@@ -66,7 +66,7 @@ export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
     if (providers.has(provider.name))
       throw new TemperError('TEMPER_MANIFEST_INVALID', `provider "${provider.name}" is configured twice`);
     const retried = withRetries(adapterFor(provider, deps), { ...deps.retry, clock: deps.clock, random: deps.random });
-    providers.set(provider.name, withCircuit(retried, provider.name, { ...deps.circuit, clock: deps.clock }));
+    providers.set(provider.name, withCircuitBreaker(retried, provider.name, { ...deps.circuit, clock: deps.clock }));
   }
   const route = (name: string): Model => {
     const model = providers.get(name.slice(0, Math.max(0, name.indexOf('/'))));
@@ -107,7 +107,7 @@ export function priceOf(
   usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
 ): number {
   const known = modelConfigOf(config, name);
-  const { inputPrice = UNKNOWN_PRICE.inputPrice, outputPrice = UNKNOWN_PRICE.outputPrice } = known ?? {};
+  const { inputPrice = DEFAULT_PRICE.inputPrice, outputPrice = DEFAULT_PRICE.outputPrice } = known ?? {};
   return costInMicros({ inputPrice, outputPrice }, usage);
 }
 

@@ -1,13 +1,13 @@
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
-import type { NamedModels } from './named-models.ts';
+import type { NamedModelsConfig } from './named-models.ts';
 import type { ModelConfig, ProviderConfig, ProviderType } from './providers.ts';
 
 const TYPES: readonly ProviderType[] = ['openai', 'openai-responses', 'anthropic', 'openai-compatible'];
 const TEXT_MEMBERS = ['baseUrl', 'keyFile', 'keyEnvironment', 'embeddingModel'] as const;
 
 /** Parses `{providers, aliases}`; errors contain `file`. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
-export function readNamedModels(file: string, value: unknown): NamedModels {
+export function parseNamedModels(file: string, value: unknown): NamedModelsConfig {
   if (!isJsonObject(value)) throw invalid(file, 'the value', 'must be an object with providers and aliases');
   assertKnown(file, '', value, ['providers', 'aliases']);
   const { providers, aliases = {} } = value;

@@ -6,13 +6,13 @@ import { isTemperError } from '../lib/errors.ts';
 import {
   aRequest,
   anOp,
-  byteServer,
+  rawHttpServer,
   callsOf,
   eventsOf,
   modelOver,
   textOf,
   type WireName,
-} from './byte-server.testing.ts';
+} from './raw-http-server.testing.ts';
 import type { ModelEvent } from './port.ts';
 
 interface Recording {
@@ -47,7 +47,7 @@ const REFUSED: Record<string, string> = {
 /** Sends the recorded bytes, in one piece or in chunks, through the real SDK. */
 async function played(recording: Recording, chunkBytes = Number.POSITIVE_INFINITY): Promise<ModelEvent[]> {
   const bytes = Buffer.from(recording.body);
-  await using server = await byteServer((_request, response) => {
+  await using server = await rawHttpServer((_request, response) => {
     response.writeHead(recording.status, recording.headers);
     const size = Math.min(chunkBytes, bytes.byteLength);
     for (let start = 0; start < bytes.byteLength; start += size) response.write(bytes.subarray(start, start + size));

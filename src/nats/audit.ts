@@ -1,9 +1,9 @@
 import type { AuditRecord } from '../audit/port.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
-import type { BusConnection } from './connection.ts';
-import { STREAMS, subjects } from './names.ts';
-import { onceId, publish } from './publish.ts';
-import { jsonOf, storedMessages } from './stored.ts';
+import type { JetStreamConnection } from './connection/connection.ts';
+import { STREAMS, subjects } from './jetstream/names.ts';
+import { deduplicationId, publish } from './jetstream/publish.ts';
+import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
   seq: number;
@@ -12,7 +12,7 @@ export interface StoredAuditRecord extends AuditRecord {
 }
 
 /** Audit records with evidence, time and sequence. Not a hash chain: every client that may publish to the stream can add records. */
-export interface BusAudit {
+export interface NatsAudit {
   /**
    * Resolves with the record's sequence when it is stored. With `once`, only the first record of a namespace with this key is stored
    * within 30 minutes. Throws TEMPER_BUS_*.
@@ -22,24 +22,24 @@ export interface BusAudit {
   read(namespace: string, after: number, limit: number): Promise<StoredAuditRecord[]>;
 }
 
-export function createAudit(connection: BusConnection): BusAudit {
+export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
   return {
     async append(namespace, { action, actor, evidence, subject, facts }, once) {
       const record = { action, actor, evidence, subject, facts };
-      const options = once === undefined ? {} : { id: onceId(`${namespace}\n${once}`) };
+      const options = once === undefined ? {} : { id: deduplicationId(`${namespace}\n${once}`) };
       const stored = await publish(connection, subjects.audit(namespace), record, options);
       return stored?.seq ?? 0;
     },
     async read(namespace, after, limit) {
       const found: StoredAuditRecord[] = [];
       if (limit <= 0) return found;
-      for await (const { seq, time, data } of storedMessages(
+      for await (const { seq, time, data } of readMessages(
         connection,
         STREAMS.audit,
         subjects.audit(namespace),
         after + 1,
       )) {
-        const record = parseRecord(jsonOf(data));
+        const record = parseRecord(parseJsonBytes(data));
         if (record !== undefined) found.push({ ...record, seq, time: time.toISOString() });
         if (found.length >= limit) break;
       }

@@ -1,9 +1,9 @@
 import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
-import type { BusConnection } from './connection.ts';
-import { BUCKETS, bucketStream, bucketSubject, token } from './names.ts';
-import { publish } from './publish.ts';
-import { jsonOf, storedMessages } from './stored.ts';
+import type { JetStreamConnection } from './connection/connection.ts';
+import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
+import { publish } from './jetstream/publish.ts';
+import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
 
 /** Health of a model provider, observed in the gateways' calls. */
 export interface ProviderHealth {
@@ -27,7 +27,7 @@ export interface ModelHealthStore {
   list(): Promise<ProviderHealth[]>;
 }
 
-export function modelHealthStore(connection: BusConnection): ModelHealthStore {
+export function createModelHealthStore(connection: JetStreamConnection): ModelHealthStore {
   const subject = (key: string): string => bucketSubject(BUCKETS.health, key);
   return {
     async put(health) {
@@ -37,8 +37,8 @@ export function modelHealthStore(connection: BusConnection): ModelHealthStore {
     },
     async list() {
       const found: ProviderHealth[] = [];
-      for await (const { data } of storedMessages(connection, bucketStream(BUCKETS.health), subject('*'))) {
-        const health = parseHealth(jsonOf(data));
+      for await (const { data } of readMessages(connection, bucketStream(BUCKETS.health), subject('*'))) {
+        const health = parseHealth(parseJsonBytes(data));
         if (health !== undefined) found.push(health);
       }
       return found;

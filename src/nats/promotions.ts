@@ -1,10 +1,10 @@
 import type { Json } from '../lib/json.ts';
 import { sha256 } from '../lib/canonical.ts';
-import type { BusConnection } from './connection.ts';
-import { CONSUMERS, STREAMS, subjects } from './names.ts';
-import { publish } from './publish.ts';
-import { jsonOf } from './stored.ts';
-import { workOff } from './work.ts';
+import type { JetStreamConnection } from './connection/connection.ts';
+import { CONSUMERS, STREAMS, subjects } from './jetstream/names.ts';
+import { publish } from './jetstream/publish.ts';
+import { parseJsonBytes } from './jetstream/stream-reader.ts';
+import { consumeQueue } from './jetstream/queue-consumer.ts';
 
 export interface PromotionMessage {
   agentUid: string;
@@ -24,15 +24,15 @@ export interface Promotions {
   ): Promise<void>;
 }
 
-export function createPromotions(connection: BusConnection): Promotions {
+export function createPromotions(connection: JetStreamConnection): Promotions {
   return {
     async publish(agentUid, key, request) {
       await publish(connection, subjects.promotions(agentUid), request, { id: `${agentUid}:${sha256(key)}` });
     },
     async consume(take, signal, onFailure = () => undefined) {
       const queue = { stream: STREAMS.promotions, consumer: CONSUMERS.promotions, signal, onFailure };
-      await workOff(connection, queue, async ({ subject, data }) => {
-        const request = jsonOf(data);
+      await consumeQueue(connection, queue, async ({ subject, data }) => {
+        const request = parseJsonBytes(data);
         const agentUid = subject.slice('temper.promotions.'.length);
         // Invalid JSON is acknowledged: a redelivery would fail in the same way.
         if (request !== undefined) await take({ agentUid, request });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assert as check, ipV4, property } from 'fast-check';
-import { isInnerName, isPublicAddress } from './addresses.ts';
+import { isInternalHostname, isPublicAddress } from './addresses.ts';
 
 /** One or more addresses of each range that must not be reachable. */
 const INNER = [
@@ -97,13 +97,13 @@ describe('internal host names', () => {
   it('names of the machine, the cluster and metadata services are internal', () => {
     const inner = ['localhost', 'a.localhost', 'printer.local', 'kubernetes', 'kubernetes.default.svc', 'db.prod.svc'];
     for (const name of [...inner, 'db.prod.svc.cluster.local', 'metadata', 'metadata.google.internal', 'router.lan']) {
-      assert.equal(isInnerName(name), true, name);
+      assert.equal(isInternalHostname(name), true, name);
     }
   });
 
   it('public names are not internal, also when they resemble internal ones', () => {
     for (const name of ['example.com', 'localhost.example.com', 'local.example', 'svcx.example.com', 'internal.io']) {
-      assert.equal(isInnerName(name), false, name);
+      assert.equal(isInternalHostname(name), false, name);
     }
   });
 });

@@ -34,7 +34,7 @@ const INTERNAL_SUFFIXES = [
 const METADATA_HOSTNAMES: ReadonlySet<string> = new Set(['instance-data.ec2.amazonaws.com', 'metadata.azure.com']);
 
 /** Whether the host name is internal: a single label, a private-use suffix or a metadata service. Expects lower case without a final dot. */
-export function isInnerName(host: string): boolean {
+export function isInternalHostname(host: string): boolean {
   if (!host.includes('.') || METADATA_HOSTNAMES.has(host)) return true;
   if (host.split('.').includes('svc')) return true;
   return INTERNAL_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));

@@ -40,8 +40,12 @@ export const systemNetwork: Network = {
  * The addresses to connect to, in order. A single internal address rejects the whole name: the next DNS response could list that address
  * first. Throws TEMPER_FETCH_DENIED or TEMPER_FETCH_FAILED.
  */
-export async function vetAddresses(target: Target, network: Network, signal: AbortSignal): Promise<readonly string[]> {
-  if (target.literal) return [target.host];
+export async function validateAddresses(
+  target: Target,
+  network: Network,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (target.isIpAddress) return [target.host];
   let addresses: readonly string[];
   try {
     addresses = await network.resolve(target.host, signal);
@@ -71,7 +75,7 @@ export async function dial(
   for (const address of addresses) {
     try {
       const socket = await network.connect(address, target.port, signal);
-      return target.secure ? await secure(socket, target, signal, certificateAuthorities) : socket;
+      return target.isHttps ? await secure(socket, target, signal, certificateAuthorities) : socket;
     } catch (error) {
       last = error;
       if (signal.aborted) break;
@@ -90,7 +94,7 @@ function secure(
     const tls = connectTls({
       socket,
       // SNI allows no IP address; the certificate is still checked against the address.
-      ...(target.literal ? { host: target.host } : { servername: target.host }),
+      ...(target.isIpAddress ? { host: target.host } : { servername: target.host }),
       ALPNProtocols: ['http/1.1'],
       minVersion: 'TLSv1.2',
       ...(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),

@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { systemClock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Network } from './dialer.ts';
 import { createSafeFetch, type FetchRequest } from './fetch.ts';
 import type { TargetRules } from './targets.ts';
@@ -40,12 +40,12 @@ const network: Network = {
   },
 };
 
-function op(milliseconds = 20_000): Op {
+function op(milliseconds = 20_000): CallOptions {
   return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
 }
 
 const LISTED: TargetRules = {
-  refuseHost: (host) => (host.endsWith('.example.com') || host === PUBLIC ? undefined : 'it is not listed'),
+  hostDenialReason: (host) => (host.endsWith('.example.com') || host === PUBLIC ? undefined : 'it is not listed'),
 };
 
 function get(request: FetchRequest | string, rules = LISTED, operation = op()) {
@@ -141,7 +141,10 @@ describe('the fetch of a tool', () => {
     };
     const response = await get({ url: 'https://api.example.com/', headers: { Authorization: 'Bearer x' } });
     assert.deepEqual(seen, ['Bearer x', undefined]);
-    assert.deepEqual([response.body, response.redirected, response.url], ['there', true, 'https://other.example.com/there']);
+    assert.deepEqual(
+      [response.body, response.redirected, response.url],
+      ['there', true, 'https://other.example.com/there'],
+    );
   });
 
   for (const location of [
@@ -246,7 +249,7 @@ describe('the fetch of a tool', () => {
   it('a private address is rejected as a literal, as localhost and as the result of a DNS lookup', async () => {
     names['inside.example.com'] = ['127.0.0.1'];
     const { port } = secure.address() as AddressInfo;
-    const rules: TargetRules = { allowHttp: true, ports: [port], refuseHost: () => undefined };
+    const rules: TargetRules = { allowHttp: true, ports: [port], hostDenialReason: () => undefined };
     await failsWith('TEMPER_FETCH_DENIED', get(`https://inside.example.com:${port}/`, rules));
     await failsWith('TEMPER_FETCH_DENIED', get(`https://127.0.0.1:${port}/`, rules));
     await failsWith('TEMPER_FETCH_DENIED', get(`https://localhost:${port}/`, rules));

@@ -4,10 +4,10 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Agent, request as send } from 'undici';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
-import { type Op, withTimeout } from '../lib/operation.ts';
-import { dial, type Network, systemNetwork, vetAddresses } from './dialer.ts';
+import { type CallOptions, withTimeout } from '../lib/call-options.ts';
+import { dial, type Network, systemNetwork, validateAddresses } from './dialer.ts';
 import { headersToReturn, headersToSend, withoutCredentials } from './headers.ts';
-import { type Target, type TargetRules, vetTarget } from './targets.ts';
+import { type Target, type TargetRules, validateTarget } from './targets.ts';
 
 export interface FetchRequest {
   url: string;
@@ -30,7 +30,7 @@ interface FetchResponse {
 }
 
 /** Throws TEMPER_FETCH_DENIED for a request that is not allowed, TEMPER_FETCH_FAILED for a request that failed. */
-export type SafeFetch = (request: FetchRequest, rules: TargetRules, op: Op) => Promise<FetchResponse>;
+export type SafeFetch = (request: FetchRequest, rules: TargetRules, op: CallOptions) => Promise<FetchResponse>;
 
 export interface SafeFetchOptions {
   clock: Clock;
@@ -75,16 +75,16 @@ export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
 async function follow(
   request: FetchRequest,
   rules: TargetRules,
-  op: Op,
+  op: CallOptions,
   options: SafeFetchOptions,
 ): Promise<FetchResponse> {
   let hop = firstHop(request);
-  let target = vetTarget(request.url, rules);
+  let target = validateTarget(request.url, rules);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     const { response, location } = await requestHop(target, hop, op, options);
     if (typeof location !== 'string') return { ...response, redirected: redirects > 0 };
-    const next = vetTarget(absolute(location, target), rules);
-    if (target.secure && !next.secure) {
+    const next = validateTarget(absolute(location, target), rules);
+    if (target.isHttps && !next.isHttps) {
       throw new TemperError('TEMPER_FETCH_DENIED', `${target.host} redirects from https to http`);
     }
     hop = nextHop(hop, response.status, next.url.origin !== target.url.origin);
@@ -122,9 +122,14 @@ interface HopResponse {
   location?: string;
 }
 
-async function requestHop(target: Target, hop: HopRequest, op: Op, options: SafeFetchOptions): Promise<HopResponse> {
+async function requestHop(
+  target: Target,
+  hop: HopRequest,
+  op: CallOptions,
+  options: SafeFetchOptions,
+): Promise<HopResponse> {
   const network = options.network ?? systemNetwork;
-  const addresses = await vetAddresses(target, network, op.signal);
+  const addresses = await validateAddresses(target, network, op.signal);
   options.onRequest?.({ method: hop.method, host: target.host, port: target.port });
   const connecting = AbortSignal.any([op.signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
   const socket = await dial(target, addresses, network, connecting, options.certificateAuthorities);

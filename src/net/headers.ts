@@ -1,6 +1,6 @@
 /** The allowlists of request and response headers. Any other header could control a proxy, a cache or the connection itself. */
 import { TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 
 const SENT: ReadonlySet<string> = new Set([
   'accept',

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isTemperError } from '../lib/errors.ts';
-import { type TargetRules, vetTarget } from './targets.ts';
+import { type TargetRules, validateTarget } from './targets.ts';
 
 const RULES: TargetRules = {
-  refuseHost: (host) => (host === 'api.example.com' || host.endsWith('.allowed.test') ? undefined : 'it is not listed'),
+  hostDenialReason: (host) =>
+    host === 'api.example.com' || host.endsWith('.allowed.test') ? undefined : 'it is not listed',
 };
-const ANY_HOST: TargetRules = { allowHttp: true, refuseHost: () => undefined };
+const ANY_HOST: TargetRules = { allowHttp: true, hostDenialReason: () => undefined };
 
 /** URLs that must be rejected, even with an allowlist of all hosts. */
 const NEVER = [
@@ -121,7 +122,7 @@ const NOT_LISTED = [
 
 function codeOf(url: string, rules: TargetRules): string {
   try {
-    vetTarget(url, rules);
+    validateTarget(url, rules);
     return 'allowed';
   } catch (error) {
     return isTemperError(error) ? error.code : String(error);
@@ -141,8 +142,8 @@ describe('target validation', () => {
   }
 
   it('target validation accepts an allowlisted host in upper or lower case, with path and query', () => {
-    const target = vetTarget('https://API.Example.com/v1/x?y=%20z', RULES);
-    assert.deepEqual([target.host, target.port, target.secure], ['api.example.com', 443, true]);
+    const target = validateTarget('https://API.Example.com/v1/x?y=%20z', RULES);
+    assert.deepEqual([target.host, target.port, target.isHttps], ['api.example.com', 443, true]);
     assert.equal(codeOf('https://deep.er.allowed.test/', RULES), 'allowed');
   });
 
@@ -154,7 +155,7 @@ describe('target validation', () => {
   });
 
   it('target validation accepts a public IP address that is on the allowlist', () => {
-    assert.equal(vetTarget('https://93.184.215.14/', ANY_HOST).literal, true);
-    assert.equal(vetTarget('https://[2606:4700::1111]/', ANY_HOST).host, '2606:4700::1111');
+    assert.equal(validateTarget('https://93.184.215.14/', ANY_HOST).isIpAddress, true);
+    assert.equal(validateTarget('https://[2606:4700::1111]/', ANY_HOST).host, '2606:4700::1111');
   });
 });

@@ -1,7 +1,7 @@
 /** Validates the text of a URL and returns the connection target. Resolves no names. */
 import { TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
-import { isInnerName, isPublicAddress } from './addresses.ts';
+import { printable } from '../lib/printable.ts';
+import { isInternalHostname, isPublicAddress } from './addresses.ts';
 
 export interface TargetRules {
   /** Allow http in addition to https. */
@@ -9,7 +9,7 @@ export interface TargetRules {
   /** Ports allowed in addition to the default port of the scheme. */
   ports?: readonly number[];
   /** The reason why the caller may not reach this host (in lower case); undefined when it may. Called for each hop, before DNS resolution. */
-  refuseHost(host: string, port: number): string | undefined;
+  hostDenialReason(host: string, port: number): string | undefined;
 }
 
 export interface Target {
@@ -17,30 +17,31 @@ export interface Target {
   /** Lower case, without brackets. */
   host: string;
   port: number;
-  secure: boolean;
+  isHttps: boolean;
   /** True when the host is an IP address, not a name. */
-  literal: boolean;
+  isIpAddress: boolean;
 }
 
 const MAX_URL_LENGTH = 8_192;
 
 /** Throws TEMPER_FETCH_DENIED with the rule that the URL violates. */
-export function vetTarget(text: string, rules: TargetRules): Target {
+export function validateTarget(text: string, rules: TargetRules): Target {
   const url = parse(text);
-  const secure = url.protocol === 'https:';
-  if (!secure && !(rules.allowHttp === true && url.protocol === 'http:')) {
+  const isHttps = url.protocol === 'https:';
+  if (!isHttps && !(rules.allowHttp === true && url.protocol === 'http:')) {
     throw denied(text, `only ${rules.allowHttp === true ? 'https and http are' : 'https is'} allowed`);
   }
   requirePlainAuthority(text, url);
-  const literal = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(url.hostname);
+  const isIpAddress = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(url.hostname);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const defaultPort = secure ? 443 : 80;
+  const defaultPort = isHttps ? 443 : 80;
   const port = url.port === '' ? defaultPort : Number(url.port);
   if (port !== defaultPort && !(rules.ports ?? []).includes(port)) throw denied(text, `port ${port} is not allowed`);
-  if (literal ? !isPublicAddress(host) : isInnerName(host)) throw denied(text, `${host} is not on the public internet`);
-  const reason = rules.refuseHost(host, port);
+  if (isIpAddress ? !isPublicAddress(host) : isInternalHostname(host))
+    throw denied(text, `${host} is not on the public internet`);
+  const reason = rules.hostDenialReason(host, port);
   if (reason !== undefined) throw denied(text, reason);
-  return { url, host, port, secure, literal };
+  return { url, host, port, isHttps, isIpAddress };
 }
 
 function parse(text: string): URL {

@@ -2,7 +2,7 @@ import { CONDITIONS } from '../api/v1alpha1/reasons.ts';
 import type { Condition } from '../api/v1alpha1/common.ts';
 
 /** The desired content of a condition. `lastTransitionTime` follows from the comparison with the existing condition. */
-export interface Finding<Type extends string = string> {
+export interface ConditionUpdate<Type extends string = string> {
   readonly type: Type;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
@@ -10,7 +10,7 @@ export interface Finding<Type extends string = string> {
 }
 
 /** A condition change that is recorded as an Event. */
-export interface Transition {
+export interface ConditionEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
@@ -19,9 +19,9 @@ export interface Transition {
 const MAX_MESSAGE_LENGTH = 4_096;
 
 /** Applies the findings to the conditions. Conditions of other types do not change. The transition time changes only with the status. */
-export function withFindings(
+export function updateConditions(
   before: readonly Condition[] | undefined,
-  findings: readonly Finding[],
+  findings: readonly ConditionUpdate[],
   observedGeneration: number,
   now: Date,
 ): Condition[] {
@@ -35,7 +35,7 @@ export function withFindings(
 }
 
 /** Removes the condition of a type, when the operator no longer has a statement about it. */
-export function without(conditions: readonly Condition[] | undefined, type: string): Condition[] {
+export function removeCondition(conditions: readonly Condition[] | undefined, type: string): Condition[] {
   return (conditions ?? []).filter((condition) => condition.type !== type);
 }
 
@@ -43,13 +43,13 @@ export function without(conditions: readonly Condition[] | undefined, type: stri
  * One Event per transition, that is, per changed reason. A new condition is reported only when it is of the type `awaited`, or when it
  * reports a problem.
  */
-export function transitions(
+export function conditionEvents(
   before: readonly Condition[] | undefined,
   after: readonly Condition[],
   awaited: string,
-): Transition[] {
+): ConditionEvent[] {
   const known = new Map((before ?? []).map((condition) => [condition.type, condition]));
-  return after.flatMap((condition): Transition[] => {
+  return after.flatMap((condition): ConditionEvent[] => {
     const earlier = known.get(condition.type);
     const isChanged = earlier === undefined ? shouldReport(condition, awaited) : earlier.reason !== condition.reason;
     if (!isChanged) return [];

@@ -4,7 +4,7 @@ import { Check, Errors } from 'typebox/value';
 import { parse } from 'yaml';
 import { parseMillicores, parseQuantityBytes } from '../api/quantities.ts';
 import { TemperError, messageOf } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 
 const closed = { additionalProperties: false } as const;
 const Name = Type.String({ pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 63 });

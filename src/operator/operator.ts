@@ -1,44 +1,44 @@
-import type { KubeClient } from '../kube/client.ts';
-import { Controller, type ControllerOptions } from '../kube/controller.ts';
-import { type EventRecorder, createEventRecorder } from '../kube/event-recorder.ts';
-import { createKubeClient } from '../kube/kube-client.ts';
-import { LeaderElection } from '../kube/leader-election.ts';
+import type { KubeClient } from '../kube/client/kube-client.ts';
+import { Controller, type ControllerOptions } from '../kube/controller/controller.ts';
+import { type EventRecorder, createEventRecorder } from '../kube/events/event-recorder.ts';
+import { createKubeClient } from '../kube/client/http-kube-client.ts';
+import { LeaderElection } from '../kube/leader-election/leader-election.ts';
 import { Manager } from '../kube/manager.ts';
 import type { Metrics } from '../kube/metrics.ts';
-import { createRateLimiter } from '../kube/rate-limiter.ts';
-import { PRIORITY } from '../kube/ready-keys.ts';
-import type { Transport } from '../kube/transport.ts';
-import { WorkQueue } from '../kube/work-queue.ts';
+import { createRateLimiter } from '../kube/controller/rate-limiter.ts';
+import { PRIORITY } from '../kube/controller/priority-fifo.ts';
+import type { Transport } from '../kube/client/transport.ts';
+import { WorkQueue } from '../kube/controller/work-queue.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Ids } from '../lib/ids.ts';
+import type { IdGenerator } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
-import { Examination } from './agent/examination.ts';
-import { Failures } from './agent/failures.ts';
+import { ValidationCache } from './agent/validation-cache.ts';
+import { CrashBackoff } from './pods/crash-backoff.ts';
 import { addIndexes } from './agent/observe.ts';
-import { PodTemplates } from './agent/pod-template.ts';
+import { PodTemplates } from './pods/pod-template.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
-import { Authority } from './authority/authority.ts';
-import { ServerReload } from './authority/server-reload.ts';
-import { StoreLosses } from './bus/store-losses.ts';
+import { ReleasePki } from './pki/release-pki.ts';
+import { NatsReload } from './pki/nats-reload.ts';
+import { DataLossDetector } from './nats/data-loss.ts';
 import type { OperatorConfig } from './config.ts';
-import { countedClient, observeOperator } from './counts.ts';
-import { Guard } from './guard/guard.ts';
-import { toldWhenUnserved } from './guard/unserved.ts';
-import { type Informers, createInformers } from './informers.ts';
+import { withWriteMetrics, registerOperatorGauges } from './metrics.ts';
+import { AdmissionPolicyMonitor } from './admission-policies/monitor.ts';
+import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
+import { type Informers, createInformers } from './kube/informers.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
-import { Namespaces } from './namespace/prepare.ts';
+import { NamespaceObjects } from './namespace/prepare.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
-import { Pool } from './pool/pool.ts';
-import { reconcilePool, sizeOf } from './pool/reconcile.ts';
-import { type Bus, type Facts, NO_FACTS, type SpendReader } from './ports.ts';
-import { type Queues, route } from './routes.ts';
-import { tasks } from './tasks.ts';
+import { WarmPool } from './pool/warm-pool.ts';
+import { reconcilePool, poolSize } from './pool/reconcile.ts';
+import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
+import { type Queues, routeEvents } from './event-routes.ts';
+import { leaderTasks } from './leader-tasks.ts';
 
 export interface OperatorDeps {
   readonly transport: Transport;
   readonly clock: Clock;
-  readonly ids: Ids;
+  readonly ids: IdGenerator;
   /** From 0 up to 1. */
   readonly random: () => number;
   readonly log: Logger;
@@ -47,11 +47,11 @@ export interface OperatorDeps {
   readonly counts?: OperatorMetrics;
   /** Unique per process. Holder identity of the Lease and reporting instance of Events. */
   readonly identity: string;
-  readonly bus?: Bus;
-  readonly facts?: Facts;
+  readonly bus?: AgentActivity;
+  readonly facts?: AgentStats;
   readonly spend?: SpendReader;
   /** Leader election timing in milliseconds, for tests. */
-  readonly election?: { leaseDuration: number; renewDeadline: number; retryPeriod: number };
+  readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
 
 const COMPONENT = 'temper-operator';
@@ -70,16 +70,16 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
   const components = createComponents(
     config,
     deps,
-    counts === undefined ? client : countedClient(client, counts),
+    counts === undefined ? client : withWriteMetrics(client, counts),
     events,
   );
-  if (counts !== undefined) observeOperator(counts, components);
+  if (counts !== undefined) registerOperatorGauges(counts, components);
   const { informers, queues } = components;
   startPools(config, queues);
   const requeueAll = () => {
     for (const namespace of activeNamespaces(config, informers)) requeueNamespace(informers, queues, namespace);
   };
-  for (const { subscribe } of [informers.guardPolicies, informers.guardBindings]) {
+  for (const { subscribe } of [informers.admissionPolicies, informers.admissionBindings]) {
     subscribe((_change, origin) => (origin === 'change' ? requeueAll() : undefined));
   }
   return new Manager({
@@ -87,28 +87,28 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
     log: deps.log,
     informers: informers.all,
     controllers: controllers(components, deps),
-    tasks: tasks({
+    tasks: leaderTasks({
       ...deps,
       pki: components.pki,
-      natsReload: createServerReload(config, deps),
+      natsReload: createNatsReload(config, deps),
       policyMonitor: components.policyMonitor,
       bus: deps.bus,
       facts: components.facts,
-      dataLoss: new StoreLosses({ ...deps, ...components, namespace: config.namespace }),
+      dataLoss: new DataLossDetector({ ...deps, ...components, namespace: config.namespace }),
       agents: components.agents,
       policies: components.policies,
       pods: components.pods,
       agentQueue: queues.agents,
       namespaces: () => activeNamespaces(config, informers),
-      again: (namespace) => requeueNamespace(informers, queues, namespace),
+      requeueNamespace: (namespace) => requeueNamespace(informers, queues, namespace),
     }),
     ...(election === undefined ? {} : { election }),
     resources: [events],
   });
 }
 
-function createServerReload({ nats }: OperatorConfig, deps: OperatorDeps): ServerReload | undefined {
-  return nats?.service === undefined ? undefined : new ServerReload({ ...deps, url: nats.url });
+function createNatsReload({ nats }: OperatorConfig, deps: OperatorDeps): NatsReload | undefined {
+  return nats?.service === undefined ? undefined : new NatsReload({ ...deps, url: nats.url });
 }
 
 function createElection({ namespace }: OperatorConfig, deps: OperatorDeps): LeaderElection {
@@ -122,8 +122,8 @@ function createComponents(config: OperatorConfig, deps: OperatorDeps, client: Ku
   const agents = informers.agents.cache;
   const pods = informers.pods.cache;
   addIndexes(agents, pods);
-  const validation = new Examination();
-  const pki = new Authority({ client, clock: deps.clock, config });
+  const validation = new ValidationCache();
+  const pki = new ReleasePki({ client, clock: deps.clock, config });
   return {
     client,
     clock: deps.clock,
@@ -134,12 +134,12 @@ function createComponents(config: OperatorConfig, deps: OperatorDeps, client: Ku
     pods,
     policies: informers.policies.cache,
     queues: createQueues(deps),
-    pool: new Pool(pods),
+    pool: new WarmPool(pods),
     pki,
-    policyMonitor: createGuard(config, client, informers),
-    namespaces: new Namespaces({
+    policyMonitor: createPolicyMonitor(config, client, informers),
+    namespaces: new NamespaceObjects({
       client,
-      known: (type, namespace, name) => {
+      cached: (type, namespace, name) => {
         const ofType = informers.children.filter((child) => child.type === type);
         return ofType.map(({ cache }) => cache.get(namespace, name)).find((found) => found !== undefined);
       },
@@ -147,8 +147,8 @@ function createComponents(config: OperatorConfig, deps: OperatorDeps, client: Ku
     }),
     templates: new PodTemplates(config),
     validation,
-    crashBackoff: new Failures(),
-    facts: deps.facts ?? NO_FACTS,
+    crashBackoff: new CrashBackoff(),
+    facts: deps.facts ?? NO_AGENT_STATS,
     bus: deps.bus,
     spend: deps.spend,
     ids: deps.ids,
@@ -161,14 +161,14 @@ function controllers(components: Components, deps: OperatorDeps): Controller[] {
   const { config, informers, queues, namespaces, pool } = components;
   const agents = new AgentReconciler(components);
   const policies = new PolicyReconciler(components);
-  route({
+  routeEvents({
     informers,
     queues,
     pool,
-    agentGone: ({ metadata }) => agents.forget(metadata.uid),
-    policyGone: ({ metadata }) => policies.forget(metadata.uid),
-    isForeignStatus: (object) => agents.statuses.isForeign(object) || policies.statuses.isForeign(object),
-    childGone: (plural, object) => namespaces.removed(plural, object),
+    onAgentDeleted: ({ metadata }) => agents.forget(metadata.uid),
+    onPolicyDeleted: ({ metadata }) => policies.forget(metadata.uid),
+    isExternalStatus: (object) => agents.statuses.isExternalWrite(object) || policies.statuses.isExternalWrite(object),
+    onChildDeleted: (plural, object) => namespaces.onDeleted(plural, object),
   });
   const controller = (name: keyof Queues, workers: number, reconcile: ControllerOptions['reconcile']) => {
     const newId = () => deps.ids.next('reconcile');
@@ -176,7 +176,7 @@ function controllers(components: Components, deps: OperatorDeps): Controller[] {
   };
   const foreignPolicyDeps = { ...components, namespace: config.namespace };
   const warnOnForeignPolicy = (reconcile: ControllerOptions['reconcile']) =>
-    toldWhenUnserved(foreignPolicyDeps, reconcile);
+    withForeignPolicyWarning(foreignPolicyDeps, reconcile);
   return [
     controller(
       'agents',
@@ -195,7 +195,7 @@ function controllers(components: Components, deps: OperatorDeps): Controller[] {
       warnOnForeignPolicy(async (namespace, { signal }) => {
         if (!activeNamespaces(config, informers).includes(namespace)) return { kind: 'done' };
         const isPrepared = await namespaces.prepare(namespace, signal);
-        return isPrepared ? { kind: 'done' } : { kind: 'again', after: RETRY_MS };
+        return isPrepared ? { kind: 'done' } : { kind: 'again', afterMs: RETRY_MS };
       }),
     ),
   ];
@@ -211,23 +211,32 @@ function createQueues(deps: OperatorDeps): Queues {
   };
 }
 
-function createGuard({ guard }: OperatorConfig, client: KubeClient, informers: Informers): Guard {
-  const policies = informers.guardPolicies.cache;
-  return new Guard({ client, expected: guard?.policies, policies, bindings: informers.guardBindings.cache });
+function createPolicyMonitor(
+  { guard }: OperatorConfig,
+  client: KubeClient,
+  informers: Informers,
+): AdmissionPolicyMonitor {
+  const policies = informers.admissionPolicies.cache;
+  return new AdmissionPolicyMonitor({
+    client,
+    expected: guard?.policies,
+    policies,
+    bindings: informers.admissionBindings.cache,
+  });
 }
 
 function prerequisiteOptions(
   config: OperatorConfig,
-  { gatewayEndpoint }: Authority,
+  { gatewayEndpoint }: ReleasePki,
   informers: Informers,
-  validation: Examination,
+  validation: ValidationCache,
   namespace: string,
 ): PrerequisiteOptions | undefined {
   if (gatewayEndpoint === undefined) return undefined;
   const own = informers.policies.cache.list().filter(({ metadata }) => metadata.namespace === namespace);
   // No pod runs under an invalid policy, and its quotas may not be readable.
   const policies = own.filter((policy) => validation.specError(policy) === undefined);
-  const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + sizeOf(sandboxClass, namespace), 0);
+  const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + poolSize(sandboxClass, namespace), 0);
   const { podLabels } = config.gateway;
   return {
     namespace,

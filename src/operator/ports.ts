@@ -1,9 +1,9 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
-import type { Finding } from './conditions.ts';
-import type { StoredAgent, StoredPolicy } from './kube-types.ts';
+import type { ConditionUpdate } from './conditions.ts';
+import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
 /** A message in flight, identified by its JetStream sequences. */
-export interface HeldMessage {
+export interface InFlightMessage {
   readonly streamSequence: number;
   readonly consumerSequence: number;
 }
@@ -12,7 +12,7 @@ export interface HeldMessage {
  * Activity and messages of agents, as NATS stores them. Without NATS the operator works too: no agent is scaled to zero, and no data
  * is deleted. Except where noted, methods throw TEMPER_BUS_UNAVAILABLE while NATS is unreachable.
  */
-export interface Bus {
+export interface AgentActivity {
   /** Number of messages that wait for the agent or are in flight. */
   pending(agentUid: string, signal: AbortSignal): Promise<number>;
   /** Time of the last event of the agent. The Unix epoch when the agent has no event, because events expire after a day. */
@@ -22,32 +22,32 @@ export interface Bus {
    * Waits while NATS is unreachable. A UID is acknowledged when the consumer requests the next one; otherwise it is redelivered.
    * Ends with the signal.
    */
-  wakes(signal: AbortSignal): AsyncIterable<string>;
+  wakeups(signal: AbortSignal): AsyncIterable<string>;
   /** UIDs of agents with stored data. */
-  residents(signal: AbortSignal): Promise<readonly string[]>;
+  agentsWithData(signal: AbortSignal): Promise<readonly string[]>;
   /** Deletes all stored data of a deleted agent. Idempotent. */
-  sweep(agentUid: string, signal: AbortSignal): Promise<void>;
+  deleteAgentData(agentUid: string, signal: AbortSignal): Promise<void>;
   /** The message that is in flight with the agent's pod. */
-  held(agentUid: string, signal: AbortSignal): Promise<HeldMessage | undefined>;
+  inFlightMessage(agentUid: string, signal: AbortSignal): Promise<InFlightMessage | undefined>;
   /**
    * Redelivers the message at once. Returns false, without effect, when the message was redelivered or completed since: a message in
    * flight with a later pod stays with that pod.
    */
-  release(agentUid: string, held: HeldMessage, signal: AbortSignal): Promise<boolean>;
+  redeliver(agentUid: string, held: InFlightMessage, signal: AbortSignal): Promise<boolean>;
   /**
    * Emits the start of an outage once it lasts longer than `patience` milliseconds, and undefined when it ends. Does not throw. Ends
    * with the signal.
    */
-  outages(patience: number, signal: AbortSignal): AsyncIterable<Date | undefined>;
+  outages(graceMs: number, signal: AbortSignal): AsyncIterable<Date | undefined>;
   /** Since when NATS is unreachable; undefined while it is reachable. Does not throw. */
   unavailableSince(): Date | undefined;
 }
 
 /** State of an agent from NATS. Each member is undefined while it is unknown. */
-export interface AgentFacts {
+export interface AgentRuntimeState {
   /** Undefined also while the models are available and the status has no ModelAvailable condition yet. */
-  model?: Finding<'ModelAvailable'>;
-  budget?: Finding<'BudgetAvailable'>;
+  model?: ConditionUpdate<'ModelAvailable'>;
+  budget?: ConditionUpdate<'BudgetAvailable'>;
   /** Quota usage in one line. */
   summary?: string;
   queue?: number;
@@ -56,20 +56,20 @@ export interface AgentFacts {
 }
 
 /** The JetStream store. A store that was lost is created again, empty. */
-export interface BusStore {
+export interface NatsStore {
   /** Creation time, RFC 3339. A different value means a different store. */
-  readonly made: string;
+  readonly createdAt: string;
   /** By agent UID: messages that waited or were in flight in the previous store, as last observed by this process. */
-  readonly lost: Readonly<Record<string, number>>;
+  readonly lostMessages: Readonly<Record<string, number>>;
 }
 
-export interface Facts {
+export interface AgentStats {
   /** Reads from memory, without I/O. */
-  of(agent: StoredAgent, policy: StoredPolicy | undefined): AgentFacts;
+  get(agent: StoredAgent, policy: StoredPolicy | undefined): AgentRuntimeState;
   /** Undefined until the first read. */
-  store(): BusStore | undefined;
+  store(): NatsStore | undefined;
   /** Emits after each refresh. Does not throw. Ends with the signal. */
-  learned(signal: AbortSignal): AsyncIterable<void>;
+  updates(signal: AbortSignal): AsyncIterable<void>;
 }
 
 /** Spend from the ledger. The operator writes it to the policy status, and an empty ledger is restored from there. */
@@ -78,9 +78,9 @@ export interface SpendReader {
   ofPolicy(policyUid: string, signal: AbortSignal): Promise<Spend[] | undefined>;
 }
 
-export const NO_FACTS: Facts = {
-  of: () => ({}),
+export const NO_AGENT_STATS: AgentStats = {
+  get: () => ({}),
   store: () => undefined,
   // oxlint-disable-next-line require-yield -- never emits
-  async *learned() {},
+  async *updates() {},
 };

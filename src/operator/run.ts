@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { loadClusterAccess } from '../kube/cluster-access.ts';
+import { loadClusterAccess } from '../kube/client/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { METRICS } from '../kube/metrics.ts';
-import { createTransport } from '../kube/transport.ts';
+import { createTransport } from '../kube/client/transport.ts';
 import { PORTS } from '../api/cluster.ts';
 import { systemClock } from '../lib/clock.ts';
-import { randomIds } from '../lib/ids.ts';
+import { ulids } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
-import { openBus } from './bus/open.ts';
+import { openOperatorNats } from './nats/open.ts';
 import { OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import type { OperatorConfig } from './config.ts';
 import { createOperator } from './operator.ts';
@@ -26,12 +26,13 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
-  await using nats = config.nats === undefined ? undefined : openBus(config.nats, { clock, log, metrics: counts });
+  await using nats =
+    config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: counts });
   const identity = `${hostname()}_${randomUUID()}`;
-  const deps = { transport, clock, ids: randomIds, random: Math.random, log, metrics, counts, identity };
+  const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, counts, identity };
   const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
   const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
-  const waitingFor = () => manager.waitingFor();
-  await using _health = await startHealthServer({ host, port, clock, registry, waitingFor });
+  const waitingFor = () => manager.unsyncedInformers();
+  await using _health = await startHealthServer({ host, port, clock, registry, notReady: waitingFor });
   await manager.run(signal);
 }

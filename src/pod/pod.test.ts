@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
-import { writeDoors } from '../remote/certificates.testing.ts';
-import { aMessage } from '../remote/inbox.testing.ts';
-import { aSharedTool } from '../tempering/testing.ts';
-import { PodBench, quickstartAssignment } from './pod.testing.ts';
+import { writeGatewayConfig } from '../gateway-client/certificates.testing.ts';
+import { aMessage } from '../gateway-client/inbox.testing.ts';
+import { aSharedTool } from '../tempering/tempering.testing.ts';
+import { PodFixture, quickstartAssignment } from './pod.testing.ts';
 
 const APRIL =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
@@ -18,13 +18,13 @@ async function exists(file: string): Promise<boolean> {
 
 describe('a pod', { timeout: 240_000 }, () => {
   it('a warm pod waits until it is bound, then forges a tool, uses it in the same turn and answers', async () => {
-    await using bench = await PodBench.open();
+    await using bench = await PodFixture.open();
     const { gateway } = bench;
     const agent = bench.agent();
     const sandbox = bench.sandbox();
-    await sandbox.said('connected to the agent');
-    await agent.said('"ready":true');
-    assert.ok(await exists(bench.at('run/agent/ready')), 'a warm pod is ready');
+    await sandbox.logged('connected to the agent');
+    await agent.logged('"ready":true');
+    assert.ok(await exists(bench.path('run/agent/ready')), 'a warm pod is ready');
     const end = gateway.inbox.add(aMessage({ text: APRIL }));
     assert.equal(gateway.inbox.deliveries, 0);
     await gateway.assign(await quickstartAssignment());
@@ -45,7 +45,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.ok(gateway.audit.some(({ action }) => action === 'tool.called'));
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
     assert.equal(await sandbox.end('SIGTERM'), 0, sandbox.log);
-    assert.equal(await exists(bench.at('run/agent/ready')), false);
+    assert.equal(await exists(bench.path('run/agent/ready')), false);
   });
 
   it('a pod finds a shared tool through the gateway, runs it in its sandbox, and rejects a tool with a wrong digest', async () => {
@@ -55,14 +55,14 @@ describe('a pod', { timeout: 240_000 }, () => {
       { name: 'changed', arguments: { value: 1 } },
     ];
     const rules = calls.map((call, index) => ({ when: { turn: index + 1 }, answer: { toolCalls: [call] } }));
-    await using bench = await PodBench.open({ rules: [...rules, { answer: { text: 'done' } }] });
+    await using bench = await PodFixture.open({ rules: [...rules, { answer: { text: 'done' } }] });
     const { gateway } = bench;
     const { digest } = aSharedTool('something_else');
-    gateway.standing.push({ ...aSharedTool('changed'), digest });
+    gateway.promoted.push({ ...aSharedTool('changed'), digest });
     const line = { id: 'emergent-tool:double_it', name: 'double_it', kind: 'emergent-tool', description: 'Doubles.' };
     gateway.found = () => {
       // The tool becomes active while the message is being processed.
-      gateway.standing.push(aSharedTool('double_it'));
+      gateway.promoted.push(aSharedTool('double_it'));
       return { capabilities: [{ ...line, relevance: 0.87, available: true }], more: 0 };
     };
     bench.sandbox();
@@ -80,13 +80,13 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.match(results, /0\.87/);
     assert.match(results, /result[^0-9]+42/);
     assert.match(results, /TEMPER_TOOL_NOT_FOUND/);
-    await agent.said('its digest differs from the listed digest');
+    await agent.logged('its digest differs from the listed digest');
   });
 
   it('when a pod is killed during a message, the next pod resumes the message and answers once', async () => {
-    await using bench = await PodBench.open();
+    await using bench = await PodFixture.open();
     const { gateway } = bench;
-    gateway.inbox.leaseMilliseconds = 2_000;
+    gateway.inbox.ackTimeoutMs = 2_000;
     bench.sandbox();
     const first = bench.agent();
     let reviews = 0;
@@ -112,7 +112,7 @@ describe('a pod', { timeout: 240_000 }, () => {
   });
 
   it('a pod that is asked to stop returns its message at once, and the next pod answers it', async () => {
-    await using bench = await PodBench.open();
+    await using bench = await PodFixture.open();
     const { gateway } = bench;
     bench.sandbox();
     const first = bench.agent('--grace', '0');
@@ -133,9 +133,9 @@ describe('a pod', { timeout: 240_000 }, () => {
   });
 
   it('a pod extends its delivery token while it works, and aborts when the token is lost', async () => {
-    await using bench = await PodBench.open();
+    await using bench = await PodFixture.open();
     const { gateway } = bench;
-    gateway.inbox.leaseMilliseconds = 2_000;
+    gateway.inbox.ackTimeoutMs = 2_000;
     bench.sandbox();
     const agent = bench.agent();
     let held = true;
@@ -144,9 +144,9 @@ describe('a pod', { timeout: 240_000 }, () => {
     const end = gateway.inbox.add(aMessage({ text: APRIL }));
     while (gateway.inbox.extensions < 2) await new Promise((resolve) => setTimeout(resolve, 20));
     assert.equal(gateway.inbox.deliveries, 1);
-    gateway.inbox.lose();
+    gateway.inbox.expireAll();
     held = false;
-    await agent.said('redelivered to another pod');
+    await agent.logged('redelivered to another pod');
 
     const answer = await end;
     assert.equal(answer.action, 'ack');
@@ -154,13 +154,13 @@ describe('a pod', { timeout: 240_000 }, () => {
   });
 
   it('a pod applies a new assignment from the next message on, and receives no message while suspended', async () => {
-    await using bench = await PodBench.open();
+    await using bench = await PodFixture.open();
     const { gateway } = bench;
     bench.sandbox();
     const agent = bench.agent();
     const assignment = await quickstartAssignment();
     await gateway.assign({ ...assignment, suspended: true });
-    await agent.said('"readiness"');
+    await agent.logged('"readiness"');
     const end = gateway.inbox.add(aMessage({ text: 'hello' }));
     assert.equal(gateway.inbox.deliveries, 0);
     const { spec } = assignment.policy;
@@ -170,14 +170,14 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.ok(answer.action === 'ack' && answer.ending === 'refusal', JSON.stringify(answer));
     assert.match(answer.reply, /^\[TEMPER_POLICY_DENIED: /, 'a failure that a retry would repeat becomes the reply');
     await gateway.assign({ ...assignment, version: '3' });
-    await agent.said('"version":"3"');
+    await agent.logged('"version":"3"');
     const after = await gateway.inbox.add(aMessage({ text: APRIL, session: 's-2' }));
     assert.ok(after.action === 'ack' && after.ending === 'complete', JSON.stringify(after));
     assert.equal(agent.child.exitCode, null, 'the process did not restart');
   });
 
   it('a pod uses a renewed token, and rejects an invalid message', async () => {
-    await using bench = await PodBench.open();
+    await using bench = await PodFixture.open();
     const { gateway } = bench;
     bench.sandbox();
     bench.agent();
@@ -185,7 +185,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     const poison = await gateway.inbox.add(aMessage({ session: '../../etc' }));
     assert.ok(poison.action === 'reject' && poison.code === 'TEMPER_SESSION_INVALID', JSON.stringify(poison));
     gateway.tokens.add('token-2');
-    await writeDoors(bench.at('doors'), { token: 'token-2' });
+    await writeGatewayConfig(bench.path('doors'), { token: 'token-2' });
     gateway.tokens.delete('token-1');
     const answer = await gateway.inbox.add(aMessage({ text: APRIL }));
     assert.equal(answer.action, 'ack', JSON.stringify(answer));
@@ -193,14 +193,14 @@ describe('a pod', { timeout: 240_000 }, () => {
   });
 
   it('neither role starts when another user owns the socket folder', async () => {
-    await using bench = await PodBench.open();
-    await writeFile(bench.at('run/agent'), '');
+    await using bench = await PodFixture.open();
+    await writeFile(bench.path('run/agent'), '');
     const agent = bench.agent();
     assert.equal(await agent.exited, 1);
     assert.match(agent.log, /"code":"TEMPER_POD_INVALID".*is not a folder/);
-    await rm(bench.at('run/agent'));
-    await mkdir(bench.at('run/agent'), { mode: 0o777 });
+    await rm(bench.path('run/agent'));
+    await mkdir(bench.path('run/agent'), { mode: 0o777 });
     const sandbox = bench.sandbox('--agent-uid', '4711');
-    await sandbox.said('and not to 4711');
+    await sandbox.logged('and not to 4711');
   });
 });

@@ -8,12 +8,12 @@ import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createModels } from '../models/providers.ts';
-import type { ReplayScript } from '../models/replay/script.ts';
+import type { ReplayScript } from '../models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../models/replay/server.ts';
-import { PATTERN_RULES } from '../policy/pattern-rules.ts';
-import { type Identity, issueIdentity, writeDoors } from '../remote/certificates.testing.ts';
-import { GatewayDouble } from '../remote/gateway.testing.ts';
-import type { Assignment } from '../remote/wire.ts';
+import { PATTERN_RULES } from '../policy/patterns/pattern-rules.ts';
+import { type TlsIdentity, issueTlsIdentity, writeGatewayConfig } from '../gateway-client/certificates.testing.ts';
+import { GatewayDouble } from '../gateway-client/gateway.testing.ts';
+import type { Assignment } from '../gateway-api/pod-api.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const QUICKSTART = join(ROOT, 'manifests/quickstart');
@@ -45,7 +45,7 @@ export class RoleProcess {
   }
 
   /** Resolves when the log contains the text `times` times; rejects when the process ends first. */
-  async said(text: string, times = 1): Promise<void> {
+  async logged(text: string, times = 1): Promise<void> {
     const found = Promise.withResolvers<void>();
     const check = (): void => {
       if (this.log.split(text).length > times) found.resolve();
@@ -67,42 +67,47 @@ export class RoleProcess {
 }
 
 /** The folder, gateway and processes of one test. Disposing ends all of them. */
-export class PodBench implements AsyncDisposable {
+export class PodFixture implements AsyncDisposable {
   readonly folder: string;
-  readonly identity: Identity;
+  readonly identity: TlsIdentity;
   readonly gateway: GatewayDouble;
   readonly replay: ReplayServer;
   readonly #roles: RoleProcess[] = [];
 
-  private constructor(folder: string, identity: Identity, gateway: GatewayDouble, replay: ReplayServer) {
+  private constructor(folder: string, identity: TlsIdentity, gateway: GatewayDouble, replay: ReplayServer) {
     this.folder = folder;
     this.identity = identity;
     this.gateway = gateway;
     this.replay = replay;
   }
 
-  static async open(script: string | ReplayScript = join(QUICKSTART, 'replay.yaml')): Promise<PodBench> {
+  static async open(script: string | ReplayScript = join(QUICKSTART, 'replay.yaml')): Promise<PodFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'temper-pod-'));
     await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(join(folder, name))));
     for (const name of ['data', 'samples']) {
       await cp(join(QUICKSTART, name), join(folder, 'workspace', name), { recursive: true });
     }
-    const identity = await issueIdentity(join(folder, 'keys'), 'first', GATEWAY_NAME);
+    const identity = await issueTlsIdentity(join(folder, 'keys'), 'first', GATEWAY_NAME);
     const replay = await startReplay({ script, clock: systemClock });
     const providers = [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` }] as const;
     const model = createModels({ providers }, { clock: systemClock, random: Math.random, environment: {} });
     const gateway = await GatewayDouble.start(identity, model);
     const { authority } = identity;
-    await writeDoors(join(folder, 'doors'), { url: gateway.url, name: GATEWAY_NAME, authority, token: 'token-1' });
-    return new PodBench(folder, identity, gateway, replay);
+    await writeGatewayConfig(join(folder, 'doors'), {
+      url: gateway.url,
+      name: GATEWAY_NAME,
+      authority,
+      token: 'token-1',
+    });
+    return new PodFixture(folder, identity, gateway, replay);
   }
 
-  at(...parts: string[]): string {
+  path(...parts: string[]): string {
     return join(this.folder, ...parts);
   }
 
   agent(...options: string[]): RoleProcess {
-    return this.#start('agent', ['--doors', this.at('doors'), '--token', this.at('doors/token'), ...options]);
+    return this.#start('agent', ['--doors', this.path('doors'), '--token', this.path('doors/token'), ...options]);
   }
 
   sandbox(...options: string[]): RoleProcess {
@@ -117,7 +122,13 @@ export class PodBench implements AsyncDisposable {
   }
 
   #start(role: string, options: readonly string[]): RoleProcess {
-    const process = new RoleProcess(role, ['--run', this.at('run'), '--workspace', this.at('workspace'), ...options]);
+    const process = new RoleProcess(role, [
+      '--run',
+      this.path('run'),
+      '--workspace',
+      this.path('workspace'),
+      ...options,
+    ]);
     this.#roles.push(process);
     return process;
   }

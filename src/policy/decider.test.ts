@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { createDecider } from './decider.ts';
-import { aSnapshot, aTool } from './fixtures.ts';
-import type { SnapshotChange } from './fixtures.ts';
+import { aSnapshot, aTool } from './policy.testing.ts';
+import type { SnapshotChange } from './policy.testing.ts';
 import type { Decision, PolicyRequest } from './types.ts';
 
 function decide(request: PolicyRequest, change: SnapshotChange = {}): Decision {
@@ -128,7 +128,7 @@ describe('decisions about tools', () => {
     assert.equal(outcome(aTool(), { policy: { rules: { requireApproval: ['vcs:psuh'] } } }), 'Deny policy.invalid');
     assert.equal(outcome(aTool(), { policy: { egress: { allow: ['api.*.com'] } } }), 'Deny policy.invalid');
     const decider = createDecider(aSnapshot({ level: 'senior' }));
-    assert.equal(decider.ceilings.allowed, false);
+    assert.equal(decider.forgeLimits.allowed, false);
     assert.match(decider.decide(aTool()).reason, /access level "senior" does not exist/);
   });
 

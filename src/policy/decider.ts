@@ -1,17 +1,17 @@
-import { isUnprintable, printable } from '../lib/escape.ts';
+import { isUnprintable, printable } from '../lib/printable.ts';
 import { messageOf } from '../lib/errors.ts';
-import { NO_CEILINGS, forgeCeilings } from './ceilings.ts';
-import { prepare } from './prepare.ts';
-import type { Prepared } from './prepare.ts';
-import { networkQuestion, toolQuestion } from './questions.ts';
-import type { Rule } from './rules.ts';
-import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules-access.ts';
-import { suspendRules } from './rules-common.ts';
-import { forgeRules } from './rules-forge.ts';
-import { networkRules } from './rules-network.ts';
-import { toolRules } from './rules-tool.ts';
+import { NO_FORGE, forgeLimits } from './forge-limits.ts';
+import { preparePolicy } from './prepare.ts';
+import type { PreparedPolicy } from './prepare.ts';
+import { toNetworkInput, toToolInput } from './rules/rule-inputs.ts';
+import type { Rule } from './rules/rule.ts';
+import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
+import { suspendRules } from './rules/common.ts';
+import { forgeRules } from './rules/forge.ts';
+import { networkRules } from './rules/network.ts';
+import { toolRules } from './rules/tool.ts';
 import { riskOf } from './tables.ts';
-import type { Decider, Decision, ForgeCeilings, PolicyRequest, PolicySnapshot, Risk, RuleTrace } from './types.ts';
+import type { Decider, Decision, ForgeLimits, PolicyRequest, PolicySnapshot, Risk, RuleTrace } from './types.ts';
 
 /** The rule that an `Allow` decision names: it grants the request; every other rule only did not object. */
 const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
@@ -39,16 +39,16 @@ type RuleChains = Readonly<Record<PolicyRequest['kind'], RuleChain>>;
  */
 export function createDecider(snapshot: PolicySnapshot): Decider {
   try {
-    const prepared = prepare(snapshot);
-    const limits = forgeCeilings(prepared);
+    const prepared = preparePolicy(snapshot);
+    const limits = forgeLimits(prepared);
     const chains = chainsOf(prepared, limits);
     return {
       decide: (request) => run(chains, request),
       explain: (request) => {
         const steps: RuleTrace[] = [];
-        return { ...run(chains, request, steps), trail: steps };
+        return { ...run(chains, request, steps), trace: steps };
       },
-      ceilings: limits,
+      forgeLimits: limits,
       level: prepared.level.name,
     };
   } catch (error) {
@@ -56,14 +56,14 @@ export function createDecider(snapshot: PolicySnapshot): Decider {
   }
 }
 
-function chainsOf(prepared: Prepared, limits: ForgeCeilings): RuleChains {
+function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
   const common = suspendRules(prepared);
   // Chains are looked up by kind, so a chain only receives requests of its kind. The type system cannot express this.
   const chain = <Q extends PolicyRequest>(rules: readonly Rule<Q>[], toInput: (request: never) => Q) =>
     ({ toInput, rules: [...common, ...rules] }) as unknown as RuleChain;
   return {
-    Tool: chain(toolRules(prepared, limits), toolQuestion),
-    Network: chain(networkRules(prepared), networkQuestion),
+    Tool: chain(toolRules(prepared, limits), toToolInput),
+    Network: chain(networkRules(prepared), toNetworkInput),
     Forge: chain(forgeRules(prepared), identity),
     File: chain(fileRules(prepared), identity),
     Memory: chain(memoryRules(prepared), identity),
@@ -115,7 +115,7 @@ function run(chains: RuleChains, request: PolicyRequest, trace?: RuleTrace[]): D
 }
 
 function traceOf(rule: Rule<PolicyRequest>, request: PolicyRequest): RuleTrace {
-  const { verdict, detail } = rule.note(request);
+  const { verdict, detail } = rule.explain(request);
   return { rule: rule.id, verdict, detail: printableReason(detail) };
 }
 
@@ -187,8 +187,8 @@ function denyingDecider({ agent, policy, level }: PolicySnapshot, problem: strin
   const decision: Decision = { effect: 'Deny', rule: 'policy.invalid', reason, risk: 'high' };
   return {
     decide: () => decision,
-    explain: () => ({ ...decision, trail: [{ rule: 'policy.invalid', verdict: 'denied', detail: reason }] }),
-    ceilings: NO_CEILINGS,
+    explain: () => ({ ...decision, trace: [{ rule: 'policy.invalid', verdict: 'denied', detail: reason }] }),
+    forgeLimits: NO_FORGE,
     level,
   };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { anAgentSpec } from './fixtures.ts';
+import { anAgentSpec } from './policy.testing.ts';
 import { grantsWithinPolicy } from './grants.ts';
 import { withinParent } from './inheritance.ts';
 

@@ -3,7 +3,7 @@ import { dottedPath } from '../api/findings.ts';
 import type { PatternKind } from '../api/findings.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import { PATTERN_RULES } from './pattern-rules.ts';
+import { PATTERN_RULES } from './patterns/pattern-rules.ts';
 
 /** A grant that exceeds the policy, or an invalid pattern. */
 export interface GrantProblem {
@@ -81,7 +81,7 @@ function policyFields(policy: TrustPolicySpec): Field[] {
 function invalidPatterns(fields: readonly Field[], owner: string): GrantProblem[] {
   return fields.flatMap(([field, patterns, kind]) =>
     (patterns ?? []).flatMap((pattern) => {
-      const why = PATTERN_RULES.flaw(pattern, kind);
+      const why = PATTERN_RULES.patternError(pattern, kind);
       const message = `${field}${owner} "${pattern}" is not a pattern: ${why}; see the pattern reference`;
       return why === undefined ? [] : [{ field, pattern, message }];
     }),

@@ -2,7 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { PatternKind } from '../api/findings.ts';
 import { grantFields } from './grants.ts';
 import type { GrantProblem } from './grants.ts';
-import { PATTERN_RULES } from './pattern-rules.ts';
+import { PATTERN_RULES } from './patterns/pattern-rules.ts';
 
 /** The permissions of an agent that are compared between parent and child. */
 export type Inheritable = Pick<AgentSpec, 'grants' | 'denyTools' | 'arguments'>;

@@ -3,9 +3,9 @@ import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
 import { actionsOf, effectiveLevel } from './levels.ts';
 import type { LevelProfile } from './levels.ts';
-import { patternSet } from './pattern-set.ts';
-import type { PatternSet } from './pattern-set.ts';
-import { pathSegments } from './subjects.ts';
+import { patternSet } from './patterns/pattern-set.ts';
+import type { PatternSet } from './patterns/pattern-set.ts';
+import { pathSegments } from './patterns/pattern-subjects.ts';
 import { AUTONOMY_PRESETS, automaticActions, riskOf } from './tables.ts';
 import type { ActionType, AutonomyPreset, PolicySnapshot } from './types.ts';
 
@@ -39,7 +39,7 @@ interface PolicyPatterns {
 }
 
 /** A snapshot with everything compiled that decisions need. */
-export interface Prepared extends AgentPatterns, PolicyPatterns {
+export interface PreparedPolicy extends AgentPatterns, PolicyPatterns {
   snapshot: PolicySnapshot;
   level: LevelProfile;
   autonomy: AutonomyPreset;
@@ -58,7 +58,7 @@ export interface Prepared extends AgentPatterns, PolicyPatterns {
 const TAINTED_DENY_DEFAULT = ['forge', 'promote'];
 
 /** Throws TEMPER_PATTERN_INVALID or TEMPER_MANIFEST_INVALID for an invalid rule; the decider then denies everything. */
-export function prepare(snapshot: PolicySnapshot): Prepared {
+export function preparePolicy(snapshot: PolicySnapshot): PreparedPolicy {
   const { spec: agent } = snapshot.agent;
   const { spec: policy } = snapshot.policy;
   const level = effectiveLevel(snapshot.level, policy);

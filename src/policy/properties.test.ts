@@ -6,7 +6,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Json } from '../lib/json.ts';
 import { createDecider } from './decider.ts';
-import { anAgentSpec } from './fixtures.ts';
+import { anAgentSpec } from './policy.testing.ts';
 import type { Effect, PolicyRequest, PolicySnapshot } from './types.ts';
 
 const RUNS = { numRuns: 3_000, seed: 20_261_121 };
@@ -159,7 +159,7 @@ describe('decisions, over random agents, policies and requests', () => {
     fc.assert(
       fc.property(snapshot, request, (of, asked) => {
         const decision = createDecider(of).decide(asked);
-        const { trail, ...explained } = createDecider(structuredClone(of)).explain(asked);
+        const { trace: trail, ...explained } = createDecider(structuredClone(of)).explain(asked);
         assert.deepEqual(explained, decision);
         const first = trail.find(({ verdict }) => verdict === 'denied' || verdict === 'escalated');
         const last = trail.at(-1);

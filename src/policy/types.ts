@@ -62,20 +62,20 @@ export interface RuleTrace {
 }
 
 export interface ExplainedDecision extends Decision {
-  trail: RuleTrace[];
+  trace: RuleTrace[];
 }
 
 /** A compiled snapshot. Decisions are pure. */
 export interface Decider {
   decide(request: PolicyRequest): Decision;
   explain(request: PolicyRequest): ExplainedDecision;
-  readonly ceilings: ForgeCeilings;
+  readonly forgeLimits: ForgeLimits;
   /** The effective level: the lower of the earned one and the policy's ceiling. */
   readonly level: string;
 }
 
 /** Upper bounds for every forged tool of the agent, from policy and level. */
-export interface ForgeCeilings {
+export interface ForgeLimits {
   allowed: boolean;
   modes: readonly ForgeMode[];
   apis: readonly ToolApi[];

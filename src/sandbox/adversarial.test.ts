@@ -8,11 +8,11 @@ import { runInNewContext } from 'node:vm';
 import type { Payload } from '../../test/fixtures/adversarial/payload.ts';
 import { PAYLOADS } from '../../test/fixtures/adversarial/payloads.ts';
 import { systemClock } from '../lib/clock.ts';
-import { isUnprintable } from '../lib/escape.ts';
+import { isUnprintable } from '../lib/printable.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { HostCalls, Outcome } from './port.ts';
+import type { HostCalls, JobOutcome } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
-import { aJob, anOp } from './testing.ts';
+import { aJob, anOp } from './sandbox.testing.ts';
 
 /** A value that only escaped guest code could read. */
 const CANARY = 'canary-7f3a9c51d2';
@@ -48,18 +48,18 @@ function collected(): number {
   return process.memoryUsage().heapUsed;
 }
 
-function codeOf(outcome: Outcome): string {
+function codeOf(outcome: JobOutcome): string {
   return outcome.ok ? 'ok' : outcome.code;
 }
 
-function attack(payload: Payload): Promise<Outcome> {
+function attack(payload: Payload): Promise<JobOutcome> {
   const { source, input = {}, apis = [] } = payload;
   const limits = { durationMilliseconds: 1_000, memoryBytes: 64 * MEGABYTE, hostCalls: 50, ...payload.limits };
   return sandbox.run(aJob(source, { input, apis, limits }), denying, anOp());
 }
 
 /** Asserts that an outcome contains no data of the host and no control characters. */
-function assertNothingLeaked(outcome: Outcome): void {
+function assertNothingLeaked(outcome: JobOutcome): void {
   const text = JSON.stringify(outcome);
   assert.ok(!text.includes(CANARY), 'the outcome contains the canary');
   assert.ok(!text.includes('ESCAPED'), `guest code escaped: ${text.slice(0, 400)}`);

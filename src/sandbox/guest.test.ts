@@ -5,7 +5,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Json } from '../lib/json.ts';
 import type { HostApi, SandboxFailure } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
-import { aJob, anOp, echoHost } from './testing.ts';
+import { aJob, anOp, echoHost } from './sandbox.testing.ts';
 
 let sandbox: Supervisor;
 

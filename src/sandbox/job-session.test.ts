@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
-import type { Outcome } from './port.ts';
-import { runSession, type SessionParts } from './job-session.ts';
-import { residentReader } from './resident.ts';
+import type { JobOutcome } from './port.ts';
+import { runJobSession, type JobSessionOptions } from './job-session.ts';
+import { createMemoryReader } from './memory-usage.ts';
 import { RunnerProcess } from './runner-process.ts';
-import { aJob, anOp, echoHost, type JobChanges } from './testing.ts';
+import { aJob, anOp, echoHost, type JobChanges } from './sandbox.testing.ts';
 
 /** Runs a session on a compromised runner, which sends the frames of the script. */
 async function underHostileRunner(
   script: string,
   changes: JobChanges = {},
-): Promise<{ outcome: Outcome; reusable: boolean }> {
+): Promise<{ outcome: JobOutcome; reusable: boolean }> {
   const prelude = `const { writeSync } = require('fs');
     const raw = (bytes) => { for (let o = 0; o < bytes.length; ) o += writeSync(1, bytes, o); };
     const say = (frame) => { const body = Buffer.from(typeof frame === 'string' ? frame : JSON.stringify(frame));
@@ -19,19 +19,21 @@ async function underHostileRunner(
     const usage = { milliseconds: 1, heapBytes: 1, hostCalls: 0 };
     const stay = () => setInterval(() => {}, 1000);\n`;
   const plan = { command: process.execPath, args: ['--no-warnings', '--eval', prelude + script] };
-  const runner = new RunnerProcess(plan, { frame: () => {}, gone: () => {} });
+  const runner = new RunnerProcess(plan, { frame: () => {}, ended: () => {} });
   const limits = { durationMilliseconds: 2_000, ...changes.limits };
-  const parts: SessionParts = {
+  const parts: JobSessionOptions = {
     runner,
     clock: systemClock,
-    resident: residentReader(process.platform),
+    readMemory: createMemoryReader(process.platform),
     job: aJob('function execute() {}', { ...changes, limits }),
     input: '{}',
     host: echoHost,
     op: anOp(),
     number: 1,
   };
-  const result = await new Promise<{ outcome: Outcome; reusable: boolean }>((resolve) => runSession(parts, resolve));
+  const result = await new Promise<{ outcome: JobOutcome; reusable: boolean }>((resolve) =>
+    runJobSession(parts, resolve),
+  );
   runner.kill('the test has ended');
   await runner.exited;
   return result;

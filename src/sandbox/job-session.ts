@@ -1,12 +1,12 @@
 /** Runs one job on one runner and enforces deadline, memory limit, call budget and cancellation from outside the untrusted process. */
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import { type Json, jsonDepth, parseUntrustedJson } from '../lib/json.ts';
-import { type Op, remainingMilliseconds } from '../lib/operation.ts';
-import type { HostCalls, Job, JobUsage, Outcome, SandboxFailure } from './port.ts';
-import { ESCAPE_FACTOR, FRAME_OVERHEAD, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
-import type { ResidentReader } from './resident.ts';
+import { type CallOptions, remainingMs } from '../lib/call-options.ts';
+import type { HostCalls, Job, JobUsage, JobOutcome, SandboxFailure } from './port.ts';
+import { ESCAPE_FACTOR, FRAME_OVERHEAD_BYTES, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
+import type { MemoryReader } from './memory-usage.ts';
 import type { RunnerProcess } from './runner-process.ts';
 
 /** Memory that the process may use beyond the guest's limit, in bytes. */
@@ -24,21 +24,21 @@ const REUSABLE_FAILURES: ReadonlySet<SandboxFailure> = new Set<SandboxFailure>([
   'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
 ]);
 
-export interface SessionResult {
-  outcome: Outcome;
+export interface JobSessionResult {
+  outcome: JobOutcome;
   /** Whether the runner may be used again after its next `ready` frame. */
   reusable: boolean;
 }
 
-export interface SessionParts {
+export interface JobSessionOptions {
   runner: RunnerProcess;
   clock: Clock;
-  resident: ResidentReader;
+  readMemory: MemoryReader;
   job: Job;
   /** JSON text of the job's input. */
   input: string;
   host: HostCalls;
-  op: Op;
+  op: CallOptions;
   number: number;
 }
 
@@ -46,13 +46,13 @@ export interface SessionParts {
  * Runs the job and calls `onSettled` once, synchronously, as soon as the outcome is known. The next frame of the runner may
  * be in the same chunk of bytes, so `onSettled` must set the runner's listener before it returns.
  */
-export function runSession(parts: SessionParts, onSettled: (result: SessionResult) => void): void {
+export function runJobSession(parts: JobSessionOptions, onSettled: (result: JobSessionResult) => void): void {
   new JobSession(parts, onSettled).start();
 }
 
 class JobSession {
-  readonly #parts: SessionParts;
-  readonly #report: (result: SessionResult) => void;
+  readonly #parts: JobSessionOptions;
+  readonly #report: (result: JobSessionResult) => void;
   readonly #startTime: number;
   readonly #hostCallAbort = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
@@ -61,7 +61,7 @@ class JobSession {
   #bytes = 0;
   #settled = false;
 
-  constructor(parts: SessionParts, report: (result: SessionResult) => void) {
+  constructor(parts: JobSessionOptions, report: (result: JobSessionResult) => void) {
     this.#parts = parts;
     this.#report = report;
     this.#startTime = parts.clock.monotonic();
@@ -74,9 +74,11 @@ class JobSession {
       this.#settle(this.#failure('TEMPER_CANCELLED', 'the caller cancelled the call'), true);
       return;
     }
-    const duration = Math.max(1, Math.min(limits.durationMilliseconds, remainingMilliseconds(op, clock)));
-    runner.listener = { frame: (frame) => this.#onFrame(frame), gone: (reason) => this.#crashed(reason) };
-    runner.expectAtMost(ESCAPE_FACTOR * Math.max(limits.outputBytes, limits.hostBytes, MAX_MESSAGE) + FRAME_OVERHEAD);
+    const duration = Math.max(1, Math.min(limits.durationMilliseconds, remainingMs(op, clock)));
+    runner.listener = { frame: (frame) => this.#onFrame(frame), ended: (reason) => this.#crashed(reason) };
+    runner.setMaxFrameBytes(
+      ESCAPE_FACTOR * Math.max(limits.outputBytes, limits.hostBytes, MAX_MESSAGE) + FRAME_OVERHEAD_BYTES,
+    );
     op.signal.addEventListener('abort', this.#onAbort, { once: true });
     this.#deadline = setTimeout(() => {
       this.#end('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${Math.round(duration)} ms and was killed`);
@@ -118,7 +120,7 @@ class JobSession {
     this.#settle({ ok: false, code: frame.code, message, usage: frame.usage }, REUSABLE_FAILURES.has(frame.code));
   }
 
-  #readOutput(text: string, usage: JobUsage): Outcome {
+  #readOutput(text: string, usage: JobUsage): JobOutcome {
     if (Buffer.byteLength(text) > this.#parts.job.limits.outputBytes) {
       return {
         ok: false,
@@ -167,7 +169,7 @@ class JobSession {
   }
 
   async #checkMemory(): Promise<void> {
-    const { runner, resident, job } = this.#parts;
+    const { runner, readMemory: resident, job } = this.#parts;
     const held = runner.pid === undefined ? undefined : await resident(runner.pid);
     if (this.#settled || held === undefined || held <= job.limits.memoryBytes + PROCESS_OVERHEAD_BYTES) return;
     const limit = Math.floor(job.limits.memoryBytes / 1_048_576);
@@ -183,12 +185,12 @@ class JobSession {
     this.#settle(this.#failure(code, message), false);
   }
 
-  #failure(code: SandboxFailure, message: string): Outcome & { ok: false } {
+  #failure(code: SandboxFailure, message: string): JobOutcome & { ok: false } {
     const milliseconds = this.#parts.clock.monotonic() - this.#startTime;
     return { ok: false, code, message, usage: { milliseconds, heapBytes: 0, hostCalls: this.#calls } };
   }
 
-  #settle(outcome: Outcome, reusable: boolean): void {
+  #settle(outcome: JobOutcome, reusable: boolean): void {
     if (this.#settled) return;
     this.#settled = true;
     clearTimeout(this.#deadline);
@@ -200,7 +202,7 @@ class JobSession {
 }
 
 /** The JSON text of an input; undefined when it is nested too deeply. */
-export function inputText(input: Json): string | undefined {
+export function encodeInput(input: Json): string | undefined {
   try {
     const text = JSON.stringify(input);
     return text.length < MAX_DEPTH || jsonDepth(input, MAX_DEPTH + 1) <= MAX_DEPTH ? text : undefined;

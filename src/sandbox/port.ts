@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 
 /** Names of host functions as a tool declares them. `clock` and `random` only unfreeze time and randomness. */
 export type HostApi = 'fetch' | 'fs.readFile' | 'crypto' | 'clock' | 'random';
@@ -50,7 +50,7 @@ export interface JobUsage {
   hostCalls: number;
 }
 
-export type Outcome =
+export type JobOutcome =
   | { ok: true; output: Json; usage: JobUsage }
   /** `message` is bounded, printable and holds no host path. */
   | { ok: false; code: SandboxFailure; message: string; usage: JobUsage };
@@ -60,10 +60,10 @@ export type Outcome =
  * checks the permission again at each call and throws TemperError; only its code and message reach the guest.
  */
 export interface HostCalls {
-  call(api: 'fetch' | 'fs.readFile' | 'crypto', input: Json, op: Op): Promise<Json>;
+  call(api: 'fetch' | 'fs.readFile' | 'crypto', input: Json, op: CallOptions): Promise<Json>;
 }
 
 export interface Sandbox {
   /** Runs a job. A failed job is an outcome; nothing that guest code does makes this method throw. */
-  run(job: Job, host: HostCalls, op: Op): Promise<Outcome>;
+  run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome>;
 }

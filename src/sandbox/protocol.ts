@@ -23,7 +23,7 @@ export const MAX_DEPTH = 256;
 /** Longest message of a failure, in characters. */
 export const MAX_MESSAGE = 4_096;
 /** Bytes that a frame may need beyond the guest's own data. */
-export const FRAME_OVERHEAD = 65_536;
+export const FRAME_OVERHEAD_BYTES = 65_536;
 /** JSON text contains no raw control characters, so encoding it as a JSON string at most doubles its length. */
 export const ESCAPE_FACTOR = 2;
 
@@ -60,7 +60,7 @@ interface RunnerUsage {
 }
 
 /** Host functions that the runner forwards to the supervisor; it answers the others itself. */
-export type RemoteApi = 'fetch' | 'fs.readFile';
+export type ForwardedApi = 'fetch' | 'fs.readFile';
 
 /** Failures that a runner may report; only the supervisor reports the others. */
 export type RunnerFailure = Exclude<
@@ -72,7 +72,7 @@ export type RunnerFrame =
   | { type: 'hello'; runtime: string; engine: string }
   /** The next environment is prepared; the runner accepts a job. */
   | { type: 'ready' }
-  | { type: 'call'; job: number; call: number; api: RemoteApi; input: string }
+  | { type: 'call'; job: number; call: number; api: ForwardedApi; input: string }
   | { type: 'done'; job: number; ok: true; output: string; usage: RunnerUsage }
   | { type: 'done'; job: number; ok: false; code: RunnerFailure; message: string; usage: RunnerUsage };
 

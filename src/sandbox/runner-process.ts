@@ -2,22 +2,22 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../lib/errors.ts';
-import type { LaunchPlan } from './launch.ts';
+import type { RunnerCommand } from './runner-command.ts';
 import {
   type AnswerFrame,
   encodeFrame,
-  FRAME_OVERHEAD,
+  FRAME_OVERHEAD_BYTES,
   FrameReader,
   parseRunnerFrame,
   type RunFrame,
   type RunnerFrame,
 } from './protocol.ts';
-import { volunteerForOutOfMemory } from './resident.ts';
+import { raiseOomScore } from './memory-usage.ts';
 
 export interface RunnerListener {
   frame(frame: RunnerFrame): void;
   /** The process has ended, or was killed after a protocol violation. Called once, as the last call. */
-  gone(reason: string): void;
+  ended(reason: string): void;
 }
 
 const MAX_STDERR = 2_048;
@@ -27,11 +27,11 @@ export class RunnerProcess {
   /** Receives the frames of the runner from now on. */
   listener: RunnerListener;
   #child: ChildProcess;
-  #reader = new FrameReader(FRAME_OVERHEAD);
+  #reader = new FrameReader(FRAME_OVERHEAD_BYTES);
   #stderr = '';
   #ended = false;
 
-  constructor(plan: LaunchPlan, listener: RunnerListener) {
+  constructor(plan: RunnerCommand, listener: RunnerListener) {
     this.listener = listener;
     this.#child = spawn(plan.command, plan.args, {
       cwd: '/',
@@ -57,7 +57,7 @@ export class RunnerProcess {
     });
     this.#child.unref();
     for (const stream of [stdin, stdout, stderr]) (stream as unknown as { unref(): void }).unref();
-    if (this.#child.pid !== undefined) volunteerForOutOfMemory(this.#child.pid);
+    if (this.#child.pid !== undefined) raiseOomScore(this.#child.pid);
   }
 
   get pid(): number | undefined {
@@ -65,7 +65,7 @@ export class RunnerProcess {
   }
 
   /** The beginning of the runner's standard error. Untrusted once the runner has run guest code. */
-  get complaint(): string {
+  get stderr(): string {
     return this.#stderr;
   }
 
@@ -78,7 +78,7 @@ export class RunnerProcess {
   }
 
   /** Sets the largest size of later frames of the runner, in bytes. */
-  expectAtMost(bytes: number): void {
+  setMaxFrameBytes(bytes: number): void {
     this.#reader.limit = bytes;
   }
 
@@ -116,6 +116,6 @@ export class RunnerProcess {
     if (this.#ended) return;
     this.#ended = true;
     for (const stream of Object.values(this.#streams())) stream.destroy();
-    this.listener.gone(reason);
+    this.listener.ended(reason);
   }
 }

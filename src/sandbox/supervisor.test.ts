@@ -7,7 +7,7 @@ import { systemClock } from '../lib/clock.ts';
 import { hasErrno, isTemperError, TemperError } from '../lib/errors.ts';
 import type { HostCalls, SandboxFailure } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
-import { aJob, anOp, echoHost, type JobChanges } from './testing.ts';
+import { aJob, anOp, echoHost, type JobChanges } from './sandbox.testing.ts';
 
 let sandbox: Supervisor;
 

@@ -16,15 +16,15 @@
  */
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
-import type { Op } from '../lib/operation.ts';
-import { type EngineFiles, locateEngine, requireSafeVersions } from './engine-floor.ts';
-import { inputText, runSession, type SessionParts } from './job-session.ts';
-import { type LaunchPlan, planLaunch } from './launch.ts';
-import type { HostCalls, Job, Outcome, Sandbox, SandboxFailure } from './port.ts';
+import { printable } from '../lib/printable.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import { type EngineFiles, locateEngine, requireSafeVersions } from './min-engine-version.ts';
+import { encodeInput, runJobSession, type JobSessionOptions } from './job-session.ts';
+import { type RunnerCommand, runnerCommand } from './runner-command.ts';
+import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from './port.ts';
 import { linkRunnerProgram } from './program.ts';
 import { encodeFrame, MAX_DEPTH, MAX_INPUT_BYTES, MAX_SOURCE_BYTES } from './protocol.ts';
-import { type ResidentReader, residentReader } from './resident.ts';
+import { type MemoryReader, createMemoryReader } from './memory-usage.ts';
 import { RunnerProcess } from './runner-process.ts';
 
 export interface SupervisorOptions {
@@ -61,7 +61,7 @@ const READY_TIMEOUT_MS = 10_000;
 export async function createSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   const engine = locateEngine();
   requireSafeVersions(process.versions.node, engine.version);
-  const pool = new RunnerPool(options, engine, planLaunch(options.nodePath ?? process.execPath, engine));
+  const pool = new RunnerPool(options, engine, runnerCommand(options.nodePath ?? process.execPath, engine));
   try {
     await pool.warmUp();
   } catch (error) {
@@ -92,8 +92,8 @@ class RunnerPool implements Supervisor {
   readonly #clock: Clock;
   readonly #warm: number;
   readonly #maxRunners: number;
-  readonly #plan: LaunchPlan;
-  readonly #resident: ResidentReader = residentReader(process.platform);
+  readonly #plan: RunnerCommand;
+  readonly #resident: MemoryReader = createMemoryReader(process.platform);
   readonly #runners = new Set<PooledRunner>();
   readonly #exits = new Set<Promise<void>>();
   readonly #queue = new Set<WaitingJob>();
@@ -104,7 +104,7 @@ class RunnerPool implements Supervisor {
   #jobs = 0;
   #closed = false;
 
-  constructor(options: SupervisorOptions, engine: EngineFiles, plan: LaunchPlan) {
+  constructor(options: SupervisorOptions, engine: EngineFiles, plan: RunnerCommand) {
     this.#clock = options.clock;
     this.#warm = options.warm ?? 1;
     this.#maxRunners = Math.max(1, options.maxRunners ?? 2);
@@ -128,8 +128,8 @@ class RunnerPool implements Supervisor {
     this.#markIdle(first);
   }
 
-  async run(job: Job, host: HostCalls, op: Op): Promise<Outcome> {
-    const input = inputText(job.input);
+  async run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome> {
+    const input = encodeInput(job.input);
     const tooLarge = refuseSize(job, input);
     if (tooLarge !== undefined || input === undefined) {
       return failure('TEMPER_SANDBOX_INPUT_TOO_LARGE', tooLarge ?? 'the input cannot be written as JSON');
@@ -138,10 +138,10 @@ class RunnerPool implements Supervisor {
     if ('code' in pooled) return failure(pooled.code, pooled.message);
     this.#jobs += 1;
     const { runner } = pooled;
-    const parts: SessionParts = {
+    const parts: JobSessionOptions = {
       runner,
       clock: this.#clock,
-      resident: this.#resident,
+      readMemory: this.#resident,
       job,
       input,
       host,
@@ -149,7 +149,7 @@ class RunnerPool implements Supervisor {
       number: this.#jobs,
     };
     return new Promise((resolve) => {
-      runSession(parts, ({ outcome, reusable }) => {
+      runJobSession(parts, ({ outcome, reusable }) => {
         this.#release(pooled, reusable);
         resolve(outcome);
       });
@@ -253,7 +253,7 @@ class RunnerPool implements Supervisor {
   }
 
   #start(): void {
-    const runner = new RunnerProcess(this.#plan, { frame: () => {}, gone: () => {} });
+    const runner = new RunnerProcess(this.#plan, { frame: () => {}, ended: () => {} });
     const pooled: PooledRunner = { runner, state: 'starting', calls: 0, watchdog: undefined };
     this.#runners.add(pooled);
     const exit = runner.exited.finally(() => this.#exits.delete(exit));
@@ -275,7 +275,7 @@ class RunnerPool implements Supervisor {
         else if (frame.type === 'hello' && pooled.state === 'starting') this.#checkVersions(runner, frame);
         else runner.kill('the runner violated the protocol');
       },
-      gone: (reason) => this.#onExit(pooled, reason),
+      ended: (reason) => this.#onExit(pooled, reason),
     };
   }
 
@@ -328,7 +328,7 @@ class RunnerPool implements Supervisor {
     if (pooled.state === 'starting') {
       this.#failedStarts += 1;
       this.#lastFailure = reason;
-      this.#lastStderr = pooled.runner.complaint;
+      this.#lastStderr = pooled.runner.stderr;
     }
     if (this.#failedStarts >= MAX_FAILED_STARTS) {
       this.#failedStarts = 0;
@@ -355,6 +355,6 @@ function refuseSize(job: Job, input: string | undefined): string | undefined {
   return undefined;
 }
 
-function failure(code: SandboxFailure, message: string): Outcome {
+function failure(code: SandboxFailure, message: string): JobOutcome {
   return { ok: false, code, message, usage: { milliseconds: 0, heapBytes: 0, hostCalls: 0 } };
 }

@@ -3,19 +3,19 @@ import { describe, it } from 'node:test';
 import { validateObject } from '../api/manifests.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
-import { randomIds } from '../lib/ids.ts';
+import { ulids } from '../lib/ids.ts';
 import { member, textAt } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
-import { memoryRecords } from '../lib/records.ts';
-import type { Ask } from '../tools/approvals.ts';
-import { type ApprovalRules, createFileApprovals, expireAbandoned } from './approvals.ts';
-import { applyDecisions, type PersonDecision, submitDecision } from './decisions.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import { memoryRecordStore } from '../lib/record-store.ts';
+import type { ApprovalInput } from '../tools/approvals.ts';
+import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
+import { applyDecisions, type UserDecision, submitDecision } from './decision-files.ts';
 
-function anOp(milliseconds = 5_000): Op {
+function anOp(milliseconds = 5_000): CallOptions {
   return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
 }
 
-const ask: Ask = {
+const ask: ApprovalInput = {
   type: 'ToolCall',
   agent: 'analyst',
   tool: 'deploy_site',
@@ -26,12 +26,12 @@ const ask: Ask = {
 };
 
 function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }) {
-  const records = memoryRecords();
-  const deps = { records, clock: systemClock, ids: randomIds };
+  const records = memoryRecordStore();
+  const deps = { records, clock: systemClock, ids: ulids };
   return { records, deps, approvals: createFileApprovals({ ...deps, rules }) };
 }
 
-function aDecision(target: string, verb: PersonDecision['verb']): PersonDecision {
+function aDecision(target: string, verb: UserDecision['verb']): UserDecision {
   return { id: 'd-1', verb, target, reason: 'looked at it', by: 'person/kim', time: '2026-01-01T00:00:00.000Z' };
 }
 
@@ -39,7 +39,7 @@ describe('file approvals', () => {
   it('a pending approval resolves with the decision', async () => {
     const { approvals, records } = createFixture();
     const id = await approvals.request(ask);
-    const waiting = approvals.decided(id, anOp());
+    const waiting = approvals.waitForDecision(id, anOp());
     await approvals.decide(aDecision(id, 'Approve'));
     assert.deepEqual(await waiting, { decision: 'Approve', by: 'person/kim', reason: 'looked at it' });
     const request = await records.get('approvalrequests', id);
@@ -51,7 +51,7 @@ describe('file approvals', () => {
     const id = await approvals.request(ask);
     await approvals.decide(aDecision(id, 'Deny'));
     await approvals.decide(aDecision(id, 'Approve'));
-    assert.equal((await approvals.decided(id, anOp())).decision, 'Deny');
+    assert.equal((await approvals.waitForDecision(id, anOp())).decision, 'Deny');
   });
 
   it('equal asks share one request, and other arguments create a new one', async () => {
@@ -71,14 +71,14 @@ describe('file approvals', () => {
   });
 
   it('a timeout denies a request only when the policy says so', async () => {
-    const strict = createFixture({ onTimeout: 'Deny', timeoutMilliseconds: 20 });
+    const strict = createFixture({ onTimeout: 'Deny', timeoutMs: 20 });
     const id = await strict.approvals.request(ask);
-    await assert.rejects(strict.approvals.decided(id, anOp()), (error) =>
+    await assert.rejects(strict.approvals.waitForDecision(id, anOp()), (error) =>
       isTemperError(error, 'TEMPER_APPROVAL_TIMEOUT'),
     );
-    const lenient = createFixture({ onTimeout: 'Wait', timeoutMilliseconds: 20 });
+    const lenient = createFixture({ onTimeout: 'Wait', timeoutMs: 20 });
     const other = await lenient.approvals.request(ask);
-    const waiting = lenient.approvals.decided(other, anOp());
+    const waiting = lenient.approvals.waitForDecision(other, anOp());
     await systemClock.sleep(60, new AbortController().signal);
     await lenient.approvals.decide(aDecision(other, 'Approve'));
     assert.equal((await waiting).decision, 'Approve');
@@ -106,7 +106,7 @@ describe('abandoned requests', () => {
     const { approvals, records } = createFixture();
     const call = await approvals.request(ask);
     const promotion = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p' });
-    await expireAbandoned(records);
+    await expireToolCallRequests(records);
     assert.equal(textAt(await records.get('approvalrequests', call), ['status', 'decision']), 'Expired');
     assert.equal(textAt(await records.get('approvalrequests', promotion), ['status', 'decision'], 'none'), 'none');
     for (let index = 0; index < 4; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });
@@ -116,7 +116,7 @@ describe('abandoned requests', () => {
     const { approvals, records } = createFixture();
     const id = await approvals.request(ask);
     const controller = new AbortController();
-    const waiting = approvals.decided(id, { ...anOp(), signal: controller.signal });
+    const waiting = approvals.waitForDecision(id, { ...anOp(), signal: controller.signal });
     controller.abort(new Error('enough'));
     await assert.rejects(waiting);
     assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision']), 'Expired');
@@ -129,7 +129,7 @@ describe('decisions from other processes', () => {
     await submitDecision(records, { verb: 'Demote', target: 'csv_rows', reason: 'wrong' }, deps);
     await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
     const seen: string[] = [];
-    const apply = async (decision: PersonDecision): Promise<void> => {
+    const apply = async (decision: UserDecision): Promise<void> => {
       seen.push(decision.verb);
       assert.match(decision.by, /^person\/./);
     };
@@ -143,7 +143,7 @@ describe('decisions from other processes', () => {
     await records.put('decisions', 'decision-0', { verb: 'Explode' });
     await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
     const [seen, problems]: [string[], string[]] = [[], []];
-    const apply = async ({ verb }: PersonDecision): Promise<void> => void seen.push(verb);
+    const apply = async ({ verb }: UserDecision): Promise<void> => void seen.push(verb);
     for (let round = 0; round < 2; round += 1) await applyDecisions(records, apply, ({ code }) => problems.push(code));
     assert.deepEqual(seen, ['Approve']);
     assert.deepEqual(problems, ['TEMPER_STATE_CORRUPT'], 'reported once');

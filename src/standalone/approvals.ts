@@ -2,12 +2,12 @@ import { API_VERSION } from '../api/names.ts';
 import { sha256 } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { Ids } from '../lib/ids.ts';
+import type { IdGenerator } from '../lib/ids.ts';
 import { isJsonObject, type Json, type JsonObject, member, textAt } from '../lib/json.ts';
-import { remainingMilliseconds, type Op } from '../lib/operation.ts';
-import type { RecordStore } from '../lib/records.ts';
-import type { ApprovalDecision, Approvals, Ask } from '../tools/approvals.ts';
-import type { PersonDecision } from './decisions.ts';
+import { remainingMs, type CallOptions } from '../lib/call-options.ts';
+import type { RecordStore } from '../lib/record-store.ts';
+import type { ApprovalDecision, Approvals, ApprovalInput } from '../tools/approvals.ts';
+import type { UserDecision } from './decision-files.ts';
 
 const REQUESTS = 'approvalrequests';
 const APPROVALS = 'approvals';
@@ -15,20 +15,20 @@ const MAX_PENDING = 5;
 
 export interface ApprovalRules {
   /** Time limit for a decision; without it only the deadline of the caller applies. */
-  timeoutMilliseconds?: number;
+  timeoutMs?: number;
   onTimeout: 'Wait' | 'Deny';
 }
 
 export interface FileApprovals extends Approvals {
   /** Records a decision and resolves the calls that await it. Idempotent: the first decision is final. */
-  decide(decision: PersonDecision): Promise<void>;
+  decide(decision: UserDecision): Promise<void>;
 }
 
 /** Approvals stored as ApprovalRequest and Approval objects in the state folder. */
 export function createFileApprovals(deps: {
   records: RecordStore;
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   rules: ApprovalRules;
 }): FileApprovals {
   const waiters = new Map<string, PromiseWithResolvers<ApprovalDecision>>();
@@ -46,7 +46,7 @@ export function createFileApprovals(deps: {
       await deps.records.put(REQUESTS, id, requestObject(id, ask, deps));
       return id;
     },
-    async decided(id, op) {
+    async waitForDecision(id, op) {
       const decided = await recordedDecision(deps.records, id);
       if (decided !== undefined) return decided;
       try {
@@ -73,7 +73,7 @@ export function createFileApprovals(deps: {
 }
 
 /** Expires the tool-call requests of an ended process. Promotion requests stay pending across restarts. */
-export async function expireAbandoned(records: RecordStore): Promise<void> {
+export async function expireToolCallRequests(records: RecordStore): Promise<void> {
   for (const { name } of await records.list(REQUESTS)) await expire(records, name);
 }
 
@@ -85,12 +85,12 @@ async function expire(records: RecordStore, id: string): Promise<void> {
 }
 
 /** Equal asks have equal names, so a repeated request is idempotent. */
-function requestName(ask: Ask): string {
+function requestName(ask: ApprovalInput): string {
   const short = sha256(`${ask.type}\n${ask.agent}\n${ask.subject}`).slice('sha256:'.length, 'sha256:'.length + 12);
   return `${ask.tool.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}-${short}`;
 }
 
-async function assertCapacity(records: RecordStore, ask: Ask): Promise<void> {
+async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise<void> {
   const all = await records.list(REQUESTS);
   const pending = all.filter(({ value }) => {
     const spec = member(value, 'spec');
@@ -103,7 +103,7 @@ async function assertCapacity(records: RecordStore, ask: Ask): Promise<void> {
   );
 }
 
-function requestObject(id: string, ask: Ask, deps: { clock: Clock; ids: Ids }): JsonObject {
+function requestObject(id: string, ask: ApprovalInput, deps: { clock: Clock; ids: IdGenerator }): JsonObject {
   return {
     apiVersion: API_VERSION,
     kind: 'ApprovalRequest',
@@ -126,12 +126,12 @@ function uidOf(agent: string): string {
   return `local-${sha256(agent).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
-function subjectOf({ agent, binding }: Ask): JsonObject {
+function subjectOf({ agent, binding }: ApprovalInput): JsonObject {
   if ('promotion' in binding) return { promotion: { ...binding.promotion } };
   return { call: { agent, agentUid: uidOf(agent), ...binding.call } };
 }
 
-function approvalObject(decision: PersonDecision, request: Json): JsonObject {
+function approvalObject(decision: UserDecision, request: Json): JsonObject {
   const spec = member(request, 'spec');
   return {
     apiVersion: API_VERSION,
@@ -148,7 +148,7 @@ function approvalObject(decision: PersonDecision, request: Json): JsonObject {
   };
 }
 
-function withDecision(request: Json, decision: PersonDecision): JsonObject {
+function withDecision(request: Json, decision: UserDecision): JsonObject {
   if (!isJsonObject(request))
     throw new TemperError('TEMPER_STATE_CORRUPT', `approvalrequests/${decision.target}.json is not an object`);
   return { ...request, status: { decision: decision.verb, decidedBy: decision.by } };
@@ -165,7 +165,7 @@ async function recordedDecision(records: RecordStore, id: string): Promise<Appro
   };
 }
 
-function toApprovalDecision(decision: PersonDecision): ApprovalDecision {
+function toApprovalDecision(decision: UserDecision): ApprovalDecision {
   return { decision: decision.verb === 'Approve' ? 'Approve' : 'Deny', by: decision.by, reason: decision.reason };
 }
 
@@ -173,18 +173,13 @@ async function waitForDecision(
   decision: Promise<ApprovalDecision>,
   id: string,
   deps: { clock: Clock; rules: ApprovalRules },
-  op: Op,
+  op: CallOptions,
 ): Promise<ApprovalDecision> {
   const limitMs =
-    deps.rules.onTimeout === 'Deny'
-      ? (deps.rules.timeoutMilliseconds ?? Number.POSITIVE_INFINITY)
-      : Number.POSITIVE_INFINITY;
+    deps.rules.onTimeout === 'Deny' ? (deps.rules.timeoutMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
   const timer = new AbortController();
   const timeout = async (): Promise<never> => {
-    await deps.clock.sleep(
-      Math.min(limitMs, remainingMilliseconds(op, deps.clock)),
-      AbortSignal.any([op.signal, timer.signal]),
-    );
+    await deps.clock.sleep(Math.min(limitMs, remainingMs(op, deps.clock)), AbortSignal.any([op.signal, timer.signal]));
     throw new TemperError(
       'TEMPER_APPROVAL_TIMEOUT',
       `${id} was not decided in time; approve it and request it again (temper approve ${id})`,

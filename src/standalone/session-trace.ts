@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { JsonObject } from '../lib/json.ts';
-import type { RecordStore } from '../lib/records.ts';
+import type { RecordStore } from '../lib/record-store.ts';
 import type { AgentEvent, EventSink } from '../tools/events.ts';
 
 /** Maximum number of stored events per message; further events are only counted. */

@@ -1,28 +1,28 @@
-import { recordMemory } from '../agent/memory.ts';
-import { recordSessionStore, type RecordSessionStore } from '../agent/session-store.ts';
+import { createRecordMemory } from '../agent/tools/memory.ts';
+import { createRecordSessionStore, type RecordSessionStore } from '../agent/session/session-store.ts';
 import { DEFAULT_LEVELS } from '../api/v1alpha1/actions.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { parseDuration } from '../api/quantities.ts';
-import { openAudit } from '../audit/recorded.ts';
+import { openAudit } from '../audit/recorded-trail.ts';
 import type { AuditTrail } from '../audit/port.ts';
 import { builtInNames } from '../engine/built-in.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EngineAgent, EngineModels } from '../engine/ports.ts';
 import { openLedgerBook } from '../ledger/ledger.ts';
 import { systemClock } from '../lib/clock.ts';
-import { fileRecords } from '../lib/file-records.ts';
-import { randomIds } from '../lib/ids.ts';
+import { fileRecordStore } from '../lib/file-record-store.ts';
+import { ulids } from '../lib/ids.ts';
 import type { JsonObject } from '../lib/json.ts';
-import type { RecordStore } from '../lib/records.ts';
+import type { RecordStore } from '../lib/record-store.ts';
 import { createSafeFetch } from '../net/fetch.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
-import { openRegistry, type Registry } from '../tempering/registry.ts';
+import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
 import type { EventSink } from '../tools/events.ts';
-import { type ApprovalRules, createFileApprovals, expireAbandoned } from './approvals.ts';
-import { DecisionMailbox } from './mailbox.ts';
+import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
+import { DecisionWatcher } from './decision-watcher.ts';
 import { lockState } from './lock.ts';
-import { accountsOf } from './quotas.ts';
+import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './session-trace.ts';
 
 /** Sessions that are idle for this time are closed at startup, together with their tools. */
@@ -35,7 +35,7 @@ export interface StandaloneOptions {
   /** Absolute path of the folder with the agent's files. */
   workspace: string;
   /** Absolute paths of files that no tool may open: the manifests that govern the agent. */
-  closed: readonly string[];
+  protectedPaths: readonly string[];
   agent: Agent;
   policy: TrustPolicy;
   models: EngineModels;
@@ -53,7 +53,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   await using opening = new AsyncDisposableStack();
   const lock = await lockState(options.state);
   opening.defer(() => lock.release());
-  const records = fileRecords(options.state);
+  const records = fileRecordStore(options.state);
   const agent = engineAgent(options);
   const trace = new SessionTrace(records, systemClock, options.events);
   opening.defer(() => trace.flush());
@@ -65,21 +65,21 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       ...components,
       models: options.models,
       clock: systemClock,
-      ids: randomIds,
+      ids: ulids,
       tools: registry,
       tempering: { registry, audit, records, openFreshSandbox },
       workspace: options.workspace,
-      closed: [options.state, ...options.closed],
+      protectedPaths: [options.state, ...options.protectedPaths],
     },
     agent,
     events,
   );
   opening.defer(() => engine.stop());
   await storeManifests(records, options, agent);
-  await expireAbandoned(records);
+  await expireToolCallRequests(records);
   await closeIdleSessions(components.sessions, engine);
   await engine.resume();
-  const decisionWatcher = new DecisionMailbox({
+  const decisionWatcher = new DecisionWatcher({
     records,
     registry: components.registry,
     approvals: components.approvals,
@@ -106,8 +106,7 @@ async function openComponents(
   opening.defer(() => book.close());
   const sandbox = opening.use(await createSupervisor({ clock }));
   const { onTimeout = 'Wait', timeout } = options.policy.spec.approvals ?? {};
-  const limit: Omit<ApprovalRules, 'onTimeout'> =
-    timeout === undefined ? {} : { timeoutMilliseconds: parseDuration(timeout) };
+  const limit: Omit<ApprovalRules, 'onTimeout'> = timeout === undefined ? {} : { timeoutMs: parseDuration(timeout) };
   const rules: ApprovalRules = { onTimeout, ...limit };
   return {
     audit,
@@ -118,9 +117,9 @@ async function openComponents(
       return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
     },
     ledger: book.ledger(accountsOf(agent, agent.policy)),
-    sessions: recordSessionStore(records, clock),
-    memory: recordMemory(records, `memory/${agent.namespace}/${agent.name}`),
-    approvals: createFileApprovals({ records, clock, ids: randomIds, rules }),
+    sessions: createRecordSessionStore(records, clock),
+    memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`),
+    approvals: createFileApprovals({ records, clock, ids: ulids, rules }),
     fetch: createSafeFetch({ clock }),
   };
 }

@@ -3,9 +3,12 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { TemperError } from '../lib/errors.ts';
 import { createLogger, type Logger, type LogLevel } from './log.ts';
-import { createSecrets, type Secrets } from './secrets.ts';
+import { createSecretRedactor, type SecretRedactor } from './secret-redactor.ts';
 
-function aLogger(secrets: Secrets = createSecrets(), level: LogLevel = 'debug'): { log: Logger; lines: string[] } {
+function aLogger(
+  secrets: SecretRedactor = createSecretRedactor(),
+  level: LogLevel = 'debug',
+): { log: Logger; lines: string[] } {
   const lines: string[] = [];
   return { lines, log: createLogger({ level, secrets, destination: { write: (line) => lines.push(line) } }) };
 }
@@ -20,7 +23,7 @@ describe('the logger', () => {
     assert.ok(!Number.isNaN(Date.parse(String(line.time))));
   });
   it('the logger drops entries below its level', () => {
-    const { log, lines } = aLogger(createSecrets(), 'warn');
+    const { log, lines } = aLogger(createSecretRedactor(), 'warn');
     log.info({}, 'quiet');
     log.warn({}, 'loud');
     assert.equal(lines.length, 1);
@@ -86,7 +89,7 @@ function reveals(text: string, secret: string): boolean {
 
 describe('redaction of secrets', () => {
   it('no log line contains a secret, in any encoding, field or depth', () => {
-    const { log, lines } = aLogger(createSecrets(CANARIES));
+    const { log, lines } = aLogger(createSecretRedactor(CANARIES));
     for (const secret of CANARIES) {
       for (const [form, write] of Object.entries(ENCODINGS)) {
         assert.ok(reveals(write(secret), secret) || form === 'json' || form === 'form', `the test detects ${form}`);
@@ -102,7 +105,7 @@ describe('redaction of secrets', () => {
     }
   });
   it('secrets can be added and removed at run time', () => {
-    const secrets = createSecrets();
+    const secrets = createSecretRedactor();
     assert.equal(secrets.redact('the value is swordfish'), 'the value is swordfish');
     secrets.add('swordfish');
     assert.equal(secrets.redact('the value is swordfish'), 'the value is [redacted]');
@@ -111,7 +114,7 @@ describe('redaction of secrets', () => {
     assert.throws(() => secrets.add('short'), RangeError);
   });
   it('texts in the format of well-known keys are redacted without being registered', () => {
-    const { redact } = createSecrets();
+    const { redact } = createSecretRedactor();
     const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.${'s'.repeat(40)}`;
     const keys = [
       `sk-proj-${'a'.repeat(40)}`,
@@ -140,7 +143,7 @@ describe('redaction of secrets', () => {
     assert.equal(redact('-----BEGIN PRIVATE KEY-----\\nMHcC'), '[redacted]');
   });
   it('ordinary text is not redacted', () => {
-    const { redact } = createSecrets();
+    const { redact } = createSecretRedactor();
     for (const text of [
       'ask-me-anything-about-the-quarterly-report',
       'sha256:3f2a91c03f2a91c03f2a91c03f2a91c03f2a91c03f2a91c03f2a91c03f2a91c0',
@@ -152,7 +155,7 @@ describe('redaction of secrets', () => {
     }
   });
   it('redaction takes linear time', () => {
-    const { redact } = createSecrets(CANARIES);
+    const { redact } = createSecretRedactor(CANARIES);
     for (const text of [
       'eyJ-',
       'eyJhbGci.',
@@ -167,7 +170,7 @@ describe('redaction of secrets', () => {
     }
   });
   it('a secret is redacted at any position of a text', () => {
-    const secrets = createSecrets(CANARIES);
+    const secrets = createSecretRedactor(CANARIES);
     fc.assert(
       fc.property(fc.string(), fc.constantFrom(...CANARIES), fc.string(), (before, secret, after) => {
         assert.ok(!secrets.redact(before + secret + after).includes(secret));

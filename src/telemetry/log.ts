@@ -1,7 +1,7 @@
 import { pino, stdTimeFunctions } from 'pino';
 import { isTemperError, messageOf } from '../lib/errors.ts';
-import { isUnprintable } from '../lib/escape.ts';
-import type { Secrets } from './secrets.ts';
+import { isUnprintable } from '../lib/printable.ts';
+import type { SecretRedactor } from './secret-redactor.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
@@ -17,7 +17,7 @@ export interface Logger {
 export interface LoggerOptions {
   level: LogLevel;
   destination: { write(line: string): unknown };
-  secrets: Secrets;
+  secrets: SecretRedactor;
 }
 
 /**
@@ -40,7 +40,7 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-function safeLine(line: string, secrets: Secrets): string {
+function safeLine(line: string, secrets: SecretRedactor): string {
   return secrets.redact(line).replaceAll(/[^\x20-\x7e\n]/gu, escaped);
 }
 

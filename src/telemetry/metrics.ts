@@ -17,7 +17,7 @@ export type NamesOf<Table extends MetricTable, Type extends MetricEntry['type']>
 }[keyof Table];
 
 /** One sample of a gauge. */
-export interface Reading {
+export interface GaugeSample {
   readonly labels: Labels;
   readonly value: number;
 }
@@ -33,9 +33,9 @@ export interface MetricsOf<Table extends MetricTable> {
 }
 
 /** Metrics with gauges whose set of labels is also computed at each scrape. */
-export interface WatchedMetricsOf<Table extends MetricTable> extends MetricsOf<Table> {
+export interface ObservableMetricsOf<Table extends MetricTable> extends MetricsOf<Table> {
   /** Registers a callback that returns all samples of the gauge at each scrape; removes other series. If it fails, the previous samples stay. */
-  watchAll(name: NamesOf<Table, 'gauge'>, read: () => Iterable<Reading> | Promise<Iterable<Reading>>): void;
+  watchAll(name: NamesOf<Table, 'gauge'>, read: () => Iterable<GaugeSample> | Promise<Iterable<GaugeSample>>): void;
 }
 
 /** The response of a registry to `GET /metrics`. */

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Labels, MetricEntry, MetricTable, Reading, WatchedMetricsOf } from './metrics.ts';
+import type { Labels, MetricEntry, MetricTable, GaugeSample, ObservableMetricsOf } from './metrics.ts';
 
 /** In seconds: from a few milliseconds to the minutes of a model call. */
 const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
@@ -15,15 +15,15 @@ export function createRegistry(): Registry {
 export function registerMetrics<const Table extends MetricTable>(
   registry: Registry,
   table: Table,
-): WatchedMetricsOf<Table> {
+): ObservableMetricsOf<Table> {
   const counters = new Map<PropertyKey, Counter>();
-  const gauges = new Map<PropertyKey, WatchedGauge>();
+  const gauges = new Map<PropertyKey, ObservableGauge>();
   const histograms = new Map<PropertyKey, Histogram>();
   for (const [name, { type, labels, help, buckets = DEFAULT_BUCKETS }] of Object.entries<MetricEntry>(table)) {
     const options = { name, help, labelNames: [...labels], registers: [registry] };
     if (type === 'counter') counters.set(name, new Counter(options));
     else if (type === 'histogram') histograms.set(name, new Histogram({ ...options, buckets: [...buckets] }));
-    else gauges.set(name, new WatchedGauge(options));
+    else gauges.set(name, new ObservableGauge(options));
   }
   return {
     count: (name, labels, by = 1) => counters.get(name)?.inc(labels, by),
@@ -35,10 +35,10 @@ export function registerMetrics<const Table extends MetricTable>(
 }
 
 /** A gauge whose value may be computed at each scrape. */
-class WatchedGauge {
+class ObservableGauge {
   readonly #gauge: Gauge;
   readonly #single: { labels: Labels; read: () => number }[] = [];
-  #all: (() => Iterable<Reading> | Promise<Iterable<Reading>>) | undefined;
+  #all: (() => Iterable<GaugeSample> | Promise<Iterable<GaugeSample>>) | undefined;
 
   constructor(options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) {
     this.#gauge = new Gauge({ ...options, collect: () => this.#collect() });
@@ -52,14 +52,14 @@ class WatchedGauge {
     this.#single.push({ labels, read });
   }
 
-  watchAll(read: () => Iterable<Reading> | Promise<Iterable<Reading>>): void {
+  watchAll(read: () => Iterable<GaugeSample> | Promise<Iterable<GaugeSample>>): void {
     this.#all = read;
   }
 
   async #collect(): Promise<void> {
     for (const { labels, read } of this.#single) this.#gauge.set(labels, read());
     if (this.#all === undefined) return;
-    let readings: readonly Reading[];
+    let readings: readonly GaugeSample[];
     try {
       readings = [...(await this.#all())];
     } catch {

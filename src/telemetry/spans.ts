@@ -67,7 +67,7 @@ export interface OpenSpan {
 }
 
 /** Starts a child of the active span; the new span does not become active. */
-export function beginSpan(name: string, options: { kind: keyof typeof SpanKind; attributes: Attributes }): OpenSpan {
+export function startSpan(name: string, options: { kind: keyof typeof SpanKind; attributes: Attributes }): OpenSpan {
   const span = trace.getTracer(SCOPE).startSpan(name, { ...options, kind: SpanKind[options.kind] }, context.active());
   return {
     set: (attributes) => void span.setAttributes(attributes),
@@ -82,12 +82,15 @@ export function beginSpan(name: string, options: { kind: keyof typeof SpanKind; 
 }
 
 /** Runs the work in the trace of the `traceparent`; without a valid one, spans of the work start a new trace. */
-export function continuingTrace<T>(traceparent: string | undefined, work: () => T): T {
+export function continueTrace<T>(traceparent: string | undefined, work: () => T): T {
   return context.with(contextOf(traceparent), work);
 }
 
 /** Iterates the items in the trace of the `traceparent`: each step runs in the trace, independent of the consumer's context. */
-export async function* continuedTrace<T>(traceparent: string | undefined, items: AsyncIterable<T>): AsyncGenerator<T> {
+export async function* continueTraceOver<T>(
+  traceparent: string | undefined,
+  items: AsyncIterable<T>,
+): AsyncGenerator<T> {
   const parent = contextOf(traceparent);
   const iterator = items[Symbol.asyncIterator]();
   let isDone = false;

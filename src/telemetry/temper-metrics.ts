@@ -1,4 +1,4 @@
-import type { MetricTable, WatchedMetricsOf } from './metrics.ts';
+import type { MetricTable, ObservableMetricsOf } from './metrics.ts';
 
 /** In seconds. A message waits while a pod starts, and its processing includes model and tool calls. */
 const MESSAGE_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600] as const;
@@ -129,5 +129,5 @@ export const OPERATOR_METRICS = {
   },
 } as const satisfies MetricTable;
 
-export type GatewayMetrics = WatchedMetricsOf<typeof GATEWAY_METRICS>;
-export type OperatorMetrics = WatchedMetricsOf<typeof OPERATOR_METRICS>;
+export type GatewayMetrics = ObservableMetricsOf<typeof GATEWAY_METRICS>;
+export type OperatorMetrics = ObservableMetricsOf<typeof OPERATOR_METRICS>;

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { TemperError } from '../lib/errors.ts';
 import type { ReportedSpan } from './reported-span.ts';
-import { continuedTrace, continuingTrace, inSpan, SPANS } from './spans.ts';
+import { continueTraceOver, continueTrace, inSpan, SPANS } from './spans.ts';
 import { currentTraceparent, isSampled, spanContextOf, traceIdOf, unrecordedTraceparent } from './traceparent.ts';
-import { startReporting, startTracing } from './tracing.ts';
+import { startSpanReporting, startTracing } from './tracing.ts';
 
 interface SentSpan {
   name: string;
@@ -71,7 +71,7 @@ describe('tracing', () => {
       const parent = await inSpan(SPANS.send, { kind: 'PRODUCER' }, async () => currentTraceparent());
       assert.match(parent ?? '', /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
       await assert.rejects(
-        continuingTrace(parent, () =>
+        continueTrace(parent, () =>
           inSpan(SPANS.chat('openai/x'), { kind: 'CLIENT', attributes: { 'gen_ai.request.model': 'x' } }, async () => {
             throw new TemperError('TEMPER_MODEL_OVERLOADED', 'words of the provider');
           }),
@@ -95,7 +95,7 @@ describe('tracing', () => {
     const parent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const reported: ReportedSpan[] = [];
     {
-      using _reporting = await startReporting((span) => reported.push(span));
+      using _reporting = await startSpanReporting((span) => reported.push(span));
       async function* items(): AsyncGenerator<number> {
         await inSpan('first', {}, async () => undefined);
         yield 1;
@@ -103,11 +103,11 @@ describe('tracing', () => {
         yield 2;
       }
       const read: number[] = [];
-      for await (const item of continuedTrace(parent, items())) read.push(item);
+      for await (const item of continueTraceOver(parent, items())) read.push(item);
       assert.deepEqual(read, [1, 2]);
       // These must not be reported: a span of an unsampled trace, and a new root span.
       const unrecorded = unrecordedTraceparent('seed');
-      await continuingTrace(unrecorded, () => inSpan('unsampled', {}, async () => undefined));
+      await continueTrace(unrecorded, () => inSpan('unsampled', {}, async () => undefined));
       await inSpan('root', {}, async () => undefined);
     }
     assert.deepEqual(
@@ -116,7 +116,7 @@ describe('tracing', () => {
     );
     {
       await using tracing = await startTracing({ service: 'temper-gateway', version: '1', endpoint: sink.endpoint });
-      tracing.take?.(reported, { 'service.name': 'temper-agent' });
+      tracing.acceptSpans?.(reported, { 'service.name': 'temper-agent' });
     }
     assert.deepEqual(
       sink.spans.map(({ name, traceId, parentSpanId }) => [name, traceId, parentSpanId]),
@@ -133,7 +133,7 @@ describe('tracing', () => {
         service: 't',
         version: '0',
         endpoint,
-        failed: (error) => failures.push(error),
+        onExportError: (error) => failures.push(error),
       });
       await inSpan('lost', {}, async () => undefined);
     }

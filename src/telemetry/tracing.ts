@@ -15,7 +15,7 @@ export interface TracingOptions {
   headers?: () => Promise<Record<string, string>>;
   attributes?: Readonly<Record<string, string>>;
   /** Called when exports start to fail; called again only after an export succeeded. */
-  failed?: (error: unknown) => void;
+  onExportError?: (error: unknown) => void;
 }
 
 /** Accepts spans of another process, together with the resource attributes of that process. */
@@ -24,7 +24,7 @@ export type SpanSink = (spans: readonly ReportedSpan[], resource: Readonly<Recor
 /** Disposing it exports the remaining spans. An unavailable collector loses spans, but never blocks work. */
 export interface Tracing extends AsyncDisposable {
   /** Undefined when tracing is off. */
-  readonly take: SpanSink | undefined;
+  readonly acceptSpans: SpanSink | undefined;
 }
 
 const REPORTED_SCOPE = 'temper-reported';
@@ -34,7 +34,7 @@ const EXPORT_TIMEOUT_MS = 5_000;
 /** Exports the spans of this process, and spans reported by other processes, to a collector. */
 export async function startTracing(options: TracingOptions): Promise<Tracing> {
   const { endpoint, service, version, sampleRatio = 1, headers, attributes = {} } = options;
-  if (endpoint === undefined) return { take: undefined, [Symbol.asyncDispose]: async () => {} };
+  if (endpoint === undefined) return { acceptSpans: undefined, [Symbol.asyncDispose]: async () => {} };
   const [{ OTLPTraceExporter }, sdk, { resourceFromAttributes }] = await Promise.all([
     import('@opentelemetry/exporter-trace-otlp-http'),
     import('@opentelemetry/sdk-trace'),
@@ -47,7 +47,7 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
     ...(headers === undefined ? {} : { headers }),
   });
   const batches = new sdk.BatchSpanProcessor({
-    exporter: withFailureReport(exporter, options.failed ?? (() => undefined)),
+    exporter: withFailureReport(exporter, options.onExportError ?? (() => undefined)),
     exportTimeoutMillis: EXPORT_TIMEOUT_MS,
   });
   const provider = new sdk.TracerProvider({
@@ -57,7 +57,7 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
   });
   const registered = register(provider);
   return {
-    take(spans, resource) {
+    acceptSpans(spans, resource) {
       const reportedResource = resourceFromAttributes({ ...resource, 'service.version': version });
       for (const span of spans) batches.onEnd(readableSpan(span, reportedResource, REPORTED_SCOPE));
     },
@@ -90,7 +90,7 @@ function withFailureReport(exporter: SpanExporter, failed: (error: unknown) => v
 /**
  * Calls `ended` with every ended span. Never starts a trace: only children of a sampled parent are recorded.
  */
-export async function startReporting(ended: (span: ReportedSpan) => void): Promise<Disposable> {
+export async function startSpanReporting(ended: (span: ReportedSpan) => void): Promise<Disposable> {
   const sdk = await import('@opentelemetry/sdk-trace');
   const processor: SpanProcessor = {
     onStart: () => undefined,

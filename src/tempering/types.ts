@@ -1,10 +1,10 @@
 import type { Tier } from '../api/v1alpha1/common.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import type { Verdict } from '../forge/types.ts';
+import type { JudgeVerdict } from '../forge/types.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 
 /** A forged tool with its storage path, owner and lifecycle state. */
 export interface RegisteredTool {
@@ -17,7 +17,7 @@ export interface RegisteredTool {
   owner: { agent: string; namespace: string; session: string };
   /** Agents and users that contributed to it, as `agent/<name>` or `person/<name>`. They must not approve it. */
   contributors: string[];
-  verdicts: Verdict[];
+  verdicts: JudgeVerdict[];
   /** The model that wrote it. This model must not review it. */
   authorModel: string;
   /** The source is not part of the stored object, so the tool can be neither Shared nor exported. */
@@ -94,9 +94,9 @@ interface TestReport {
  */
 export interface Verifier {
   /** Runs each input twice; returns one outcome per input, in order. */
-  outputs(artifact: ToolArtifact, inputs: readonly Json[], op: Op): Promise<RerunOutcome[]>;
+  outputs(artifact: ToolArtifact, inputs: readonly Json[], op: CallOptions): Promise<RerunOutcome[]>;
   /** Runs the tests of the artifact, twice each. Their fixtures replace tools with side effects. */
-  tests(artifact: ToolArtifact, op: Op): Promise<TestReport>;
+  tests(artifact: ToolArtifact, op: CallOptions): Promise<TestReport>;
 }
 
 /** State of a promotion. */

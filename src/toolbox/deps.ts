@@ -10,7 +10,7 @@ export interface ToolboxDeps {
   /** Absolute paths of the folders below which tools may read, including the workspace; only the workspace when absent. */
   roots?: readonly string[];
   /** Absolute paths of the folders that no tool may open: the state of the engine itself. */
-  closed?: readonly string[];
+  protectedFolders?: readonly string[];
   /** Asks the current policy of the agent, for each file. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
   clock: Clock;

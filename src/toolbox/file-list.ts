@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import type { Json } from '../lib/json.ts';
-import { compilePattern, matches } from '../policy/patterns.ts';
+import { compilePattern, matches } from '../policy/patterns/pattern.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
 import { assertFileAllowed } from './file-access.ts';
 import { optionalText } from './input.ts';
-import { realFolder } from './places.ts';
+import { resolveFolder } from './path-resolution.ts';
 import { countLines, readText } from './text-files.ts';
-import { type Found, walk } from './walk.ts';
+import { type DirectoryEntry, walkDirectory } from './directory-walk.ts';
 
 const MAX_ENTRIES = 500;
 /** Line counts cover only the first files, up to this total size. */
@@ -72,13 +72,13 @@ export function fileListTool(deps: ToolboxDeps): Tool {
       const glob = optionalText(input, 'glob');
       const roots = deps.roots ?? [deps.workspace];
       assertFileAllowed(deps, context, 'file_list', input);
-      const { found, complete } = await walk(
-        await realFolder(path, deps.workspace, roots, deps.closed),
+      const { found, complete } = await walkDirectory(
+        await resolveFolder(path, deps.workspace, roots, deps.protectedFolders),
         glob?.includes('/') ?? false,
         context.op.signal,
-        deps.closed,
+        deps.protectedFolders,
       );
-      const selected = glob === undefined ? found : onlyMatching(found, glob);
+      const selected = glob === undefined ? found : matchingFiles(found, glob);
       const entries = await described(deps, path, selected.slice(0, MAX_ENTRIES));
       return { path, entries, complete: complete && selected.length <= MAX_ENTRIES };
     },
@@ -86,12 +86,12 @@ export function fileListTool(deps: ToolboxDeps): Tool {
 }
 
 /** The files that match the pattern; never folders or links. Throws TEMPER_PATTERN_INVALID. */
-export function onlyMatching(found: Found[], glob: string): Found[] {
+export function matchingFiles(found: DirectoryEntry[], glob: string): DirectoryEntry[] {
   const pattern = compilePattern(glob, 'path');
   return found.filter((entry) => entry.type === 'file' && matches(pattern, entry.path));
 }
 
-async function described(deps: ToolboxDeps, folder: string, found: Found[]): Promise<Json[]> {
+async function described(deps: ToolboxDeps, folder: string, found: DirectoryEntry[]): Promise<Json[]> {
   const roots = deps.roots ?? [deps.workspace];
   let budget = MAX_COUNTED_BYTES;
   const entries: Json[] = [];
@@ -99,7 +99,7 @@ async function described(deps: ToolboxDeps, folder: string, found: Found[]): Pro
     const path = folder === '.' ? entry.path : join(folder, entry.path);
     const plain = { path, type: entry.type, bytes: entry.bytes };
     const counted = entry.type === 'file' && entry.bytes <= budget;
-    const text = counted ? await readText(path, deps.workspace, roots, deps.closed) : undefined;
+    const text = counted ? await readText(path, deps.workspace, roots, deps.protectedFolders) : undefined;
     if (text !== undefined) budget -= entry.bytes;
     entries.push(text === undefined ? plain : { ...plain, lines: countLines(text) });
   }

@@ -1,12 +1,12 @@
 import { TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
-import { readBelow } from '../tools/host-files.ts';
+import { readFileBelow } from '../tools/host-files.ts';
 import type { ToolboxDeps } from './deps.ts';
 import { assertFileAllowed } from './file-access.ts';
 import { optionalNumber, requiredText } from './input.ts';
-import { afterLine, countLines } from './text-files.ts';
+import { nextLineStart, countLines } from './text-files.ts';
 
 const DESCRIPTOR: ToolDescriptor = {
   name: 'file_read',
@@ -47,7 +47,7 @@ export function fileReadTool(deps: ToolboxDeps): Tool {
       const path = requiredText(input, 'path');
       assertFileAllowed(deps, context, 'file_read', input);
       const roots = deps.roots ?? [deps.workspace];
-      const whole = await readBelow(path, deps.workspace, roots, () => undefined, deps.closed);
+      const whole = await readFileBelow(path, deps.workspace, roots, () => undefined, deps.protectedFolders);
       if (whole.includes('\0'))
         throw new TemperError('TEMPER_FILE_FAILED', `"${printable(path, 200)}" is not a text file`);
       const bytes = Buffer.byteLength(whole);
@@ -61,9 +61,9 @@ function range(whole: string, input: Json): string {
   const count = optionalNumber(input, 'lineCount');
   if (first === 1 && count === undefined) return whole;
   let start = 0;
-  for (let line = 1; line < first && start < whole.length; line += 1) start = afterLine(whole, start);
+  for (let line = 1; line < first && start < whole.length; line += 1) start = nextLineStart(whole, start);
   if (count === undefined) return whole.slice(start);
   let end = start;
-  for (let line = 0; line < count && end < whole.length; line += 1) end = afterLine(whole, end);
+  for (let line = 0; line < count && end < whole.length; line += 1) end = nextLineStart(whole, end);
   return whole.slice(start, end);
 }

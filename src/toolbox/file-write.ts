@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { lstat, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasErrno, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import type { Tool } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
 import { assertFileAllowed } from './file-access.ts';
 import { requiredText } from './input.ts';
-import { placeToWrite } from './places.ts';
+import { resolveWriteTarget } from './path-resolution.ts';
 
 const MAX_CHARACTERS = 1_048_576;
 
@@ -41,7 +41,7 @@ export function fileWriteTool(deps: ToolboxDeps): Tool {
     async call(input, context) {
       const path = requiredText(input, 'path');
       assertFileAllowed(deps, context, 'file_write', input);
-      const { folder, name } = await placeToWrite(path, deps.workspace, deps.closed);
+      const { folder, name } = await resolveWriteTarget(path, deps.workspace, deps.protectedFolders);
       const content = requiredText(input, 'text');
       const created = !(await existsAsFile(join(folder, name), path));
       await replace(folder, name, content);

@@ -3,11 +3,11 @@ import type { Json } from '../lib/json.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
 import { assertFileAllowed } from './file-access.ts';
-import { onlyMatching } from './file-list.ts';
+import { matchingFiles } from './file-list.ts';
 import { optionalText, requiredText } from './input.ts';
-import { realFolder } from './places.ts';
+import { resolveFolder } from './path-resolution.ts';
 import { readText } from './text-files.ts';
-import { walk } from './walk.ts';
+import { walkDirectory } from './directory-walk.ts';
 
 const MAX_MATCHES = 200;
 const MAX_LINE_CHARACTERS = 300;
@@ -64,13 +64,13 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
       const glob = optionalText(input, 'glob') ?? '**';
       const roots = deps.roots ?? [deps.workspace];
       assertFileAllowed(deps, context, 'text_search', input);
-      const { found, complete } = await walk(
-        await realFolder(path, deps.workspace, roots, deps.closed),
+      const { found, complete } = await walkDirectory(
+        await resolveFolder(path, deps.workspace, roots, deps.protectedFolders),
         true,
         context.op.signal,
-        deps.closed,
+        deps.protectedFolders,
       );
-      const files = onlyMatching(found, glob).map((file) => ({
+      const files = matchingFiles(found, glob).map((file) => ({
         ...file,
         path: path === '.' ? file.path : join(path, file.path),
       }));
@@ -81,7 +81,7 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
         context.op.signal.throwIfAborted();
         budget -= file.bytes;
         if (budget < 0 || matches.length >= MAX_MATCHES) return { matches, complete: false };
-        const content = await readText(file.path, deps.workspace, roots, deps.closed);
+        const content = await readText(file.path, deps.workspace, roots, deps.protectedFolders);
         if (content !== undefined) addMatches(matches, file.path, content, text);
       }
       return { matches, complete: complete && matches.length < MAX_MATCHES };

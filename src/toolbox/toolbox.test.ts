@@ -9,7 +9,7 @@ import { isTemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { PolicyRequest } from '../policy/types.ts';
 import type { CallContext } from '../tools/contract.ts';
-import { createSchemaCompiler } from '../tools/schemas.ts';
+import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createToolbox } from './toolbox.ts';
 
 const folders: string[] = [];

@@ -1,5 +1,5 @@
 import type { Risk } from '../policy/types.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 
 /** The subject that a decision is bound to, in the form of ApprovalRequest and Approval. */
 type AskBinding =
@@ -7,7 +7,7 @@ type AskBinding =
   | { call: { tool: string; argumentsDigest: string; callId: string } };
 
 /** A request for a decision by an approver. It is bound to exactly one call: the same tool with other arguments needs another request. */
-export interface Ask {
+export interface ApprovalInput {
   type: 'ToolCall' | 'PromoteTool';
   agent: string;
   tool: string;
@@ -26,7 +26,7 @@ export interface ApprovalDecision {
 
 export interface Approvals {
   /** Creates a request and returns its id. Idempotent by subject. Throws TEMPER_QUOTA_EXCEEDED when five requests of this agent are already pending. */
-  request(ask: Ask): Promise<string>;
+  request(ask: ApprovalInput): Promise<string>;
   /** Waits for the decision. Throws TEMPER_APPROVAL_TIMEOUT when none arrives within the time that the policy sets. */
-  decided(id: string, op: Op): Promise<ApprovalDecision>;
+  waitForDecision(id: string, op: CallOptions): Promise<ApprovalDecision>;
 }

@@ -1,10 +1,10 @@
 import { digestOf } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
-import type { Approvals, Ask } from './approvals.ts';
+import type { Approvals, ApprovalInput } from './approvals.ts';
 import type { EventSink } from './events.ts';
 import type { ToolDescriptor } from './contract.ts';
 
@@ -17,9 +17,9 @@ export interface AuthorizeDeps {
 }
 
 /** A permitted call. `settle` commits its reservation in the ledger and must be called once, also after a failure. */
-export interface Authorized {
+export interface AuthorizedCall {
   decision: Decision;
-  settle(): Promise<void>;
+  commit(): Promise<void>;
 }
 
 /** The policy request for a tool. Without arguments it asks whether the tool may be listed. */
@@ -39,9 +39,14 @@ export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
  * TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED, TEMPER_APPROVAL_DENIED or TEMPER_APPROVAL_TIMEOUT. An approval is bound to
  * this tool, these arguments and this call.
  */
-export async function authorize(tool: ToolDescriptor, input: Json, deps: AuthorizeDeps, op: Op): Promise<Authorized> {
+export async function authorize(
+  tool: ToolDescriptor,
+  input: Json,
+  deps: AuthorizeDeps,
+  op: CallOptions,
+): Promise<AuthorizedCall> {
   const decision = deps.decider.decide(toolRequest(tool, input));
-  if (decision.effect === 'Deny') throw denied(decision);
+  if (decision.effect === 'Deny') throw policyDenied(decision);
   const reservation = await deps.ledger.reserve({ toolCalls: 1 }, op);
   if (!reservation.granted) {
     throw new TemperError(
@@ -50,7 +55,7 @@ export async function authorize(tool: ToolDescriptor, input: Json, deps: Authori
       { details: { quota: reservation.quota, resumesAt: reservation.resumesAt } },
     );
   }
-  const settle = (): Promise<void> => deps.ledger.settle(reservation.id, { toolCalls: 1 });
+  const settle = (): Promise<void> => deps.ledger.commit(reservation.id, { toolCalls: 1 });
   if (decision.effect === 'Escalate') {
     try {
       await waitForApproval(tool, input, decision, deps, op);
@@ -59,7 +64,7 @@ export async function authorize(tool: ToolDescriptor, input: Json, deps: Authori
       throw error;
     }
   }
-  return { decision, settle };
+  return { decision, commit: settle };
 }
 
 async function waitForApproval(
@@ -67,10 +72,10 @@ async function waitForApproval(
   input: Json,
   decision: Decision,
   deps: AuthorizeDeps,
-  op: Op,
+  op: CallOptions,
 ): Promise<void> {
   const subject = digestOf({ tool: tool.forged?.digest ?? tool.name, input, call: op.key });
-  const question: Ask = {
+  const question: ApprovalInput = {
     type: 'ToolCall',
     agent: deps.agent,
     tool: tool.name,
@@ -81,7 +86,7 @@ async function waitForApproval(
   };
   const request = await deps.approvals.request(question);
   deps.events({ type: 'approval-requested', request, tool: tool.name, risk: decision.risk, reason: decision.reason });
-  const answer = await deps.approvals.decided(request, op);
+  const answer = await deps.approvals.waitForDecision(request, op);
   deps.events({ type: 'approval-decided', request, decision: answer.decision, by: answer.by });
   if (answer.decision === 'Deny') {
     throw new TemperError('TEMPER_APPROVAL_DENIED', `${answer.by} denied "${tool.name}": ${answer.reason}`, {
@@ -90,6 +95,6 @@ async function waitForApproval(
   }
 }
 
-export function denied(decision: Decision): TemperError {
+export function policyDenied(decision: Decision): TemperError {
   return new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
 }

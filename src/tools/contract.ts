@@ -2,7 +2,7 @@ import type { Tier } from '../api/v1alpha1/common.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { ActionType, ToolCategory } from '../policy/types.ts';
 
 /** The description of a tool, known before any call. */
@@ -34,10 +34,10 @@ export interface CallerContext {
 }
 
 /** Calls another tool on behalf of a running one, with the same checks as a call by the agent. Returns failures as a result. */
-export type NestedCall = (tool: string, input: Json, op: Op) => Promise<ToolResult>;
+export type NestedCall = (tool: string, input: Json, op: CallOptions) => Promise<ToolResult>;
 
 export interface CallContext extends CallerContext {
-  op: Op;
+  op: CallOptions;
   invoke: NestedCall;
 }
 
@@ -72,7 +72,7 @@ export interface Invoker {
    * `ok: false`; `milliseconds` covers the whole call, approval included. Throws only when the audit record cannot be
    * written; the tool may have run by then. Not idempotent: a repeated call runs the tool again.
    */
-  invoke(name: string, input: Json, caller: CallerContext, op: Op): Promise<ToolResult>;
+  invoke(name: string, input: Json, caller: CallerContext, op: CallOptions): Promise<ToolResult>;
   /** The tools that the policy does not deny to the caller. */
   visible(caller: CallerContext): readonly ToolDescriptor[];
 }

@@ -7,20 +7,24 @@ import { systemClock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { SafeFetch } from '../net/fetch.ts';
-import { vetTarget } from '../net/targets.ts';
+import { validateTarget } from '../net/targets.ts';
 import type { PolicyRequest } from '../policy/types.ts';
 import { createHostCalls, deniedHostCalls, type HostCallFact, type HostCallsOptions } from './host-calls.ts';
 
 let base = '';
 let workspace = '';
 
-const op: Op = { signal: new AbortController().signal, deadline: systemClock.monotonic() + 60_000, key: 'test' };
+const op: CallOptions = {
+  signal: new AbortController().signal,
+  deadline: systemClock.monotonic() + 60_000,
+  key: 'test',
+};
 
 /** Answers without a network, after the host check. */
 const fetchAfterVetting: SafeFetch = (request, rules) => {
-  const target = vetTarget(request.url, rules);
+  const target = validateTarget(request.url, rules);
   return Promise.resolve({ status: 200, headers: {}, body: target.host, url: target.url.href, redirected: false });
 };
 

@@ -4,14 +4,14 @@
  */
 import type { ToolApi } from '../api/v1alpha1/common.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import { type Json, member } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { FetchRequest, SafeFetch } from '../net/fetch.ts';
-import { compilePattern, matches, type Pattern } from '../policy/patterns.ts';
+import { compilePattern, matches, type Pattern } from '../policy/patterns/pattern.ts';
 import type { Decision, PolicyRequest } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
-import { type FileReader, type FoundFile, readBelow } from './host-files.ts';
+import { type FileReader, type ResolvedFile, readFileBelow } from './host-files.ts';
 
 /** The host functions, hosts and paths that a tool declares. */
 interface Requirements {
@@ -41,7 +41,7 @@ export interface HostCallsOptions {
   /** Absolute paths of the folders below which files may be read; only the workspace when absent. */
   roots?: readonly string[];
   /** Absolute paths of the folders that no tool may open. */
-  closed?: readonly string[];
+  protectedFolders?: readonly string[];
   /** Reads files when the workspace is on another machine. */
   readFile?: FileReader;
   onCall?: (fact: HostCallFact) => void;
@@ -79,7 +79,7 @@ function dispatch(
   paths: readonly Pattern[],
   api: string,
   input: Json,
-  op: Op,
+  op: CallOptions,
 ): Promise<Json> {
   if (!options.requires.apis.some((declared) => declared === api)) {
     throw new TemperError('TEMPER_HOST_CALL_DENIED', `the tool did not declare ${printable(api, 32)}`);
@@ -89,12 +89,17 @@ function dispatch(
   throw new TemperError('TEMPER_HOST_CALL_DENIED', `${printable(api, 32)} is not a host function`);
 }
 
-async function fetchFor(options: HostCallsOptions, domains: readonly Pattern[], input: Json, op: Op): Promise<Json> {
+async function fetchFor(
+  options: HostCallsOptions,
+  domains: readonly Pattern[],
+  input: Json,
+  op: CallOptions,
+): Promise<Json> {
   const answer = await options.fetch(
     fetchRequest(input),
     {
       ports: domains.flatMap((pattern) => portOf(pattern.text)),
-      refuseHost(host, port) {
+      hostDenialReason(host, port) {
         const subject = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
         if (!domains.some((pattern) => matches(pattern, subject))) {
           return `the tool declared ${describe(options.requires.domains)}, and not ${subject}`;
@@ -141,16 +146,21 @@ function portOf(pattern: string): number[] {
   return digits === undefined ? [] : [Number(digits)];
 }
 
-async function readFor(options: HostCallsOptions, paths: readonly Pattern[], input: Json, op: Op): Promise<Json> {
+async function readFor(
+  options: HostCallsOptions,
+  paths: readonly Pattern[],
+  input: Json,
+  op: CallOptions,
+): Promise<Json> {
   const path = member(input, 'path');
   if (typeof path !== 'string') throw new TemperError('TEMPER_FILE_DENIED', 'fs.readFile needs a path as text');
   const { workspace, readFile } = options;
-  const refuse = (found: FoundFile): string | undefined => refuseFile(options, paths, found);
+  const refuse = (found: ResolvedFile): string | undefined => refuseFile(options, paths, found);
   if (readFile !== undefined) return readFile(path, refuse, op);
-  return readBelow(path, workspace, options.roots ?? [workspace], refuse, options.closed);
+  return readFileBelow(path, workspace, options.roots ?? [workspace], refuse, options.protectedFolders);
 }
 
-function refuseFile(options: HostCallsOptions, paths: readonly Pattern[], found: FoundFile): string | undefined {
+function refuseFile(options: HostCallsOptions, paths: readonly Pattern[], found: ResolvedFile): string | undefined {
   const pathForms = found.relative === undefined ? [found.absolute] : [found.absolute, found.relative];
   if (!paths.some((pattern) => pathForms.some((path) => matches(pattern, path)))) {
     return `the tool declared ${describe(options.requires.paths)}`;

@@ -3,31 +3,35 @@ import { constants } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { hasErrno, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
-import type { Op } from '../lib/operation.ts';
+import { printable } from '../lib/printable.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 
 const MAX_FILE_BYTES = 1_048_576;
 const MAX_PATH = 4_096;
 
 /** The path of a file after all links were resolved, relative to the root as it was configured. */
-export interface FoundFile {
+export interface ResolvedFile {
   absolute: string;
   /** The path below the workspace; undefined for a file outside it. */
   relative: string | undefined;
 }
 
 /** Reads a file as UTF-8, or throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED. `refuse` receives the real path of the file and returns the reason why it may not be read. */
-export type FileReader = (path: string, refuse: (found: FoundFile) => string | undefined, op: Op) => Promise<string>;
+export type FileReader = (
+  path: string,
+  refuse: (found: ResolvedFile) => string | undefined,
+  op: CallOptions,
+) => Promise<string>;
 
 /**
  * Reads the file as UTF-8. `refuse` returns the reason why a file may not be read; it receives the real path, so a link
  * cannot avoid it. Files below the `closed` folders are never read. Throws TEMPER_FILE_DENIED or TEMPER_FILE_FAILED.
  */
-export async function readBelow(
+export async function readFileBelow(
   path: string,
   workspace: string,
   roots: readonly string[],
-  refuse: (found: FoundFile) => string | undefined | Promise<string | undefined>,
+  refuse: (found: ResolvedFile) => string | undefined | Promise<string | undefined>,
   closed: readonly string[] = [],
 ): Promise<string> {
   const shown = `"${printable(path, 200)}"`;
@@ -39,19 +43,19 @@ export async function readBelow(
   if (!roots.some((root) => isBelow(resolve(root), written))) throw outside(shown);
   const real = await orFailed(shown, () => realpath(written));
   const found = await locate(real, workspace, roots);
-  if (found === undefined || (await closedFolders(closed))(real)) throw outside(shown);
+  if (found === undefined || (await protectedFolderCheck(closed))(real)) throw outside(shown);
   const reason = await refuse(found);
   if (reason !== undefined) throw new TemperError('TEMPER_FILE_DENIED', `${shown} may not be read: ${reason}`);
   return orFailed(shown, () => readPlainFile(real, shown));
 }
 
 /** Returns a check whether a real path is one of the folders that no tool may open, or below one; the folders may be links. */
-export async function closedFolders(closed: readonly string[]): Promise<(real: string) => boolean> {
+export async function protectedFolderCheck(closed: readonly string[]): Promise<(real: string) => boolean> {
   const folders = await Promise.all(closed.map((folder) => realpath(folder).catch(() => resolve(folder))));
   return (real) => folders.some((folder) => real === folder || isBelow(folder, real));
 }
 
-async function locate(real: string, workspace: string, roots: readonly string[]): Promise<FoundFile | undefined> {
+async function locate(real: string, workspace: string, roots: readonly string[]): Promise<ResolvedFile | undefined> {
   for (const root of roots) {
     const realRoot = await realpath(root).catch(() => undefined);
     if (realRoot === undefined || !isBelow(realRoot, real)) continue;

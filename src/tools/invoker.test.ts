@@ -4,19 +4,19 @@ import type { AuditRecord } from '../audit/port.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import type { Op } from '../lib/operation.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { Amounts, Denial, Reservation } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
-import type { ApprovalDecision, Ask } from './approvals.ts';
+import type { ApprovalDecision, ApprovalInput } from './approvals.ts';
 import type { CallContext, CallerContext, Tool, ToolResult } from './contract.ts';
 import { type CompletedCall, createInvoker } from './invoker.ts';
 import { createLoopGuard } from './loop-guard.ts';
-import { createSchemaCompiler } from './schemas.ts';
+import { createSchemaCompiler } from './json-schema/compiler.ts';
 import { createToolView } from './view.ts';
 
 const caller: CallerContext = { agent: 'analyst', namespace: 'team', session: 's-1', rootMessage: 'm-1', stack: [] };
 
-function anOp(milliseconds = 5_000): Op {
+function anOp(milliseconds = 5_000): CallOptions {
   return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'call-1' };
 }
 
@@ -57,7 +57,7 @@ interface Stubs {
 function anInvoker(stubs: Stubs) {
   const audited: AuditRecord[] = [];
   const observed: CompletedCall[] = [];
-  const asked: Ask[] = [];
+  const asked: ApprovalInput[] = [];
   let settled = 0;
   const allow: Decision = { effect: 'Allow', rule: 'test', reason: 'allowed', risk: 'low' };
   const decide = stubs.decide ?? (() => allow);
@@ -70,7 +70,7 @@ function anInvoker(stubs: Stubs) {
     loopGuard: () => guard,
     ledger: {
       reserve: async (maximum) => stubs.reserve?.(maximum) ?? { granted: true, id: 'r' },
-      settle: async () => {
+      commit: async () => {
         settled += 1;
       },
       usage: () => Promise.reject(new Error('not called')),
@@ -80,7 +80,7 @@ function anInvoker(stubs: Stubs) {
         asked.push(ask);
         return 'request-1';
       },
-      decided: async () => stubs.answer ?? { decision: 'Approve', by: 'person/kim', reason: 'fine' },
+      waitForDecision: async () => stubs.answer ?? { decision: 'Approve', by: 'person/kim', reason: 'fine' },
     },
     audit: {
       append: async (record) => {

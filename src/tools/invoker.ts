@@ -1,20 +1,20 @@
 import type { Audit, AuditRecord } from '../audit/port.ts';
 import { digestOf } from '../lib/canonical.ts';
-import { closestName } from '../lib/closest.ts';
+import { suggestName } from '../lib/suggest.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/escape.ts';
+import { printable } from '../lib/printable.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import { type Op, withTimeout } from '../lib/operation.ts';
+import { type CallOptions, withTimeout } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Decider } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
-import { authorize, denied, toolRequest } from './authorize.ts';
+import { authorize, policyDenied, toolRequest } from './authorize.ts';
 import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
 import type { EventSink } from './events.ts';
 import type { LoopGuard } from './loop-guard.ts';
-import type { SchemaCompiler } from './schemas.ts';
+import type { SchemaCompiler } from './json-schema/compiler.ts';
 
 /** Maximum depth of nested tool calls. */
 const MAX_DEPTH = 5;
@@ -103,7 +103,7 @@ async function attempt(
   name: string,
   input: Json,
   caller: CallerContext,
-  op: Op,
+  op: CallOptions,
 ): Promise<Attempt> {
   let tool: Tool | undefined;
   let reached = false;
@@ -111,7 +111,7 @@ async function attempt(
     tool = lookUp(deps, name, caller);
     const decider = deps.decider(caller);
     const listed = decider.decide(toolRequest(tool.descriptor));
-    if (listed.effect === 'Deny') throw denied(listed);
+    if (listed.effect === 'Deny') throw policyDenied(listed);
     assertInput(deps, tool, input);
     const guard = deps.loopGuard(caller);
     const { events, agent } = { events: deps.events, agent: caller.agent };
@@ -128,7 +128,7 @@ async function attempt(
       if (reached) guard.record(tool.descriptor.name, input, { error: messageOf(error, 200) });
       throw error;
     } finally {
-      await authorized.settle();
+      await authorized.commit();
     }
   } catch (error) {
     return {
@@ -177,7 +177,7 @@ function notFound(name: string, pinned: string | undefined, view: ToolView): Tem
     );
   }
   const known = view.list().map((descriptor) => descriptor.name);
-  const near = closestName(name, known);
+  const near = suggestName(name, known);
   const hint = near === undefined ? 'use a listed tool or forge one' : `did you mean "${near}"?`;
   return new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${shown}"; ${hint}`);
 }
@@ -205,7 +205,7 @@ async function execute(
   tool: Tool,
   input: Json,
   caller: CallerContext,
-  op: Op,
+  op: CallOptions,
 ): Promise<Json> {
   const { name, forged } = tool.descriptor;
   const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };

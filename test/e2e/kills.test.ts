@@ -79,7 +79,10 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     assert.match(printed.join('\n'), /✗ TEMPER_BUS_STORE_LOST: .*send it again/);
     await eventually(async () => {
       const agent = await cluster.kubectl('describe', 'agent', 'analyst', '-n', NAMESPACE);
-      assert.match(agent, /Warning +MessagesLost .*1 message that was waiting or in progress is lost; send unanswered messages again/);
+      assert.match(
+        agent,
+        /Warning +MessagesLost .*1 message that was waiting or in progress is lost; send unanswered messages again/,
+      );
     });
     await cluster.temper('resume', 'analyst', '-n', NAMESPACE);
     await assertCompletes(cluster, 0, () => Promise.resolve());

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
-import { type PlainObject, TYPES } from '../../src/operator/kube-types.ts';
+import { type PlainObject, TYPES } from '../../src/operator/kube/types.ts';
 import type { OperatorConfig } from '../../src/operator/config.ts';
 import { tool } from '../cluster/tools.ts';
 import { type FakeActivity, createFakeActivity, type AgentFault } from '../support/faults/fault-context.ts';

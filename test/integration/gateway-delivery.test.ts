@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { DeadLetter, FollowLine, PersonReceipt, TopAgent, UsageReport } from '../../src/remote/people.ts';
-import type { WireDelivery, WireError } from '../../src/remote/wire.ts';
-import { createAudit } from '../../src/nats/audit.ts';
-import { createInbox } from '../../src/nats/inbox.ts';
+import type {
+  DeadLetterSummary,
+  SessionStreamLine,
+  UserMessageReceipt,
+  TopAgent,
+  UsageReport,
+} from '../../src/gateway-api/user-api.ts';
+import type { PodDelivery, ErrorBody } from '../../src/gateway-api/pod-api.ts';
+import { createNatsAudit } from '../../src/nats/audit.ts';
+import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
 import {
   eventually,
   GatewayFixture,
@@ -23,13 +29,13 @@ function parsed({ text, status }: HttpResponse, expected = 200): unknown {
   return text === '' ? undefined : JSON.parse(text);
 }
 
-const receiptOf = (answer: HttpResponse) => parsed(answer) as PersonReceipt;
-const deliveryOf = (answer: HttpResponse) => parsed(answer) as WireDelivery;
+const receiptOf = (answer: HttpResponse) => parsed(answer) as UserMessageReceipt;
+const deliveryOf = (answer: HttpResponse) => parsed(answer) as PodDelivery;
 const sentOf = (answer: HttpResponse) => parsed(answer) as { id: string; duplicate: boolean };
-const lettersOf = (answer: HttpResponse) => parsed(answer) as DeadLetter[];
+const lettersOf = (answer: HttpResponse) => parsed(answer) as DeadLetterSummary[];
 
 function assertError({ text, status }: HttpResponse, expected: number, code: string): void {
-  const { error } = JSON.parse(text) as WireError;
+  const { error } = JSON.parse(text) as ErrorBody;
   assert.deepEqual([status, error.code], [expected, code], text);
 }
 
@@ -69,17 +75,17 @@ describe('messages through two gateway replicas', () => {
     return gateway.call('POST', `${AGENTS}/${agent}/messages`, { userToken, key: `key-${keys}`, body });
   }
 
-  async function next({ token }: Running, gateway = one, waitSeconds = 20): Promise<WireDelivery> {
+  async function next({ token }: Running, gateway = one, waitSeconds = 20): Promise<PodDelivery> {
     return deliveryOf(await gateway.call('POST', NEXT, { token, body: { waitSeconds } }));
   }
 
   const postDelivery = ({ token }: Running, answer: object, gateway = one) =>
     gateway.call('POST', DELIVERIES, { token, body: answer });
 
-  async function follow(agent: string, receipt: PersonReceipt, gateway = one): Promise<FollowLine[]> {
+  async function follow(agent: string, receipt: UserMessageReceipt, gateway = one): Promise<SessionStreamLine[]> {
     const path = `${AGENTS}/${agent}/sessions/${receipt.session}/events?follow=true&message=${receipt.id}`;
     const { text } = await gateway.call('GET', path, { userToken });
-    return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as FollowLine)));
+    return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as SessionStreamLine)));
   }
 
   it('one replica acknowledges a delivery of the other, and the user receives the reply once', async () => {
@@ -231,7 +237,7 @@ describe('messages through two gateway replicas', () => {
     await eventually(async () => (await sendMessage('sleeper', 'wake up')).status === 200);
     assert.equal(receiptOf(await sendMessage('sleeper', 'hurry')).awake, false);
     const operator = await fixture.bus.connect('operator');
-    const { createWakes } = await import('../../src/nats/wakes.ts');
+    const { createWakeups: createWakes } = await import('../../src/nats/wakeups.ts');
     const stopping = new AbortController();
     const woken: string[] = [];
     const consuming = createWakes(operator).consume(async (agentUid) => {
@@ -328,7 +334,7 @@ describe('messages through two gateway replicas', () => {
       deadline: past,
       time: past,
     };
-    const { id } = await createInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
+    const { id } = await createNatsInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
     const following = follow('tardy', { id, session: 's-late', duplicate: false, awake: true, after: 0 }, other);
     const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
     assert.equal(response.status, 204);
@@ -361,19 +367,21 @@ describe('messages through two gateway replicas', () => {
       { type: 'approval-decided', request: 'r', decision: 'Approve', by: 'alice', ...stamp },
     ];
     parsed(await send('e', { events: verdicts }), 204);
-    assert.ok(fixture.logLines.some((line) => line.includes('only a gateway may publish') && line.includes('"dropped":5')));
+    assert.ok(
+      fixture.logLines.some((line) => line.includes('only a gateway may publish') && line.includes('"dropped":5')),
+    );
     const large = { ...audit, facts: { n: 'x'.repeat(20_000) } };
     parsed(await send('d', { audit: [large] }), 204);
     const { text } = await one.call('GET', `${AGENTS}/boaster/sessions/s-claims/events`, { userToken });
     const [line, ...more] = text
       .trim()
       .split('\n')
-      .map((one) => JSON.parse(one) as FollowLine);
+      .map((one) => JSON.parse(one) as SessionStreamLine);
     assert.deepEqual(more, []);
     assert.ok(line?.kind === 'event');
     assert.equal(line.event.agent, 'boaster');
     assert.ok(Number.isFinite(Date.parse(line.event.time)));
-    const records = await createAudit(await fixture.bus.connect('operator')).read('team-a', 0, 100);
+    const records = await createNatsAudit(await fixture.bus.connect('operator')).read('team-a', 0, 100);
     const kept = records.filter(({ action }) => action === 'tool.called');
     assert.deepEqual(
       kept.map(({ actor, evidence, facts }) => [actor, evidence, facts]),

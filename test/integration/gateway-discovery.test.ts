@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { ToolArtifact } from '../../src/api/v1alpha1/emergenttool.ts';
 import { forgedEntry } from '../../src/discovery/entry.ts';
-import type { DiscoveryAnswer } from '../../src/discovery/port.ts';
+import type { DiscoveryResult } from '../../src/discovery/port.ts';
 import { createForgedTool } from '../../src/forge/forged-tool.ts';
-import { createLeases } from '../../src/gateway/lease.ts';
-import { openModelParts } from '../../src/gateway/model-parts.ts';
+import { createDeliveryTokens } from '../../src/gateway/delivery/token.ts';
+import { openModelModule } from '../../src/gateway/model-module.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createSupervisor } from '../../src/sandbox/supervisor.ts';
-import { artifactDigest } from '../../src/tempering/documents.ts';
-import { objectName } from '../../src/tempering/object-name.ts';
-import { anArtifact } from '../../src/tempering/testing.ts';
+import { artifactDigest } from '../../src/tempering/registry/serialization.ts';
+import { objectName } from '../../src/tempering/registry/object-name.ts';
+import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
 import { toolRequest } from '../../src/tools/authorize.ts';
 import { deniedHostCalls } from '../../src/tools/host-calls.ts';
-import { createSchemaCompiler } from '../../src/tools/schemas.ts';
+import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';
 import { eventually, GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
 
 const NAMESPACE = 'team-a';
@@ -37,7 +37,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
   before(async () => {
     fixture = await GatewayFixture.open([NAMESPACE, 'team-b']);
     await fixture.createPolicy(NAMESPACE, 'restricted', { level: { initial: 'restricted' } });
-    gateway = await fixture.startReplica({}, openModelParts);
+    gateway = await fixture.startReplica({}, openModelModule);
     const forging = { forge: { enabled: true, modes: ['Sandbox', 'Compose'] }, trustPolicyRef: { name: 'restricted' } };
     analyst = await aCaller('analyst', { ...forging, grants: { tools: ['file_read', 'exchange_*'] } });
     clerk = await aCaller('clerk', { trustPolicyRef: { name: 'restricted' }, grants: { tools: ['file_list'] } });
@@ -49,7 +49,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
   async function aCaller(name: string, spec: object): Promise<Caller> {
     const { uid, pod, token } = await fixture.createRunningAgent(NAMESPACE, name, spec);
     const key = await readFile(join(fixture.folder, 'lease.key'));
-    const lease = createLeases(() => [key]).sign({
+    const lease = createDeliveryTokens(() => [key]).sign({
       agentUid: uid,
       agent: name,
       namespace: NAMESPACE,
@@ -69,10 +69,10 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     return gateway.call('POST', '/v1/discovery/search', { token, body: { lease, ...body } });
   }
 
-  async function search(caller: Caller, query: string, more: object = {}): Promise<DiscoveryAnswer['capabilities']> {
+  async function search(caller: Caller, query: string, more: object = {}): Promise<DiscoveryResult['capabilities']> {
     const { status, text } = await postSearch(caller, { query, ...more });
     assert.equal(status, 200, text);
-    return (JSON.parse(text) as DiscoveryAnswer).capabilities;
+    return (JSON.parse(text) as DiscoveryResult).capabilities;
   }
 
   async function searchIds(caller: Caller, query: string, more: object = {}): Promise<string[]> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ErrorCode } from '../../src/lib/error-codes.ts';
-import type { WireError } from '../../src/remote/wire.ts';
+import type { ErrorBody } from '../../src/gateway-api/pod-api.ts';
 import {
   eventually,
   GatewayFixture,
@@ -14,7 +14,7 @@ const NEXT = '/v1/messages/next';
 const PEOPLE = '/v1/people/namespaces/team-a/top';
 
 function codeOf({ text }: HttpResponse): ErrorCode | undefined {
-  return text === '' ? undefined : (JSON.parse(text) as Partial<WireError>).error?.code;
+  return text === '' ? undefined : (JSON.parse(text) as Partial<ErrorBody>).error?.code;
 }
 
 describe('authentication at the gateway with tokens of a real API server', () => {

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import { after, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { countsOf } from '../../src/ledger/account.ts';
+import { toCounts } from '../../src/ledger/account.ts';
 import { windowStart } from '../../src/ledger/windows.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
-import { reconcileTopology } from '../../src/nats/topology.ts';
-import type { AccountReport, SharedLedger } from '../../src/nats/ledger.ts';
+import { reconcileTopology } from '../../src/nats/jetstream/topology.ts';
+import type { AccountReport, SharedLedger } from '../../src/nats/ledger/ledger.ts';
 import { ACCOUNT, anOp, spendUntilDenied, openLedgerOver } from '../support/nats/ledger-load.ts';
 import { startNatsFixture, STORE_BYTES, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
@@ -56,7 +56,7 @@ describe('the ledger that gateways share', () => {
     const changes = contention.reduce((sum, one) => sum + one.changes, 0);
     assert.ok(changes < reservations, `${changes} writes for ${reservations} reservations`);
     assert.ok(
-      contention.every(({ mostConflicts }) => mostConflicts < 64),
+      contention.every(({ maxConflicts: mostConflicts }) => mostConflicts < 64),
       JSON.stringify(contention),
     );
     await closeAll(opened);
@@ -79,7 +79,7 @@ describe('the ledger that gateways share', () => {
       for (let times = 0; times < 300; times += 1) {
         const answer = await ledger.reserve({ inputTokens: 500 }, anOp());
         assert.ok(answer.granted);
-        await ledger.settle(answer.id, { inputTokens: 500 });
+        await ledger.commit(answer.id, { inputTokens: 500 });
         settled += 500;
         await sleep(1);
       }
@@ -116,7 +116,7 @@ describe('the ledger that gateways share', () => {
         resumesAt: tomorrow.toISOString(),
       },
     );
-    await ledger.settle(first.id, { inputTokens: 10 });
+    await ledger.commit(first.id, { inputTokens: 10 });
     assert.ok((await ledger.reserve({ inputTokens: 600 }, anOp())).granted, 'unused tokens are available again');
     await closeAll([gateway]);
   });
@@ -195,9 +195,9 @@ describe('the ledger that gateways share', () => {
     assert.ok(gateway && other);
     const today = windowStart('day', Date.now());
     const written = { inputTokens: 0 };
-    const opening = () => [{ window: 'day' as const, start: today, spent: countsOf(written) }];
+    const opening = () => [{ window: 'day' as const, start: today, spent: toCounts(written) }];
     const account = (of: SharedLedger) =>
-      of.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', opening }]);
+      of.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', initialSpend: opening }]);
     const inFlight = await account(gateway).reserve({ inputTokens: 10_000 }, anOp());
     assert.ok(inFlight.granted);
     await bus.loseStore();
@@ -206,7 +206,7 @@ describe('the ledger that gateways share', () => {
     written.inputTokens = 90_000;
     await using later = openLedgerOver(await bus.connect('gateway'));
     assert.equal((await account(later).reserve({ inputTokens: 20_000 }, anOp())).granted, false);
-    await account(gateway).settle(inFlight.id, { inputTokens: 9_000 });
+    await account(gateway).commit(inFlight.id, { inputTokens: 9_000 });
     await gateway.close();
     const { windows } = await later.report(ACCOUNT);
     assert.deepEqual([windows.day.spent.inputTokens, windows.day.held.tokens], [99_000, 0]);
@@ -239,8 +239,8 @@ describe('the ledger that gateways share', () => {
     shift = 120_000;
     const third = await ledger.reserve({ inputTokens: 800 }, anOp());
     assert.ok(first.granted && third.granted);
-    await ledger.settle(first.id, { inputTokens: 700 });
-    await ledger.settle(third.id, { inputTokens: 100 });
+    await ledger.commit(first.id, { inputTokens: 700 });
+    await ledger.commit(third.id, { inputTokens: 100 });
     await gateway.close();
     const { windows } = await gateway.report(ACCOUNT);
     const spent = [windows.hour, windows.day, windows.month].map((window) => window.spent.inputTokens);

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
-import type { ReplayScript } from '../../src/models/replay/script.ts';
-import { modelHealthStore } from '../../src/nats/model-health.ts';
+import type { ReplayScript } from '../../src/models/replay/script/script.ts';
+import { createModelHealthStore } from '../../src/nats/model-health.ts';
 import {
   aModelRequest,
   streamEnd,
@@ -187,7 +187,7 @@ describe('the model API of the gateway', () => {
     fixture.setAgent('emil', { model: { primary: 'keyed/scripted' } });
     const request = aModelRequest({ model: 'keyed/scripted' });
     assert.equal(streamText(streamLines(await stream('emil', request))), 'Quite well, thank you.');
-    const health = modelHealthStore(await fixture.bus.connect('operator'));
+    const health = createModelHealthStore(await fixture.bus.connect('operator'));
     const stateOf = async () => (await health.list()).find(({ provider }) => provider === 'keyed')?.state;
     keys.accepted = 'the-second-key';
     const [failed] = streamLines(await stream('emil', request));
@@ -209,7 +209,7 @@ describe('the model API of the gateway', () => {
     const missing = await answered();
     assert.ok(missing?.type === 'error' && missing.code === 'TEMPER_MODEL_UNAUTHORIZED');
     assert.match(missing.message, /provider "mounted" has no key/);
-    const health = modelHealthStore(await fixture.bus.connect('operator'));
+    const health = createModelHealthStore(await fixture.bus.connect('operator'));
     const state = async () => (await health.list()).find(({ provider }) => provider === 'mounted')?.state;
     await eventually(async () => (await state()) === 'Unauthorized');
     for (const key of ['key-of-monday', 'key-of-tuesday']) {
@@ -233,7 +233,7 @@ describe('the model API of the gateway', () => {
     const lines = streamLines(await stream('finn', request));
     assert.equal(streamText(lines), 'Quite well, thank you.');
     for (let call = 0; call < 2; call += 1) await stream('finn', request);
-    const health = modelHealthStore(await fixture.bus.connect('operator'));
+    const health = createModelHealthStore(await fixture.bus.connect('operator'));
     await eventually(async () => {
       const failing = (await health.list()).find(({ provider }) => provider === 'failing');
       return failing?.state === 'Unavailable' && failing.fallback === 'replay/scripted';

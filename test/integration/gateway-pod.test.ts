@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import { painter, Transcript } from '../../src/cli/transcript.ts';
-import { openModelParts } from '../../src/gateway/model-parts.ts';
+import { openModelModule } from '../../src/gateway/model-module.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
-import { createAudit } from '../../src/nats/audit.ts';
-import { createInbox } from '../../src/nats/inbox.ts';
-import { createSessionStore } from '../../src/nats/session-store.ts';
+import { createNatsAudit } from '../../src/nats/audit.ts';
+import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
+import { createSessionStore } from '../../src/nats/sessions/session-store.ts';
 import { RoleProcess } from '../../src/pod/pod.testing.ts';
-import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing.ts';
-import type { FollowLine, PersonReceipt, SessionToolSummary } from '../../src/remote/people.ts';
+import { issueTlsIdentity, writeGatewayConfig } from '../../src/gateway-client/certificates.testing.ts';
+import type { SessionStreamLine, UserMessageReceipt, SessionToolSummary } from '../../src/gateway-api/user-api.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
 import type { AgentEvent } from '../../src/tools/events.ts';
 import {
@@ -64,7 +64,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(at(name))));
     await cp(new URL('data/', QUICKSTART), at('workspace/data'), { recursive: true });
     await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
-    const { authority } = await issueIdentity(at('keys'), 'gateway', NAME);
+    const { authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME);
     const config = {
       tls: { certificate: at('keys/gateway-tls.crt'), key: at('keys/gateway-tls.key') },
       models: {
@@ -73,8 +73,8 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       },
     };
     [one, other] = await Promise.all([
-      fixture.startReplica(config, openModelParts),
-      fixture.startReplica(config, openModelParts),
+      fixture.startReplica(config, openModelModule),
+      fixture.startReplica(config, openModelModule),
     ]);
     for (const [file, collection] of [
       ['policy.yaml', 'trustpolicies'],
@@ -88,7 +88,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await fixture.bindPod('team-a', 'analyst', pod);
     token = await fixture.createPodToken('team-a', pod);
     userToken = await fixture.createUserToken('team-a');
-    await writeDoors(at('doors'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
+    await writeGatewayConfig(at('doors'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
     start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
   });
   after(async () => {
@@ -104,23 +104,23 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     return started;
   }
 
-  async function send(text: string): Promise<PersonReceipt> {
+  async function send(text: string): Promise<UserMessageReceipt> {
     keys += 1;
     return parsed(
       await one.call('POST', `${AGENT}/messages`, { userToken, key: `k-${keys}`, body: { text } }),
-    ) as PersonReceipt;
+    ) as UserMessageReceipt;
   }
 
-  async function follow({ id, session }: PersonReceipt): Promise<FollowLine[]> {
+  async function follow({ id, session }: UserMessageReceipt): Promise<SessionStreamLine[]> {
     const path = `${AGENT}/sessions/${session}/events?follow=true&message=${id}`;
     const { text } = await other.call('GET', path, { userToken });
-    return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as FollowLine]));
+    return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
   }
 
   const toolsOf = async (session: string): Promise<RegisteredTool[]> =>
     parsed(await other.call('GET', `/v1/sessions/${session}/tools`, { token })) as RegisteredTool[];
 
-  const eventsOf = (lines: readonly FollowLine[]): AgentEvent[] =>
+  const eventsOf = (lines: readonly SessionStreamLine[]): AgentEvent[] =>
     lines.flatMap((line) => (line.kind === 'event' ? [line.event] : []));
 
   it('a follower receives forge, gates, verdict, tool use and reply once and in order', async () => {
@@ -150,7 +150,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       transcriptText,
       /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}register Session ✓\n +→ csv_rows@/,
     );
-    const records = await createAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 1_000);
+    const records = await createNatsAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 1_000);
     const digests = (action: string, evidence: string): string[] =>
       records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
     const registered = digests('tool.accepted', 'observed');
@@ -175,7 +175,11 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await eventually(appended);
     assert.equal(await agent.end('SIGKILL'), null);
     const bus = await fixture.bus.connect('gateway');
-    assert.equal(await createInbox(bus).release(agentUid), true, 'the operator releases the message of a deleted pod');
+    assert.equal(
+      await createNatsInbox(bus).redeliver(agentUid),
+      true,
+      'the operator releases the message of a deleted pod',
+    );
     const again = start('agent');
     const lines = await follow(receipt);
     const last = lines.at(-1);

@@ -3,11 +3,11 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../../src/lib/clock.ts';
-import { randomIds } from '../../src/lib/ids.ts';
-import { writeDoors } from '../../src/remote/certificates.testing.ts';
-import { DoorFiles } from '../../src/remote/door-files.ts';
-import { GatewayClient } from '../../src/remote/gateway-client.ts';
-import { PATHS } from '../../src/remote/wire.ts';
+import { ulids } from '../../src/lib/ids.ts';
+import { writeGatewayConfig } from '../../src/gateway-client/certificates.testing.ts';
+import { GatewayConfigFiles } from '../../src/gateway-client/gateway-config-files.ts';
+import { GatewayClient } from '../../src/gateway-client/gateway-client.ts';
+import { POD_API_PATHS } from '../../src/gateway-api/pod-api.ts';
 import { eventually, GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
 
 const CERTIFICATE = new URL('../fixtures/tls/certificate.pem', import.meta.url);
@@ -29,24 +29,29 @@ describe('the rate limits of agents', { timeout: 120_000 }, () => {
 
   async function clientOf(agent: string): Promise<GatewayClient> {
     const { token } = await fixture.createRunningAgent('team-a', agent);
-    await eventually(async () => (await gateway.call('GET', PATHS.assignment, { token })).status === 200);
+    await eventually(async () => (await gateway.call('GET', POD_API_PATHS.assignment, { token })).status === 200);
     const folder = join(fixture.folder, agent);
     await mkdir(folder);
     const authority = await readFile(CERTIFICATE, 'utf8');
-    await writeDoors(folder, { url: `https://127.0.0.1:${gateway.port}`, name: 'api.example.com', authority, token });
-    const doors = new DoorFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
-    return new GatewayClient({ doors, clock: systemClock, random: Math.random });
+    await writeGatewayConfig(folder, {
+      url: `https://127.0.0.1:${gateway.port}`,
+      name: 'api.example.com',
+      authority,
+      token,
+    });
+    const doors = new GatewayConfigFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
+    return new GatewayClient({ configFiles: doors, clock: systemClock, random: Math.random });
   }
 
   const call = (client: GatewayClient) =>
     client.call({
       method: 'POST',
-      path: PATHS.claims,
+      path: POD_API_PATHS.reports,
       body: {},
       op: {
         signal: new AbortController().signal,
         deadline: systemClock.monotonic() + 60_000,
-        key: randomIds.next('claims'),
+        key: ulids.next('claims'),
       },
     });
 

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Candidate, ForgeResult } from '../../src/forge/types.ts';
+import type { ToolCandidate, ForgeResult } from '../../src/forge/types.ts';
 import { digestOf } from '../../src/lib/canonical.ts';
 import { textAt } from '../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../src/tempering/types.ts';
-import { anArtifact } from '../../src/tempering/testing.ts';
-import { claimedUses } from '../../src/gateway/claimed-uses.ts';
-import { createSessionReports } from '../../src/gateway/session-reports.ts';
-import { openSessionRegistry } from '../../src/nats/session-registry.ts';
-import { createSessionUses } from '../../src/nats/session-uses.ts';
-import { createAudit } from '../../src/nats/audit.ts';
-import { createEvents } from '../../src/nats/events.ts';
+import { anArtifact } from '../../src/tempering/tempering.testing.ts';
+import { createToolUseReports } from '../../src/gateway/pods/tool-use-reports.ts';
+import { createSessionReports } from '../../src/gateway/pods/session-reports.ts';
+import { openSessionRegistry } from '../../src/nats/sessions/session-registry.ts';
+import { createSessionToolUses } from '../../src/nats/sessions/session-uses.ts';
+import { createNatsAudit } from '../../src/nats/audit.ts';
+import { createSessionEvents } from '../../src/nats/session-events.ts';
 import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../support/gateway/model-gateway-fixture.ts';
 
 const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
@@ -31,7 +31,7 @@ const MODELS = (url: string) => ({
   aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge', 'default/strict': 'replay/strict' },
 });
 
-function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}): Candidate {
+function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}): ToolCandidate {
   const tests = [1, 2, 3].map((value) => ({ input: `{"value":${value}}`, expectedOutput: `{"result":${2 * value}}` }));
   const artifact = anArtifact(name, { tests, ...changes });
   const runs = artifact.tests.flatMap((_, index) =>
@@ -115,9 +115,9 @@ describe('review of forged tools', () => {
     assert.deepEqual(await tools('anna', 's2'), []);
     assert.ok((await fixture.dailyUsage(one, 'anna')).inputTokens > 0);
     const bus = await fixture.bus.connect('gateway');
-    const events = await createEvents(bus).read('uid-anna', 's1', 0, 100);
+    const events = await createSessionEvents(bus).read('uid-anna', 's1', 0, 100);
     assert.ok(events.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
-    const audit = await createAudit(bus).read('team-a', 0, 100);
+    const audit = await createNatsAudit(bus).read('team-a', 0, 100);
     assert.ok(
       audit.some(
         (record) =>
@@ -143,7 +143,7 @@ describe('review of forged tools', () => {
       assert.ok((await result('greta', aCandidate('double'), { replica, key: 'the-same' })).accepted);
     }
     const bus = await fixture.bus.connect('gateway');
-    const events = await createEvents(bus).read('uid-greta', 's1', 0, 100);
+    const events = await createSessionEvents(bus).read('uid-greta', 's1', 0, 100);
     assert.deepEqual(
       events.map(
         (line) => line.kind === 'event' && (line.event.type === 'forge-gate' ? line.event.result : line.event.type),
@@ -155,19 +155,19 @@ describe('review of forged tools', () => {
         'forge-accepted',
       ],
     );
-    const audit = await createAudit(bus).read('team-a', 0, 1_000);
+    const audit = await createNatsAudit(bus).read('team-a', 0, 1_000);
     const records = audit.filter(({ actor }) => actor === 'agent/greta');
     assert.deepEqual(
       records.map(({ action, evidence }) => [action, evidence]),
       [['tool.accepted', 'observed']],
     );
     assert.ok((await result('greta', aCandidate('triple'), { key: 'the-same' })).accepted);
-    const more = await createEvents(bus).read('uid-greta', 's1', 0, 100);
+    const more = await createSessionEvents(bus).read('uid-greta', 's1', 0, 100);
     const names = more.flatMap((line) =>
       line.kind === 'event' && line.event.type === 'forge-accepted' ? [line.event.tool] : [],
     );
     assert.deepEqual(names, ['double', 'triple'], 'one key does not hide a second tool');
-    const all = (await createAudit(bus).read('team-a', 0, 1_000)).filter(({ actor }) => actor === 'agent/greta');
+    const all = (await createNatsAudit(bus).read('team-a', 0, 1_000)).filter(({ actor }) => actor === 'agent/greta');
     assert.equal(all.length, 2);
   });
 
@@ -194,8 +194,8 @@ describe('review of forged tools', () => {
     const candidate = aCandidate('double');
     assert.ok((await result('uwe', candidate)).accepted);
     const bus = await fixture.bus.connect('gateway');
-    const [audit, registry, counts] = [createAudit(bus), openSessionRegistry(bus), createSessionUses(bus)];
-    const uses = claimedUses({ audit, registry, counts });
+    const [audit, registry, counts] = [createNatsAudit(bus), openSessionRegistry(bus), createSessionToolUses(bus)];
+    const uses = createToolUseReports({ audit, registry, counts });
     const use = (value: number, digest = candidate.digest): ToolUse => ({
       agent: 'uwe',
       namespace: 'team-a',
@@ -228,7 +228,7 @@ describe('review of forged tools', () => {
     assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'closing the session deletes its uses');
   });
 
-  const TAMPERED: Record<string, [candidate: () => Candidate, gate: string]> = {
+  const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {
     'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],
     'source that reaches for the host': [
       () =>
@@ -327,7 +327,7 @@ describe('review of forged tools', () => {
     };
     const body = { lease: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
-    const audit = await createAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 100);
+    const audit = await createNatsAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');
     assert.equal(kept?.evidence, 'claimed');
     assert.ok(!JSON.stringify(kept).includes('\u202e'));

@@ -9,9 +9,9 @@ import { stringify } from 'yaml';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
 import { RoleProcess } from '../../src/pod/pod.testing.ts';
-import { issueIdentity, writeDoors } from '../../src/remote/certificates.testing.ts';
-import type { FollowLine, PersonReceipt } from '../../src/remote/people.ts';
-import type { TracesRequest, WireDelivery } from '../../src/remote/wire.ts';
+import { issueTlsIdentity, writeGatewayConfig } from '../../src/gateway-client/certificates.testing.ts';
+import type { SessionStreamLine, UserMessageReceipt } from '../../src/gateway-api/user-api.ts';
+import type { TracesRequest, PodDelivery } from '../../src/gateway-api/pod-api.ts';
 import { eventually, GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
 import { parsePrometheusText } from '../support/prometheus-text.ts';
 import { type CollectedSpan, TraceCollector } from '../support/trace-collector.ts';
@@ -62,7 +62,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
       models: { allow: ['replay/*'] },
     });
     userToken = await fixture.createUserToken('team-a');
-    const identity = await issueIdentity(folder, 'first', GATEWAY_NAME);
+    const identity = await issueTlsIdentity(folder, 'first', GATEWAY_NAME);
     [one, other] = await Promise.all([startGateway('one', { ratio: 1 }), startGateway('other', { ratio: 1 })]);
     const spec = { trustPolicyRef: { name: 'traced' }, grants: { tools: ['file_read'] } };
     const { token, pod } = await fixture.createRunningAgent('team-a', 'scout', spec);
@@ -71,12 +71,12 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     await writeFile(join(folder, 'workspace', FILE), CANARIES.file);
     const { authority } = identity;
     const door = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
-    await writeDoors(join(folder, 'doors'), door);
+    await writeGatewayConfig(join(folder, 'doors'), door);
     const shared = ['--run', join(folder, 'run'), '--workspace', join(folder, 'workspace')];
     const doors = ['--doors', join(folder, 'doors'), '--token', join(folder, 'doors', 'token')];
     const agent = startRole('agent', [...shared, ...doors]);
     startRole('sandbox', [...shared, '--agent-uid', String(process.getuid?.() ?? 0)]);
-    await agent.said('"ready":true');
+    await agent.logged('"ready":true');
   });
   after(async () => {
     await Promise.all(roles.map((running) => running.end('SIGKILL')));
@@ -120,16 +120,18 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     return { process: running, port, healthPort, call: httpsClient(port) };
   }
 
-  async function sendAndFollow(key: string, headers: Record<string, string> = {}): Promise<PersonReceipt> {
+  async function sendAndFollow(key: string, headers: Record<string, string> = {}): Promise<UserMessageReceipt> {
     const options = { userToken, key, headers, body: { text: CANARIES.person } };
     const sent = await one.call('POST', `${AGENTS}/scout/messages`, options);
     assert.equal(sent.status, 200, sent.text);
-    const receipt = JSON.parse(sent.text) as PersonReceipt;
+    const receipt = JSON.parse(sent.text) as UserMessageReceipt;
     const query = `follow=true&message=${receipt.id}`;
     const followed = await one.call('GET', `${AGENTS}/scout/sessions/${receipt.session}/events?${query}`, {
       userToken,
     });
-    const lines = followed.text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as FollowLine]));
+    const lines = followed.text
+      .split('\n')
+      .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
     const last = lines.at(-1);
     assert.equal(last?.kind === 'reply' && last.text, `${CANARIES.model}: done`, followed.text);
     return receipt;
@@ -266,11 +268,11 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
   it('the gateway rejects spans of another trace, another agent or an unsampled message', async () => {
     const { token } = await fixture.createRunningAgent('team-a', 'forger', { trustPolicyRef: { name: 'traced' } });
     await eventually(async () => (await other.call('GET', '/v1/assignment', { token })).status === 200);
-    const sent = async (key: string, flags: string): Promise<WireDelivery> => {
+    const sent = async (key: string, flags: string): Promise<PodDelivery> => {
       const headers = { traceparent: `00-${'8'.repeat(32)}-${'9'.repeat(16)}-${flags}` };
       await one.call('POST', `${AGENTS}/forger/messages`, { userToken, key, headers, body: { text: 'hello' } });
       const answer = await other.call('POST', '/v1/messages/next', { token, body: { waitSeconds: 20 } });
-      const delivery = JSON.parse(answer.text) as WireDelivery;
+      const delivery = JSON.parse(answer.text) as PodDelivery;
       const body = { lease: delivery.lease, action: 'ack', reply: '', ending: 'complete' };
       await other.call('POST', '/v1/leases', { token, key: `${key}-end`, body });
       return delivery;

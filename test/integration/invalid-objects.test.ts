@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import type { JsonObject } from '../../src/lib/json.ts';
 import { isKnownReason } from '../../src/operator/conditions.ts';
-import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
+import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube/types.ts';
 import type { ApiResponse } from '../cluster/api-client.ts';
 import { type Draw, seededDraw, oneOf } from '../support/fuzz/hostile-values.ts';
 import { type Mutant, mutate, jsonText } from '../support/fuzz/mutated-objects.ts';

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeClient, ResourceType } from '../../src/kube/client.ts';
-import { loadClusterAccess } from '../../src/kube/cluster-access.ts';
-import { createEventRecorder } from '../../src/kube/event-recorder.ts';
-import { createKubeClient } from '../../src/kube/kube-client.ts';
-import { LeaderElection, type LeaderElectionOptions } from '../../src/kube/leader-election.ts';
-import { LEASES } from '../../src/kube/lease.ts';
-import type { KubeObject } from '../../src/kube/store.ts';
-import { createTransport } from '../../src/kube/transport.ts';
+import type { KubeClient, ResourceType } from '../../src/kube/client/kube-client.ts';
+import { loadClusterAccess } from '../../src/kube/client/cluster-access.ts';
+import { createEventRecorder } from '../../src/kube/events/event-recorder.ts';
+import { createKubeClient } from '../../src/kube/client/http-kube-client.ts';
+import { LeaderElection, type LeaderElectionOptions } from '../../src/kube/leader-election/leader-election.ts';
+import { LEASES } from '../../src/kube/leader-election/lease.ts';
+import type { KubeObject } from '../../src/kube/informer/store.ts';
+import { createTransport } from '../../src/kube/client/transport.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
@@ -134,7 +134,7 @@ describe('the client on a real API server', () => {
     };
     assert.deepEqual([claims.aud, claims.sub], [['gate'], `system:serviceaccount:${TEAM}:robot`]);
     assert.ok(Date.parse(expirationTimestamp) > Date.now());
-    assert.equal(await client.mayI({ verb: 'delete', group: '', resource: 'pods', namespace: TEAM }, signal), true);
+    assert.equal(await client.canI({ verb: 'delete', group: '', resource: 'pods', namespace: TEAM }, signal), true);
   });
 
   it('the client rereads its credentials after a 401', async () => {
@@ -155,9 +155,9 @@ describe('the client on a real API server', () => {
     await using transport = createTransport({ access, clock: systemClock, metrics: fixture.metrics });
     const visitor = createKubeClient(transport);
     const ask = { verb: 'get', group: '', resource: 'secrets', namespace: TEAM };
-    await assert.rejects(visitor.mayI(ask, signal), { status: 401 });
+    await assert.rejects(visitor.canI(ask, signal), { status: 401 });
     await write(token);
-    assert.equal(await visitor.mayI(ask, signal), false);
+    assert.equal(await visitor.canI(ask, signal), false);
     const unknown = loadClusterAccess({ kind: 'file', path, context: 'nowhere' }, systemClock);
     await assert.rejects(
       unknown,
@@ -221,7 +221,7 @@ describe('the client on a real API server', () => {
   });
 
   it('another process takes over after the lease of a dead leader has expired', async (context) => {
-    const times = { leaseDuration: 4_000, renewDeadline: 3_000, retryPeriod: 1_000 };
+    const times = { leaseDurationMs: 4_000, renewDeadlineMs: 3_000, retryPeriodMs: 1_000 };
     const mortal = await openKubeFixture(plane.kubeconfig);
     await using one = anElection('mortal', { ...times, client: createKubeClient(mortal.transport) });
     await using two = anElection('heir', times);
@@ -234,8 +234,8 @@ describe('the client on a real API server', () => {
     const took = performance.now() - died;
     assert.equal(one.isLeader(), false);
     assert.ok(isTemperError(one.lost.reason, 'TEMPER_LEADERSHIP_LOST'));
-    assert.ok(took > times.leaseDuration - times.retryPeriod * 2, `taken over after ${took} ms`);
-    context.diagnostic(`handover of a dead leader's lease of ${times.leaseDuration} ms in ${Math.round(took)} ms`);
+    assert.ok(took > times.leaseDurationMs - times.retryPeriodMs * 2, `taken over after ${took} ms`);
+    context.diagnostic(`handover of a dead leader's lease of ${times.leaseDurationMs} ms in ${Math.round(took)} ms`);
     await two[Symbol.asyncDispose]();
     await until(
       async () => (await client.get<Lease>(LEASES, ref('leader'), signal))?.spec.holderIdentity === '',

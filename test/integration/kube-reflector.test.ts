@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { KubeClient, ResourceType } from '../../src/kube/client.ts';
-import { Controller } from '../../src/kube/controller.ts';
-import { createKubeClient } from '../../src/kube/kube-client.ts';
-import { LeaderElection } from '../../src/kube/leader-election.ts';
+import type { KubeClient, ResourceType } from '../../src/kube/client/kube-client.ts';
+import { Controller } from '../../src/kube/controller/controller.ts';
+import { createKubeClient } from '../../src/kube/client/http-kube-client.ts';
+import { LeaderElection } from '../../src/kube/leader-election/leader-election.ts';
 import { Manager } from '../../src/kube/manager.ts';
-import { createRateLimiter } from '../../src/kube/rate-limiter.ts';
-import { Reflector, type ReflectorOptions } from '../../src/kube/reflector.ts';
-import { type KubeObject, Store } from '../../src/kube/store.ts';
-import { ownerKeys, watchInto } from '../../src/kube/watch-into.ts';
-import { WorkQueue } from '../../src/kube/work-queue.ts';
+import { createRateLimiter } from '../../src/kube/controller/rate-limiter.ts';
+import { Reflector, type ReflectorOptions } from '../../src/kube/informer/reflector.ts';
+import { type KubeObject, Store } from '../../src/kube/informer/store.ts';
+import { ownerKeys, enqueueOnChange } from '../../src/kube/informer/event-handlers.ts';
+import { WorkQueue } from '../../src/kube/controller/work-queue.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { TemperError } from '../../src/lib/errors.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
@@ -172,7 +172,7 @@ describe('the reflector on a real API server', () => {
       metrics,
     });
     const reflector = aReflector({ labelSelector: 'child=yes' });
-    watchInto(reflector, queue, { keys: ownerKeys({ group: '', kind: 'ConfigMap' }) });
+    enqueueOnChange(reflector, queue, { keys: ownerKeys({ group: '', kind: 'ConfigMap' }) });
     const seen: string[] = [];
     const controller = new Controller({
       name: 'owners',
@@ -206,7 +206,7 @@ describe('the reflector on a real API server', () => {
     const children = async (): Promise<string | undefined> =>
       (await client.get<ConfigMap>(CONFIG_MAPS, { namespace: TEAM, name: 'owner' }, signal))?.data?.['children'];
     await until(async () => (await children()) === '2', 'the count of children');
-    assert.deepEqual(manager.waitingFor(), []);
+    assert.deepEqual(manager.unsyncedInformers(), []);
     stop.abort();
     await running;
     assert.deepEqual([...new Set(seen)], [`${TEAM}/owner`]);

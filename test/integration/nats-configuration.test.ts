@@ -9,15 +9,15 @@ import { createUser } from '@nats-io/nkeys';
 import { connect } from '@nats-io/transport-node';
 import { systemClock } from '../../src/lib/clock.ts';
 import { isTemperError, type TemperError } from '../../src/lib/errors.ts';
-import { type BusConnection, type BusState, connectBus } from '../../src/nats/connection.ts';
-import { createInbox } from '../../src/nats/inbox.ts';
-import { desiredStreams, reconcileTopology } from '../../src/nats/topology.ts';
+import { type JetStreamConnection, type ConnectionState, connectNats } from '../../src/nats/connection/connection.ts';
+import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
+import { desiredStreams, reconcileTopology } from '../../src/nats/jetstream/topology.ts';
 import { newMessage, newUid, STORE_BYTES, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
 const TIMEOUT_MS = 20_000;
 let bus: NatsFixture;
-let operator: BusConnection;
-let gateway: BusConnection;
+let operator: JetStreamConnection;
+let gateway: JetStreamConnection;
 before(async () => {
   bus = await startNatsFixture({ users: { crm: { publish: ['crm.>'], subscribe: ['crm.>'] } } });
   operator = await bus.connect('operator');
@@ -27,7 +27,7 @@ after(async () => {
   await bus[Symbol.asyncDispose]();
 });
 
-const assertDenied = async (connection: BusConnection, subject: string): Promise<void> => {
+const assertDenied = async (connection: JetStreamConnection, subject: string): Promise<void> => {
   await assert.rejects(
     connection.nats.request(subject, '{}', { timeout: 2_000 }),
     (error: Error) => /permissions violation/i.test(error.message),
@@ -54,7 +54,7 @@ describe('the generated nats-server configuration', () => {
       clock: systemClock,
       signal,
     };
-    const attempt = connectBus({ ...options, servers, onWaiting: (error) => reported.push(error) });
+    const attempt = connectNats({ ...options, servers, onRetry: (error) => reported.push(error) });
     await assert.rejects(attempt, (error) => isTemperError(error, 'TEMPER_CANCELLED'));
     await rm(unknownSeedFile);
     assert.ok(
@@ -164,7 +164,7 @@ describe('streams and buckets', () => {
   it('messages are delivered again after a lost store and a reconcileTopology', { timeout: 60_000 }, async () => {
     await using lost = await startNatsFixture();
     const [mine, theirs] = [await lost.connect('operator'), await lost.connect('gateway')];
-    const inbox = createInbox(theirs);
+    const inbox = createNatsInbox(theirs);
     const uid = newUid();
     await inbox.publish(uid, { uid: 'user', key: 'k' }, newMessage('before'));
     const inFlight = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
@@ -194,14 +194,14 @@ describe('a NATS connection', () => {
   it('a connection reports outages with time and reason, and reconnects by itself', { timeout: 60_000 }, async () => {
     await using own = await startNatsFixture();
     const connection = await own.connect('gateway');
-    const states: BusState[] = [];
+    const states: ConnectionState[] = [];
     const stop = connection.onChange((state) => states.push(state));
     assert.equal(connection.state().connected, true);
     await own.server.kill();
     while (connection.state().connected) await sleep(20);
     assert.ok((connection.state().reason ?? '') !== '');
     await assert.rejects(connection.ready(100), (error) => isTemperError(error, 'TEMPER_BUS_UNAVAILABLE'));
-    const inbox = createInbox(connection);
+    const inbox = createNatsInbox(connection);
     const start = performance.now();
     const early = inbox
       .publish(newUid(), { uid: 'user', key: 'k' }, newMessage('early'))
@@ -241,7 +241,7 @@ describe('a NATS connection', () => {
     const { port } = old.address() as { port: number };
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const options = { name: 'x', user: 'gateway', seedFile: bus.seedFile('gateway'), clock: systemClock, signal };
-    const attempt = connectBus({ ...options, servers: `nats://127.0.0.1:${port}` });
+    const attempt = connectNats({ ...options, servers: `nats://127.0.0.1:${port}` });
     await assert.rejects(attempt, (error) => isTemperError(error, 'TEMPER_BUS_UNSUPPORTED'));
     await new Promise((resolve) => old.close(resolve));
   });

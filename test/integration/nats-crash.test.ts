@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTemperError } from '../../src/lib/errors.ts';
-import type { BusConnection } from '../../src/nats/connection.ts';
-import { createEvents } from '../../src/nats/events.ts';
-import { createInbox } from '../../src/nats/inbox.ts';
-import { createSessionStore } from '../../src/nats/session-store.ts';
+import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
+import { createSessionEvents } from '../../src/nats/session-events.ts';
+import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
+import { createSessionStore } from '../../src/nats/sessions/session-store.ts';
 import { user } from '../contracts/stores.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
 const ROUNDS = 20;
-const SHORT_DEADLINES = { leasesMilliseconds: Array.from({ length: 50 }, () => 1_500) };
+const SHORT_DEADLINES = { ackWaitsMs: Array.from({ length: 50 }, () => 1_500) };
 const TIMEOUT_MS = 60_000;
 
 /** Repeats the call while NATS is unavailable, as every caller does. */
@@ -29,7 +29,7 @@ async function withRetry<T>(call: () => Promise<T>): Promise<T> {
 /** Kills and restarts nats-server repeatedly while the work runs, then waits until the work ends. */
 async function whileCrashing(
   bus: NatsFixture,
-  connections: BusConnection[],
+  connections: JetStreamConnection[],
   work: (isStopping: () => boolean) => Promise<void>[],
 ) {
   const stop = new AbortController();
@@ -55,9 +55,9 @@ describe(`NATS while nats-server is killed ${ROUNDS} times`, () => {
       await bus.connect('gateway'),
     ];
     const [sender, fetcher, settler] = [
-      createInbox(sending),
-      createInbox(fetching, SHORT_DEADLINES),
-      createInbox(settling),
+      createNatsInbox(sending),
+      createNatsInbox(fetching, SHORT_DEADLINES),
+      createNatsInbox(settling),
     ];
     const uids = [newUid(), newUid()];
     const sent = new Map<string, Set<string>>(uids.map((uid) => [uid, new Set()]));
@@ -75,7 +75,7 @@ describe(`NATS while nats-server is killed ${ROUNDS} times`, () => {
       for (;;) {
         const delivery = await withRetry(() => fetcher.fetchNext(uid, 500, AbortSignal.timeout(TIMEOUT_MS)));
         if (delivery === undefined) {
-          const { waiting, inFlight } = await withRetry(() => fetcher.waiting(uid));
+          const { pending: waiting, inFlight } = await withRetry(() => fetcher.depth(uid));
           if (isStopping() && waiting + inFlight === 0) return;
           continue;
         }
@@ -102,7 +102,7 @@ describe(`NATS while nats-server is killed ${ROUNDS} times`, () => {
     await using bus = await startNatsFixture();
     const connection = await bus.connect('gateway');
     const uid = newUid();
-    const [store, events] = [createSessionStore(connection, uid), createEvents(connection)];
+    const [store, events] = [createSessionStore(connection, uid), createSessionEvents(connection)];
     let [items, lines] = [0, 0];
     const seen: string[] = [];
     const follower = new AbortController();

@@ -3,38 +3,44 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { headers } from '@nats-io/transport-node';
 import { isTemperError } from '../../src/lib/errors.ts';
-import type { BusConnection } from '../../src/nats/connection.ts';
-import { createDeadLetters } from '../../src/nats/dead-letters.ts';
-import { createEvents } from '../../src/nats/events.ts';
-import { createInbox, type Inbox, type InboxDelivery, messageId, type Waiting } from '../../src/nats/inbox.ts';
+import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
+import { createDeadLetters } from '../../src/nats/dead-letters/dead-letters.ts';
+import { createSessionEvents } from '../../src/nats/session-events.ts';
+import {
+  createNatsInbox,
+  type NatsInbox,
+  type InboxDelivery,
+  messageId,
+  type InboxDepth,
+} from '../../src/nats/inbox/inbox.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
 const TIMEOUT_MS = 20_000;
-const SHORT_DEADLINES = { leasesMilliseconds: [400, 400, 400] };
+const SHORT_DEADLINES = { ackWaitsMs: [400, 400, 400] };
 
 let bus: NatsFixture;
-let gateway: BusConnection;
-let other: BusConnection;
-let inbox: Inbox;
-let operator: Inbox;
+let gateway: JetStreamConnection;
+let other: JetStreamConnection;
+let inbox: NatsInbox;
+let operator: NatsInbox;
 before(async () => {
   bus = await startNatsFixture({ users: { untrusted: { publish: ['temper.inbox.>', '$JS.EVENT.>'], subscribe: [] } } });
   gateway = await bus.connect('gateway');
   other = await bus.connect('gateway');
-  inbox = createInbox(gateway);
-  operator = createInbox(await bus.connect('operator'));
+  inbox = createNatsInbox(gateway);
+  operator = createNatsInbox(await bus.connect('operator'));
 });
 after(async () => {
   await bus[Symbol.asyncDispose]();
 });
 
-async function next(from: Inbox, uid: string): Promise<InboxDelivery> {
+async function next(from: NatsInbox, uid: string): Promise<InboxDelivery> {
   const delivery = await from.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
   assert.ok(delivery !== undefined, 'no message arrived');
   return delivery;
 }
 
-async function assertEmpty(from: Inbox, uid: string): Promise<void> {
+async function assertEmpty(from: NatsInbox, uid: string): Promise<void> {
   assert.equal(await from.fetchNext(uid, 300, AbortSignal.timeout(TIMEOUT_MS)), undefined);
 }
 
@@ -51,8 +57,8 @@ describe('the inbox of an agent', () => {
   it('the inbox delivers messages in order, one at a time and once', async () => {
     const uid = newUid();
     for (const key of ['a', 'b', 'c']) await inbox.publish(uid, { uid: 'user', key: `order ${key}` }, newMessage(key));
-    const three: Waiting = { waiting: 3, inFlight: 0 };
-    assert.deepEqual(await inbox.waiting(uid), three);
+    const three: InboxDepth = { pending: 3, inFlight: 0 };
+    assert.deepEqual(await inbox.depth(uid), three);
     for (const key of ['a', 'b', 'c']) {
       const { message, coordinates } = await next(inbox, uid);
       assert.equal(message.text, key);
@@ -62,7 +68,7 @@ describe('the inbox of an agent', () => {
       await inbox.ack(coordinates);
     }
     await assertEmpty(inbox, uid);
-    assert.deepEqual(await inbox.waiting(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await inbox.depth(uid), { waiting: 0, inFlight: 0 });
   });
   it('the inbox deduplicates by sender and idempotency key', async () => {
     const uid = newUid();
@@ -71,7 +77,7 @@ describe('the inbox of an agent', () => {
     const apart = await inbox.publish(uid, { uid: 'two', key: 'k' }, newMessage('apart'));
     assert.deepEqual(again, { id: first.id, duplicate: true });
     assert.equal(apart.duplicate, false);
-    assert.equal((await inbox.waiting(uid)).waiting, 2);
+    assert.equal((await inbox.depth(uid)).pending, 2);
     assert.equal((await next(inbox, uid)).message.text, 'first');
   });
   it('a waiting fetch returns when a message arrives', async () => {
@@ -83,7 +89,7 @@ describe('the inbox of an agent', () => {
   });
   it('another process can acknowledge a delivery with its serialized coordinates', async () => {
     const uid = newUid();
-    const elsewhere = createInbox(other);
+    const elsewhere = createNatsInbox(other);
     await inbox.publish(uid, { uid: 'user', key: 'a' }, newMessage('a'));
     const first = await next(inbox, uid);
     await elsewhere.working(JSON.parse(JSON.stringify(first.coordinates)));
@@ -94,7 +100,7 @@ describe('the inbox of an agent', () => {
     await Promise.all([inbox.ack(second.coordinates), elsewhere.ack(JSON.parse(JSON.stringify(second.coordinates)))]);
     await inbox.ack(second.coordinates);
     await assertEmpty(inbox, uid);
-    assert.deepEqual(await inbox.waiting(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await inbox.depth(uid), { waiting: 0, inFlight: 0 });
   });
   it('a retried message is redelivered after the given delay', async () => {
     const uid = newUid();
@@ -107,7 +113,7 @@ describe('the inbox of an agent', () => {
   });
   it('the retry delay does not depend on the number of deliveries and on the ack deadline', async () => {
     const uid = newUid();
-    const slow = createInbox(gateway, { leasesMilliseconds: [2_000, 60_000, 60_000, 60_000] });
+    const slow = createNatsInbox(gateway, { ackWaitsMs: [2_000, 60_000, 60_000, 60_000] });
     await slow.publish(uid, { uid: 'user', key: 'long' }, newMessage('long'));
     let { coordinates } = await next(slow, uid);
     for (const wait of [1, 0, 300]) {
@@ -120,28 +126,28 @@ describe('the inbox of an agent', () => {
   });
   it('a message is redelivered when progress signals stop, and not before', async () => {
     const uid = newUid();
-    const quick = createInbox(gateway, SHORT_DEADLINES);
+    const quick = createNatsInbox(gateway, SHORT_DEADLINES);
     await quick.publish(uid, { uid: 'user', key: 'sign' }, newMessage('sign'));
     const first = await next(quick, uid);
-    assert.equal(first.leaseMilliseconds, 400);
+    assert.equal(first.ackWaitMs, 400);
     for (let sign = 0; sign < 6; sign += 1) {
       await sleep(150);
       await quick.working(first.coordinates);
     }
-    assert.deepEqual(await quick.waiting(uid), { waiting: 0, inFlight: 1 });
+    assert.deepEqual(await quick.depth(uid), { waiting: 0, inFlight: 1 });
     const second = await next(quick, uid);
     assert.equal(second.coordinates.deliveries, 2);
     await quick.ack(second.coordinates);
   });
   it('release redelivers the in-flight message of a deleted pod at once', async () => {
     const uid = newUid();
-    assert.equal(await inbox.release(uid), false);
+    assert.equal(await inbox.redeliver(uid), false);
     for (const key of ['done', 'held', 'behind']) {
       await inbox.publish(uid, { uid: 'user', key: `release ${key}` }, newMessage(key));
     }
     await inbox.ack((await next(inbox, uid)).coordinates);
     assert.equal((await next(inbox, uid)).message.text, 'held');
-    assert.equal(await createInbox(other).release(uid), true);
+    assert.equal(await createNatsInbox(other).redeliver(uid), true);
     const again = await next(inbox, uid);
     assert.equal(again.message.text, 'held');
     await inbox.ack(again.coordinates);
@@ -200,7 +206,7 @@ describe('the inbox of an agent', () => {
     await operator.remove(uid);
     assert.ok(!(await inbox.agents()).includes(uid));
     await assert.rejects(inbox.working(coordinates), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'));
-    assert.deepEqual(await inbox.waiting(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await inbox.depth(uid), { waiting: 0, inFlight: 0 });
   });
   it('text of a sender cannot become a NATS header', async () => {
     const uid = newUid();
@@ -208,7 +214,7 @@ describe('the inbox of an agent', () => {
     await inbox.publish(uid, { uid: 'user', key: 'before' }, newMessage('before'));
     const message = { ...newMessage('text\r\nNats-Rollup: all'), headers: { 'Nats-Rollup': 'all' }, id: 'chosen' };
     const { id } = await inbox.publish(uid, { uid: 'user', key }, message);
-    assert.equal((await inbox.waiting(uid)).waiting, 2);
+    assert.equal((await inbox.depth(uid)).pending, 2);
     const { state } = await gateway.manager.streams.info('temper-inbox');
     const stored = await gateway.manager.streams.getMessage('temper-inbox', { seq: state.last_seq });
     assert.deepEqual([...(stored?.header ?? [])], [['Nats-Msg-Id', [`user:${id}`]]]);
@@ -251,7 +257,7 @@ describe('dead letters', () => {
     timeout: 60_000,
   }, async () => {
     const uid = newUid();
-    const quick = createInbox(gateway, SHORT_DEADLINES);
+    const quick = createNatsInbox(gateway, SHORT_DEADLINES);
     const letters = [createDeadLetters(gateway), createDeadLetters(other)];
     const stop = new AbortController();
     const failures: unknown[] = [];
@@ -269,12 +275,12 @@ describe('dead letters', () => {
     assert.deepEqual(more, []);
     assert.equal(deadLetter?.message?.id, sent.id);
     assert.deepEqual([deadLetter?.code, deadLetter?.deliveries], ['TEMPER_MESSAGE_UNDELIVERED', 3]);
-    const events = await createEvents(gateway).read(uid, 's-1', 0, 10);
+    const events = await createSessionEvents(gateway).read(uid, 's-1', 0, 10);
     assert.deepEqual(
       events.map((line) => line.kind === 'failed' && [line.message, line.code]),
       [[sent.id, 'TEMPER_MESSAGE_UNDELIVERED']],
     );
-    assert.deepEqual(await quick.waiting(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await quick.depth(uid), { waiting: 0, inFlight: 0 });
     const id = deadLetter?.id ?? '';
     await Promise.allSettled([letters[0]?.retry(uid, id), letters[1]?.retry(uid, id)]);
     assert.equal(await letter.count(uid), 0);
@@ -290,7 +296,7 @@ describe('dead letters', () => {
   });
   it('reconcile finds messages past their delivery limit whose advisory was missed', { timeout: 60_000 }, async () => {
     const uid = newUid();
-    const quick = createInbox(gateway, SHORT_DEADLINES);
+    const quick = createNatsInbox(gateway, SHORT_DEADLINES);
     const letters = createDeadLetters(gateway);
     await quick.publish(uid, { uid: 'user', key: 'missed' }, newMessage('missed'));
     for (const _ of [1, 2, 3]) await next(quick, uid);
@@ -298,7 +304,7 @@ describe('dead letters', () => {
     assert.equal(await quick.fetchNext(uid, 1_500, AbortSignal.timeout(TIMEOUT_MS)), undefined);
     await quick.publish(uid, { uid: 'user', key: 'alive' }, newMessage('alive'));
     const alive = await next(quick, uid);
-    assert.equal(await quick.release(uid), true);
+    assert.equal(await quick.redeliver(uid), true);
     assert.equal((await next(quick, uid)).coordinates.streamSequence, alive.coordinates.streamSequence);
     assert.equal(await letters.reconcile(), 1);
     assert.equal(await letters.reconcile(), 0);
@@ -311,7 +317,7 @@ describe('dead letters', () => {
     const letters = createDeadLetters(gateway);
     await inbox.publish(uid, { uid: 'user', key: 'rejected' }, newMessage('rejected'));
     const { coordinates } = await next(inbox, uid);
-    await createInbox(other).reject(coordinates, 'TEMPER_TURN_LIMIT', 'bad\u001b[31m\nreason');
+    await createNatsInbox(other).reject(coordinates, 'TEMPER_TURN_LIMIT', 'bad\u001b[31m\nreason');
     const [deadLetter] = await letters.list(uid);
     assert.deepEqual([deadLetter?.code, deadLetter?.deliveries], ['TEMPER_TURN_LIMIT', 1]);
     assert.equal(deadLetter?.reason, 'bad\\u{1b}[31m\\nreason');

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { artifactDigest } from '../../src/tempering/documents.ts';
+import { artifactDigest } from '../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
-import type { BusConnection } from '../../src/nats/connection.ts';
-import { createMemory } from '../../src/nats/memory.ts';
-import { createSessionStore, type StoredSession } from '../../src/nats/session-store.ts';
-import { createSessionTools } from '../../src/nats/session-tools.ts';
+import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
+import { createNatsMemory } from '../../src/nats/memory.ts';
+import { createSessionStore, type StoredSession } from '../../src/nats/sessions/session-store.ts';
+import { createSessionToolStore } from '../../src/nats/sessions/session-tools.ts';
 import { storesContract, user } from '../contracts/stores.ts';
 import { newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
 let bus: NatsFixture;
-let gateway: BusConnection;
+let gateway: JetStreamConnection;
 before(async () => {
   bus = await startNatsFixture();
   gateway = await bus.connect('gateway');
@@ -29,7 +29,7 @@ storesContract('NATS', async () => {
     memory: async (owner) => {
       const uidOf = owners.get(owner) ?? newUid();
       owners.set(owner, uidOf);
-      return createMemory(gateway, uidOf);
+      return createNatsMemory(gateway, uidOf);
     },
   };
 });
@@ -131,7 +131,7 @@ describe('session tools in NATS', () => {
     };
   };
   it('a session tool is stored once, listed by session and removed with the session', async () => {
-    const tools = createSessionTools(gateway);
+    const tools = createSessionToolStore(gateway);
     const uid = newUid();
     const [first, second] = [toolOf('first', 's.1'), toolOf('second', 's.2')];
     assert.equal(await tools.put(uid, first), true);
@@ -149,7 +149,7 @@ describe('session tools in NATS', () => {
     assert.equal(await tools.put(uid, first), true);
   });
   it('a stored tool that does not match its key is ignored', async () => {
-    const tools = createSessionTools(gateway);
+    const tools = createSessionToolStore(gateway);
     const uid = newUid();
     const tool = toolOf('honest', 's');
     const changed = { ...tool, artifact: { ...tool.artifact, name: 'changed' } };
@@ -171,7 +171,7 @@ describe('session tools in NATS', () => {
 describe('memory in NATS', () => {
   it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 120_000 }, async () => {
     const uid = newUid();
-    const memory = createMemory(gateway, uid);
+    const memory = createNatsMemory(gateway, uid);
     await memory.set('known', 1);
     const others = Array.from({ length: 999 }, (_, index) =>
       gateway.jetstream.publish(`$KV.temper-memory.${uid}.k${index}`, JSON.stringify({ key: `k${index}`, value: 1 })),

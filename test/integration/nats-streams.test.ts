@@ -2,23 +2,28 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isTemperError } from '../../src/lib/errors.ts';
-import type { FollowLine } from '../../src/remote/people.ts';
-import { createAudit, type StoredAuditRecord } from '../../src/nats/audit.ts';
-import type { BusConnection } from '../../src/nats/connection.ts';
-import { createEvents, type EventLine, type FollowOptions, type StoredLine } from '../../src/nats/events.ts';
-import { createInbox } from '../../src/nats/inbox.ts';
-import { createMemory } from '../../src/nats/memory.ts';
+import type { SessionStreamLine } from '../../src/gateway-api/user-api.ts';
+import { createNatsAudit, type StoredAuditRecord } from '../../src/nats/audit.ts';
+import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
+import {
+  createSessionEvents,
+  type SessionEvent,
+  type FollowOptions,
+  type StoredSessionEvent,
+} from '../../src/nats/session-events.ts';
+import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
+import { createNatsMemory } from '../../src/nats/memory.ts';
 import { createPromotions, type PromotionMessage } from '../../src/nats/promotions.ts';
-import { createSessionStore } from '../../src/nats/session-store.ts';
-import { agentsWithLeftovers, sweepAgent } from '../../src/nats/sweep.ts';
-import { createWakes } from '../../src/nats/wakes.ts';
+import { createSessionStore } from '../../src/nats/sessions/session-store.ts';
+import { agentsWithData, deleteAgentData } from '../../src/nats/agent-data.ts';
+import { createWakeups } from '../../src/nats/wakeups.ts';
 import { user } from '../contracts/stores.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
 
 const TIMEOUT_MS = 20_000;
 let bus: NatsFixture;
-let operator: BusConnection;
-let gateway: BusConnection;
+let operator: JetStreamConnection;
+let gateway: JetStreamConnection;
 before(async () => {
   bus = await startNatsFixture();
   operator = await bus.connect('operator');
@@ -28,7 +33,7 @@ after(async () => {
   await bus[Symbol.asyncDispose]();
 });
 
-const messageEvent = (text: string, session: string): EventLine => ({
+const messageEvent = (text: string, session: string): SessionEvent => ({
   kind: 'event',
   event: { type: 'message', text, delta: false, time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' },
 });
@@ -43,25 +48,25 @@ async function until(holds: () => boolean): Promise<void> {
 
 describe('the events of a session', () => {
   it('session events are read from a sequence number and followed live, separately per session', async () => {
-    const events = createEvents(gateway);
+    const events = createSessionEvents(gateway);
     const uid = newUid();
     const first = await events.append(uid, 's.1', messageEvent('one', 's.1'));
     await events.append(uid, 's.1x', messageEvent('another session', 's.1x'));
     await events.append(uid, 's.1', messageEvent('two', 's.1'));
     const stop = new AbortController();
-    const seen: StoredLine[] = [];
+    const seen: StoredSessionEvent[] = [];
     const following = (async () => {
       const options: FollowOptions = { after: first, signal: stop.signal };
       for await (const line of events.follow(uid, 's.1', options)) seen.push(line);
     })();
     await until(() => seen.length === 1);
     const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
-    await createEvents(await bus.connect('gateway')).append(uid, 's.1', end);
+    await createSessionEvents(await bus.connect('gateway')).append(uid, 's.1', end);
     await until(() => seen.length === 2);
     stop.abort();
     await following;
     // The user API sends these lines unchanged.
-    const lines: FollowLine[] = seen;
+    const lines: SessionStreamLine[] = seen;
     assert.deepEqual(
       lines.map(({ kind }) => kind),
       ['event', 'reply'],
@@ -74,7 +79,7 @@ describe('the events of a session', () => {
     assert.deepEqual(await events.read(uid, 's.1', 0, 0), []);
   });
   it('a repeated reply to a message is stored once', async () => {
-    const events = createEvents(gateway);
+    const events = createSessionEvents(gateway);
     const uid = newUid();
     const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
     const sequences = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
@@ -85,7 +90,7 @@ describe('the events of a session', () => {
     );
   });
   it('a follower that stops leaves no consumer on the server', async () => {
-    const events = createEvents(gateway);
+    const events = createSessionEvents(gateway);
     const uid = newUid();
     await events.append(uid, 's', messageEvent('one', 's'));
     for (let round = 0; round < 5; round += 1) {
@@ -98,7 +103,7 @@ describe('the events of a session', () => {
     assert.equal(info.state.consumer_count, 0);
   });
   it('many followers read a large history without losing the connection', { timeout: 120_000 }, async () => {
-    const events = createEvents(gateway);
+    const events = createSessionEvents(gateway);
     const uid = newUid();
     const lines = 60;
     const big = 'x'.repeat(100_000);
@@ -117,14 +122,14 @@ describe('the events of a session', () => {
     );
     assert.deepEqual(new Set(counts), new Set([lines]));
     assert.deepEqual([gateway.state().connected, gateway.state().since], [true, since]);
-    await createEvents(operator).remove(uid);
+    await createSessionEvents(operator).remove(uid);
     assert.deepEqual(await events.read(uid, 's', 0, 10), []);
   });
 });
 
 describe('wakeups', () => {
   it('wakeups of one agent are merged until consumed, and redelivered after a failure', async () => {
-    const wakes = createWakes(gateway);
+    const wakes = createWakeups(gateway);
     const [one, two] = [newUid(), newUid()];
     for (let wake = 0; wake < 5; wake += 1) await wakes.publish(one);
     await wakes.publish(two);
@@ -135,7 +140,7 @@ describe('wakeups', () => {
       taken.push(uid);
       if (uid === two && failures.length === 0) throw new Error('not now');
     };
-    const consuming = createWakes(operator).consume(wake, stop.signal, (error) => failures.push(error));
+    const consuming = createWakeups(operator).consume(wake, stop.signal, (error) => failures.push(error));
     await until(() => taken.length >= 3);
     await wakes.publish(one);
     await until(() => taken.length >= 4);
@@ -182,7 +187,7 @@ describe('promotion requests', () => {
 
 describe('the audit', () => {
   it('the audit is read in order and per namespace, with evidence, time and sequence number', async () => {
-    const audit = createAudit(gateway);
+    const audit = createNatsAudit(gateway);
     const record = {
       action: 'tool.called',
       actor: 'agent/a',
@@ -195,7 +200,7 @@ describe('the audit', () => {
       await audit.append('team-b', record),
       await audit.append('team-a', record),
     ];
-    const read: StoredAuditRecord[] = await createAudit(operator).read('team-a', 0, 10);
+    const read: StoredAuditRecord[] = await createNatsAudit(operator).read('team-a', 0, 10);
     assert.deepEqual(
       read.map(({ seq }) => seq),
       [sequences[0], sequences[2]],
@@ -211,26 +216,26 @@ describe('the data of a deleted agent', () => {
   it('sweepAgent removes the data of one agent and keeps that of others', async () => {
     const [deleted, neighbour] = [newUid(), newUid()];
     for (const uid of [deleted, neighbour]) {
-      const inbox = createInbox(gateway);
+      const inbox = createNatsInbox(gateway);
       await inbox.publish(uid, { uid, key: 'rejected' }, newMessage('x'));
       const delivery = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
       await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
-      await createEvents(gateway).append(uid, 's', messageEvent('x', 's'));
+      await createSessionEvents(gateway).append(uid, 's', messageEvent('x', 's'));
       await createSessionStore(gateway, uid).append('s', 0, [user('x')]);
-      await createMemory(gateway, uid).set('k', 1);
-      await createWakes(gateway).publish(uid);
+      await createNatsMemory(gateway, uid).set('k', 1);
+      await createWakeups(gateway).publish(uid);
       await createPromotions(gateway).publish(uid, 'k', {});
     }
-    const before = await agentsWithLeftovers(operator);
+    const before = await agentsWithData(operator);
     assert.ok(before.includes(deleted) && before.includes(neighbour));
-    await sweepAgent(operator, deleted);
-    await sweepAgent(operator, deleted);
+    await deleteAgentData(operator, deleted);
+    await deleteAgentData(operator, deleted);
     assert.deepEqual(
-      await agentsWithLeftovers(operator),
+      await agentsWithData(operator),
       before.filter((uid) => uid !== deleted),
     );
     assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
-    assert.deepEqual(await createInbox(gateway).waiting(neighbour), { waiting: 1, inFlight: 0 });
+    assert.deepEqual(await createNatsInbox(gateway).depth(neighbour), { waiting: 1, inFlight: 0 });
   });
 });

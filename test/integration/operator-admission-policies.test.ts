@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { digestOf } from '../../src/lib/canonical.ts';
 import type { Json } from '../../src/lib/json.ts';
-import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
+import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/kube/types.ts';
 import { type ApiServerFixture, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, readyMessage, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../support/operator/start-operator.ts';

@@ -3,9 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NAMESPACE_OBJECTS } from '../../src/api/cluster.ts';
 import type { Json } from '../../src/lib/json.ts';
-import { ApiError, type ResourceType } from '../../src/kube/client.ts';
-import type { Transport } from '../../src/kube/transport.ts';
-import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
+import { ApiError, type ResourceType } from '../../src/kube/client/kube-client.ts';
+import type { Transport } from '../../src/kube/client/transport.ts';
+import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/kube/types.ts';
 import { type ApiServerFixture, eventually, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { OPERATOR_CONFIG, isWriteRequest, startOperator } from '../support/operator/start-operator.ts';
@@ -407,7 +407,7 @@ describe('an operator under faults', () => {
   it('one of two operators is active, and the other takes over when it stops', async () => {
     const namespace = 'elected';
     await applyAgent(namespace);
-    const election = { leaseDuration: 3_000, renewDeadline: 2_000, retryPeriod: 300 };
+    const election = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 300 };
     const config = { ...OPERATOR_CONFIG, namespaces: [namespace], leaderElection: true };
     const writers: number[] = [];
     const start = (index: number) =>

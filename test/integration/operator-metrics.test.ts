@@ -12,7 +12,7 @@ import {
   type RunningOperator,
   startOperator,
 } from '../support/operator/start-operator.ts';
-import type { KubeRequest } from '../../src/kube/transport.ts';
+import type { KubeRequest } from '../../src/kube/client/transport.ts';
 
 const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
 

@@ -5,25 +5,25 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RELEASE_OBJECTS } from '../../src/api/cluster.ts';
 import type { TrustPolicy } from '../../src/api/v1alpha1/trustpolicy.ts';
-import { policyHolder } from '../../src/gateway/ledger-accounts.ts';
+import { policyHolder } from '../../src/gateway/ledger/accounts.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { randomIds } from '../../src/lib/ids.ts';
-import { createEvents } from '../../src/nats/events.ts';
-import { createInbox } from '../../src/nats/inbox.ts';
-import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger.ts';
-import { agentAccount } from '../../src/nats/ledger-spend.ts';
-import { modelHealthStore } from '../../src/nats/model-health.ts';
-import { documentsIn } from '../../src/nats/ledger-store.ts';
-import { BUCKETS } from '../../src/nats/names.ts';
-import { lookAtServer } from '../../src/nats/served-server.ts';
-import { createWakes } from '../../src/nats/wakes.ts';
-import { desiredStreams } from '../../src/nats/topology.ts';
+import { ulids } from '../../src/lib/ids.ts';
+import { createSessionEvents } from '../../src/nats/session-events.ts';
+import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
+import { openSharedLedger, type SharedLedger } from '../../src/nats/ledger/ledger.ts';
+import { agentAccount } from '../../src/nats/ledger/spend-summary.ts';
+import { createModelHealthStore } from '../../src/nats/model-health.ts';
+import { createDocumentStore } from '../../src/nats/jetstream/document-store.ts';
+import { BUCKETS } from '../../src/nats/jetstream/names.ts';
+import { readServerInfo } from '../../src/nats/server/server-info.ts';
+import { createWakeups } from '../../src/nats/wakeups.ts';
+import { desiredStreams } from '../../src/nats/jetstream/topology.ts';
 import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
 import { OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
-import { openBus } from '../../src/operator/bus/open.ts';
-import { type PlainObject, type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube-types.ts';
+import { openOperatorNats } from '../../src/operator/nats/open.ts';
+import { type PlainObject, type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/kube/types.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
-import { createSecrets } from '../../src/telemetry/secrets.ts';
+import { createSecretRedactor } from '../../src/telemetry/secret-redactor.ts';
 import type { NatsServer } from '../cluster/nats-server.ts';
 import { type OperatorNatsFixture, startOperatorNatsFixture } from '../support/nats/operator-nats-fixture.ts';
 import { anOp } from '../support/nats/ledger-load.ts';
@@ -41,7 +41,7 @@ const shortPauses: Clock = {
   sleep: (milliseconds, signal) =>
     systemClock.sleep(SHORTENED_PAUSES_MS.has(milliseconds) ? 300 : milliseconds, signal),
 };
-const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecrets() };
+const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecretRedactor() };
 const never = new AbortController().signal;
 const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
 
@@ -54,8 +54,8 @@ describe('an operator and its NATS server', () => {
     eventually(
       () =>
         bus()
-          .residents(never)
-          .then(() => bus().sweep(newUid(), never))
+          .agentsWithData(never)
+          .then(() => bus().deleteAgentData(newUid(), never))
           .then(
             () => true,
             () => false,
@@ -78,7 +78,7 @@ describe('an operator and its NATS server', () => {
     await fixture.apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
     assert.ok(bus().unavailableSince() instanceof Date);
     await assert.rejects(bus().pending(newUid(), never), { code: 'TEMPER_BUS_UNAVAILABLE' });
-    await assert.rejects(bus().residents(never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(bus().agentsWithData(never), { code: 'TEMPER_BUS_UNAVAILABLE' });
     const problems = fixture.logLines.filter((line) => line.includes('NATS is not usable yet'));
     assert.ok(problems.length >= 1 && problems.length < 5, problems.join(''));
   });
@@ -88,12 +88,12 @@ describe('an operator and its NATS server', () => {
     await waitUntilConnected();
     const gateway = await fixture.connectGateway();
     const uid = newUid();
-    await createInbox(gateway).publish(uid, { uid: 'user', key: 'one' }, newMessage('hello'));
+    await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'one' }, newMessage('hello'));
     assert.equal(await bus().pending(uid, never), 1);
-    assert.deepEqual(await bus().residents(never), [uid]);
-    await bus().sweep(uid, never);
+    assert.deepEqual(await bus().agentsWithData(never), [uid]);
+    await bus().deleteAgentData(uid, never);
     assert.equal(await bus().pending(uid, never), 0);
-    assert.deepEqual(await bus().residents(never), []);
+    assert.deepEqual(await bus().agentsWithData(never), []);
   });
 
   it('the operator reads the last activity of an agent', async () => {
@@ -101,7 +101,7 @@ describe('an operator and its NATS server', () => {
     assert.equal((await bus().lastActivity(uid, never)).getTime(), 0);
     const gateway = await fixture.connectGateway();
     const started = Date.now();
-    await createEvents(gateway).append(uid, 's-1', LINE);
+    await createSessionEvents(gateway).append(uid, 's-1', LINE);
     const last = await bus().lastActivity(uid, never);
     assert.ok(Math.abs(last.getTime() - started) < TIMEOUT_MS, last.toISOString());
   });
@@ -121,11 +121,11 @@ describe('an operator and its NATS server', () => {
     assert.equal(asleep.status?.pod, undefined);
     const { uid } = asleep.metadata;
     const gateway = await fixture.connectGateway();
-    await createInbox(gateway).publish(uid, { uid: 'user', key: 'wakeup' }, newMessage('good morning'));
-    await createWakes(gateway).publish(uid);
+    await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'wakeup' }, newMessage('good morning'));
+    await createWakeups(gateway).publish(uid);
     const awake = await apiServer.waitForAgent('team-a', 'sleeper', 'runs', hasReadyReason('Running'));
     assert.ok(awake.status?.pod !== undefined);
-    const inbox = createInbox(gateway);
+    const inbox = createNatsInbox(gateway);
     const delivery = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
     assert.equal(delivery?.message.text, 'good morning');
     if (delivery !== undefined) await inbox.ack(delivery.coordinates);
@@ -162,8 +162,8 @@ describe('an operator and its NATS server', () => {
     watching.abort();
     await watched;
     const gateway = await fixture.connectGateway();
-    await createInbox(gateway).publish(uid, { uid: 'user', key: 'second' }, newMessage('again'));
-    await createWakes(gateway).publish(uid);
+    await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'second' }, newMessage('again'));
+    await createWakeups(gateway).publish(uid);
     await apiServer.waitForAgent('team-a', 'sleeper', 'runs', hasReadyReason('Running'));
   });
 
@@ -181,7 +181,7 @@ describe('an operator and its NATS server', () => {
   it('the message of a deleted pod is redelivered to the next pod at once, and never taken from the bound pod', async () => {
     const { apiServer } = fixture;
     const { metadata, status } = await apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
-    const inbox = createInbox(await fixture.connectGateway());
+    const inbox = createNatsInbox(await fixture.connectGateway());
     const next = () => inbox.fetchNext(metadata.uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
     await inbox.publish(metadata.uid, { uid: 'user', key: 'work' }, newMessage('work'));
     const first = await next();
@@ -195,7 +195,7 @@ describe('an operator and its NATS server', () => {
       'is observed',
       (agent) => isSeen(agent) && agent.metadata.generation > 1,
     );
-    assert.deepEqual(await inbox.waiting(metadata.uid), { waiting: 0, inFlight: 1 });
+    assert.deepEqual(await inbox.depth(metadata.uid), { waiting: 0, inFlight: 1 });
     const died = { namespace: 'team-a', name: status?.pod?.name ?? '' };
     const start = performance.now();
     await apiServer.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, never);
@@ -205,13 +205,13 @@ describe('an operator and its NATS server', () => {
     const second = await next();
     assert.equal(second?.message.text, 'work');
     assert.equal(second?.coordinates.deliveries, 2);
-    assert.ok(performance.now() - start < first.leaseMilliseconds / 2, 'before the ack deadline');
+    assert.ok(performance.now() - start < first.ackWaitMs / 2, 'before the ack deadline');
     // The first delivery has ended: releasing it must not affect the second delivery.
     const { streamSequence, consumerSequence } = first.coordinates;
-    assert.equal(await bus().release(metadata.uid, { streamSequence, consumerSequence }, never), false);
-    assert.deepEqual(await inbox.waiting(metadata.uid), { waiting: 0, inFlight: 1 });
+    assert.equal(await bus().redeliver(metadata.uid, { streamSequence, consumerSequence }, never), false);
+    assert.deepEqual(await inbox.depth(metadata.uid), { waiting: 0, inFlight: 1 });
     if (second !== undefined) await inbox.ack(second.coordinates);
-    assert.equal(await bus().held(metadata.uid, never), undefined);
+    assert.equal(await bus().inFlightMessage(metadata.uid, never), undefined);
   });
 
   it('the operator records the spend of a policy, and a ledger with lost counters starts from it', async () => {
@@ -231,7 +231,7 @@ describe('an operator and its NATS server', () => {
       const ledger = shared.ledger([holder]);
       const answer = await ledger.reserve({ inputTokens: tokens, toolCalls: calls }, anOp());
       if (answer.granted)
-        await ledger.settle(answer.id, { inputTokens: tokens, toolCalls: calls, costMicros: 2 * tokens });
+        await ledger.commit(answer.id, { inputTokens: tokens, toolCalls: calls, costMicros: 2 * tokens });
       return answer.granted;
     };
     assert.equal(await charge(1_000), true);
@@ -262,14 +262,14 @@ describe('an operator and its NATS server', () => {
     const gateway = await fixture.connectGateway();
     await fixture.operator[Symbol.asyncDispose]();
     const uid = newUid();
-    await createWakes(gateway).publish(uid);
+    await createWakeups(gateway).publish(uid);
     const registry = createRegistry();
     const metrics = registerMetrics(registry, OPERATOR_METRICS);
-    const parts = openBus(natsOf(fixture), { clock: systemClock, log: createLogger(QUIET), metrics });
+    const parts = openOperatorNats(natsOf(fixture), { clock: systemClock, log: createLogger(QUIET), metrics });
     try {
       for (let times = 0; times < 2; times += 1) {
         // Leaving the loop early means that the first wakeup was not handled.
-        for await (const woken of parts.bus.wakes(AbortSignal.timeout(TIMEOUT_MS))) {
+        for await (const woken of parts.bus.wakeups(AbortSignal.timeout(TIMEOUT_MS))) {
           assert.equal(woken, uid);
           break;
         }
@@ -289,19 +289,19 @@ describe('an operator and its NATS server', () => {
     const kept = (await apiServer.getAgent('team-a', 'analyst')).metadata.uid;
     const gateway = await fixture.connectGateway();
     for (const uid of [metadata.uid, kept]) {
-      await createEvents(gateway).append(uid, 's-1', LINE);
-      await createInbox(gateway).publish(uid, { uid: 'user', key: `left ${uid}` }, newMessage('hello'));
+      await createSessionEvents(gateway).append(uid, 's-1', LINE);
+      await createNatsInbox(gateway).publish(uid, { uid: 'user', key: `left ${uid}` }, newMessage('hello'));
     }
     await fixture.operator[Symbol.asyncDispose]();
     await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, never);
     fixture.operator = await fixture.startOperator(shortPauses);
     await waitUntilConnected();
     await eventually(
-      () => bus().residents(never),
+      () => bus().agentsWithData(never),
       (residents) => !residents.includes(metadata.uid),
       'the removal of the data',
     );
-    assert.ok((await bus().residents(never)).includes(kept));
+    assert.ok((await bus().agentsWithData(never)).includes(kept));
   });
 
   it('an active agent shows an exhausted quota and a failing model, and their recovery', async () => {
@@ -313,10 +313,10 @@ describe('an operator and its NATS server', () => {
     const reasonIs = (type: string, reason: string) => (agent: StoredAgent) =>
       agent.status?.conditions?.find((condition) => condition.type === type)?.reason === reason;
     const gateway = await fixture.connectGateway();
-    const providers = modelHealthStore(gateway);
+    const providers = createModelHealthStore(gateway);
     const since = new Date(Date.now() - 60_000).toISOString();
     await providers.put({ provider: 'openai', state: 'Unavailable', since, code: 'TEMPER_MODEL_OVERLOADED' });
-    await createInbox(gateway).publish(metadata.uid, { uid: 'user', key: 'for the worker' }, newMessage('work'));
+    await createNatsInbox(gateway).publish(metadata.uid, { uid: 'user', key: 'for the worker' }, newMessage('work'));
     await apiServer.waitForAgent(
       'team-a',
       'worker',
@@ -332,7 +332,7 @@ describe('an operator and its NATS server', () => {
       const own = { name: agentAccount(metadata.uid), quotas: {}, prefix: '' };
       const answer = await shared.ledger([own]).reserve({ inputTokens: 4_000 }, anOp());
       assert.ok(answer.granted);
-      await shared.ledger([own]).settle(answer.id, { inputTokens: 4_000 });
+      await shared.ledger([own]).commit(answer.id, { inputTokens: 4_000 });
     }
     await apiServer.waitForAgent('team-a', 'worker', 'has spent', reasonIs('BudgetAvailable', 'TokenQuotaExceeded'));
     await apiServer.apply(buildAgent('team-a', 'worker', { quotas: { tokensPerHour: 50_000 } }));
@@ -357,9 +357,9 @@ describe('an operator and its NATS server', () => {
     const { metadata } = await apiServer.waitForAgent('team-a', 'unlucky', 'is suspended', hasReadyReason('Suspended'));
     const isWaiting = (agent: StoredAgent) => agent.status?.queue === 1;
     const gateway = await fixture.connectGateway();
-    const lines = createEvents(gateway);
+    const lines = createSessionEvents(gateway);
     const send = (key: string) =>
-      createInbox(gateway).publish(metadata.uid, { uid: 'user', key }, newMessage('never read'));
+      createNatsInbox(gateway).publish(metadata.uid, { uid: 'user', key }, newMessage('never read'));
     const eventsOf = async (name: string, reason: string) => {
       const fieldSelector = `involvedObject.name=${name},reason=${reason}`;
       const found = await apiServer.client.list<PlainObject>(
@@ -374,7 +374,8 @@ describe('an operator and its NATS server', () => {
     const sequence = await lines.append(metadata.uid, 's-1', LINE);
     const signal = AbortSignal.timeout(4 * TIMEOUT_MS);
     const follow = async (after: number, complete: boolean) => {
-      for await (const line of lines.follow(metadata.uid, 's-1', { after, complete, signal })) return line;
+      for await (const line of lines.follow(metadata.uid, 's-1', { after, failOnStoreLoss: complete, signal }))
+        return line;
       return undefined;
     };
     const certain = assert.rejects(follow(sequence, true), { code: 'TEMPER_BUS_STORE_LOST' });
@@ -421,9 +422,9 @@ describe('an operator and its NATS server', () => {
     const { apiServer, config } = fixture;
     const { url } = natsOf(fixture);
     const gateway = await fixture.connectGateway();
-    const served = async () => (await lookAtServer(url, AbortSignal.timeout(TIMEOUT_MS))).certificate;
+    const served = async () => (await readServerInfo(url, AbortSignal.timeout(TIMEOUT_MS))).certificate;
     const before = await served();
-    const { id } = await lookAtServer(url, AbortSignal.timeout(TIMEOUT_MS));
+    const { id } = await readServerInfo(url, AbortSignal.timeout(TIMEOUT_MS));
     const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsCertificate };
     await apiServer.client.delete(TYPES.secrets, ref, {}, never);
     const secret = await eventually(
@@ -441,7 +442,7 @@ describe('an operator and its NATS server', () => {
     assert.ok((await served()).equals(before), 'the server still has the previous files');
     await fixture.mountSecrets();
     await eventually(served, (certificate) => certificate.equals(renewed), 'the new certificate');
-    assert.equal((await lookAtServer(url, AbortSignal.timeout(TIMEOUT_MS))).id, id, 'the server was not restarted');
+    assert.equal((await readServerInfo(url, AbortSignal.timeout(TIMEOUT_MS))).id, id, 'the server was not restarted');
     assert.equal(gateway.state().connected, true);
     await gateway.nats.flush();
     await fixture.connectGateway();
@@ -469,7 +470,7 @@ describe('an operator and its NATS server', () => {
 
   it('only the operator can reload nats-server', async () => {
     const gateway = await fixture.connectGateway();
-    const { id } = await lookAtServer(natsOf(fixture).url, AbortSignal.timeout(TIMEOUT_MS));
+    const { id } = await readServerInfo(natsOf(fixture).url, AbortSignal.timeout(TIMEOUT_MS));
     const reload = gateway.nats.request(`$SYS.REQ.SERVER.${id}.RELOAD`, '', { timeout: 2_000 });
     await assert.rejects(reload, /permissions violation/i);
     const users = await fixture.readSecret(RELEASE_OBJECTS.natsUsers);
@@ -478,9 +479,9 @@ describe('an operator and its NATS server', () => {
 });
 
 async function openLedger(fixture: OperatorNatsFixture): Promise<SharedLedger> {
-  const store = documentsIn(await fixture.connectGateway(), BUCKETS.ledger);
+  const store = createDocumentStore(await fixture.connectGateway(), BUCKETS.ledger);
   const failed = (error: unknown) => assert.fail(String(error));
-  return openSharedLedger({ store, clock: systemClock, ids: randomIds, random: Math.random, failed });
+  return openSharedLedger({ store, clock: systemClock, ids: ulids, random: Math.random, onError: failed });
 }
 
 function natsOf({ config }: OperatorNatsFixture) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pod, StoredAgent } from '../../src/operator/kube-types.ts';
+import type { Pod, StoredAgent } from '../../src/operator/kube/types.ts';
 import { startApiServerFixture, type ApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, readyMessage, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { type RunningOperator, startOperator } from '../support/operator/start-operator.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LABELS, NAMESPACE_OBJECTS, RELEASE_OBJECTS } from '../../src/api/cluster.ts';
-import type { KubeRequest } from '../../src/kube/transport.ts';
-import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
-import { podName } from '../../src/operator/agent/pod-name.ts';
+import type { KubeRequest } from '../../src/kube/client/transport.ts';
+import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../src/operator/kube/types.ts';
+import { podName } from '../../src/operator/pods/pod-name.ts';
 import {
   RELEASE_NAMESPACE,
   NO_METRICS,
@@ -68,7 +68,7 @@ describe('an operator on a real API server', () => {
     assert.deepEqual(others, []);
     assert.equal(agent.status?.pod?.uid, pod?.metadata.uid);
     assert.equal(agent.status?.level, 'sandboxed');
-    const endpoints = await get(TYPES.configMaps, 'team-a', NAMESPACE_OBJECTS.doors);
+    const endpoints = await get(TYPES.configMaps, 'team-a', NAMESPACE_OBJECTS.endpoints);
     assert.match(JSON.stringify(endpoints?.['data']), /"gateway":"https:\/\/10\.96\.\d+\.\d+:8443"/);
     const quota = await get(TYPES.resourceQuotas, 'team-a', NAMESPACE_OBJECTS.resourceQuota);
     const { hard } = (quota?.['spec'] ?? {}) as { hard?: object };
@@ -253,7 +253,7 @@ describe('an operator on a real API server', () => {
       [TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway],
       [TYPES.resourceQuotas, NAMESPACE_OBJECTS.resourceQuota],
       [TYPES.serviceAccounts, NAMESPACE_OBJECTS.agentServiceAccount],
-      [TYPES.configMaps, NAMESPACE_OBJECTS.doors],
+      [TYPES.configMaps, NAMESPACE_OBJECTS.endpoints],
     ] as const) {
       const known = await get(type, 'team-a', name);
       await apiServer.client.delete(type, { namespace: 'team-a', name }, {}, never);

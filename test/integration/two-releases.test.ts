@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { LABELS, NAMESPACE_OBJECTS } from '../../src/api/cluster.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { loadClusterAccess } from '../../src/kube/cluster-access.ts';
-import { createKubeClient } from '../../src/kube/kube-client.ts';
-import { createTransport, type Transport } from '../../src/kube/transport.ts';
+import type { KubeClient } from '../../src/kube/client/kube-client.ts';
+import { loadClusterAccess } from '../../src/kube/client/cluster-access.ts';
+import { createKubeClient } from '../../src/kube/client/http-kube-client.ts';
+import { createTransport, type Transport } from '../../src/kube/client/transport.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { parseOperatorConfig } from '../../src/operator/config.ts';
-import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../src/operator/kube-types.ts';
+import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../src/operator/kube/types.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { admissionObjects, installCrds } from '../support/admission/policies.ts';
 import { renderChart } from '../cluster/helm.ts';
@@ -132,7 +132,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
         pods.map(({ metadata }) => metadata.uid),
         [agent.status?.pod?.uid],
       );
-      const endpoints = { namespace: team, name: NAMESPACE_OBJECTS.doors };
+      const endpoints = { namespace: team, name: NAMESPACE_OBJECTS.endpoints };
       const { data } = (await client.get(TYPES.configMaps, endpoints, NEVER)) as { data?: Record<string, string> };
       assert.match(JSON.stringify(data), new RegExp(`temper-gateway\\.${release}\\.svc`));
     }

@@ -1,4 +1,4 @@
-import type { StoredAgent } from '../../src/operator/kube-types.ts';
+import type { StoredAgent } from '../../src/operator/kube/types.ts';
 
 export function buildTrustPolicy(namespace: string, spec: object = {}, name = 'standard') {
   return { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata: { name, namespace }, spec };

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { recordSessionStore } from '../../src/agent/session-store.ts';
-import { openAudit } from '../../src/audit/recorded.ts';
+import { createRecordSessionStore } from '../../src/agent/session/session-store.ts';
+import { openAudit } from '../../src/audit/recorded-trail.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { fileRecords } from '../../src/lib/file-records.ts';
-import { openRegistry } from '../../src/tempering/registry.ts';
+import { fileRecordStore } from '../../src/lib/file-record-store.ts';
+import { openRegistry } from '../../src/tempering/registry/registry.ts';
 import type { StampedEvent } from '../../src/tools/events.ts';
 import { jsonLines, QUICKSTART, startTemper, temper, temporaryFolder } from './command.ts';
 
@@ -51,7 +51,7 @@ async function killedRun(state: string, after: number): Promise<StampedEvent[]> 
 
 /** Asserts that reported results are stored and that every active tool was accepted. */
 async function checkState(state: string, reported: readonly StampedEvent[]): Promise<void> {
-  const records = fileRecords(state);
+  const records = fileRecordStore(state);
   const audit = await openAudit({ records, clock: systemClock });
   const chain = await audit.records();
   const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
@@ -77,7 +77,7 @@ async function checkState(state: string, reported: readonly StampedEvent[]): Pro
       assert.ok(kept, `${event.tool} was reported as promoted but is not`);
     }
     if (event.type === 'session-end') {
-      const { items } = await recordSessionStore(records, systemClock).load(event.session);
+      const { items } = await createRecordSessionStore(records, systemClock).load(event.session);
       assert.ok(
         items.some((item) => item.role === 'assistant' && item.text === event.reply),
         'a reply was reported but is not in the history',

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openAudit } from '../../src/audit/recorded.ts';
+import { openAudit } from '../../src/audit/recorded-trail.ts';
 import type { AuditTrail } from '../../src/audit/port.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { ERROR_CODES } from '../../src/lib/error-codes.ts';
 import { TemperError } from '../../src/lib/errors.ts';
-import { memoryRecords } from '../../src/lib/records.ts';
+import { memoryRecordStore } from '../../src/lib/record-store.ts';
 import type { Decider } from '../../src/policy/types.ts';
 import type { Job } from '../../src/sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../../src/sandbox/supervisor.ts';
@@ -13,7 +13,7 @@ import type { CallerContext, Tool } from '../../src/tools/contract.ts';
 import { deniedHostCalls } from '../../src/tools/host-calls.ts';
 import { createInvoker } from '../../src/tools/invoker.ts';
 import { createLoopGuard } from '../../src/tools/loop-guard.ts';
-import { createSchemaCompiler } from '../../src/tools/schemas.ts';
+import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';
 import { createToolView } from '../../src/tools/view.ts';
 import type { Payload } from '../fixtures/adversarial/payload.ts';
 import { PAYLOADS } from '../fixtures/adversarial/payloads.ts';
@@ -27,7 +27,7 @@ describe('hostile tools called through the invoker', () => {
   let audit: AuditTrail;
   before(async () => {
     sandbox = await createSupervisor({ clock: systemClock, warm: 2 });
-    audit = await openAudit({ records: memoryRecords(), clock: systemClock });
+    audit = await openAudit({ records: memoryRecordStore(), clock: systemClock });
   });
   after(() => sandbox[Symbol.asyncDispose]());
 
@@ -75,12 +75,12 @@ describe('hostile tools called through the invoker', () => {
       loopGuard: () => createLoopGuard(),
       ledger: {
         reserve: () => Promise.resolve({ granted: true, id: 'r' }),
-        settle: () => Promise.resolve(),
+        commit: () => Promise.resolve(),
         usage: () => Promise.reject(new Error('not used')),
       },
       approvals: {
         request: () => Promise.reject(new Error('not used')),
-        decided: () => Promise.reject(new Error('not used')),
+        waitForDecision: () => Promise.reject(new Error('not used')),
       },
       audit,
       schemas: createSchemaCompiler(),

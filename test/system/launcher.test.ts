@@ -121,7 +121,7 @@ int main(void) {
     const program = `
       import { createSupervisor } from ${JSON.stringify(join(ROOT, 'src/sandbox/supervisor.ts'))};
       import { systemClock } from ${JSON.stringify(join(ROOT, 'src/lib/clock.ts'))};
-      import { aJob, anOp, echoHost } from ${JSON.stringify(join(ROOT, 'src/sandbox/testing.ts'))};
+      import { aJob, anOp, echoHost } from ${JSON.stringify(join(ROOT, 'src/sandbox/sandbox.testing.ts'))};
       const sandbox = await createSupervisor({ clock: systemClock });
       const { output } = await sandbox.run(aJob('function execute(i) { return i.n * 2 }', { input: { n: 21 } }), echoHost, anOp());
       const stuck = await sandbox.run(aJob('function execute() { for (;;); }', { limits: { durationMilliseconds: 100 } }), echoHost, anOp());

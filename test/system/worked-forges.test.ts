@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { openAudit } from '../../src/audit/recorded.ts';
+import { openAudit } from '../../src/audit/recorded-trail.ts';
 import { createForge } from '../../src/forge/forge.ts';
 import { createForgedTool } from '../../src/forge/forged-tool.ts';
 import { createForgeReview } from '../../src/forge/review.ts';
-import { aCall, aCaller, aContext, anOp, aTool } from '../../src/forge/testing.ts';
-import type { Accepted, Judge } from '../../src/forge/types.ts';
+import { aCall, aCaller, aContext, anOp, aTool } from '../../src/forge/forge.testing.ts';
+import type { AcceptedTool, Judge } from '../../src/forge/types.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { Json, JsonObject } from '../../src/lib/json.ts';
-import { memoryRecords } from '../../src/lib/records.ts';
+import { memoryRecordStore } from '../../src/lib/record-store.ts';
 import { createDecider } from '../../src/policy/decider.ts';
 import type { HostCalls } from '../../src/sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../../src/sandbox/supervisor.ts';
-import { exportPackage, parsePackage } from '../../src/tempering/packages.ts';
-import { openRegistry } from '../../src/tempering/registry.ts';
-import { createSchemaCompiler } from '../../src/tools/schemas.ts';
+import { exportPackage, parsePackage } from '../../src/tempering/packages/packages.ts';
+import { openRegistry } from '../../src/tempering/registry/registry.ts';
+import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';
 import { ROOT } from './command.ts';
 
 const FORGES = join(ROOT, 'test/fixtures/forges');
@@ -97,12 +97,12 @@ describe('the sample forges', () => {
   after(() => sandbox[Symbol.asyncDispose]());
 
   async function forged(request: JsonObject) {
-    const records = memoryRecords();
+    const records = memoryRecordStore();
     const audit = await openAudit({ records, clock: systemClock });
     const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
     const context = aContext({ tools: SERVICES, decider: networker });
     const forge = createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() });
-    const review = createForgeReview({ judge, sessionTools: registry, world: () => context });
+    const review = createForgeReview({ judge, sessionTools: registry, context: () => context });
     const candidate = await forge.check({ request }, context);
     assert.ok(!('accepted' in candidate), JSON.stringify(candidate));
     const result = await review.submit(candidate, aCaller, anOp());
@@ -112,7 +112,7 @@ describe('the sample forges', () => {
     return { accepted: result, registered, context };
   }
 
-  async function used({ artifact, digest }: Accepted, input: JsonObject): Promise<Json> {
+  async function used({ artifact, digest }: AcceptedTool, input: JsonObject): Promise<Json> {
     const { view } = aContext({ tools: SERVICES });
     const tool = createForgedTool(artifact, digest, 'Session', {
       sandbox,

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLogger } from '../../../src/telemetry/log.ts';
-import { createSecrets } from '../../../src/telemetry/secrets.ts';
-import type { KubeClient, ResourceType } from '../../../src/kube/client.ts';
-import { Reflector } from '../../../src/kube/reflector.ts';
-import { type KubeObject, Store, keyOf } from '../../../src/kube/store.ts';
-import type { Transport } from '../../../src/kube/transport.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
+import type { KubeClient, ResourceType } from '../../../src/kube/client/kube-client.ts';
+import { Reflector } from '../../../src/kube/informer/reflector.ts';
+import { type KubeObject, Store, keyOf } from '../../../src/kube/informer/store.ts';
+import type { Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { readyReason } from '../../../test/support/builders.ts';
-import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube-types.ts';
+import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
 
 const TIMEOUT_MS = 120_000;
 const NOBODY = new AbortController().signal;
@@ -29,7 +29,7 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
     this.#reflector = new Reflector<T>({
       transport: api.transport,
       clock: systemClock,
-      log: createLogger({ level: 'error', destination: process.stderr, secrets: createSecrets() }),
+      log: createLogger({ level: 'error', destination: process.stderr, secrets: createSecretRedactor() }),
       metrics: { count() {}, gauge() {}, observe() {}, watch() {} },
       random: Math.random,
       type,

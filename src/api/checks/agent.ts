@@ -1,10 +1,10 @@
 import { dottedPath } from '../findings.ts';
-import type { Finding, PatternRules, Sound } from '../findings.ts';
+import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
-type Spec = Sound<AgentSpec>;
+type Spec = ValidPart<AgentSpec>;
 type AgentCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 
 /** Cross-field rules of an Agent. */
@@ -83,7 +83,7 @@ function measuresAreInRange(spec: Spec): Finding[] {
 function grantsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
   const denied = present(spec.denyTools);
   return [...itemsOf(spec.grants?.tools, ['spec', 'grants', 'tools'])].flatMap(([tool, path]): Finding[] =>
-    rules.flaw(tool, 'tool') === undefined && rules.covers(denied, tool, 'tool')
+    rules.patternError(tool, 'tool') === undefined && rules.covers(denied, tool, 'tool')
       ? [
           {
             path,

@@ -1,20 +1,20 @@
 import { parseUntrustedJson } from '../../lib/json.ts';
-import type { Finding, Sound } from '../findings.ts';
+import type { Finding, ValidPart } from '../findings.ts';
 import type { ApprovalSpec } from '../v1alpha1/approval.ts';
 import type { ApprovalRequestSpec } from '../v1alpha1/approvalrequest.ts';
 
 const SUBJECT_OF = { PromoteTool: 'promotion', RaiseTrust: 'trust', ToolCall: 'call' } as const;
 
-export const APPROVAL_CHECKS: readonly ((spec: Sound<ApprovalSpec>) => Finding[])[] = [oneSubject];
+export const APPROVAL_CHECKS: readonly ((spec: ValidPart<ApprovalSpec>) => Finding[])[] = [oneSubject];
 
-export const APPROVAL_REQUEST_CHECKS: readonly ((spec: Sound<ApprovalRequestSpec>) => Finding[])[] = [
+export const APPROVAL_REQUEST_CHECKS: readonly ((spec: ValidPart<ApprovalRequestSpec>) => Finding[])[] = [
   oneSubject,
   subjectFitsType,
   argumentsAreJson,
 ];
 
 /** A decision with two subjects could approve a subject that the approver did not review. */
-function oneSubject({ subject }: Sound<ApprovalSpec | ApprovalRequestSpec>): Finding[] {
+function oneSubject({ subject }: ValidPart<ApprovalSpec | ApprovalRequestSpec>): Finding[] {
   if (subject === undefined) return [];
   const given = Object.values(SUBJECT_OF).filter((name) => subject[name] !== undefined);
   if (given.length === 1) return [];
@@ -24,7 +24,7 @@ function oneSubject({ subject }: Sound<ApprovalSpec | ApprovalRequestSpec>): Fin
   ];
 }
 
-function subjectFitsType({ type, subject }: Sound<ApprovalRequestSpec>): Finding[] {
+function subjectFitsType({ type, subject }: ValidPart<ApprovalRequestSpec>): Finding[] {
   if (type === undefined || subject === undefined) return [];
   const needed = SUBJECT_OF[type];
   if (subject[needed] !== undefined) return [];
@@ -32,7 +32,7 @@ function subjectFitsType({ type, subject }: Sound<ApprovalRequestSpec>): Finding
   return [{ path: ['spec', 'subject'], rule: 'subject-fits-type', message, fix: `add spec.subject.${needed}` }];
 }
 
-function argumentsAreJson({ type, arguments: text }: Sound<ApprovalRequestSpec>): Finding[] {
+function argumentsAreJson({ type, arguments: text }: ValidPart<ApprovalRequestSpec>): Finding[] {
   if (text === undefined) return [];
   const path = ['spec', 'arguments'];
   if (type !== undefined && type !== 'ToolCall') {

@@ -1,12 +1,12 @@
 import type { Json } from '../../lib/json.ts';
 import { jsonDepth } from '../../lib/json.ts';
 import { dottedPath } from '../findings.ts';
-import type { Finding, Path, Sound } from '../findings.ts';
+import type { Finding, FieldPath, ValidPart } from '../findings.ts';
 import { parseDecimalMicros } from '../quantities.ts';
 import type { CapabilitySpec } from '../v1alpha1/capability.ts';
 import { checkMeasures, itemsOf } from './shared.ts';
 
-type Spec = Sound<CapabilitySpec>;
+type Spec = ValidPart<CapabilitySpec>;
 type CapabilityCheck = (spec: Spec) => Finding[];
 
 const MAX_SCHEMA_BYTES = 32 * 1024;
@@ -41,7 +41,7 @@ function schemasAreSmall(spec: Spec): Finding[] {
   return (['inputSchema', 'outputSchema'] as const).flatMap((field): Finding[] => {
     const schema = spec.tool?.[field];
     if (schema === undefined) return [];
-    const path: Path = ['spec', 'tool', field];
+    const path: FieldPath = ['spec', 'tool', field];
     if (jsonDepth(schema as Json, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH) {
       const message = `${dottedPath(path)} is nested deeper than ${MAX_SCHEMA_DEPTH} levels`;
       return [{ path, rule: 'schema-size', message, fix: 'flatten it' }];

@@ -1,12 +1,12 @@
 import { digestOf } from '../../lib/canonical.ts';
 import { type Json, isJsonObject, parseUntrustedJson } from '../../lib/json.ts';
 import { dottedPath } from '../findings.ts';
-import type { Finding, Path, PatternRules, Sound } from '../findings.ts';
+import type { Finding, FieldPath, PatternRules, ValidPart } from '../findings.ts';
 import { parseDuration, parseQuantityBytes } from '../quantities.ts';
 import type { EmergentToolSpec } from '../v1alpha1/emergenttool.ts';
 import { checkMeasures, checkPatterns, itemsOf, quoted } from './shared.ts';
 
-type Spec = Sound<EmergentToolSpec>;
+type Spec = ValidPart<EmergentToolSpec>;
 type EmergentToolCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 
 /** Client-side apply stores a second copy in an annotation; all annotations together have at most 256 KiB. */
@@ -68,7 +68,7 @@ function modeHasItsFields(spec: Spec): Finding[] {
   return findings;
 }
 
-function modeFinding(path: Path, mode: string, verb: string, fix: string): Finding {
+function modeFinding(path: FieldPath, mode: string, verb: string, fix: string): Finding {
   return { path, rule: 'mode', message: `mode ${mode} ${verb} ${dottedPath(path)}`, fix };
 }
 
@@ -105,7 +105,7 @@ function jsonTextsParse(spec: Spec): Finding[] {
   return findings;
 }
 
-function jsonText(text: string | undefined, path: Path, schema: boolean): Finding[] {
+function jsonText(text: string | undefined, path: FieldPath, schema: boolean): Finding[] {
   if (text === undefined) return [];
   const fix = schema ? 'write a JSON Schema as JSON text, e.g. \'{"type":"object"}\'' : 'write the value as JSON text';
   try {

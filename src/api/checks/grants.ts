@@ -1,5 +1,5 @@
 import { dottedPath } from '../findings.ts';
-import type { Finding, Path, PatternKind, PatternRules, Sound } from '../findings.ts';
+import type { Finding, FieldPath, PatternKind, PatternRules, ValidPart } from '../findings.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { ceilingBase } from './levels.ts';
@@ -7,8 +7,8 @@ import { itemsOf, present, quoted } from './shared.ts';
 
 /** An agent and the policy that it refers to, both from the same set of manifests. */
 interface Pairing {
-  agent: Sound<AgentSpec>;
-  policy: Sound<TrustPolicySpec>;
+  agent: ValidPart<AgentSpec>;
+  policy: ValidPart<TrustPolicySpec>;
   policyName: string;
   patterns: PatternRules;
 }
@@ -24,7 +24,7 @@ export const GRANT_CHECKS: readonly GrantCheck[] = [
   autonomyNotLoosened,
 ];
 
-function exceeds(path: Path, what: string, why: string, policyName: string): Finding {
+function exceeds(path: FieldPath, what: string, why: string, policyName: string): Finding {
   return {
     path,
     rule: 'grant-exceeds-policy',
@@ -39,19 +39,19 @@ function beyond(
   pairing: Pairing,
   kind: PatternKind,
   ceiling: readonly string[],
-  list: Iterable<[string, Path]>,
+  list: Iterable<[string, FieldPath]>,
   field: string,
 ) {
   const why = ceiling.length === 0 ? `${field} is empty` : `${field} is ${ceiling.map(quoted).join(', ')}`;
   return [...list].flatMap(([pattern, path]): Finding[] => {
-    if (pairing.patterns.flaw(pattern, kind) !== undefined) return [];
+    if (pairing.patterns.patternError(pattern, kind) !== undefined) return [];
     if (pairing.patterns.covers(ceiling, pattern, kind)) return [];
     return [exceeds(path, quoted(pattern), why, pairing.policyName)];
   });
 }
 
 function wellFormed(pairing: Pairing, kind: PatternKind, list: readonly (string | undefined)[] | undefined): string[] {
-  return present(list).filter((pattern) => pairing.patterns.flaw(pattern, kind) === undefined);
+  return present(list).filter((pattern) => pairing.patterns.patternError(pattern, kind) === undefined);
 }
 
 function networkWithinEgress(pairing: Pairing): Finding[] {
@@ -63,7 +63,8 @@ function networkWithinEgress(pairing: Pairing): Finding[] {
 function toolsNotDenied(pairing: Pairing): Finding[] {
   const denied = wellFormed(pairing, 'tool', pairing.policy.tools?.deny);
   return [...itemsOf(pairing.agent.grants?.tools, ['spec', 'grants', 'tools'])].flatMap(([tool, path]): Finding[] => {
-    if (pairing.patterns.flaw(tool, 'tool') !== undefined || !pairing.patterns.covers(denied, tool, 'tool')) return [];
+    if (pairing.patterns.patternError(tool, 'tool') !== undefined || !pairing.patterns.covers(denied, tool, 'tool'))
+      return [];
     return [exceeds(path, quoted(tool), 'tools.deny denies it completely', pairing.policyName)];
   });
 }
@@ -73,7 +74,7 @@ function modelsAllowed(pairing: Pairing): Finding[] {
   const { model } = pairing.agent;
   if (pairing.policy.models?.allow === undefined) return [];
   const ceiling = wellFormed(pairing, 'model', pairing.policy.models.allow);
-  const used: [string, Path][] = [...itemsOf(model?.fallbacks, ['spec', 'model', 'fallbacks'])];
+  const used: [string, FieldPath][] = [...itemsOf(model?.fallbacks, ['spec', 'model', 'fallbacks'])];
   if (model?.primary !== undefined) used.unshift([model.primary, ['spec', 'model', 'primary']]);
   const known = used.filter(([name]) => name !== 'default/default');
   return beyond(pairing, 'model', ceiling, known, 'models.allow');

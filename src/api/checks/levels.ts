@@ -1,10 +1,10 @@
-import { closestName } from '../../lib/closest.ts';
-import type { Finding, Path, Sound } from '../findings.ts';
+import { suggestName } from '../../lib/suggest.ts';
+import type { Finding, FieldPath, ValidPart } from '../findings.ts';
 import { BUILTIN_LEVELS, DEFAULT_LEVELS } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { itemsOf, quoted } from './shared.ts';
 
-type Spec = Sound<TrustPolicySpec>;
+type Spec = ValidPart<TrustPolicySpec>;
 
 const BUILTIN: readonly string[] = BUILTIN_LEVELS;
 
@@ -26,7 +26,7 @@ export function levelsExist(spec: Spec): Finding[] {
   return (['initial', 'ceiling'] as const).flatMap((field): Finding[] => {
     const level = spec.level?.[field];
     if (level === undefined || known.includes(level)) return [];
-    const near = closestName(level, known);
+    const near = suggestName(level, known);
     const path = ['spec', 'level', field];
     const message = `access level ${quoted(level)} does not exist`;
     const fix = `${near === undefined ? '' : `did you mean ${near}? `}use ${known.join(', ')}, or define it in spec.levels`;
@@ -82,7 +82,7 @@ export function customLevelsHaveNamesOfTheirOwn(spec: Spec): Finding[] {
   });
 }
 
-function nameTaken(path: Path, name: string, why: string): Finding {
+function nameTaken(path: FieldPath, name: string, why: string): Finding {
   const message = `access level ${quoted(name)} ${why}`;
   return { path, rule: 'level-name', message, fix: 'choose another name' };
 }

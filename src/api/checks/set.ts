@@ -1,5 +1,5 @@
-import { closestName } from '../../lib/closest.ts';
-import type { Finding, PatternRules, Sound } from '../findings.ts';
+import { suggestName } from '../../lib/suggest.ts';
+import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { AnyResource } from '../v1alpha1/resources.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
@@ -7,12 +7,12 @@ import { GRANT_CHECKS } from './grants.ts';
 import { quoted } from './shared.ts';
 
 /** An object of the set, without its invalid values. */
-export interface Member {
+export interface SetMember {
   kind: AnyResource['kind'];
   namespace: string;
   name: string;
   /** `file:line`, for messages about two objects. */
-  place: string;
+  location: string;
   spec: unknown;
 }
 
@@ -21,7 +21,7 @@ export interface SetFinding<M> extends Finding {
 }
 
 /** Checks the rules between the objects of a set of manifests. */
-export function checkSet<M extends Member>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
+export function checkManifestSet<M extends SetMember>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
   const policies = policiesByNamespace(members);
   const agents = agentsOf(members, policies);
   return [
@@ -32,7 +32,7 @@ export function checkSet<M extends Member>(members: readonly M[], patterns: Patt
   ];
 }
 
-function duplicates<M extends Member>(members: readonly M[]): SetFinding<M>[] {
+function duplicates<M extends SetMember>(members: readonly M[]): SetFinding<M>[] {
   const first = new Map<string, M>();
   return members.flatMap((member): SetFinding<M>[] => {
     const key = `${member.kind} ${member.namespace} ${member.name}`;
@@ -41,7 +41,7 @@ function duplicates<M extends Member>(members: readonly M[]): SetFinding<M>[] {
       first.set(key, member);
       return [];
     }
-    const message = `${member.kind} ${quoted(member.name)} in namespace ${quoted(member.namespace)} is already defined at ${earlier.place}`;
+    const message = `${member.kind} ${quoted(member.name)} in namespace ${quoted(member.namespace)} is already defined at ${earlier.location}`;
     return [
       { member, path: ['metadata', 'name'], rule: 'duplicate-object', message, fix: 'keep one of them, or rename it' },
     ];
@@ -49,14 +49,14 @@ function duplicates<M extends Member>(members: readonly M[]): SetFinding<M>[] {
 }
 
 /** Policies by namespace and name. Of two policies with the same name, the first one applies. */
-type Policies = ReadonlyMap<string, ReadonlyMap<string, Sound<TrustPolicySpec>>>;
+type Policies = ReadonlyMap<string, ReadonlyMap<string, ValidPart<TrustPolicySpec>>>;
 
-function policiesByNamespace(members: readonly Member[]): Policies {
-  const found = new Map<string, Map<string, Sound<TrustPolicySpec>>>();
+function policiesByNamespace(members: readonly SetMember[]): Policies {
+  const found = new Map<string, Map<string, ValidPart<TrustPolicySpec>>>();
   for (const { kind, namespace, name, spec } of members) {
     if (kind !== 'TrustPolicy') continue;
-    const here = found.get(namespace) ?? new Map<string, Sound<TrustPolicySpec>>();
-    if (!here.has(name)) here.set(name, spec as Sound<TrustPolicySpec>);
+    const here = found.get(namespace) ?? new Map<string, ValidPart<TrustPolicySpec>>();
+    if (!here.has(name)) here.set(name, spec as ValidPart<TrustPolicySpec>);
     found.set(namespace, here);
   }
   return found;
@@ -65,17 +65,17 @@ function policiesByNamespace(members: readonly Member[]): Policies {
 /** An agent with its policy from the set. */
 interface AgentMember<M> {
   member: M;
-  spec: Sound<AgentSpec>;
+  spec: ValidPart<AgentSpec>;
   policyName: string | undefined;
-  policy: Sound<TrustPolicySpec> | undefined;
+  policy: ValidPart<TrustPolicySpec> | undefined;
   /** The policies in its namespace; empty when the set contains none. */
   known: string[];
 }
 
-function agentsOf<M extends Member>(members: readonly M[], policies: Policies): AgentMember<M>[] {
+function agentsOf<M extends SetMember>(members: readonly M[], policies: Policies): AgentMember<M>[] {
   return members.flatMap((member): AgentMember<M>[] => {
     if (member.kind !== 'Agent') return [];
-    const spec = member.spec as Sound<AgentSpec>;
+    const spec = member.spec as ValidPart<AgentSpec>;
     const here = policies.get(member.namespace);
     const policyName = spec.trustPolicyRef?.name;
     const policy = policyName === undefined ? undefined : here?.get(policyName);
@@ -84,10 +84,10 @@ function agentsOf<M extends Member>(members: readonly M[], policies: Policies): 
 }
 
 /** Only where the set contains policies of the same namespace; otherwise the policy may already be in the cluster. */
-function policiesExist<M extends Member>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
+function policiesExist<M extends SetMember>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
   return agents.flatMap(({ member, policyName, policy, known }): SetFinding<M>[] => {
     if (policyName === undefined || policy !== undefined || known.length === 0) return [];
-    const near = closestName(policyName, known);
+    const near = suggestName(policyName, known);
     const given = known.slice(0, 10).join(', ');
     const fix =
       near === undefined
@@ -106,7 +106,7 @@ function grantsWithinPolicies<M>(agents: readonly AgentMember<M>[], patterns: Pa
   });
 }
 
-function agentQuotas<M extends Member>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
+function agentQuotas<M extends SetMember>(agents: readonly AgentMember<M>[]): SetFinding<M>[] {
   const counts = new Map<string, number>();
   return agents.flatMap(({ member, policyName, policy }): SetFinding<M>[] => {
     const limit = policy?.quotas?.agents;

@@ -1,14 +1,14 @@
-import { closestName } from '../../lib/closest.ts';
+import { suggestName } from '../../lib/suggest.ts';
 import { isTemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { dottedPath } from '../findings.ts';
-import type { Finding, Path, PatternKind, PatternRules } from '../findings.ts';
+import type { Finding, FieldPath, PatternKind, PatternRules } from '../findings.ts';
 import { ACTION_CATEGORIES, ACTION_TYPES, expandActions } from '../v1alpha1/actions.ts';
 
 type Texts = readonly (string | undefined)[] | undefined;
 
 /** The present items, each with its path. */
-export function* itemsOf<T>(list: readonly (T | undefined)[] | undefined, path: Path): Generator<[T, Path]> {
+export function* itemsOf<T>(list: readonly (T | undefined)[] | undefined, path: FieldPath): Generator<[T, FieldPath]> {
   for (const [index, item] of (list ?? []).entries()) {
     if (item !== undefined) yield [item, [...path, index]];
   }
@@ -22,23 +22,28 @@ export function quoted(text: string): string {
   return `"${printable(text, 80)}"`;
 }
 
-export function checkPattern(rules: PatternRules, kind: PatternKind, text: string | undefined, path: Path): Finding[] {
-  const flaw = text === undefined ? undefined : rules.flaw(text, kind);
+export function checkPattern(
+  rules: PatternRules,
+  kind: PatternKind,
+  text: string | undefined,
+  path: FieldPath,
+): Finding[] {
+  const flaw = text === undefined ? undefined : rules.patternError(text, kind);
   if (text === undefined || flaw === undefined) return [];
   const fix = 'correct the pattern; see docs/reference/patterns.md';
   return [{ path, rule: 'pattern', message: `${dottedPath(path)}: ${flaw}`, fix }];
 }
 
-export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Texts, path: Path): Finding[] {
+export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Texts, path: FieldPath): Finding[] {
   return [...itemsOf(list, path)].flatMap(([text, at]) => checkPattern(rules, kind, text, at));
 }
 
 /** A rule with an unregistered action type would silently have no effect. */
-export function checkActions(list: Texts, path: Path): Finding[] {
+export function checkActions(list: Texts, path: FieldPath): Finding[] {
   const findings: Finding[] = [];
   for (const [entry, at] of itemsOf(list, path)) {
     if (expandActions(entry).length > 0) continue;
-    const near = closestName(entry, [...ACTION_TYPES, ...ACTION_CATEGORIES]);
+    const near = suggestName(entry, [...ACTION_TYPES, ...ACTION_CATEGORIES]);
     findings.push({
       path: at,
       rule: 'action-type',
@@ -53,7 +58,7 @@ export function checkActions(list: Texts, path: Path): Finding[] {
 }
 
 export interface Measure {
-  path: Path;
+  path: FieldPath;
   value: string | undefined;
   parse: (text: string) => number;
   minimum: number;

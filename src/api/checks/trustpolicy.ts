@@ -1,12 +1,12 @@
 import { dottedPath } from '../findings.ts';
-import type { Finding, PatternRules, Sound } from '../findings.ts';
+import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import { expandActions } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { customLevelsHaveNamesOfTheirOwn, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
 import { checkActions, checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
-type Spec = Sound<TrustPolicySpec>;
+type Spec = ValidPart<TrustPolicySpec>;
 type TrustPolicyCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 
 /** Cross-field rules of a TrustPolicy. */
@@ -50,7 +50,7 @@ function allowedActionsAreNotDenied(spec: Spec): Finding[] {
 function allowedToolsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
   const denied = present(spec.tools?.deny);
   return [...itemsOf(spec.tools?.allow, ['spec', 'tools', 'allow'])].flatMap(([tool, path]): Finding[] => {
-    if (rules.flaw(tool, 'tool') !== undefined || !rules.covers(denied, tool, 'tool')) return [];
+    if (rules.patternError(tool, 'tool') !== undefined || !rules.covers(denied, tool, 'tool')) return [];
     const message = `${dottedPath(path)} ${quoted(tool)} is allowed, but spec.tools.deny denies all of it`;
     return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; deny takes precedence' }];
   });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import type { CliIo } from '../io.ts';
 
-export interface SeenRequest {
+export interface RecordedRequest {
   readonly method: string;
   /** With query. */
   readonly path: string;
@@ -17,26 +17,26 @@ export interface SeenRequest {
 }
 
 /** A response, or a function that writes one. Undefined: 404. */
-export type Answer =
+export type FakeResponse =
   | { status: number; body?: object | string }
   | ((response: ServerResponse) => Promise<void>)
   | undefined;
 
 export interface FakeCluster extends AsyncDisposable {
   readonly kubeconfig: string;
-  readonly seen: SeenRequest[];
+  readonly requests: RecordedRequest[];
 }
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
 /** An HTTPS server in place of the API server and the services behind its proxy, with a kubeconfig: context `prod`, namespace `team-a`. */
-export async function fakeCluster(answer: (request: SeenRequest) => Answer): Promise<FakeCluster> {
+export async function fakeCluster(answer: (request: RecordedRequest) => FakeResponse): Promise<FakeCluster> {
   const [cert, key] = await Promise.all(
     ['certificate.pem', 'key.pem'].map((file) => readFile(new URL(file, TLS), 'utf8')),
   );
-  const seen: SeenRequest[] = [];
+  const requests: RecordedRequest[] = [];
   const server = createServer({ cert, key }, (request, response) => {
-    void serve(request, response, seen, answer).catch((error: unknown) => response.destroy(error as Error));
+    void serve(request, response, requests, answer).catch((error: unknown) => response.destroy(error as Error));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -46,7 +46,7 @@ export async function fakeCluster(answer: (request: SeenRequest) => Answer): Pro
   await writeFile(kubeconfig, JSON.stringify(configFor(url)), { mode: 0o600 });
   return {
     kubeconfig,
-    seen,
+    requests,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
@@ -58,8 +58,8 @@ export async function fakeCluster(answer: (request: SeenRequest) => Answer): Pro
 async function serve(
   request: IncomingMessage,
   response: ServerResponse,
-  seen: SeenRequest[],
-  answer: (request: SeenRequest) => Answer,
+  seen: RecordedRequest[],
+  answer: (request: RecordedRequest) => FakeResponse,
 ): Promise<void> {
   const hasBody = request.headers['content-type'] !== undefined;
   const { method = '', url: path = '', headers } = request;
@@ -83,12 +83,12 @@ function configFor(server: string): object {
   };
 }
 
-export interface Terminal extends CliIo {
+export interface FakeTerminal extends CliIo {
   readonly printed: () => string;
   readonly errors: () => string;
 }
 
-export function aTerminal(input = ''): Terminal {
+export function aTerminal(input = ''): FakeTerminal {
   const out: string[] = [];
   const error: string[] = [];
   return {

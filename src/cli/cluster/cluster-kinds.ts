@@ -1,8 +1,8 @@
 import { GROUP, VERSION } from '../../api/names.ts';
-import type { ResourceType } from '../../kube/client.ts';
+import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
-import { kindNamed } from '../kinds.ts';
+import { printable } from '../../lib/printable.ts';
+import { lookupKind } from '../kinds.ts';
 
 const temperType = (plural: string, kind: string): ResourceType => ({
   group: GROUP,
@@ -30,7 +30,7 @@ export const CLUSTER_KINDS: readonly string[] = Object.keys(TYPES);
 
 /** The resource type for a kind name. Throws TEMPER_USAGE, and suggests another verb when there is one. */
 export function clusterKind(name: string): ResourceType {
-  const { collection } = kindNamed(name);
+  const { collection } = lookupKind(name);
   const type = TYPES[collection];
   if (type !== undefined) return type;
   const hint = collection === 'sessions' ? 'use `temper sessions AGENT`' : `known: ${CLUSTER_KINDS.join(', ')}`;

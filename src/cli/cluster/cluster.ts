@@ -1,14 +1,14 @@
 import { resolve } from 'node:path';
-import { createKubeClient } from '../../kube/kube-client.ts';
-import { ApiError, type KubeClient } from '../../kube/client.ts';
-import { type ClusterAccess, type ClusterSource, loadClusterAccess } from '../../kube/cluster-access.ts';
-import { createTransport } from '../../kube/transport.ts';
+import { createKubeClient } from '../../kube/client/http-kube-client.ts';
+import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
+import { type ClusterAccess, type ClusterSource, loadClusterAccess } from '../../kube/client/cluster-access.ts';
+import { createTransport } from '../../kube/client/transport.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { type Json, member, textAt } from '../../lib/json.ts';
 import type { CliIo } from '../io.ts';
-import type { ApiReply } from './api-call.ts';
+import type { RawResponse } from './raw-request.ts';
 import type { ClusterOptions } from './options.ts';
 
 /** The cluster and namespace that a verb acts on. */
@@ -18,7 +18,7 @@ export interface Cluster extends AsyncDisposable {
   readonly namespace: string;
   readonly temperNamespace: string | undefined;
   /** `context/namespace`; printed by every verb that changes something. */
-  readonly place: string;
+  readonly location: string;
 }
 
 const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch: () => {} };
@@ -34,7 +34,7 @@ export async function openCluster(options: ClusterOptions, io: CliIo): Promise<C
     kube: createKubeClient(transport),
     namespace,
     temperNamespace: options.temperNamespace ?? TEMPER_NAMESPACE,
-    place: `${printable(access.context ?? '-', 253)}/${printable(namespace, 63)}`,
+    location: `${printable(access.context ?? '-', 253)}/${printable(namespace, 63)}`,
     [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
   };
 }
@@ -49,17 +49,17 @@ const FORBIDDEN = 403;
 const NOT_FOUND = 404;
 
 /** Converts an error of the API server to a TemperError; `doing` names the attempted action. Returns other errors unchanged. */
-export function explained(error: unknown, doing: string, { place }: Cluster): unknown {
+export function toTemperError(error: unknown, doing: string, { location }: Cluster): unknown {
   if (!(error instanceof ApiError)) return error;
   const options = { cause: error };
-  const message = `${doing} in ${place}: ${printable(error.message, 800)}`;
+  const message = `${doing} in ${location}: ${printable(error.message, 800)}`;
   if (error.status === NOT_FOUND) return new TemperError('TEMPER_NOT_FOUND', message, options);
   if (error.status === FORBIDDEN) return new TemperError('TEMPER_CLUSTER_FORBIDDEN', message, options);
   return new TemperError('TEMPER_CLUSTER_REFUSED', message, options);
 }
 
 /** The error in a response of the API server to `callApi`. */
-export function refusalOf({ status, text }: ApiReply): ApiError {
+export function errorFrom({ status, text }: RawResponse): ApiError {
   let body: Json = text;
   try {
     body = JSON.parse(text) as Json;

@@ -1,16 +1,16 @@
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
-import type { FollowLine, PersonReceipt } from '../../remote/people.ts';
+import type { SessionStreamLine, UserMessageReceipt } from '../../gateway-api/user-api.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { painter, Transcript } from '../transcript.ts';
-import { Patience } from './patience.ts';
-import type { PeopleGateway } from './people-gateway.ts';
+import { RetryBudget } from './retry-budget.ts';
+import type { GatewayUserClient } from './gateway-user-client.ts';
 
 export interface Followed {
-  readonly gateway: PeopleGateway;
+  readonly gateway: GatewayUserClient;
   readonly agent: string;
-  readonly receipt: PersonReceipt;
+  readonly receipt: UserMessageReceipt;
   readonly output: 'text' | 'json';
 }
 
@@ -21,7 +21,7 @@ const MAX_EMPTY_ATTEMPTS = 60;
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
   const transcript = new Transcript(agent, painter(io.colour), (line) => io.out(`${line}\n`));
   let { after } = receipt;
-  const retries = new Patience(MAX_EMPTY_ATTEMPTS, io);
+  const retries = new RetryBudget(MAX_EMPTY_ATTEMPTS, io);
   for (;;) {
     const resumedAfter = after;
     for await (const line of openStream(gateway, agent, receipt, after)) {
@@ -32,7 +32,7 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
         return line.kind === 'reply' && line.ending !== 'refusal';
       }
     }
-    if (after > resumedAfter) retries.renew();
+    if (after > resumedAfter) retries.reset();
     if (!(await retries.wait())) break;
   }
   const hint = `the answer is stored; continue with: temper send ${agent} --session ${receipt.session}`;
@@ -43,11 +43,11 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
 }
 
 async function* openStream(
-  gateway: PeopleGateway,
+  gateway: GatewayUserClient,
   agent: string,
-  { id, session }: PersonReceipt,
+  { id, session }: UserMessageReceipt,
   after: number,
-): AsyncGenerator<FollowLine> {
+): AsyncGenerator<SessionStreamLine> {
   const query = new URLSearchParams({ after: String(after), message: id, follow: 'true' });
   const path = `agents/${encodeURIComponent(agent)}/sessions/${encodeURIComponent(session)}/events?${query.toString()}`;
   let lines: AsyncGenerator<string>;
@@ -65,7 +65,7 @@ async function* openStream(
 }
 
 /** Parses a line; undefined when it is incomplete, as the last line of a broken connection may be. */
-function lineOf(text: string): FollowLine | undefined {
+function lineOf(text: string): SessionStreamLine | undefined {
   let value: Json;
   try {
     value = parseUntrustedJson(text);
@@ -76,12 +76,12 @@ function lineOf(text: string): FollowLine | undefined {
   const kind = textAt(value, ['kind']);
   if (typeof seq !== 'number' || !['event', 'reply', 'failed'].includes(kind)) return undefined;
   if (kind === 'event' && !isJsonObject(member(value, 'event'))) return undefined;
-  return value as unknown as FollowLine;
+  return value as unknown as SessionStreamLine;
 }
 
 /** Prints a line. The pod's own `session-end` is skipped: the answer comes from the gateway. */
-function show(line: FollowLine, transcript: Transcript, io: CliIo): void {
-  if (line.kind === 'reply') transcript.answer(line.text);
+function show(line: SessionStreamLine, transcript: Transcript, io: CliIo): void {
+  if (line.kind === 'reply') transcript.showAnswer(line.text);
   else if (line.kind === 'failed') io.error(`✗ ${printable(line.code, 80)}: ${printable(line.text, 1_000)}\n`);
   else if (line.event.type !== 'session-end') transcript.show(line.event);
 }

@@ -18,7 +18,7 @@ export function isPlugin(io: CliIo): boolean {
 }
 
 /** Does the command act on a cluster? */
-export function namesCluster({ kubeconfig, context, namespace }: ClusterOptions, io: CliIo): boolean {
+export function selectsCluster({ kubeconfig, context, namespace }: ClusterOptions, io: CliIo): boolean {
   return isPlugin(io) || kubeconfig !== undefined || context !== undefined || namespace !== undefined;
 }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assert as assertProperty, property, string } from 'fast-check';
-import { ConditionError, holds, parseCondition } from './condition.ts';
-import type { Bindings } from './references.ts';
+import { ConditionError, conditionHolds, parseCondition } from './condition.ts';
+import type { StepBindings } from './references.ts';
 
-const bindings: Bindings = {
+const bindings: StepBindings = {
   input: { n: 3, text: 'abc', list: [1], empty: [], no: false, zero: 0, blank: '', nothing: null, deep: { a: [1, 2] } },
   prev: { totalCount: 2, same: { a: [1, 2] } },
   steps: new Map([['find', { ok: true }]]),
@@ -53,9 +53,10 @@ describe('conditions', () => {
     '$input.list < $input.list',
   ];
   for (const text of TRUE)
-    it(`the condition holds: ${text}`, () => assert.equal(holds(parseCondition(text), bindings), true));
+    it(`the condition holds: ${text}`, () => assert.equal(conditionHolds(parseCondition(text), bindings), true));
   for (const text of FALSE)
-    it(`the condition does not hold: ${text}`, () => assert.equal(holds(parseCondition(text), bindings), false));
+    it(`the condition does not hold: ${text}`, () =>
+      assert.equal(conditionHolds(parseCondition(text), bindings), false));
 
   const MALFORMED = [
     '',
@@ -81,7 +82,7 @@ describe('conditions', () => {
     assertProperty(
       property(string({ unit: 'binary', maxLength: 512 }), (text) => {
         try {
-          holds(parseCondition(text), bindings);
+          conditionHolds(parseCondition(text), bindings);
         } catch (error) {
           assert.ok(error instanceof ConditionError);
         }

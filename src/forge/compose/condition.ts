@@ -1,13 +1,13 @@
 import { isJsonObject, type Json } from '../../lib/json.ts';
-import { sameJson } from '../compare.ts';
-import { type Bindings, readReference, type Reference, resolveReference } from './references.ts';
+import { sameJson } from '../test-runs/compare-json.ts';
+import { type StepBindings, readReference, type ValueReference, resolveReference } from './references.ts';
 
 /** A parsed condition of a step. It does not distinguish undefined from null. */
-export type Condition =
+export type StepCondition =
   | { kind: 'literal'; value: Json }
-  | { kind: 'reference'; reference: Reference }
-  | { kind: 'not'; operand: Condition }
-  | { kind: 'binary'; operator: Operator; left: Condition; right: Condition };
+  | { kind: 'reference'; reference: ValueReference }
+  | { kind: 'not'; operand: StepCondition }
+  | { kind: 'binary'; operator: Operator; left: StepCondition; right: StepCondition };
 
 type Operator = '||' | '&&' | '==' | '!=' | '<=' | '>=' | '<' | '>';
 
@@ -45,7 +45,7 @@ export class ConditionError extends Error {}
  * `expression := or; or := and ('||' and)*; and := equal ('&&' equal)*; equal := order (('=='|'!=') order)*;
  *  order := unary (('<'|'<='|'>'|'>=') unary)*; unary := '!' unary | '(' or ')' | reference | literal`. Throws ConditionError.
  */
-export function parseCondition(text: string): Condition {
+export function parseCondition(text: string): StepCondition {
   const parser = new Parser(text);
   return parser.whole();
 }
@@ -59,14 +59,14 @@ class Parser {
     this.#text = text;
   }
 
-  whole(): Condition {
+  whole(): StepCondition {
     const condition = this.#binary(0);
     this.#space();
     if (this.#at < this.#text.length) throw this.#error('an operator (== != < <= > >= && ||) or the end');
     return condition;
   }
 
-  #binary(level: number): Condition {
+  #binary(level: number): StepCondition {
     const operators = PRECEDENCE[level];
     if (operators === undefined) return this.#unary();
     let left = this.#binary(level + 1);
@@ -79,7 +79,7 @@ class Parser {
     }
   }
 
-  #unary(): Condition {
+  #unary(): StepCondition {
     this.#depth += 1;
     if (this.#depth > MAX_DEPTH) throw new ConditionError(`the condition is nested more than ${MAX_DEPTH} levels deep`);
     this.#space();
@@ -88,7 +88,7 @@ class Parser {
     return condition;
   }
 
-  #operand(): Condition {
+  #operand(): StepCondition {
     if (this.#accept('!')) return { kind: 'not', operand: this.#unary() };
     if (this.#accept('(')) {
       const inner = this.#binary(0);
@@ -152,7 +152,7 @@ class Parser {
   }
 }
 
-export function conditionReferences(condition: Condition): Reference[] {
+export function conditionReferences(condition: StepCondition): ValueReference[] {
   if (condition.kind === 'reference') return [condition.reference];
   if (condition.kind === 'not') return conditionReferences(condition.operand);
   if (condition.kind === 'literal') return [];
@@ -160,18 +160,18 @@ export function conditionReferences(condition: Condition): Reference[] {
 }
 
 /** Whether the condition is met. false, 0, the empty text, null and a reference without a value count as false. */
-export function holds(condition: Condition, bindings: Bindings): boolean {
+export function conditionHolds(condition: StepCondition, bindings: StepBindings): boolean {
   return truthy(evaluate(condition, bindings));
 }
 
-function evaluate(condition: Condition, bindings: Bindings): Json {
+function evaluate(condition: StepCondition, bindings: StepBindings): Json {
   if (condition.kind === 'literal') return condition.value;
   if (condition.kind === 'reference') return resolveReference(condition.reference, bindings) ?? null;
   if (condition.kind === 'not') return !truthy(evaluate(condition.operand, bindings));
   return evaluateBinary(condition.operator, condition.left, condition.right, bindings);
 }
 
-function evaluateBinary(operator: Operator, left: Condition, right: Condition, bindings: Bindings): Json {
+function evaluateBinary(operator: Operator, left: StepCondition, right: StepCondition, bindings: StepBindings): Json {
   const first = evaluate(left, bindings);
   if (operator === '&&') return truthy(first) ? evaluate(right, bindings) : first;
   if (operator === '||') return truthy(first) ? first : evaluate(right, bindings);

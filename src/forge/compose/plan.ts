@@ -1,9 +1,9 @@
 import type { ComposeStep } from '../../api/v1alpha1/emergenttool.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { parseUntrustedJson } from '../../lib/json.ts';
-import { splitReference, type Violation } from '../request.ts';
-import { type Condition, ConditionError, conditionReferences, parseCondition } from './condition.ts';
-import { parseTemplate, type Reference, referencesOf, type Template } from './references.ts';
+import { splitReference, type ForgeViolation } from '../request.ts';
+import { type StepCondition, ConditionError, conditionReferences, parseCondition } from './condition.ts';
+import { parseTemplate, type ValueReference, referencesOf, type Template } from './references.ts';
 
 /** A parsed step, ready to run. */
 export interface PlannedStep {
@@ -12,17 +12,17 @@ export interface PlannedStep {
   tool: string;
   toolName: string;
   mapping: Template;
-  condition?: Condition;
+  condition?: StepCondition;
 }
 
-export interface Plan {
+export interface ComposePlan {
   steps: PlannedStep[];
-  violations: Violation[];
+  violations: ForgeViolation[];
 }
 
 /** Parses the steps of an artifact. Checks that references name earlier steps, conditions parse and the tool does not call itself. */
-export function planSteps(name: string, steps: readonly ComposeStep[]): Plan {
-  const violations: Violation[] = [];
+export function planSteps(name: string, steps: readonly ComposeStep[]): ComposePlan {
+  const violations: ForgeViolation[] = [];
   const report = (step: ComposeStep, message: string): void => {
     violations.push({ code: 'TEMPER_FORGE_COMPOSE', message: `step "${printable(step.name, 64)}": ${message}` });
   };
@@ -42,7 +42,10 @@ export function planSteps(name: string, steps: readonly ComposeStep[]): Plan {
   return { steps: planned, violations };
 }
 
-function readCondition(step: ComposeStep, report: (step: ComposeStep, message: string) => void): Condition | undefined {
+function readCondition(
+  step: ComposeStep,
+  report: (step: ComposeStep, message: string) => void,
+): StepCondition | undefined {
   if (step.condition === undefined) return undefined;
   try {
     return parseCondition(step.condition);
@@ -53,7 +56,7 @@ function readCondition(step: ComposeStep, report: (step: ComposeStep, message: s
   }
 }
 
-function referenceProblems(reference: Reference, earlier: readonly string[]): string[] {
+function referenceProblems(reference: ValueReference, earlier: readonly string[]): string[] {
   if (reference.root === 'prev' && earlier.length === 0) {
     return ['$prev has nothing to refer to in the first step; use $input'];
   }

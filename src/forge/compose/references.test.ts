@@ -3,9 +3,9 @@ import { describe, it } from 'node:test';
 import { array, assert as assertProperty, constantFrom, dictionary, jsonValue, property, string } from 'fast-check';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import { type Bindings, fill, parseTemplate, referencesOf } from './references.ts';
+import { type StepBindings, fillTemplate, parseTemplate, referencesOf } from './references.ts';
 
-const bindings: Bindings = {
+const bindings: StepBindings = {
   input: {
     topic: 'forging',
     rows: [{ n: 1 }, { n: 2 }],
@@ -21,7 +21,7 @@ const bindings: Bindings = {
     ['by-hand', 7],
   ]),
 };
-const resolve = (template: Json): Json | undefined => fill(parseTemplate(template), bindings);
+const resolve = (template: Json): Json | undefined => fillTemplate(parseTemplate(template), bindings);
 
 describe('references', () => {
   const TABLE: [template: Json, value: Json | undefined][] = [
@@ -103,7 +103,7 @@ describe('references', () => {
         const input = JSON.parse(JSON.stringify(members)) as { [key: string]: Json };
         for (const key of [...Object.keys(input), other]) {
           const expected = Object.hasOwn(input, key) ? input[key] : undefined;
-          const got = fill(parseTemplate(`$input["${key}"]`), { ...bindings, input });
+          const got = fillTemplate(parseTemplate(`$input["${key}"]`), { ...bindings, input });
           assert.deepEqual(got, expected);
         }
       }),
@@ -135,7 +135,7 @@ describe('references', () => {
     assertProperty(
       property(jsonValue(), (value) => {
         const template = parseTemplate(value as Json);
-        fill(template, bindings);
+        fillTemplate(template, bindings);
         return Array.isArray(referencesOf(template));
       }),
     );
@@ -148,12 +148,12 @@ describe('references', () => {
       { a: '$input', b: ['$input', '$input', '$input', '$input', '$input'] },
     ]) {
       assert.throws(
-        () => fill(parseTemplate(template), { ...bindings, input }),
+        () => fillTemplate(parseTemplate(template), { ...bindings, input }),
         (error) => isTemperError(error, 'TEMPER_SANDBOX_INPUT_TOO_LARGE'),
       );
     }
     const twice = `${input.text} ${input.text}`;
-    assert.equal(fill(parseTemplate('$input.text $input.text'), { ...bindings, input }), twice);
+    assert.equal(fillTemplate(parseTemplate('$input.text $input.text'), { ...bindings, input }), twice);
   });
   it('a text of a hundred thousand dollar signs parses quickly', () => {
     assert.equal(resolve('$inputs '.repeat(50_000)), '$inputs '.repeat(50_000));

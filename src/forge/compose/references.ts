@@ -2,7 +2,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
 /** A reference to a value: its root and the path of members below it. */
-export interface Reference {
+export interface ValueReference {
   root: 'input' | 'prev' | 'steps';
   /** For root `steps`. */
   step?: string;
@@ -12,13 +12,13 @@ export interface Reference {
 /** A parsed mapping: literal values and references. */
 export type Template =
   | { kind: 'literal'; value: Json }
-  | { kind: 'reference'; reference: Reference }
-  | { kind: 'text'; parts: (string | Reference)[] }
+  | { kind: 'reference'; reference: ValueReference }
+  | { kind: 'text'; parts: (string | ValueReference)[] }
   | { kind: 'list'; items: Template[] }
   | { kind: 'object'; members: [key: string, value: Template][] };
 
 /** The values that references resolve to while a composed tool runs. */
-export interface Bindings {
+export interface StepBindings {
   input: Json;
   prev: Json;
   steps: ReadonlyMap<string, Json>;
@@ -43,7 +43,7 @@ export function parseTemplate(value: Json): Template {
 function parseText(text: string): Template {
   const whole = readReference(text, 0, NAME_OR_HYPHEN);
   if (whole !== undefined && whole.end === text.length) return { kind: 'reference', reference: whole.reference };
-  const parts: (string | Reference)[] = [];
+  const parts: (string | ValueReference)[] = [];
   let literal = '';
   for (let at = 0; at < text.length; ) {
     const dollar = text.indexOf('$', at);
@@ -67,7 +67,7 @@ export function readReference(
   text: string,
   at: number,
   names: RegExp = NAME,
-): { reference: Reference; end: number } | undefined {
+): { reference: ValueReference; end: number } | undefined {
   const root = (['input', 'prev', 'steps'] as const).find((word) => text.startsWith(`$${word}`, at));
   if (root === undefined) return undefined;
   let end = at + 1 + root.length;
@@ -83,9 +83,9 @@ export function readReference(
 function readPath(
   text: string,
   from: number,
-  reference: Reference,
+  reference: ValueReference,
   names: RegExp,
-): { reference: Reference; end: number } {
+): { reference: ValueReference; end: number } {
   let end = from;
   for (;;) {
     const dotted = text[end] === '.' ? (match(names, text, end + 1) ?? match(INDEX, text, end + 1)) : undefined;
@@ -113,7 +113,7 @@ function match(pattern: RegExp, text: string, at: number): RegExpExecArray | und
 }
 
 /** All references of a template, for checks before it runs. */
-export function referencesOf(template: Template): Reference[] {
+export function referencesOf(template: Template): ValueReference[] {
   if (template.kind === 'reference') return [template.reference];
   if (template.kind === 'text') return template.parts.filter((part) => typeof part !== 'string');
   if (template.kind === 'list') return template.items.flatMap(referencesOf);
@@ -122,7 +122,7 @@ export function referencesOf(template: Template): Reference[] {
 }
 
 /** The value of a reference, by own members only; undefined when a member of the path does not exist. */
-export function resolveReference(reference: Reference, bindings: Bindings): Json | undefined {
+export function resolveReference(reference: ValueReference, bindings: StepBindings): Json | undefined {
   let value = rootOf(reference, bindings);
   for (const key of reference.path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
@@ -131,7 +131,7 @@ export function resolveReference(reference: Reference, bindings: Bindings): Json
   return value;
 }
 
-function rootOf(reference: Reference, bindings: Bindings): Json | undefined {
+function rootOf(reference: ValueReference, bindings: StepBindings): Json | undefined {
   if (reference.root === 'input') return bindings.input;
   if (reference.root === 'prev') return bindings.prev;
   return bindings.steps.get(reference.step ?? '');
@@ -144,15 +144,15 @@ const MAX_CHARACTERS = 1_048_576;
  * Fills a template with values. A reference without a value gives an absent member, a null item or empty text.
  * Throws TEMPER_SANDBOX_INPUT_TOO_LARGE when the result would be larger than a megabyte.
  */
-export function fill(template: Template, bindings: Bindings): Json | undefined {
+export function fillTemplate(template: Template, bindings: StepBindings): Json | undefined {
   return new TemplateFiller(bindings).fill(template);
 }
 
 class TemplateFiller {
-  readonly #bindings: Bindings;
+  readonly #bindings: StepBindings;
   #remaining = MAX_CHARACTERS;
 
-  constructor(bindings: Bindings) {
+  constructor(bindings: StepBindings) {
     this.#bindings = bindings;
   }
 
@@ -172,13 +172,13 @@ class TemplateFiller {
     return Object.fromEntries(filled);
   }
 
-  #inText(reference: Reference): string {
+  #inText(reference: ValueReference): string {
     const value = this.#resolve(reference);
     if (value === undefined) return '';
     return typeof value === 'string' ? value : JSON.stringify(value);
   }
 
-  #resolve(reference: Reference): Json | undefined {
+  #resolve(reference: ValueReference): Json | undefined {
     const value = resolveReference(reference, this.#bindings);
     if (value !== undefined) this.#charge(value);
     return value;

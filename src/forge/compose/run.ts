@@ -1,17 +1,17 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import { type Op, remainingMilliseconds, withTimeout } from '../../lib/operation.ts';
+import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
 import type { ToolResult } from '../../tools/contract.ts';
-import { holds } from './condition.ts';
+import { conditionHolds } from './condition.ts';
 import type { PlannedStep } from './plan.ts';
-import { type Bindings, fill } from './references.ts';
+import { type StepBindings, fillTemplate } from './references.ts';
 
 /** Time limit of one step; the deadline of the caller still applies. */
 const STEP_TIMEOUT_MS = 30_000;
 
 /** Calls the tool of a step: the invoker, or in a test the fixtures. */
-export type StepCall = (step: PlannedStep, input: Json, op: Op) => Promise<ToolResult>;
+export type StepCall = (step: PlannedStep, input: Json, op: CallOptions) => Promise<ToolResult>;
 
 /**
  * Runs the steps one after another and returns the output of the last; a skipped step's output is null.
@@ -22,18 +22,18 @@ export async function runSteps(
   input: Json,
   call: StepCall,
   clock: Clock,
-  op: Op,
+  op: CallOptions,
 ): Promise<Json> {
   const outputs = new Map<string, Json>();
   let prev: Json = null;
   for (const [index, step] of steps.entries()) {
-    if (op.signal.aborted || remainingMilliseconds(op, clock) === 0) {
+    if (op.signal.aborted || remainingMs(op, clock) === 0) {
       throw new TemperError('TEMPER_TOOL_TIMEOUT', `no time was left for step "${step.name}"; do less in one tool`);
     }
-    const bindings: Bindings = { input, prev, steps: outputs };
-    if (step.condition !== undefined && !holds(step.condition, bindings)) prev = null;
+    const bindings: StepBindings = { input, prev, steps: outputs };
+    if (step.condition !== undefined && !conditionHolds(step.condition, bindings)) prev = null;
     else {
-      const argument: Json = fill(step.mapping, bindings) ?? {};
+      const argument: Json = fillTemplate(step.mapping, bindings) ?? {};
       const key = `${op.key}/${index + 1}`;
       const result: ToolResult = await withTimeout(
         op,

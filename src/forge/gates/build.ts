@@ -1,6 +1,6 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { canonicalJson } from '../../lib/canonical.ts';
-import type { ForgeCeilings } from '../../policy/types.ts';
+import type { ForgeLimits } from '../../policy/types.ts';
 import type { ToolView } from '../../tools/contract.ts';
 import type { ForgeRequest, Implementation, TestCase } from '../request.ts';
 
@@ -11,7 +11,7 @@ const DEFAULT_DURATION_MS = 5_000;
 const DEFAULT_MEMORY_BYTES = 134_217_728;
 
 /** Builds the artifact: canonical JSON texts, dependencies pinned by digest, default limits where the request sets none. */
-export function buildArtifact(request: ForgeRequest, ceilings: ForgeCeilings, view: ToolView): ToolArtifact {
+export function buildArtifact(request: ForgeRequest, ceilings: ForgeLimits, view: ToolView): ToolArtifact {
   const { implementation, limits } = request;
   const milliseconds = Math.min(DEFAULT_DURATION_MS, ceilings.durationMilliseconds);
   const duration = implementation.mode === 'Compose' ? COMPOSE_DURATION : durationText(milliseconds);

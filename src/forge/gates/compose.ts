@@ -1,19 +1,19 @@
-import { closestName } from '../../lib/closest.ts';
-import { printable } from '../../lib/escape.ts';
+import { suggestName } from '../../lib/suggest.ts';
+import { printable } from '../../lib/printable.ts';
 import type { Decider } from '../../policy/types.ts';
 import { toolRequest } from '../../tools/authorize.ts';
 import type { ToolDescriptor, ToolView } from '../../tools/contract.ts';
-import type { OpenArtifact } from '../open-artifact.ts';
-import { splitReference, type Violation } from '../request.ts';
+import type { ParsedArtifact } from '../parse-artifact.ts';
+import { splitReference, type ForgeViolation } from '../request.ts';
 
 /** The tools and the policy that decide which tools a composed tool may call. */
-export interface ComposeWorld {
+export interface ComposeContext {
   view: ToolView;
   decider: Decider;
 }
 
 /** The static check of a composed tool: valid references and conditions, existing and permitted tools, fixtures for tools with side effects. */
-export function checkSteps(open: OpenArtifact, context: ComposeWorld): Violation[] {
+export function checkSteps(open: ParsedArtifact, context: ComposeContext): ForgeViolation[] {
   const steps = open.artifact.implementation.steps ?? [];
   const violations = [...(open.plan?.violations ?? [])];
   const withEffects = new Set<string>();
@@ -31,7 +31,7 @@ export function checkSteps(open: OpenArtifact, context: ComposeWorld): Violation
 
 function unknownTool(name: string, view: ToolView): string {
   const known = view.list().map((tool) => tool.name);
-  const near = closestName(name, known);
+  const near = suggestName(name, known);
   const hint = near !== undefined ? `did you mean ${near}?` : 'use a listed tool, or forge that one first';
   return `no tool is named "${printable(name, 64)}"; ${hint}`;
 }
@@ -45,7 +45,7 @@ function toolProblem(tool: ToolDescriptor, digest: string | undefined, decider: 
 }
 
 /** A test may have no side effects, so each case needs a fixture for every tool that has them. */
-function missingFixtures(open: OpenArtifact, withEffects: ReadonlySet<string>): Violation[] {
+function missingFixtures(open: ParsedArtifact, withEffects: ReadonlySet<string>): ForgeViolation[] {
   return open.tests.flatMap((test, index) => {
     const missing = [...withEffects].filter((tool) => !test.fixtures.some((fixture) => fixture.tool === tool));
     if (missing.length === 0) return [];

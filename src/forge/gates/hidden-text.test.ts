@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
-import { aRequest, artifactOf } from '../testing.ts';
+import { aRequest, artifactOf } from '../forge.testing.ts';
 import { checkHiddenText } from './hidden-text.ts';
 
 function problems(changes: Partial<ToolArtifact>): string[] {

@@ -1,6 +1,6 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
-import { isUnprintable } from '../../lib/escape.ts';
-import type { Violation } from '../request.ts';
+import { isUnprintable } from '../../lib/printable.ts';
+import type { ForgeViolation } from '../request.ts';
 
 const LINE_FEED = 0x0a;
 const TAB = 0x09;
@@ -9,7 +9,7 @@ const TAB = 0x09;
  * Refuses invisible characters (control characters, zero-width and bidirectional marks, tags) in the texts of a tool that
  * agents see. A user who reads a description must read the same text as a model.
  */
-export function checkHiddenText(artifact: ToolArtifact): Violation[] {
+export function checkHiddenText(artifact: ToolArtifact): ForgeViolation[] {
   const shown = {
     description: artifact.description,
     inputSchema: artifact.inputSchema,

@@ -1,12 +1,16 @@
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
-import type { SchemaCompiler } from '../../tools/schemas.ts';
-import type { OpenArtifact } from '../open-artifact.ts';
-import type { Violation } from '../request.ts';
+import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import type { ParsedArtifact } from '../parse-artifact.ts';
+import type { ForgeViolation } from '../request.ts';
 import type { TestResult } from '../types.ts';
 
 /** Checks the output of every test case against the declared schema, as each later call does. */
-export function checkOutputs(open: OpenArtifact, results: readonly TestResult[], schemas: SchemaCompiler): Violation[] {
+export function checkOutputs(
+  open: ParsedArtifact,
+  results: readonly TestResult[],
+  schemas: SchemaCompiler,
+): ForgeViolation[] {
   const check = schemas.check(open.outputSchema);
   return results.flatMap(({ case: number, run, got }) => {
     const problems = got === undefined || run === 2 ? [] : check(got);

@@ -1,21 +1,21 @@
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { canonicalJson } from '../../lib/canonical.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
-import { hasViolations } from '../gate-log.ts';
+import { hasViolations } from '../gate-recorder.ts';
 import {
-  type Fixture,
+  type ToolFixture,
   type ForgeRequest,
   type Implementation,
   type RequestedStep,
   RESERVED_NAMES,
-  SIZES,
+  MAX_SIZES,
   STEP_NAME,
   type TestCase,
   TOOL_NAME,
   TOOL_REFERENCE,
-  type Violation,
+  type ForgeViolation,
 } from '../request.ts';
 
 const APIS: readonly ToolApi[] = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'];
@@ -29,12 +29,12 @@ const KNOWN_MEMBERS = {
 };
 
 /** The typed request, or every violation of its shape. Unknown members give a warning and are ignored. */
-export type Shaped =
+export type ShapeResult =
   | { request: ForgeRequest; warnings: string[] }
-  | { violations: readonly [Violation, ...Violation[]] };
+  | { violations: readonly [ForgeViolation, ...ForgeViolation[]] };
 
 /** Checks the shape of a request. `minimumTests` comes from the policy; at least one test is always required. */
-export function checkShape(given: JsonObject, minimumTests: number): Shaped {
+export function checkShape(given: JsonObject, minimumTests: number): ShapeResult {
   const checker = new ShapeChecker();
   const request = checker.read(given, Math.max(1, minimumTests));
   return hasViolations(checker.violations)
@@ -43,7 +43,7 @@ export function checkShape(given: JsonObject, minimumTests: number): Shaped {
 }
 
 class ShapeChecker {
-  readonly violations: Violation[] = [];
+  readonly violations: ForgeViolation[] = [];
   readonly warnings: string[] = [];
 
   read(given: JsonObject, minimumTests: number): ForgeRequest {
@@ -92,7 +92,8 @@ class ShapeChecker {
       this.#report('description must describe in a sentence what the tool does');
       return '';
     }
-    if (description.length > SIZES.description) this.#report(`description has at most ${SIZES.description} characters`);
+    if (description.length > MAX_SIZES.description)
+      this.#report(`description has at most ${MAX_SIZES.description} characters`);
     if (!description.isWellFormed()) this.#report('description contains invalid Unicode');
     return description;
   }
@@ -115,7 +116,7 @@ class ShapeChecker {
       this.#report(`${path} must be a JSON Schema object`);
       return {};
     }
-    this.#sized(schema, SIZES.schema, path);
+    this.#sized(schema, MAX_SIZES.schema, path);
     return schema;
   }
 
@@ -132,14 +133,14 @@ class ShapeChecker {
       this.#report('implementation.code must be JavaScript that defines function execute(input)');
       return { mode: 'Sandbox', source: '' };
     }
-    if (code.length > SIZES.source) this.#report(`implementation.code has at most ${SIZES.source} characters`);
+    if (code.length > MAX_SIZES.source) this.#report(`implementation.code has at most ${MAX_SIZES.source} characters`);
     if (!code.isWellFormed()) this.#report('implementation.code contains invalid Unicode');
     return { mode: 'Sandbox', source: code };
   }
 
   #steps(steps: Json | undefined): RequestedStep[] {
-    if (!Array.isArray(steps) || steps.length === 0 || steps.length > SIZES.steps) {
-      this.#report(`implementation.steps must be a list of 1 to ${SIZES.steps} steps`);
+    if (!Array.isArray(steps) || steps.length === 0 || steps.length > MAX_SIZES.steps) {
+      this.#report(`implementation.steps must be a list of 1 to ${MAX_SIZES.steps} steps`);
       return [];
     }
     const names = new Set<string>();
@@ -161,7 +162,7 @@ class ShapeChecker {
     if (typeof tool !== 'string' || !TOOL_REFERENCE.test(tool))
       this.#report(`${path}: tool must be the name of a tool`);
     if (!isJsonObject(inputMapping)) this.#report(`${path}: inputMapping must be an object of arguments`);
-    else this.#sized(inputMapping, SIZES.mapping, `${path}: inputMapping`);
+    else this.#sized(inputMapping, MAX_SIZES.mapping, `${path}: inputMapping`);
     return {
       name: textOr(name),
       tool: textOr(tool),
@@ -172,16 +173,16 @@ class ShapeChecker {
 
   #condition(condition: Json | undefined, path: string): Pick<RequestedStep, 'condition'> {
     if (condition === undefined) return {};
-    if (typeof condition !== 'string' || condition.length > SIZES.condition) {
-      this.#report(`${path}: condition must be an expression of at most ${SIZES.condition} characters`);
+    if (typeof condition !== 'string' || condition.length > MAX_SIZES.condition) {
+      this.#report(`${path}: condition must be an expression of at most ${MAX_SIZES.condition} characters`);
       return {};
     }
     return condition.trim() === '' ? {} : { condition };
   }
 
   #tests(tests: Json | undefined): TestCase[] {
-    if (!Array.isArray(tests) || tests.length === 0 || tests.length > SIZES.tests) {
-      this.#report(`testCases must be a list of 1 to ${SIZES.tests} cases {input, expectedOutput}`);
+    if (!Array.isArray(tests) || tests.length === 0 || tests.length > MAX_SIZES.tests) {
+      this.#report(`testCases must be a list of 1 to ${MAX_SIZES.tests} cases {input, expectedOutput}`);
       return [];
     }
     return tests.map((given, index) => this.#test(given, `test case ${index + 1}`));
@@ -193,8 +194,8 @@ class ShapeChecker {
     const input = member(test, 'input');
     const expected = member(test, 'expectedOutput');
     if (!isJsonObject(input)) this.#report(`${path}: input must be an object of arguments`);
-    else this.#sized(input, SIZES.testValue, `${path}: input`);
-    if (expected !== undefined) this.#sized(expected, SIZES.testValue, `${path}: expectedOutput`);
+    else this.#sized(input, MAX_SIZES.testValue, `${path}: input`);
+    if (expected !== undefined) this.#sized(expected, MAX_SIZES.testValue, `${path}: expectedOutput`);
     return {
       input: isJsonObject(input) ? input : {},
       ...(expected === undefined ? {} : { expectedOutput: expected }),
@@ -202,9 +203,9 @@ class ShapeChecker {
     };
   }
 
-  #fixtures(fixtures: Json, path: string): Fixture[] {
-    if (!Array.isArray(fixtures) || fixtures.length > SIZES.fixtures) {
-      this.#report(`${path}: fixtures must be a list of at most ${SIZES.fixtures} {tool, input?, output}`);
+  #fixtures(fixtures: Json, path: string): ToolFixture[] {
+    if (!Array.isArray(fixtures) || fixtures.length > MAX_SIZES.fixtures) {
+      this.#report(`${path}: fixtures must be a list of at most ${MAX_SIZES.fixtures} {tool, input?, output}`);
       return [];
     }
     return fixtures.map((given, index) => {
@@ -215,8 +216,8 @@ class ShapeChecker {
       if (typeof tool !== 'string' || !TOOL_NAME.test(tool))
         this.#report(`${fixturePath}: tool must be the name of a tool`);
       if (output === undefined) this.#report(`${fixturePath}: output is missing; give the output of the tool`);
-      if (input !== undefined) this.#sized(input, SIZES.fixture, `${fixturePath}: input`);
-      if (output !== undefined) this.#sized(output, SIZES.fixture, `${fixturePath}: output`);
+      if (input !== undefined) this.#sized(input, MAX_SIZES.fixture, `${fixturePath}: input`);
+      if (output !== undefined) this.#sized(output, MAX_SIZES.fixture, `${fixturePath}: output`);
       return {
         tool: typeof tool === 'string' ? tool : '',
         ...(input === undefined ? {} : { input }),
@@ -258,8 +259,8 @@ class ShapeChecker {
 
   #texts(given: Json, path: string, length: number): string[] {
     const holds = (item: Json): item is string => typeof item === 'string' && item !== '' && item.length <= length;
-    if (!Array.isArray(given) || given.length > SIZES.domains || !given.every(holds)) {
-      this.#report(`${path} must be a list of at most ${SIZES.domains} texts`);
+    if (!Array.isArray(given) || given.length > MAX_SIZES.domains || !given.every(holds)) {
+      this.#report(`${path} must be a list of at most ${MAX_SIZES.domains} texts`);
       return [];
     }
     return [...new Set(given)];

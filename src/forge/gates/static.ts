@@ -1,10 +1,10 @@
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { parseSource, type SourceProblem } from '../static/parse.ts';
 import { findProblems } from '../static/rules.ts';
-import type { Violation } from '../request.ts';
+import type { ForgeViolation } from '../request.ts';
 
 export interface StaticCheck {
-  violations: Violation[];
+  violations: ForgeViolation[];
   warnings: string[];
 }
 
@@ -56,8 +56,10 @@ function warningsOf(
   return warnings;
 }
 
-function toViolations(problems: readonly SourceProblem[], code: Violation['code']): Violation[] {
-  const shown = problems.slice(0, MAX_SHOWN).map((problem): Violation => ({ code, message: withLocation(problem) }));
+function toViolations(problems: readonly SourceProblem[], code: ForgeViolation['code']): ForgeViolation[] {
+  const shown = problems
+    .slice(0, MAX_SHOWN)
+    .map((problem): ForgeViolation => ({ code, message: withLocation(problem) }));
   if (problems.length > MAX_SHOWN) shown.push({ code, message: `and ${problems.length - MAX_SHOWN} more` });
   return shown;
 }

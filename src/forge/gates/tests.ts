@@ -1,10 +1,10 @@
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { Json } from '../../lib/json.ts';
-import type { SchemaCompiler } from '../../tools/schemas.ts';
-import { differenceFrom, sameJson } from '../compare.ts';
-import type { OpenArtifact } from '../open-artifact.ts';
-import type { Violation } from '../request.ts';
+import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { differenceFrom, sameJson } from '../test-runs/compare-json.ts';
+import type { ParsedArtifact } from '../parse-artifact.ts';
+import type { ForgeViolation } from '../request.ts';
 import type { TestResult } from '../types.ts';
 
 const MAX_SHOWN_CASES = 5;
@@ -16,7 +16,7 @@ const PASSED_THROUGH_CODES: readonly ErrorCode[] = [
 ];
 
 /** Checks that every test input matches the input schema, so that each test is a call that the tool accepts. */
-export function checkTestInputs(open: OpenArtifact, schemas: SchemaCompiler): Violation[] {
+export function checkTestInputs(open: ParsedArtifact, schemas: SchemaCompiler): ForgeViolation[] {
   const check = schemas.check(open.inputSchema);
   return open.tests.flatMap((test, index) => {
     const problems = check(test.input);
@@ -27,15 +27,15 @@ export function checkTestInputs(open: OpenArtifact, schemas: SchemaCompiler): Vi
 }
 
 /** Checks that each case passed in both runs with the same output. */
-export function checkResults(open: OpenArtifact, results: readonly TestResult[]): Violation[] {
-  const violations: Violation[] = [];
+export function checkResults(open: ParsedArtifact, results: readonly TestResult[]): ForgeViolation[] {
+  const violations: ForgeViolation[] = [];
   for (let index = 0; index < open.tests.length; index += 1) {
     const runs = results.filter((result) => result.case === index + 1);
     const violation = checkCase(open, index, runs);
     if (violation !== undefined) violations.push(violation);
   }
   if (violations.length <= MAX_SHOWN_CASES) return violations;
-  const more: Violation = {
+  const more: ForgeViolation = {
     code: 'TEMPER_FORGE_TEST_FAILED',
     message: `and ${violations.length - MAX_SHOWN_CASES} more cases`,
   };
@@ -43,7 +43,7 @@ export function checkResults(open: OpenArtifact, results: readonly TestResult[])
 }
 
 /** Counts the cases that passed in both runs, and the others. */
-export function countCases(open: OpenArtifact, results: readonly TestResult[]): { passed: number; failed: number } {
+export function countCases(open: ParsedArtifact, results: readonly TestResult[]): { passed: number; failed: number } {
   let passed = 0;
   for (let index = 1; index <= open.tests.length; index += 1) {
     const runs = results.filter((result) => result.case === index);
@@ -52,7 +52,7 @@ export function countCases(open: OpenArtifact, results: readonly TestResult[]): 
   return { passed, failed: open.tests.length - passed };
 }
 
-function checkCase(open: OpenArtifact, index: number, runs: readonly TestResult[]): Violation | undefined {
+function checkCase(open: ParsedArtifact, index: number, runs: readonly TestResult[]): ForgeViolation | undefined {
   const label = `case ${index + 1}`;
   const [first, second] = runs;
   if (first !== undefined && second !== undefined && !mayVary(open) && !sameResult(first, second)) {
@@ -77,7 +77,7 @@ function mismatch(expected: Json = null, got: Json = null): string {
 }
 
 /** Whether the tool declared a clock, randomness or the network, so that its output may vary between runs. */
-function mayVary({ artifact }: OpenArtifact): boolean {
+function mayVary({ artifact }: ParsedArtifact): boolean {
   return artifact.requires.apis.some((api) => api === 'clock' || api === 'random' || api === 'fetch');
 }
 

@@ -23,7 +23,7 @@ export const BANNED_NAMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Advice for names that models expect and that do not exist in a tool. */
-export const ABSENT_NAMES: ReadonlyMap<string, string> = new Map([
+export const UNAVAILABLE_NAMES: ReadonlyMap<string, string> = new Map([
   ['setTimeout', 'there are no timers'],
   ['setInterval', 'there are no timers'],
   ['setImmediate', 'there are no timers'],
@@ -40,7 +40,7 @@ export const ABSENT_NAMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Global names of the language that exist inside a tool. */
-export const STANDARD_NAMES: ReadonlySet<string> = new Set(
+export const LANGUAGE_NAMES: ReadonlySet<string> = new Set(
   `undefined NaN Infinity globalThis Object Array Boolean Number String Symbol BigInt Math JSON Date RegExp Map Set WeakMap
   WeakSet Promise Proxy Reflect Intl Iterator Temporal ArrayBuffer DataView Int8Array Uint8Array Uint8ClampedArray Int16Array
   Uint16Array Int32Array Uint32Array BigInt64Array BigUint64Array Float16Array Float32Array Float64Array Error EvalError

@@ -1,5 +1,5 @@
 import { type Options, parse, type Program, type Token, tokTypes } from 'acorn';
-import { isUnprintable, printable } from '../../lib/escape.ts';
+import { isUnprintable, printable } from '../../lib/printable.ts';
 import { nestingOf } from './ast.ts';
 import { syntaxHint } from './hints.ts';
 
@@ -13,7 +13,7 @@ export interface SourceProblem {
   message: string;
 }
 
-export type Parsed =
+export type ParseResult =
   | { program: Program; problems: SourceProblem[] }
   | { program?: undefined; syntax: boolean; problems: SourceProblem[] };
 
@@ -21,7 +21,7 @@ export type Parsed =
 class TooLargeError extends Error {}
 
 /** Parses untrusted source within limits. Only scripts run; a module is parsed too, so that the error can name its imports. */
-export function parseSource(source: string): Parsed {
+export function parseSource(source: string): ParseResult {
   if (source.length > LIMITS.characters) {
     return rejected(`the source has ${source.length} characters, ${LIMITS.characters} are allowed; shorten it`);
   }
@@ -102,7 +102,7 @@ function characterProblems(source: string): SourceProblem[] {
 }
 
 /** A source that parses only as a module uses imports, exports or top-level await, which a tool may not use; the rules then report them. */
-function parseAsModule(source: string): Parsed | undefined {
+function parseAsModule(source: string): ParseResult | undefined {
   try {
     const problems: SourceProblem[] = [];
     const program = parseWithin(source, 'module', problems);
@@ -114,7 +114,7 @@ function parseAsModule(source: string): Parsed | undefined {
   }
 }
 
-function syntaxProblem(source: string, error: SyntaxError, others: SourceProblem[]): Parsed {
+function syntaxProblem(source: string, error: SyntaxError, others: SourceProblem[]): ParseResult {
   const { loc, pos } = error as { loc?: { line: number; column: number }; pos?: number };
   const { line, column } = loc ?? { line: 1, column: 0 };
   const plain = error.message.replace(/ \(\d{1,9}:\d{1,9}\)$/, '');
@@ -127,7 +127,7 @@ function syntaxProblem(source: string, error: SyntaxError, others: SourceProblem
   return { syntax: true, problems: [{ line, column, message }, ...others] };
 }
 
-function rejected(message: string): Parsed {
+function rejected(message: string): ParseResult {
   return { syntax: false, problems: [{ line: 1, column: 0, message }] };
 }
 

@@ -1,14 +1,14 @@
 import type { AnyNode, Program } from 'acorn';
 import { fullAncestor } from 'acorn-walk';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import { foldText } from './fold.ts';
-import { ABSENT_NAMES, API_NAMES, BANNED_NAMES, DANGEROUS_MEMBERS, STANDARD_NAMES } from './names.ts';
+import { UNAVAILABLE_NAMES, API_NAMES, BANNED_NAMES, DANGEROUS_MEMBERS, LANGUAGE_NAMES } from './names.ts';
 import type { SourceProblem } from './parse.ts';
 import { analyseScopes, type ScopeAnalysis } from './scope.ts';
 
 /** The result of the static check of a source: banned code, warnings and the host functions that it uses. */
-export interface Findings {
+export interface StaticFindings {
   problems: SourceProblem[];
   warnings: SourceProblem[];
   uses: ReadonlySet<ToolApi>;
@@ -18,7 +18,7 @@ export interface Findings {
 const ENTRIES = ['execute', 'run'];
 const COMPARISONS = ['===', '!==', '==', '!='];
 
-export function findProblems(program: Program): Findings {
+export function findProblems(program: Program): StaticFindings {
   const checker = new RuleChecker(analyseScopes(program));
   fullAncestor(program, (node, _state, ancestors) => checker.visit(node as AnyNode, ancestors as AnyNode[]));
   checker.names();
@@ -38,7 +38,7 @@ class RuleChecker {
     this.#scopes = scopes;
   }
 
-  findings(): Findings {
+  findings(): StaticFindings {
     const { topLevel } = this.#scopes;
     return {
       problems: bySourceOrder(this.#problems),
@@ -94,8 +94,8 @@ class RuleChecker {
     const banned = BANNED_NAMES.get(name);
     if (banned !== undefined) this.#report(node, `${name} is banned: ${banned}`);
     else if (api !== undefined && !this.#assigned.has(name)) this.#uses.add(api);
-    else if (api === undefined && !STANDARD_NAMES.has(name) && !this.#assigned.has(name)) {
-      const advice = ABSENT_NAMES.get(name);
+    else if (api === undefined && !LANGUAGE_NAMES.has(name) && !this.#assigned.has(name)) {
+      const advice = UNAVAILABLE_NAMES.get(name);
       this.#report(
         node,
         `"${printable(name, 60)}" is not defined${advice === undefined ? '; declare it or remove it' : `; ${advice}`}`,

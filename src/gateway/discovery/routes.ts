@@ -1,22 +1,22 @@
 import { Type } from 'typebox';
-import { answerOf, MOST_FOUND } from '../../discovery/answer.ts';
+import { buildResult, MAX_RESULTS } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { CAPABILITY_KINDS, type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
 import { LexicalIndex } from '../../discovery/lexical-index.ts';
 import { search } from '../../discovery/search.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
-import type { SessionRegistry } from '../../nats/session-registry.ts';
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { Decider } from '../../policy/types.ts';
-import { PATHS } from '../../remote/wire.ts';
-import { leaseOf } from '../lease-check.ts';
-import type { RouteModule } from '../routes.ts';
-import { closed, Lease, POD, REFUSALS, text } from '../schemas.ts';
-import type { StandingTool } from './catalogue.ts';
-import type { Library } from './library.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { authorizeDelivery } from '../delivery/authorize.ts';
+import type { RouteModule } from '../http/routes.ts';
+import { closed, DeliveryToken, POD_SECURITY, ERROR_RESPONSES, text } from '../http/schemas.ts';
+import type { PromotedTool } from './catalog-entries.ts';
+import type { CapabilityCatalog } from './catalog.ts';
 
 export interface DiscoveryRouteDeps {
-  library: Pick<Library, 'index' | 'standing'>;
+  catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools'>;
   /** Tools of sessions. */
   registry: Pick<SessionRegistry, 'tools'>;
 }
@@ -24,7 +24,7 @@ export interface DiscoveryRouteDeps {
 const MAX_BODY_BYTES = 16 * 1_024;
 const SearchBody = Type.Object(
   {
-    lease: Lease,
+    lease: DeliveryToken,
     query: text(400, 'Search terms.'),
     kind: Type.Optional(text(20, 'Only this kind.')),
     category: Type.Optional(text(64, 'Only this category.')),
@@ -44,32 +44,32 @@ const FoundEntry = Type.Object(
   closed,
 );
 const Answer = Type.Object(
-  { capabilities: Type.Array(FoundEntry, { maxItems: MOST_FOUND }), more: Type.Integer({ minimum: 0 }) },
+  { capabilities: Type.Array(FoundEntry, { maxItems: MAX_RESULTS }), more: Type.Integer({ minimum: 0 }) },
   closed,
 );
 
 /** Full-text search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
-export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): RouteModule {
+export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
     .map(toolEntry);
   const builtInIndex = LexicalIndex.of(builtIn);
   return (server, deps) => {
     server.post(
-      PATHS.discoverySearch,
+      POD_API_PATHS.discoverySearch,
       {
         config: { access: 'pod' },
         bodyLimit: MAX_BODY_BYTES,
         schema: {
-          ...POD,
+          ...POD_SECURITY,
           body: SearchBody,
           summary: 'Searches tools and capabilities the agent may use',
-          response: { 200: Answer, ...REFUSALS },
+          response: { 200: Answer, ...ERROR_RESPONSES },
         },
       },
       async (request) => {
         const { lease, ...query } = request.body;
-        const { claims, state } = leaseOf(request, lease, deps);
+        const { claims, state } = authorizeDelivery(request, lease, deps);
         const { agentUid, session, namespace, agent } = claims;
         const [tainted, tools] = await Promise.all([
           deps.sessions.tainted(agentUid, session),
@@ -80,7 +80,7 @@ export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): Rout
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && isVisible(entry, agent, decider);
         const ranked = search(query, {
-          indexes: [builtInIndex, LexicalIndex.of(forged), library.index(namespace)],
+          indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)],
           permits: visible,
         });
         const callable = new Set([
@@ -88,12 +88,12 @@ export function discoveryRoutes({ library, registry }: DiscoveryRouteDeps): Rout
           ...tools
             .filter((_, index) => visible(forged[index]))
             .flatMap(({ artifact, digest }) => names(artifact.name, digest)),
-          ...library
-            .standing(namespace, agent)
+          ...catalog
+            .promotedTools(namespace, agent)
             .filter(({ entry }) => visible(entry))
             .flatMap(namesOfPromoted),
         ]);
-        return answerOf(ranked, callable);
+        return buildResult(ranked, callable);
       },
     );
   };
@@ -109,6 +109,6 @@ function names(name: string, digest: string): string[] {
   return [name, `${name}@${digest}`];
 }
 
-function namesOfPromoted({ entry, digest }: StandingTool): string[] {
+function namesOfPromoted({ entry, digest }: PromotedTool): string[] {
   return entry === undefined || digest === undefined ? [] : names(entry.name, digest);
 }

@@ -2,14 +2,14 @@ import type { Clock } from '../../lib/clock.ts';
 import { openModels } from '../../models/named-models.ts';
 import type { ModelsDeps } from '../../models/providers.ts';
 import type { ModelCatalog } from '../deps.ts';
-import type { ChargedModels } from './charged-model.ts';
+import type { GatewayModelSet } from './metered-models.ts';
 import { HealthRecorder, type ModelHealth, providerOf } from './health.ts';
-import type { ModelLabels } from './observed-models.ts';
-import { modelSection } from './section.ts';
+import type { ModelLabels } from './instrumented-models.ts';
+import { parseModelConfig } from './config.ts';
 
 /** The providers of this gateway: their models by manifest name, and their health. */
 export interface GatewayModels {
-  set: ChargedModels;
+  set: GatewayModelSet;
   health: ModelHealth;
   catalog: ModelCatalog;
   /** Metric labels of a real model name; `other` for names that are not in the configuration. */
@@ -34,7 +34,7 @@ export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' |
  *   ▸ route ▸ circuit breaker ▸ retries ▸ adapter        once, in `openModels`
  */
 export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): GatewayModels {
-  const config = modelSection(section);
+  const config = parseModelConfig(section);
   const recorder = new HealthRecorder(
     deps.clock,
     config.providers.map(({ name }) => name),
@@ -46,7 +46,7 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
     embed: (texts, op) => open.model.embed(texts, op),
   });
   const embedder = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
-  const set: ChargedModels = {
+  const set: GatewayModelSet = {
     ...open,
     embedding: embedder === undefined ? 'none' : `${embedder.name}/${embedder.embeddingModel}`,
     // Resolves aliases before the health recorder: an alias has no provider.

@@ -48,7 +48,7 @@ describe('the health of model providers', () => {
     const { recorder, published, fail } = aRecorder();
     for (let times = 0; times < 5; times += 1) fail('TEMPER_MODEL_CONTEXT_OVERFLOW');
     fail('TEMPER_MODEL_UNAUTHORIZED', 'made-up');
-    recorder.usedInstead('openai/a', 'anthropic/b');
+    recorder.recordFallback('openai/a', 'anthropic/b');
     assert.deepEqual(published, []);
     assert.deepEqual(
       recorder.list().map(({ provider }) => provider),
@@ -59,8 +59,8 @@ describe('the health of model providers', () => {
   it('the fallback model is published once', () => {
     const { recorder, published, fail } = aRecorder();
     fail('TEMPER_MODEL_BILLING');
-    recorder.usedInstead('openai/a', 'anthropic/b');
-    recorder.usedInstead('openai/a', 'anthropic/b');
+    recorder.recordFallback('openai/a', 'anthropic/b');
+    recorder.recordFallback('openai/a', 'anthropic/b');
     assert.deepEqual(published, ['openai Unavailable ', 'openai Unavailable anthropic/b']);
   });
 });

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, type TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import type { ProviderHealth } from '../../nats/model-health.ts';
 import type { Model } from '../../models/port.ts';
 
@@ -11,7 +11,7 @@ export interface ModelHealth {
   /** Calls the listener with each change, and once a minute with an available provider. Returns the unsubscribe function. */
   changes(listener: (health: ProviderHealth) => void): () => void;
   /** Records that `model` answered in place of `failed`, as the fallback of the failed model's provider. */
-  usedInstead(failed: string, model: string): void;
+  recordFallback(failed: string, model: string): void;
 }
 
 /** Errors that change the state at once, because later calls will fail too. */
@@ -59,7 +59,7 @@ export class HealthRecorder implements ModelHealth {
     return () => this.#listeners.delete(listener);
   }
 
-  usedInstead(failed: string, model: string): void {
+  recordFallback(failed: string, model: string): void {
     const known = this.#states.get(providerOf(failed));
     if (known === undefined || known.state === 'Available' || known.fallback === model) return;
     this.#set({ ...known, fallback: printable(model, 128) });

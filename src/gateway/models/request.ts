@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, type JsonObject, jsonDepth } from '../../lib/json.ts';
 import type { ModelMessage, ModelRequest, ToolCall } from '../../models/port.ts';
-import { closed } from '../schemas.ts';
+import { closed } from '../http/schemas.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
@@ -58,7 +58,7 @@ export const EmbedBody = Type.Object({ texts: Type.Array(name(32_768), { minItem
  * The request for the provider: only known members, and at most the agent's limit of output tokens. Throws TEMPER_REQUEST_INVALID for a
  * tool schema beyond its limits.
  */
-export function rebuiltRequest(
+export function sanitizeRequest(
   given: StreamBody['request'],
   { model, maxOutputTokens }: { model: string; maxOutputTokens: number },
 ): ModelRequest {
@@ -79,7 +79,7 @@ export function rebuiltRequest(
 }
 
 /** A history item for storage. A user item keeps its message id, which identifies a redelivered message. */
-export function keptMessage(item: Static<typeof Message>): ModelMessage {
+export function storedMessage(item: Static<typeof Message>): ModelMessage {
   const rebuilt = rebuiltMessage(item);
   if (item.role !== 'user' || rebuilt.role !== 'user' || item.message === undefined) return rebuilt;
   return { ...rebuilt, message: item.message };

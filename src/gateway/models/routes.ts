@@ -1,19 +1,19 @@
 import { Readable } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import type { Op } from '../../lib/operation.ts';
-import { PATHS } from '../../remote/wire.ts';
-import { continuedTrace } from '../../telemetry/spans.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { continueTraceOver } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import { leaseOf } from '../lease-check.ts';
-import { parentUnder } from '../message-traces.ts';
-import type { RouteModule } from '../routes.ts';
-import { POD } from '../schemas.ts';
-import { speakerOf, type SpeakerDeps } from '../speaker.ts';
-import { AnswerLines } from './lines.ts';
-import { EmbedBody, rebuiltRequest, StreamBody } from './request.ts';
+import { authorizeDelivery } from '../delivery/authorize.ts';
+import { parentSpanOf } from '../tracing/message-traces.ts';
+import type { RouteModule } from '../http/routes.ts';
+import { POD_SECURITY } from '../http/schemas.ts';
+import { modelAccessFor, type ModelAccessDeps } from './agent-model-access.ts';
+import { NdjsonModelStream } from './ndjson-stream.ts';
+import { EmbedBody, sanitizeRequest, StreamBody } from './request.ts';
 
-export type ModelRouteDeps = Omit<SpeakerDeps, 'directory' | 'ids'>;
+export type ModelRouteDeps = Omit<ModelAccessDeps, 'directory' | 'ids'>;
 
 const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
 /** Timeout of a response; an earlier deadline of the message applies. */
@@ -24,42 +24,42 @@ const EMBED_TIMEOUT_MS = 60_000;
 export function modelRoutes(own: ModelRouteDeps): RouteModule {
   return (server, deps) => {
     const { clock, log, ids, directory } = deps;
-    const accessDeps: SpeakerDeps = { ...own, directory, ids };
+    const accessDeps: ModelAccessDeps = { ...own, directory, ids };
     server.post(
-      PATHS.modelStream,
+      POD_API_PATHS.modelStream,
       {
         config: { access: 'pod' },
         bodyLimit: MAX_BODY_BYTES,
-        schema: { ...POD, body: StreamBody, summary: 'Streams the response of a model as NDJSON' },
+        schema: { ...POD_SECURITY, body: StreamBody, summary: 'Streams the response of a model as NDJSON' },
       },
       async (request, reply) => {
         const { lease, request: requested } = request.body;
-        const { claims, state } = leaseOf(request, lease, deps);
-        const modelAccess = speakerOf(accessDeps, state, false);
-        const { model, resolved } = modelAccess.modelNamed(requested.model);
-        const rebuilt = rebuiltRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });
+        const { claims, state } = authorizeDelivery(request, lease, deps);
+        const modelAccess = modelAccessFor(accessDeps, state, false);
+        const { model, resolved } = modelAccess.requestedModel(requested.model);
+        const rebuilt = sanitizeRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });
         const remaining = Math.min(STREAM_TIMEOUT_MS, Date.parse(claims.deadline) - clock.now().getTime());
         const op = opOf(clock, remaining, request.disconnected, request.id);
-        const parent = parentUnder(claims, request.headers[TRACEPARENT]);
-        const stream = new AnswerLines(continuedTrace(parent, model.stream(rebuilt, op)), {
+        const parent = parentSpanOf(claims, request.headers[TRACEPARENT]);
+        const stream = new NdjsonModelStream(continueTraceOver(parent, model.stream(rebuilt, op)), {
           clock,
           failed: (error) =>
             log.error({ correlation: request.id, ...request.logFields, error }, 'a model stream failed'),
         });
         // After a disconnect the lines are not read any more, so the stream must be cancelled here.
-        request.disconnected.addEventListener('abort', () => void stream.stop(), { once: true });
-        const failure = await stream.firstFailure();
+        request.disconnected.addEventListener('abort', () => void stream.cancel(), { once: true });
+        const failure = await stream.firstError();
         if (isPreCallError(failure)) throw failure;
         void reply.type('application/x-ndjson').header('cache-control', 'no-store');
         return reply.send(Readable.from(stream.lines(), { objectMode: false }));
       },
     );
     server.post(
-      PATHS.modelEmbed,
+      POD_API_PATHS.modelEmbed,
       {
         config: { access: 'pod' },
         bodyLimit: MAX_BODY_BYTES,
-        schema: { ...POD, body: EmbedBody, summary: 'Embeds each text as a vector' },
+        schema: { ...POD_SECURITY, body: EmbedBody, summary: 'Embeds each text as a vector' },
       },
       async (request) => {
         const state = directory.byUid(request.pod.agentUid);
@@ -69,16 +69,16 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
             `agent "${request.pod.agent}" is suspended or does not exist`,
           );
         }
-        const { charged } = speakerOf(accessDeps, state, false);
+        const { meteredModel } = modelAccessFor(accessDeps, state, false);
         const op = opOf(clock, EMBED_TIMEOUT_MS, request.disconnected, request.id);
-        const vectors = await charged.embed([...request.body.texts], op);
+        const vectors = await meteredModel.embed([...request.body.texts], op);
         return { vectors: vectors.map((vector) => Array.from(vector)) };
       },
     );
   };
 }
 
-function opOf(clock: Clock, milliseconds: number, signal: AbortSignal, key: string): Op {
+function opOf(clock: Clock, milliseconds: number, signal: AbortSignal, key: string): CallOptions {
   return { signal, deadline: clock.monotonic() + Math.max(0, milliseconds), key };
 }
 

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox';
-import type { Candidate, Refused } from '../../forge/types.ts';
+import type { ToolCandidate, RefusedTool } from '../../forge/types.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { Gate, GateResult } from '../../tools/events.ts';
-import { closed, Lease } from '../schemas.ts';
+import { closed, DeliveryToken } from '../http/schemas.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const amount = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -29,7 +29,7 @@ const authorModel = text(256);
 
 export const ReviewBody = Type.Object(
   {
-    lease: Lease,
+    lease: DeliveryToken,
     authorModel: Type.Optional(authorModel),
     candidate: Type.Object({
       artifact: AnyObject,
@@ -48,7 +48,7 @@ export const ReviewBody = Type.Object(
 
 export const RejectedBody = Type.Object(
   {
-    lease: Lease,
+    lease: DeliveryToken,
     authorModel: Type.Optional(authorModel),
     refused: Type.Object({
       name: text(256),
@@ -65,9 +65,14 @@ export const RejectedBody = Type.Object(
 );
 
 /** The candidate with known members only. The review parses the artifact itself. */
-export function candidateOf({ artifact, digest, evidence, gates }: Static<typeof ReviewBody>['candidate']): Candidate {
+export function candidateOf({
+  artifact,
+  digest,
+  evidence,
+  gates,
+}: Static<typeof ReviewBody>['candidate']): ToolCandidate {
   return {
-    artifact: artifact as unknown as Candidate['artifact'],
+    artifact: artifact as unknown as ToolCandidate['artifact'],
     digest: digest as Digest,
     evidence: {
       tests: evidence.tests.map(({ case: number, run, passed, got, failure, milliseconds, heapBytes }) => ({
@@ -88,7 +93,7 @@ export function candidateOf({ artifact, digest, evidence, gates }: Static<typeof
 }
 
 /** A refusal reported by the pod. The pod's evidence is not stored. */
-export function refusedOf({ refused }: Static<typeof RejectedBody>): Refused {
+export function refusedOf({ refused }: Static<typeof RejectedBody>): RefusedTool {
   const { name, digest, gate, code, message, details, gates } = refused;
   return {
     accepted: false,
@@ -96,7 +101,7 @@ export function refusedOf({ refused }: Static<typeof RejectedBody>): Refused {
     ...(digest === undefined ? {} : { digest: digest as Digest }),
     gate: gate as Gate,
     code: codeOf(code),
-    class: printable(refused.class, 40) as Refused['class'],
+    class: printable(refused.class, 40) as RefusedTool['class'],
     message: printable(message, 4_096),
     details: (details ?? {}) as JsonObject,
     gates: gatesOf(gates),

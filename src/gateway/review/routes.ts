@@ -1,31 +1,31 @@
 import type { AuditRecord } from '../../audit/port.ts';
-import { GateLog } from '../../forge/gate-log.ts';
+import { GateRecorder } from '../../forge/gate-recorder.ts';
 import { createForgeReview } from '../../forge/review.ts';
-import type { Accepted, Candidate, ForgeCaller, ForgeResult } from '../../forge/types.ts';
+import type { AcceptedTool, ToolCandidate, ForgeCaller, ForgeResult } from '../../forge/types.ts';
 import { builtInNames } from '../../engine/built-in.ts';
 import type { Digest } from '../../lib/canonical.ts';
-import type { Op } from '../../lib/operation.ts';
-import type { SessionRegistry } from '../../nats/session-registry.ts';
-import { PATHS } from '../../remote/wire.ts';
-import { ATTRIBUTES, continuingTrace, inSpan, SPANS } from '../../telemetry/spans.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { ATTRIBUTES, continueTrace, inSpan, SPANS } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import { createJudge } from '../../tempering/judge.ts';
+import { createJudge } from '../../tempering/judge/judge.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { EventSink } from '../../tools/events.ts';
-import { type Demotions, inService } from '../demotions.ts';
+import { type Demotions, inService } from '../cluster/demotions.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { LeaseClaims } from '../lease.ts';
-import { type HeldLease, leaseOf } from '../lease-check.ts';
-import { factsOf, parentUnder } from '../message-traces.ts';
-import type { RouteModule } from '../routes.ts';
-import { Done, POD } from '../schemas.ts';
-import { type Speaker, speakerOf, type SpeakerDeps } from '../speaker.ts';
-import { observedEvents } from './observed-events.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
+import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { messageLogFields, parentSpanOf } from '../tracing/message-traces.ts';
+import type { RouteModule } from '../http/routes.ts';
+import { Done, POD_SECURITY } from '../http/schemas.ts';
+import { type AgentModelAccess, modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
+import { createReviewEvents } from './event-publisher.ts';
 import { candidateOf, RejectedBody, refusedOf, ReviewBody } from './request.ts';
 import { gatewaySessionTools } from './session-tools.ts';
-import { describedView } from './tool-view.ts';
+import { descriptionOnlyView } from './tool-view.ts';
 
-export interface ReviewRouteDeps extends Omit<SpeakerDeps, 'directory' | 'ids'> {
+export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory' | 'ids'> {
   registry: SessionRegistry;
   demotions: Demotions;
 }
@@ -38,14 +38,14 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod', idempotent: true } as const;
     server.post(
-      PATHS.forgeReview,
+      POD_API_PATHS.forgeReview,
       {
         config,
         bodyLimit: MAX_BODY_BYTES,
-        schema: { ...POD, body: ReviewBody, summary: 'Reviews a tool and registers it' },
+        schema: { ...POD_SECURITY, body: ReviewBody, summary: 'Reviews a tool and registers it' },
       },
       async (request) => {
-        const delivery = leaseOf(request, request.body.lease, deps);
+        const delivery = authorizeDelivery(request, request.body.lease, deps);
         const { clock } = deps;
         const op = {
           signal: request.disconnected,
@@ -55,33 +55,31 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         // Includes the digest: a pod that reuses a key must not hide a second tool.
         const key = `${request.idempotencyKey}/${request.body.candidate.digest}`;
         const review = await openReview(own, deps, delivery, key);
-        const parent = parentUnder(delivery.claims, request.headers[TRACEPARENT]);
+        const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
         try {
-          return await continuingTrace(parent, () =>
-            instrumented(deps, () => review.submit(request.body.candidate, op)),
-          );
+          return await continueTrace(parent, () => instrumented(deps, () => review.submit(request.body.candidate, op)));
         } finally {
           await review.eventsFlushed();
         }
       },
     );
     server.post(
-      PATHS.forgeRejected,
+      POD_API_PATHS.forgeRejected,
       {
         config,
         bodyLimit: MAX_BODY_BYTES,
         schema: {
-          ...POD,
+          ...POD_SECURITY,
           body: RejectedBody,
           summary: 'Records a tool that the pod itself refused',
           response: { 204: Done },
         },
       },
       async (request, reply) => {
-        const { claims, state } = leaseOf(request, request.body.lease, deps);
-        const modelAccess = speakerOf({ ...own, ...deps, models: own.models }, state, false);
+        const { claims, state } = authorizeDelivery(request, request.body.lease, deps);
+        const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
         const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'claimed' }, modelAccess);
-        await tools.keepRejected(refusedOf(request.body), callerOf(claims, modelAccess));
+        await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
         return reply.code(204).send(null);
       },
     );
@@ -104,7 +102,7 @@ function instrumented({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>
 }
 
 interface OpenReview {
-  submit(candidate: Parameters<typeof candidateOf>[0], op: Op): Promise<ForgeResult>;
+  submit(candidate: Parameters<typeof candidateOf>[0], op: CallOptions): Promise<ForgeResult>;
   eventsFlushed(): Promise<void>;
 }
 
@@ -112,7 +110,7 @@ interface OpenReview {
 async function openReview(
   own: ReviewRouteDeps,
   deps: GatewayDeps,
-  { claims, state }: HeldLease,
+  { claims, state }: AuthorizedDelivery,
   key: string,
 ): Promise<OpenReview> {
   const { clock, ids, log } = deps;
@@ -123,21 +121,21 @@ async function openReview(
   ]);
   const isOut = (digest: Digest): boolean => own.demotions.reason(claims.namespace, digest) !== undefined;
   const tools = inService(registered, isOut);
-  const modelAccess = speakerOf({ ...own, ...deps, models: own.models }, state, tainted);
+  const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, tainted);
   const { judge: judgeModel } = modelAccess.agentModel();
   const nonce = (): string => ids.next('nonce');
-  const judge = createJudge({ model: modelAccess.charged, judgeModel, clock, nonce });
-  const events = observedEvents(deps.events, clock, claims, {
+  const judge = createJudge({ model: modelAccess.meteredModel, judgeModel, clock, nonce });
+  const events = createReviewEvents(deps.events, clock, claims, {
     key: `review/${key}`,
-    failed: (error) => log.warn({ error, ...factsOf(claims) }, 'an event of a review could not be published'),
+    failed: (error) => log.warn({ error, ...messageLogFields(claims) }, 'an event of a review could not be published'),
   });
   const caller = callerOf(claims, modelAccess);
-  const view = describedView(tools, caller);
+  const view = descriptionOnlyView(tools, caller);
   const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess);
   const review = createForgeReview({
     judge,
     sessionTools,
-    world: () => ({ decider: modelAccess.decider, view, events: events.sink }),
+    context: () => ({ decider: modelAccess.decider, view, events: events.sink }),
   });
   return {
     async submit(body, op) {
@@ -148,18 +146,18 @@ async function openReview(
       await sessionTools.recordAccepted(existing, caller);
       return repeatAccepted(existing, candidate, events.sink);
     },
-    eventsFlushed: () => events.settled(),
+    eventsFlushed: () => events.flushed(),
   };
 }
 
 /** Publishes the events of the first acceptance again, in the same order. */
 function repeatAccepted(
   { artifact, digest, verdicts }: RegisteredTool,
-  { evidence, gates = [] }: Candidate,
+  { evidence, gates = [] }: ToolCandidate,
   events: EventSink,
-): Accepted {
+): AcceptedTool {
   const [verdict] = verdicts;
-  const log = new GateLog(artifact.name, events, gates);
+  const log = new GateRecorder(artifact.name, events, gates);
   log.pass('policy');
   log.pass('judge', verdict?.confidence.toFixed(2));
   log.pass('register', 'Session');
@@ -175,7 +173,7 @@ function repeatAccepted(
 }
 
 interface ReviewSubject {
-  claims: LeaseClaims;
+  claims: DeliveryTokenClaims;
   /** Idempotency key of the audit records. */
   key: string;
   evidence: 'observed' | 'claimed';
@@ -185,7 +183,7 @@ function toolsOf(
   own: ReviewRouteDeps,
   deps: GatewayDeps,
   { claims, key, evidence }: ReviewSubject,
-  { decider }: Speaker,
+  { decider }: AgentModelAccess,
 ) {
   const { agentUid, namespace } = claims;
   const append = async (record: AuditRecord): Promise<void> => {
@@ -197,12 +195,15 @@ function toolsOf(
     audit: { append },
     clock: deps.clock,
     builtIn: builtInNames(),
-    limits: decider.ceilings,
+    limits: decider.forgeLimits,
     demoted: (digest) => own.demotions.reason(namespace, digest),
     evidence,
   });
 }
 
-function callerOf({ agent, namespace, session, root }: LeaseClaims, modelAccess: Speaker): ForgeCaller {
+function callerOf(
+  { agent, namespace, session, root }: DeliveryTokenClaims,
+  modelAccess: AgentModelAccess,
+): ForgeCaller {
   return { agent, namespace, session, rootMessage: root, authorModel: modelAccess.agentModel().author };
 }

@@ -1,13 +1,13 @@
-import type { Accepted, ForgeCaller, Refused, SessionTools } from '../../forge/types.ts';
+import type { AcceptedTool, ForgeCaller, RefusedTool, SessionToolRegistry } from '../../forge/types.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
-import type { SessionRegistry } from '../../nats/session-registry.ts';
-import { sessionTool } from '../../tempering/registered-tool.ts';
-import { assertRoom, type ToolLimits } from '../../tempering/scopes.ts';
-import { recordActivation } from '../../tempering/tool-store.ts';
+import { printable } from '../../lib/printable.ts';
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import { sessionTool } from '../../tempering/registry/registered-tool.ts';
+import { assertCanActivate, type ToolLimits } from '../../tempering/registry/visibility.ts';
+import { recordActivation } from '../../tempering/registry/tool-store.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 
 export interface GatewayToolsDeps {
@@ -24,7 +24,7 @@ export interface GatewayToolsDeps {
   evidence: 'observed' | 'claimed';
 }
 
-export interface GatewayTools extends SessionTools {
+export interface GatewayTools extends SessionToolRegistry {
   /** Writes the audit record of an accepted tool. */
   recordAccepted(tool: RegisteredTool, caller: ForgeCaller): Promise<void>;
 }
@@ -35,16 +35,16 @@ export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
     recordActivation(deps.audit, tool, { action: 'tool.accepted', actor: `agent/${agent}`, supersedes: [] });
   return {
     recordAccepted,
-    async register(accepted: Accepted, caller: ForgeCaller) {
+    async register(accepted: AcceptedTool, caller: ForgeCaller) {
       const tool = sessionTool(accepted, caller, deps.clock.now().toISOString());
       assertNotDemoted(tool, deps);
       const { builtIn, limits } = deps;
       await deps.registry.register(deps.agentUid, tool, (actives) =>
-        assertRoom(tool, actives, { builtIn, limits, replaces: [] }),
+        assertCanActivate(tool, actives, { builtIn, limits, replaces: [] }),
       );
       await recordAccepted(tool, caller);
     },
-    async keepRejected(refused: Refused, caller: ForgeCaller) {
+    async recordRejected(refused: RefusedTool, caller: ForgeCaller) {
       const tool = printable(refused.name, 80);
       await deps.audit.append({
         action: 'tool.refused',

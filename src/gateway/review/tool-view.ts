@@ -22,11 +22,11 @@ const FORGED: Omit<ForgedToolDeps, 'describe'> = {
 };
 
 /** The tools an agent sees in one session, as descriptions for the review of another tool. */
-export function describedView(
+export function descriptionOnlyView(
   tools: readonly RegisteredTool[],
   scope: { agent: string; namespace: string; session: string },
 ): ToolView {
   const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: neverRun }));
-  const store = { resolve: () => [...tools], changes: () => () => undefined, closeSession: neverRun };
+  const store = { resolve: () => [...tools], onChange: () => () => undefined, closeSession: neverRun };
   return createToolViews({ tools: store, builtIn, forged: FORGED })(scope);
 }

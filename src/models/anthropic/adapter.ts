@@ -1,5 +1,5 @@
 import type Anthropic from '@anthropic-ai/sdk';
-import { adapterModel, type AdapterOptions, type Connection, type Wire } from '../adapter.ts';
+import { adapterModel, type AdapterOptions, type ProviderConnection, type WireFormat } from '../adapter/adapter.ts';
 import type { Model } from '../port.ts';
 import { anthropicNormalizer } from './normalize.ts';
 import { messagesRequest } from './request.ts';
@@ -14,7 +14,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Anthropic Messages. It has no embeddings. */
 export function anthropicModel(options: AnthropicOptions): Model {
-  const wire: Wire = {
+  const wire: WireFormat = {
     async send(request, model, connection) {
       const client = await anthropicClient(options.baseUrl, connection);
       const body = messagesRequest(request, model);
@@ -27,7 +27,7 @@ export function anthropicModel(options: AnthropicOptions): Model {
 }
 
 /** Creates one client per call, because the key may have been rotated. Reads no environment variables and logs nothing. */
-async function anthropicClient(baseURL: string, connection: Connection): Promise<Anthropic> {
+async function anthropicClient(baseURL: string, connection: ProviderConnection): Promise<Anthropic> {
   const { Anthropic: Client } = await import('@anthropic-ai/sdk');
   return new Client({
     baseURL,
@@ -41,7 +41,7 @@ async function anthropicClient(baseURL: string, connection: Connection): Promise
   });
 }
 
-async function* anthropicEvents(client: Anthropic, response: Response, connection: Connection): AsyncGenerator {
+async function* anthropicEvents(client: Anthropic, response: Response, connection: ProviderConnection): AsyncGenerator {
   const { Stream } = await import('@anthropic-ai/sdk/streaming');
   const controller = new AbortController();
   const abort = (): void => controller.abort(connection.signal.reason);

@@ -1,6 +1,6 @@
 import { parseUntrustedJson, type Json, type JsonObject } from '../../lib/json.ts';
-import { formatError } from '../errors.ts';
-import { objectAt, text } from '../json-read.ts';
+import { formatError } from '../adapter/provider-errors.ts';
+import { objectAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, ToolCall } from '../port.ts';
 
 interface OpenBlock {
@@ -23,20 +23,20 @@ export class ContentBlocks {
   start(index = -1, block: JsonObject | undefined): ModelEvent[] {
     // A block that is started twice is one block.
     if (!block || this.#open.has(index)) return [];
-    this.#open.set(index, { type: text(block, 'type'), start: block, json: '' });
+    this.#open.set(index, { type: textAt(block, 'type'), start: block, json: '' });
     return initialEvents(block);
   }
 
   delta(index = -1, delta: JsonObject | undefined): ModelEvent[] {
     const block = this.#open.get(index);
     if (!block) throw formatError(this.#provider, `continued block ${index}, which was not started`);
-    switch (text(delta, 'type')) {
+    switch (textAt(delta, 'type')) {
       case 'text_delta':
-        return textEvent('text', text(delta, 'text'));
+        return textEvent('text', textAt(delta, 'text'));
       case 'thinking_delta':
-        return textEvent('reasoning', text(delta, 'thinking'));
+        return textEvent('reasoning', textAt(delta, 'thinking'));
       case 'input_json_delta':
-        block.json += text(delta, 'partial_json');
+        block.json += textAt(delta, 'partial_json');
         return [];
       default:
         return [];
@@ -50,10 +50,10 @@ export class ContentBlocks {
   }
 
   /** Handles a block that arrived complete. */
-  whole(block: Json): ModelEvent[] {
+  complete(block: Json): ModelEvent[] {
     const start = objectAt({ block }, 'block');
     if (!start) throw formatError(this.#provider, 'sent content that is not a block');
-    return [...initialEvents(start), ...this.#finished({ type: text(start, 'type'), start, json: '' })];
+    return [...initialEvents(start), ...this.#finished({ type: textAt(start, 'type'), start, json: '' })];
   }
 
   /** All tool calls. Throws when a call was started and not finished. */
@@ -75,9 +75,9 @@ export class ContentBlocks {
   }
 
   #addCall(block: OpenBlock): void {
-    const name = text(block.start, 'name');
+    const name = textAt(block.start, 'name');
     if (name === '') throw formatError(this.#provider, 'sent a tool call without a name');
-    const id = text(block.start, 'id') || `call_${this.#calls.length}`;
+    const id = textAt(block.start, 'id') || `call_${this.#calls.length}`;
     const given = block.json.trim() === '' ? JSON.stringify(block.start['input'] ?? {}) : block.json;
     // The same call sent twice is one call.
     if (!this.#calls.some((call) => call.id === id && call.name === name && call.arguments === given))
@@ -87,9 +87,9 @@ export class ContentBlocks {
 
 /** Events for the content that a block already has at its start. */
 function initialEvents(block: JsonObject): ModelEvent[] {
-  const type = text(block, 'type');
-  if (type === 'text') return textEvent('text', text(block, 'text'));
-  return type === 'thinking' ? textEvent('reasoning', text(block, 'thinking')) : [];
+  const type = textAt(block, 'type');
+  if (type === 'text') return textEvent('text', textAt(block, 'text'));
+  return type === 'thinking' ? textEvent('reasoning', textAt(block, 'thinking')) : [];
 }
 
 function textEvent(type: 'text' | 'reasoning', content: string): ModelEvent[] {

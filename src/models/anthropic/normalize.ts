@@ -1,8 +1,8 @@
-import type { Normalizer } from '../adapter.ts';
-import { endOfAnswer } from '../answer-end.ts';
-import { formatError, inBandError } from '../errors.ts';
+import type { AnswerNormalizer } from '../adapter/adapter.ts';
+import { endEvents } from '../adapter/stream-end.ts';
+import { formatError, inBandError } from '../adapter/provider-errors.ts';
 import { isJsonObject, member, type Json } from '../../lib/json.ts';
-import { arrayAt, count, objectAt, text } from '../json-read.ts';
+import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
 import { ContentBlocks } from './content-blocks.ts';
 
@@ -16,21 +16,21 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
 };
 
 /** Anthropic Messages: the events of a stream, or one whole message. */
-export function anthropicNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
+export function anthropicNormalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer {
   const message = new MessageState(provider);
   const throwInBandError = (body: Json): void => {
     const error = inBandError(provider, body);
     if (error) throw error;
   };
   return {
-    get complete() {
+    get isComplete() {
       return message.complete;
     },
     feed(event) {
       throwInBandError(event);
       return message.feed(event);
     },
-    whole(body) {
+    readBody(body) {
       throwInBandError(body);
       if (!isJsonObject(body) || !Array.isArray(member(body, 'content')))
         throw formatError(provider, 'sent a body that is not a message');
@@ -41,7 +41,7 @@ export function anthropicNormalizer(provider: string, offeredTools: readonly str
       const whole = stopReason === 'stop' || stopReason === 'tool-calls';
       const calls = whole ? message.blocks.calls() : [];
       const usage = message.counts.usage();
-      return endOfAnswer({ provider, offeredTools, stopReason, refused: false, calls, usage, model });
+      return endEvents({ provider, offeredTools, stopReason, refused: false, calls, usage, model });
     },
   };
 }
@@ -59,8 +59,8 @@ class MessageState {
   }
 
   feed(event: Json): ModelEvent[] {
-    const index = count(event, 'index');
-    switch (text(event, 'type')) {
+    const index = countAt(event, 'index');
+    switch (textAt(event, 'type')) {
       case 'message_start':
         return this.#start(objectAt(event, 'message'));
       case 'content_block_start':
@@ -83,21 +83,21 @@ class MessageState {
 
   /** Reads a message with its content: a complete answer, or the start of a stream. */
   read(message: Json | undefined): ModelEvent[] {
-    this.model = text(message, 'model') || this.model;
+    this.model = textAt(message, 'model') || this.model;
     this.counts.merge(objectAt(message, 'usage'));
     this.#readReason(message);
-    return arrayAt(message, 'content').flatMap((block) => this.blocks.whole(block));
+    return arrayAt(message, 'content').flatMap((block) => this.blocks.complete(block));
   }
 
   #start(message: Json | undefined): ModelEvent[] {
     // A proxy that retries starts the same message a second time.
-    if (this.#started === text(message, 'id')) return [];
-    this.#started = text(message, 'id');
+    if (this.#started === textAt(message, 'id')) return [];
+    this.#started = textAt(message, 'id');
     return this.read(message);
   }
 
   #readReason(value: Json | undefined): void {
-    const reason = text(value, 'stop_reason');
+    const reason = textAt(value, 'stop_reason');
     if (reason !== '') this.stopReason = STOP_REASONS[reason] ?? 'other';
   }
 }
@@ -108,7 +108,7 @@ class UsageCounts {
 
   merge(usage: Json | undefined): void {
     for (const name of ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens']) {
-      const found = count(usage, name);
+      const found = countAt(usage, name);
       if (found !== undefined) this.#latest.set(name, found);
     }
   }

@@ -1,6 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { isJsonObject, parseUntrustedJson, type JsonObject } from '../../lib/json.ts';
-import { systemPrompt } from '../json-answer.ts';
+import { systemPrompt } from '../adapter/json-mode.ts';
 import type { ModelMessage, ModelRequest } from '../port.ts';
 
 /** The SDK's type has no temperature any more; older models still accept it. */

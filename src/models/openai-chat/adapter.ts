@@ -1,6 +1,6 @@
-import { adapterModel, type AdapterOptions, type Wire } from '../adapter.ts';
-import { openaiClient, openaiEvents } from '../openai-client.ts';
-import { openaiEmbed } from '../openai-embed.ts';
+import { adapterModel, type AdapterOptions, type WireFormat } from '../adapter/adapter.ts';
+import { openaiClient, openaiEvents } from '../openai/client.ts';
+import { openaiEmbed } from '../openai/embeddings.ts';
 import type { Model } from '../port.ts';
 import { chatNormalizer } from './normalize.ts';
 import { chatRequest, type ChatDialect } from './request.ts';
@@ -16,7 +16,7 @@ interface ChatOptions extends AdapterOptions {
 /** OpenAI Chat Completions, and the servers that are compatible with it. */
 export function openaiChatModel(options: ChatOptions): Model {
   const { baseUrl, dialect, embeddingModel } = options;
-  const wire: Wire = {
+  const wire: WireFormat = {
     async send(request, model, connection) {
       const client = await openaiClient(baseUrl, connection);
       const body = chatRequest(request, model, dialect);

@@ -1,8 +1,8 @@
-import type { Normalizer } from '../adapter.ts';
-import { formatError, inBandError } from '../errors.ts';
+import type { AnswerNormalizer } from '../adapter/adapter.ts';
+import { formatError, inBandError } from '../adapter/provider-errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
-import { arrayAt, count, objectAt, text } from '../json-read.ts';
-import { endOfAnswer } from '../answer-end.ts';
+import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
+import { endEvents } from '../adapter/stream-end.ts';
 import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
 import { ToolCallFragments } from './tool-call-fragments.ts';
 
@@ -16,7 +16,7 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
 };
 
 /** Chat Completions: chunks of a stream, or one complete body. Requests ask for one choice, so only the first is read. */
-export function chatNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
+export function chatNormalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer {
   const calls = new ToolCallFragments();
   let usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
   let model = '';
@@ -26,14 +26,14 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
   const readHead = (body: Json): void => {
     const error = inBandError(provider, body);
     if (error) throw error;
-    model = text(body, 'model') || model;
+    model = textAt(body, 'model') || model;
     usage = usageOf(objectAt(body, 'usage') ?? objectAt(objectAt(body, 'x_groq'), 'usage')) ?? usage;
   };
   const readDelta = (delta: Json | undefined): ModelEvent[] => {
     const events: ModelEvent[] = [];
-    const reasoning = text(delta, 'reasoning_content') || text(delta, 'reasoning');
+    const reasoning = textAt(delta, 'reasoning_content') || textAt(delta, 'reasoning');
     if (reasoning !== '') events.push({ type: 'reasoning', text: reasoning });
-    const refusal = text(delta, 'refusal');
+    const refusal = textAt(delta, 'refusal');
     if (refusal !== '') refused = true;
     const content = contentText(delta) + refusal;
     if (content !== '') events.push({ type: 'text', text: content });
@@ -41,13 +41,13 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
     return events;
   };
   const readReason = (choice: Json): void => {
-    const reason = text(choice, 'finish_reason');
+    const reason = textAt(choice, 'finish_reason');
     if (reason !== '') stopReason ??= STOP_REASONS[reason] ?? 'other';
   };
 
   return {
     // Always false: the chunk with the usage arrives after the one with the finish reason, so the stream must be read to its end.
-    complete: false,
+    isComplete: false,
     feed(chunk) {
       readHead(chunk);
       const choice = firstChoice(chunk);
@@ -56,7 +56,7 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
       readReason(choice);
       return events;
     },
-    whole(body) {
+    readBody(body) {
       readHead(body);
       const choice = firstChoice(body);
       const message = objectAt(choice, 'message');
@@ -66,31 +66,31 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
       return events;
     },
     finish() {
-      return endOfAnswer({ provider, offeredTools, stopReason, refused, calls: calls.all(provider), usage, model });
+      return endEvents({ provider, offeredTools, stopReason, refused, calls: calls.all(provider), usage, model });
     },
   };
 }
 
 function firstChoice(body: Json): Json | undefined {
-  return arrayAt(body, 'choices').find((choice) => isJsonObject(choice) && (count(choice, 'index') ?? 0) === 0);
+  return arrayAt(body, 'choices').find((choice) => isJsonObject(choice) && (countAt(choice, 'index') ?? 0) === 0);
 }
 
 /** Text, or with some servers a list of parts. */
 function contentText(delta: Json | undefined): string {
   const parts = arrayAt(delta, 'content');
-  return parts.length === 0 ? text(delta, 'content') : parts.map((part) => text(part, 'text')).join('');
+  return parts.length === 0 ? textAt(delta, 'content') : parts.map((part) => textAt(part, 'text')).join('');
 }
 
 function usageOf(usage: Json | undefined): TokenUsage | undefined {
   if (!isJsonObject(usage)) return undefined;
-  const inputTokens = count(usage, 'prompt_tokens') ?? 0;
-  const completion = count(usage, 'completion_tokens') ?? 0;
+  const inputTokens = countAt(usage, 'prompt_tokens') ?? 0;
+  const completion = countAt(usage, 'completion_tokens') ?? 0;
   // Some servers count reasoning in the total alone, and it is billed as output.
-  const outputTokens = Math.max(completion, (count(usage, 'total_tokens') ?? 0) - inputTokens);
+  const outputTokens = Math.max(completion, (countAt(usage, 'total_tokens') ?? 0) - inputTokens);
   const cachedInputTokens =
-    count(objectAt(usage, 'prompt_tokens_details'), 'cached_tokens') ??
-    count(usage, 'cached_tokens') ??
-    count(usage, 'prompt_cache_hit_tokens') ??
+    countAt(objectAt(usage, 'prompt_tokens_details'), 'cached_tokens') ??
+    countAt(usage, 'cached_tokens') ??
+    countAt(usage, 'prompt_cache_hit_tokens') ??
     0;
   return { inputTokens, outputTokens, cachedInputTokens: Math.min(cachedInputTokens, inputTokens) };
 }

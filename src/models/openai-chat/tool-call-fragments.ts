@@ -1,6 +1,6 @@
 import type { Json } from '../../lib/json.ts';
-import { formatError } from '../errors.ts';
-import { count, objectAt, text } from '../json-read.ts';
+import { formatError } from '../adapter/provider-errors.ts';
+import { countAt, objectAt, textAt } from '../adapter/json-members.ts';
 import type { ToolCall } from '../port.ts';
 
 interface PartialCall {
@@ -16,11 +16,11 @@ export class ToolCallFragments {
   readonly #calls: PartialCall[] = [];
 
   add(fragment: Json): void {
-    const index = count(fragment, 'index');
-    const id = text(fragment, 'id');
+    const index = countAt(fragment, 'index');
+    const id = textAt(fragment, 'id');
     const functionPart = objectAt(fragment, 'function');
     const partial = this.#owner(index, id) ?? this.#start(index, id);
-    partial.call.name ||= text(functionPart, 'name');
+    partial.call.name ||= textAt(functionPart, 'name');
     partial.call.arguments += argumentText(functionPart);
   }
 
@@ -51,5 +51,5 @@ export class ToolCallFragments {
 /** The arguments as text; a few servers send an object instead. */
 function argumentText(piece: Json | undefined): string {
   const given = objectAt(piece, 'arguments');
-  return given ? JSON.stringify(given) : text(piece, 'arguments');
+  return given ? JSON.stringify(given) : textAt(piece, 'arguments');
 }

@@ -1,6 +1,6 @@
-import { adapterModel, type AdapterOptions, type Wire } from '../adapter.ts';
-import { openaiClient, openaiEvents } from '../openai-client.ts';
-import { openaiEmbed } from '../openai-embed.ts';
+import { adapterModel, type AdapterOptions, type WireFormat } from '../adapter/adapter.ts';
+import { openaiClient, openaiEvents } from '../openai/client.ts';
+import { openaiEmbed } from '../openai/embeddings.ts';
 import type { Model } from '../port.ts';
 import { responsesNormalizer } from './normalize.ts';
 import { responsesRequest } from './request.ts';
@@ -15,7 +15,7 @@ interface ResponsesOptions extends AdapterOptions {
 /** OpenAI Responses. */
 export function openaiResponsesModel(options: ResponsesOptions): Model {
   const { baseUrl, embeddingModel } = options;
-  const wire: Wire = {
+  const wire: WireFormat = {
     async send(request, model, connection) {
       const client = await openaiClient(baseUrl, connection);
       const body = responsesRequest(request, model);

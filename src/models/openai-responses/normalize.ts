@@ -1,18 +1,18 @@
-import type { Normalizer } from '../adapter.ts';
-import { endOfAnswer } from '../answer-end.ts';
-import { formatError, inBandError, providerError, failureOf } from '../errors.ts';
+import type { AnswerNormalizer } from '../adapter/adapter.ts';
+import { endEvents } from '../adapter/stream-end.ts';
+import { formatError, inBandError, providerError, parseFailure } from '../adapter/provider-errors.ts';
 import { member, type Json } from '../../lib/json.ts';
-import { arrayAt, count, objectAt, text } from '../json-read.ts';
+import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
 import { OutputItems } from './output-items.ts';
 
 const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
 
 /** OpenAI Responses: the events of a stream, or one complete response. */
-export function responsesNormalizer(provider: string, offeredTools: readonly string[]): Normalizer {
+export function responsesNormalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer {
   const response = new ResponseState(provider);
   return {
-    get complete() {
+    get isComplete() {
       return response.stopReason !== undefined;
     },
     feed(event) {
@@ -20,7 +20,7 @@ export function responsesNormalizer(provider: string, offeredTools: readonly str
       if (error) throw error;
       return response.feed(event);
     },
-    whole(body) {
+    readBody(body) {
       if (!inBandError(provider, body) && !Array.isArray(member(body, 'output')))
         throw formatError(provider, 'sent a body that is not a response');
       return response.readEnd(body);
@@ -28,7 +28,7 @@ export function responsesNormalizer(provider: string, offeredTools: readonly str
     finish() {
       const { items, stopReason, usage, model } = response;
       const { refused, calls } = items;
-      return endOfAnswer({ provider, offeredTools, stopReason, refused, calls, usage, model });
+      return endEvents({ provider, offeredTools, stopReason, refused, calls, usage, model });
     },
   };
 }
@@ -48,20 +48,20 @@ class ResponseState {
 
   feed(event: Json): ModelEvent[] {
     if (this.#isRepeated(event)) return [];
-    const index = count(event, 'output_index') ?? 0;
-    switch (text(event, 'type')) {
+    const index = countAt(event, 'output_index') ?? 0;
+    switch (textAt(event, 'type')) {
       case 'response.created':
-        this.model = text(objectAt(event, 'response'), 'model');
+        this.model = textAt(objectAt(event, 'response'), 'model');
         return [];
       case 'response.output_text.delta':
-        return this.items.said(index, text(event, 'delta'));
+        return this.items.textDelta(index, textAt(event, 'delta'));
       case 'response.refusal.delta':
-        return this.items.declined(index, text(event, 'delta'));
+        return this.items.refusalDelta(index, textAt(event, 'delta'));
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        return this.items.thought(index, text(event, 'delta'));
+        return this.items.reasoningDelta(index, textAt(event, 'delta'));
       case 'response.output_item.done':
-        return this.items.whole(index, member(event, 'item') ?? null);
+        return this.items.completeItem(index, member(event, 'item') ?? null);
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -74,16 +74,16 @@ class ResponseState {
   readEnd(response: Json | undefined): ModelEvent[] {
     const error = inBandError(this.#provider, response ?? null);
     if (error) throw error;
-    if (text(response, 'status') === 'failed') throw providerError(this.#provider, failureOf(undefined));
-    this.model = text(response, 'model') || this.model;
+    if (textAt(response, 'status') === 'failed') throw providerError(this.#provider, parseFailure(undefined));
+    this.model = textAt(response, 'model') || this.model;
     this.usage = usageOf(objectAt(response, 'usage')) ?? this.usage;
     this.stopReason = stopReasonOf(response);
-    return arrayAt(response, 'output').flatMap((item, index) => this.items.whole(index, item));
+    return arrayAt(response, 'output').flatMap((item, index) => this.items.completeItem(index, item));
   }
 
   /** Events have sequence numbers, so two equal events in a row are one event that was sent twice. */
   #isRepeated(event: Json): boolean {
-    if (count(event, 'sequence_number') === undefined) return false;
+    if (countAt(event, 'sequence_number') === undefined) return false;
     const identity = JSON.stringify(event);
     const repeated = identity === this.#previous;
     this.#previous = identity;
@@ -92,12 +92,12 @@ class ResponseState {
 }
 
 function stopReasonOf(response: Json | undefined): StopReason {
-  switch (text(response, 'status')) {
+  switch (textAt(response, 'status')) {
     case 'completed':
     case '':
       return 'stop';
     case 'incomplete': {
-      const reason = text(objectAt(response, 'incomplete_details'), 'reason');
+      const reason = textAt(objectAt(response, 'incomplete_details'), 'reason');
       return reason === 'content_filter' ? 'refusal' : 'length';
     }
     default:
@@ -107,11 +107,11 @@ function stopReasonOf(response: Json | undefined): StopReason {
 
 function usageOf(usage: Json | undefined): TokenUsage | undefined {
   if (usage === undefined) return undefined;
-  const inputTokens = count(usage, 'input_tokens') ?? 0;
-  const cached = count(objectAt(usage, 'input_tokens_details'), 'cached_tokens') ?? 0;
+  const inputTokens = countAt(usage, 'input_tokens') ?? 0;
+  const cached = countAt(objectAt(usage, 'input_tokens_details'), 'cached_tokens') ?? 0;
   return {
     inputTokens,
-    outputTokens: count(usage, 'output_tokens') ?? 0,
+    outputTokens: countAt(usage, 'output_tokens') ?? 0,
     cachedInputTokens: Math.min(cached, inputTokens),
   };
 }

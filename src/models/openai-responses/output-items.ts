@@ -1,6 +1,6 @@
 import type { Json } from '../../lib/json.ts';
-import { formatError } from '../errors.ts';
-import { arrayAt, text } from '../json-read.ts';
+import { formatError } from '../adapter/provider-errors.ts';
+import { arrayAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, ToolCall } from '../port.ts';
 
 /**
@@ -18,26 +18,26 @@ export class OutputItems {
     this.#provider = provider;
   }
 
-  said(index: number, words: string): ModelEvent[] {
+  textDelta(index: number, words: string): ModelEvent[] {
     this.#streamed.add(index);
     return words === '' ? [] : [{ type: 'text', text: words }];
   }
 
-  declined(index: number, words: string): ModelEvent[] {
+  refusalDelta(index: number, words: string): ModelEvent[] {
     this.refused = true;
-    return this.said(index, words);
+    return this.textDelta(index, words);
   }
 
-  thought(index: number, words: string): ModelEvent[] {
+  reasoningDelta(index: number, words: string): ModelEvent[] {
     this.#streamed.add(index);
     return words === '' ? [] : [{ type: 'reasoning', text: words }];
   }
 
   /** Handles a finished item. Content that was already streamed as deltas is not emitted again. */
-  whole(index: number, item: Json): ModelEvent[] {
+  completeItem(index: number, item: Json): ModelEvent[] {
     if (this.#done.has(index)) return [];
     this.#done.add(index);
-    const type = text(item, 'type');
+    const type = textAt(item, 'type');
     const streamed = this.#streamed.has(index);
     switch (type) {
       case 'message':
@@ -54,22 +54,22 @@ export class OutputItems {
 
   #message(index: number, item: Json, streamed: boolean): ModelEvent[] {
     const parts = arrayAt(item, 'content');
-    const refusals = parts.filter((part) => text(part, 'type') === 'refusal');
+    const refusals = parts.filter((part) => textAt(part, 'type') === 'refusal');
     if (refusals.length > 0) this.refused = true;
     if (streamed) return [];
-    return parts.flatMap((part) => this.said(index, text(part, 'text') || text(part, 'refusal')));
+    return parts.flatMap((part) => this.textDelta(index, textAt(part, 'text') || textAt(part, 'refusal')));
   }
 
   #reasoning(index: number, item: Json): ModelEvent[] {
     const parts = [...arrayAt(item, 'summary'), ...arrayAt(item, 'content')];
-    return parts.flatMap((part) => this.thought(index, text(part, 'text')));
+    return parts.flatMap((part) => this.reasoningDelta(index, textAt(part, 'text')));
   }
 
   #addCall(item: Json): void {
-    const name = text(item, 'name');
+    const name = textAt(item, 'name');
     if (name === '') throw formatError(this.#provider, 'sent a tool call without a name');
-    const id = text(item, 'call_id') || text(item, 'id') || `call_${this.calls.length}`;
-    const given = text(item, 'arguments').trim() === '' ? '{}' : text(item, 'arguments');
+    const id = textAt(item, 'call_id') || textAt(item, 'id') || `call_${this.calls.length}`;
+    const given = textAt(item, 'arguments').trim() === '' ? '{}' : textAt(item, 'arguments');
     this.calls.push({ id, name, arguments: given });
   }
 }

@@ -1,7 +1,7 @@
 import type OpenAI from 'openai';
-import { systemPrompt } from '../json-answer.ts';
+import { systemPrompt } from '../adapter/json-mode.ts';
 import type { ModelMessage, ModelRequest } from '../port.ts';
-import { toolResultText } from '../tool-error-text.ts';
+import { toolResultText } from '../adapter/tool-error-text.ts';
 
 type ResponsesRequest = OpenAI.Responses.ResponseCreateParamsStreaming;
 type InputItem = OpenAI.Responses.ResponseInputItem;

@@ -1,16 +1,16 @@
 import { TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/escape.ts';
+import { printable } from '../../lib/printable.ts';
 import type { TokenUsage, ToolCall } from '../port.ts';
-import type { Conversation } from './conversation.ts';
-import { fillText, fillValue } from './fill.ts';
-import type { ReplayAnswer } from './script.ts';
-import type { FilledAnswer } from './wire.ts';
+import type { ReplayConversation } from './conversation.ts';
+import { fillText, fillValue } from './script/fill.ts';
+import type { ReplayAnswer } from './script/script.ts';
+import type { FilledAnswer } from './wire/wire.ts';
 
 /** Estimate for most models: a token has about four characters. */
 const CHARACTERS_PER_TOKEN = 4;
 
 /** The answer of a rule with its references filled from the conversation. Pure; the same conversation gives the same answer. */
-export function fillAnswer(answer: ReplayAnswer, conversation: Conversation): FilledAnswer {
+export function fillAnswer(answer: ReplayAnswer, conversation: ReplayConversation): FilledAnswer {
   const answered = conversation.messages.filter((message) => message.role === 'assistant').length;
   const text = fillText(answer.text ?? '', conversation);
   const reasoning = fillText(answer.reasoning ?? '', conversation);
@@ -45,7 +45,7 @@ function lastCutInHalf(calls: ToolCall[]): ToolCall[] {
   return [...calls.slice(0, -1), { ...last, arguments: last.arguments.slice(0, last.arguments.length / 2) }];
 }
 
-function estimatedUsage(conversation: Conversation, output: string, calls: ToolCall[]): TokenUsage {
+function estimatedUsage(conversation: ReplayConversation, output: string, calls: ToolCall[]): TokenUsage {
   const inputLength = conversation.system.length + JSON.stringify(conversation.messages).length;
   const callsLength = calls.reduce((sum, call) => sum + call.name.length + call.arguments.length, 0);
   return {
@@ -56,7 +56,7 @@ function estimatedUsage(conversation: Conversation, output: string, calls: ToolC
 }
 
 /** The error when no rule matches; shows the message that the script would have to match. */
-export function noMatch(conversation: Conversation): TemperError {
+export function noMatchError(conversation: ReplayConversation): TemperError {
   const last = conversation.messages.at(-1);
   const name = last?.role === 'tool' ? ` of "${last.name}"${last.isError ? ' (an error)' : ''}` : '';
   const description = last

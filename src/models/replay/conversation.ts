@@ -3,7 +3,7 @@ import { isJsonObject, parseUntrustedJson, type Json } from '../../lib/json.ts';
 import type { ModelMessage } from '../port.ts';
 
 /** A request of any wire format, in the form that rules are matched against. */
-export interface Conversation {
+export interface ReplayConversation {
   model: string;
   system: string;
   messages: ModelMessage[];
@@ -13,38 +13,38 @@ export interface Conversation {
   maxOutputTokens?: number;
 }
 
-export type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
-export type UserMessage = Extract<ModelMessage, { role: 'user' }>;
+export type ReplayToolMessage = Extract<ModelMessage, { role: 'tool' }>;
+export type ReplayUserMessage = Extract<ModelMessage, { role: 'user' }>;
 
 /** The tool results at the end of the conversation, in the order of their calls. */
-export function closingToolResults(conversation: Conversation): ToolMessage[] {
+export function closingToolResults(conversation: ReplayConversation): ReplayToolMessage[] {
   const { messages } = conversation;
   const before = messages.findLastIndex((message) => message.role !== 'tool');
-  return messages.slice(before + 1) as ToolMessage[];
+  return messages.slice(before + 1) as ReplayToolMessage[];
 }
 
-export function toolResults(conversation: Conversation): ToolMessage[] {
+export function toolResults(conversation: ReplayConversation): ReplayToolMessage[] {
   return conversation.messages.filter((message) => message.role === 'tool');
 }
 
-export function userMessages(conversation: Conversation): UserMessage[] {
+export function userMessages(conversation: ReplayConversation): ReplayUserMessage[] {
   return conversation.messages.filter((message) => message.role === 'user');
 }
 
 /** Answers given since the last user message, plus one. */
-export function turnOf(conversation: Conversation): number {
+export function turnNumber(conversation: ReplayConversation): number {
   const { messages } = conversation;
   const start = messages.findLastIndex((message) => message.role === 'user');
   return messages.slice(start + 1).filter((message) => message.role === 'assistant').length + 1;
 }
 
 /** Identifies a conversation by its system prompt and its first user message. */
-export function conversationKey(conversation: Conversation): string {
+export function conversationKey(conversation: ReplayConversation): string {
   return sha256(JSON.stringify([conversation.system, userMessages(conversation)[0]?.text ?? '']));
 }
 
 /** The JSON value of a tool result, or its text when it is not JSON. */
-export function resultValue(message: ToolMessage): Json {
+export function resultValue(message: ReplayToolMessage): Json {
   try {
     return parseUntrustedJson(message.text);
   } catch (error) {

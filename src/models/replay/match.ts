@@ -1,7 +1,7 @@
-import { closingToolResults, turnOf, userMessages, type Conversation } from './conversation.ts';
-import type { ReplayCondition, ReplayRule } from './script.ts';
+import { closingToolResults, turnNumber, userMessages, type ReplayConversation } from './conversation.ts';
+import type { ReplayCondition, ReplayRule } from './script/script.ts';
 
-type Predicate = (condition: ReplayCondition, conversation: Conversation) => boolean;
+type Predicate = (condition: ReplayCondition, conversation: ReplayConversation) => boolean;
 
 /** One predicate per member of the condition; an absent member always matches. */
 const PREDICATES: readonly Predicate[] = [
@@ -10,17 +10,20 @@ const PREDICATES: readonly Predicate[] = [
     lastUser === undefined || (userMessages(conversation).at(-1)?.text.includes(lastUser) ?? false),
   ({ last }, conversation) => last === undefined || conversation.messages.at(-1)?.role === last,
   ({ lastTool }, conversation) => lastTool === undefined || endsWithToolResult(lastTool, conversation),
-  ({ turn }, conversation) => turn === undefined || turnOf(conversation) === turn,
+  ({ turn }, conversation) => turn === undefined || turnNumber(conversation) === turn,
   ({ model }, conversation) => model === undefined || matchesStars(model, conversation.model),
   ({ tools }, conversation) => tools === undefined || tools.every((name) => conversation.tools.includes(name)),
 ];
 
 /** True if every member of the condition matches. */
-function matches(condition: ReplayCondition | undefined, conversation: Conversation): boolean {
+function matches(condition: ReplayCondition | undefined, conversation: ReplayConversation): boolean {
   return condition === undefined || PREDICATES.every((holds) => holds(condition, conversation));
 }
 
-function endsWithToolResult(condition: NonNullable<ReplayCondition['lastTool']>, conversation: Conversation): boolean {
+function endsWithToolResult(
+  condition: NonNullable<ReplayCondition['lastTool']>,
+  conversation: ReplayConversation,
+): boolean {
   return closingToolResults(conversation).some(
     (result) =>
       (condition.name === undefined || result.name === condition.name) &&
@@ -45,7 +48,7 @@ function matchesStars(pattern: string, name: string): boolean {
 }
 
 /** Counts how often each rule has answered in each conversation. Evicts the least recently used conversation above the capacity. */
-export class RuleUses {
+export class RuleUseCounter {
   readonly #uses = new Map<string, Map<number, number>>();
   readonly #capacity = 1_000;
 
@@ -66,7 +69,7 @@ export class RuleUses {
 /** Index of the first rule that matches and has not reached its `times` in this conversation. */
 export function firstMatch(
   rules: readonly ReplayRule[],
-  conversation: Conversation,
+  conversation: ReplayConversation,
   usesOf: (rule: number) => number,
 ): number | undefined {
   const index = rules.findIndex(

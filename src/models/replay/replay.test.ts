@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
-import { aRequest, anOp, callsOf, eventsOf, modelOver, textOf } from '../byte-server.testing.ts';
+import { aRequest, anOp, callsOf, eventsOf, modelOver, textOf } from '../raw-http-server.testing.ts';
 import type { ModelEvent, ModelMessage, ModelRequest } from '../port.ts';
-import { readReplayScript } from './read-script.ts';
-import type { ReplayCondition, ReplayRule } from './script.ts';
+import { readReplayScript } from './script/read-script.ts';
+import type { ReplayCondition, ReplayRule } from './script/script.ts';
 import { startReplay } from './server.ts';
 
 const start = (rules: ReplayRule[]) => startReplay({ script: { rules }, clock: systemClock });

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../lib/clock.ts';
-import type { ReplayAnswer } from './script.ts';
-import { frame, type FilledAnswer, type ReplayWire } from './wire.ts';
+import type { ReplayAnswer } from './script/script.ts';
+import { formatServerEvent, type FilledAnswer, type ReplayWireFormat } from './wire/wire.ts';
 
 interface SendContext {
   clock: Clock;
@@ -12,14 +12,14 @@ interface SendContext {
 /** Writes an answer in the requested form, streamed or not; truncates, delays or aborts it as the script specifies. */
 export async function sendAnswer(
   response: ServerResponse,
-  wire: ReplayWire,
+  wire: ReplayWireFormat,
   answer: ReplayAnswer,
   filled: FilledAnswer,
   stream: boolean,
   delivery: SendContext,
 ): Promise<void> {
   const type = stream ? 'text/event-stream' : 'application/json';
-  const parts = stream ? wire.events(filled).map(frame) : [JSON.stringify(wire.whole(filled))];
+  const parts = stream ? wire.events(filled).map(formatServerEvent) : [JSON.stringify(wire.body(filled))];
   response.writeHead(200, { 'content-type': type });
   const cutAfter = answer.cutAfterBytes ?? Number.POSITIVE_INFINITY;
   let sent = 0;

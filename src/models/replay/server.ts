@@ -4,20 +4,20 @@ import { readFile } from 'node:fs/promises';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
-import { fillAnswer, noMatch } from './answer.ts';
-import { conversationKey, type Conversation } from './conversation.ts';
-import { firstMatch, RuleUses } from './match.ts';
-import { readReplayScript } from './read-script.ts';
-import type { ReplayAnswer, ReplayScript } from './script.ts';
+import { fillAnswer, noMatchError } from './answer.ts';
+import { conversationKey, type ReplayConversation } from './conversation.ts';
+import { firstMatch, RuleUseCounter } from './match.ts';
+import { readReplayScript } from './script/read-script.ts';
+import type { ReplayAnswer, ReplayScript } from './script/script.ts';
 import { sendAnswer } from './send.ts';
-import type { ReplayWire } from './wire.ts';
-import { anthropicWire } from './wire-anthropic.ts';
-import { chatWire } from './wire-chat.ts';
-import { responsesWire } from './wire-responses.ts';
+import type { ReplayWireFormat } from './wire/wire.ts';
+import { anthropicWire } from './wire/anthropic.ts';
+import { chatWire } from './wire/openai-chat.ts';
+import { responsesWire } from './wire/openai-responses.ts';
 
 interface RecordedRequest {
   path: string;
-  conversation: Conversation;
+  conversation: ReplayConversation;
   body: JsonObject;
 }
 
@@ -41,7 +41,7 @@ export interface ReplayOptions {
 const MAX_RECORDED_REQUESTS = 500;
 const MAX_REQUEST_BYTES = 32 * 1_024 * 1_024;
 
-const WIRES: ReadonlyMap<string, ReplayWire> = new Map([
+const WIRES: ReadonlyMap<string, ReplayWireFormat> = new Map([
   ['/v1/chat/completions', chatWire],
   ['/v1/responses', responsesWire],
   ['/v1/messages', anthropicWire],
@@ -51,7 +51,7 @@ const WIRES: ReadonlyMap<string, ReplayWire> = new Map([
 export async function startReplay(options: ReplayOptions): Promise<ReplayServer> {
   const script = typeof options.script === 'string' ? await loadScript(options.script) : options.script;
   const requests: RecordedRequest[] = [];
-  const uses = new RuleUses();
+  const uses = new RuleUseCounter();
   const closing = new AbortController();
   const server = createServer((request, response) => {
     answerRequest(request, response).catch((error: unknown) => response.destroy(error as Error));
@@ -102,11 +102,11 @@ async function loadScript(path: string): Promise<ReplayScript> {
   }
 }
 
-function chooseAnswer(script: ReplayScript, conversation: Conversation, uses: RuleUses): ReplayAnswer {
+function chooseAnswer(script: ReplayScript, conversation: ReplayConversation, uses: RuleUseCounter): ReplayAnswer {
   const key = conversationKey(conversation);
   const index = firstMatch(script.rules, conversation, (rule) => uses.of(key, rule));
   const rule = index === undefined ? undefined : script.rules[index];
-  if (index === undefined || !rule) throw noMatch(conversation);
+  if (index === undefined || !rule) throw noMatchError(conversation);
   uses.count(key, index);
   return rule.answer;
 }
@@ -131,14 +131,20 @@ async function jsonBody(request: IncomingMessage): Promise<JsonObject> {
   return body;
 }
 
-function sendError(response: ServerResponse, status: number, wire: ReplayWire, type: string, message: string): void {
+function sendError(
+  response: ServerResponse,
+  status: number,
+  wire: ReplayWireFormat,
+  type: string,
+  message: string,
+): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(wire.error(type, message)));
 }
 
 function sendScriptedError(
   response: ServerResponse,
-  wire: ReplayWire,
+  wire: ReplayWireFormat,
   error: NonNullable<ReplayAnswer['error']>,
 ): void {
   if (error.retryAfter !== undefined) response.setHeader('retry-after', String(error.retryAfter));

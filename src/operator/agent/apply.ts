@@ -1,14 +1,14 @@
 import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import { API_VERSION } from '../../api/names.ts';
-import { printable } from '../../lib/escape.ts';
-import { ApiError, type KubeClient } from '../../kube/client.ts';
-import { FIELD_MANAGER, type Pod, type StoredAgent, TYPES } from '../kube-types.ts';
-import { holds } from '../same-fields.ts';
-import type { Plan } from './plan.ts';
-import { type PodTemplate, podLabels } from './pod-template.ts';
+import { printable } from '../../lib/printable.ts';
+import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
+import { FIELD_MANAGER, type Pod, type StoredAgent, TYPES } from '../kube/types.ts';
+import { containsFields } from '../kube/subset-match.ts';
+import type { PodPlan } from './plan.ts';
+import { type PodTemplate, podLabels } from '../pods/pod-template.ts';
 
 /** The result of applying a plan. */
-export type Applied =
+export type ApplyResult =
   | { readonly kind: 'bound'; readonly pod: Pod; readonly claimed?: boolean }
   | { readonly kind: 'unbound' }
   /** The pod cannot be bound yet; `message` states why. */
@@ -20,7 +20,12 @@ const SERVER_ERROR = 500;
 const MIN_FAILURES_TO_REPORT = 3;
 
 /** Applies a plan. Throws ApiError. Idempotent: a retry after an error continues where the last attempt stopped. */
-export async function apply(client: KubeClient, agent: StoredAgent, plan: Plan, signal: AbortSignal): Promise<Applied> {
+export async function apply(
+  client: KubeClient,
+  agent: StoredAgent,
+  plan: PodPlan,
+  signal: AbortSignal,
+): Promise<ApplyResult> {
   for (const pod of plan.remove) await removePod(client, pod, signal);
   const { step } = plan;
   switch (step.kind) {
@@ -46,7 +51,7 @@ export async function removePod(client: KubeClient, pod: Pod, signal: AbortSigna
  * Binds the warm pod permanently to this agent: the owner reference deletes the pod with the agent, and the label prevents another agent
  * from claiming it, even if the operator restarts before it writes the status.
  */
-async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: AbortSignal): Promise<Applied> {
+async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: AbortSignal): Promise<ApplyResult> {
   const { namespace = '', name, uid } = pod.metadata;
   const metadata = {
     uid,
@@ -69,7 +74,7 @@ async function create(
   name: string,
   template: PodTemplate,
   signal: AbortSignal,
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const { namespace } = agent.metadata;
   try {
     const created = await client.create<Pod>(TYPES.pods, podOf(agent, name, template), signal, {
@@ -89,7 +94,7 @@ async function create(
  * The result to report for a failed API call; undefined when a retry may fix it unnoticed. A server error is reported only after several
  * consecutive failures: an unreachable webhook appears as a server error.
  */
-export function refusalBy(error: unknown, times: number): Applied | undefined {
+export function rejectionOf(error: unknown, times: number): ApplyResult | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const isFailing = error.status >= SERVER_ERROR && times >= MIN_FAILURES_TO_REPORT;
   if (!REJECTION_STATUSES.has(error.status) && !isFailing) return undefined;
@@ -107,12 +112,12 @@ async function checkExisting(
   ref: { namespace: string; name: string },
   template: PodTemplate,
   signal: AbortSignal,
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const existing = await client.get<Pod>(TYPES.pods, ref, signal);
   if (existing === undefined)
     return { kind: 'waiting', message: `pod "${ref.name}" was just deleted; creating it again` };
   const isOutdated = existing.metadata.annotations?.[ANNOTATIONS.template] !== template.digest;
-  if (!isOurs(existing, agent) || (!isOutdated && !holds(existing.spec, template.spec))) {
+  if (!isOwnedBy(existing, agent) || (!isOutdated && !containsFields(existing.spec, template.spec))) {
     const message = `pod "${ref.name}" exists and does not belong to the operator; delete it: kubectl delete pod ${ref.name} --namespace ${ref.namespace}`;
     return { kind: 'refused', reason: 'PodNameTaken', message };
   }
@@ -127,7 +132,7 @@ async function checkExisting(
   return { kind: 'bound', pod: existing };
 }
 
-export function isOurs(pod: Pod, agent: StoredAgent): boolean {
+export function isOwnedBy(pod: Pod, agent: StoredAgent): boolean {
   const { labels, ownerReferences } = pod.metadata;
   const { uid } = agent.metadata;
   const owned = ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true) ?? false;

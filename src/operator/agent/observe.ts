@@ -1,22 +1,22 @@
 import { LABELS } from '../../api/cluster.ts';
 import { messageOf } from '../../lib/errors.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { Cache } from '../cache.ts';
+import type { Cache } from '../kube/cache.ts';
 import type { OperatorConfig, SandboxClass } from '../config.ts';
 import { reasonOf } from '../conditions.ts';
-import type { Guard } from '../guard/guard.ts';
-import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube-types.ts';
-import type { Pool } from '../pool/pool.ts';
-import type { Bus, Facts } from '../ports.ts';
-import { isOurs } from './apply.ts';
-import { delayOf, isLate } from './delay.ts';
-import type { Examination } from './examination.ts';
-import type { Failures } from './failures.ts';
-import type { Observed } from './observed.ts';
-import { podState } from './pod-state.ts';
-import type { PodTemplate, PodTemplates } from './pod-template.ts';
+import type { AdmissionPolicyMonitor } from '../admission-policies/monitor.ts';
+import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
+import type { WarmPool } from '../pool/warm-pool.ts';
+import type { AgentActivity, AgentStats } from '../ports.ts';
+import { isOwnedBy } from './apply.ts';
+import { latestWarning, isLate } from '../pods/start-delay.ts';
+import type { ValidationCache } from './validation-cache.ts';
+import type { CrashBackoff } from '../pods/crash-backoff.ts';
+import type { ObservedAgent } from './observed.ts';
+import { podState } from '../pods/pod-state.ts';
+import type { PodTemplate, PodTemplates } from '../pods/pod-template.ts';
 
 export interface ObserveDeps {
   readonly client: KubeClient;
@@ -26,12 +26,12 @@ export interface ObserveDeps {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
-  readonly validation: Examination;
-  readonly crashBackoff: Failures;
-  readonly facts: Facts;
-  readonly bus: Bus | undefined;
-  readonly pool: Pool;
-  readonly policyMonitor: Guard;
+  readonly validation: ValidationCache;
+  readonly crashBackoff: CrashBackoff;
+  readonly facts: AgentStats;
+  readonly bus: AgentActivity | undefined;
+  readonly pool: WarmPool;
+  readonly policyMonitor: AdmissionPolicyMonitor;
 }
 
 /** Names of the cache indexes. */
@@ -53,7 +53,7 @@ export async function observe(
   agent: StoredAgent,
   log: Logger,
   signal: AbortSignal,
-): Promise<Observed> {
+): Promise<ObservedAgent> {
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
   // The quantities of an invalid spec may not be readable.
@@ -77,21 +77,21 @@ export async function observe(
     hasBindingConflict: isSharedPod(deps, agent),
     template,
     // Must be last: no later step can throw, so the caller always gets the reserved pod and can release it.
-    warm: bound !== undefined || template === undefined ? undefined : deps.pool.reserve(namespace, template),
-    failures: deps.crashBackoff.of(uid),
+    warmPod: bound !== undefined || template === undefined ? undefined : deps.pool.reserve(namespace, template),
+    failures: deps.crashBackoff.get(uid),
     pending,
     lastActivity,
-    facts: deps.facts.of(agent, policyFacts.policy),
+    facts: deps.facts.get(agent, policyFacts.policy),
     natsUnavailableSince: deps.bus?.unavailableSince(),
   };
 }
 
-type PolicyFacts = Pick<Observed, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;
+type PolicyFacts = Pick<ObservedAgent, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;
 
 function policyFactsOf(deps: ObserveDeps, agent: StoredAgent): PolicyFacts {
   const { policies, validation } = deps;
   const policy = policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
-  const beyond = policy === undefined ? undefined : validation.beyondPolicy(agent, policy);
+  const beyond = policy === undefined ? undefined : validation.policyViolations(agent, policy);
   return {
     policy,
     policyError: policy === undefined ? undefined : validation.specError(policy),
@@ -119,14 +119,14 @@ function classOf({ sandboxClasses }: OperatorConfig, { sandbox }: StoredAgent['s
 
 function templateOf({ config, templates }: ObserveDeps, { spec }: StoredAgent): PodTemplate | undefined {
   const found = classOf(config, spec);
-  return found === undefined ? undefined : templates.of(found, spec.sandbox);
+  return found === undefined ? undefined : templates.get(found, spec.sandbox);
 }
 
 /** The cache may lag behind a newly bound pod, so the API server is read before the pod counts as deleted. */
 async function podsOf(deps: ObserveDeps, agent: StoredAgent, signal: AbortSignal) {
   const { namespace, uid } = agent.metadata;
   const labelled = deps.pods.byIndex(INDEX.agent, uid);
-  const known = labelled.filter((pod) => pod.metadata.namespace === namespace && isOurs(pod, agent));
+  const known = labelled.filter((pod) => pod.metadata.namespace === namespace && isOwnedBy(pod, agent));
   const wanted = agent.status?.pod;
   if (wanted === undefined) return { bound: undefined, pods: known };
   const cached = deps.pods.get(namespace, wanted.name);
@@ -146,7 +146,7 @@ async function delayReason(
 ): Promise<string | undefined> {
   if (bound === undefined || !isLate(bound, now)) return undefined;
   try {
-    return await delayOf(client, bound, signal);
+    return await latestWarning(client, bound, signal);
   } catch (error) {
     log.warn({ pod: bound.metadata.name, error: messageOf(error) }, 'the Events of a late pod cannot be read');
     return undefined;
@@ -175,7 +175,7 @@ async function activityOf(
   { spec, status, metadata }: StoredAgent,
   log: Logger,
   signal: AbortSignal,
-): Promise<Pick<Observed, 'pending' | 'lastActivity'>> {
+): Promise<Pick<ObservedAgent, 'pending' | 'lastActivity'>> {
   const unknown = { pending: undefined, lastActivity: undefined };
   if (bus === undefined || spec.idle?.scaleToZeroAfter === undefined) return unknown;
   const isStable = status?.pod !== undefined || reasonOf(status?.conditions, 'Ready') === 'Idle';

@@ -1,16 +1,16 @@
-import type { StoredAgent, StoredPolicy, Pod } from '../kube-types.ts';
-import type { AgentFacts } from '../ports.ts';
-import type { PodTemplate } from './pod-template.ts';
+import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
+import type { AgentRuntimeState } from '../ports.ts';
+import type { PodTemplate } from '../pods/pod-template.ts';
 
 /** State of the admission policies in a namespace. */
-export type GuardState =
+export type NamespaceProtection =
   | { readonly kind: 'fenced' }
   | { readonly kind: 'notFenced' }
   /** The admission policies are missing, changed or not enforced: the operator creates no new pod. */
   | { readonly kind: 'missing'; readonly message: string };
 
 /** The input of the plan for one agent. */
-export interface Observed {
+export interface ObservedAgent {
   readonly agent: StoredAgent;
   readonly now: Date;
   /** The violated rule of its own spec: field, rule and fix. */
@@ -24,7 +24,7 @@ export interface Observed {
   readonly modelError: string | undefined;
   /** Number of older agents under the same policy, and number of all agents under it. */
   readonly rank: { readonly older: number; readonly all: number };
-  readonly protection: GuardState;
+  readonly protection: NamespaceProtection;
   /** All pods of this agent, in any phase. */
   readonly pods: readonly Pod[];
   /** The pod that the status refers to, if it exists. */
@@ -36,13 +36,13 @@ export interface Observed {
   /** Undefined when the spec is invalid; see `specError`. */
   readonly template: PodTemplate | undefined;
   /** A warm pod of this template, reserved for this agent. */
-  readonly warm: Pod | undefined;
+  readonly warmPod: Pod | undefined;
   /** Recent pod failures. */
   readonly failures: { readonly count: number; readonly retryAt: Date | undefined; readonly message: string };
   /** Number of waiting messages. Undefined when NATS was not read, or the read failed. */
   readonly pending: number | undefined;
   /** Time of the last activity. Undefined in the same cases as `pending`. */
   readonly lastActivity: Date | undefined;
-  readonly facts: AgentFacts;
+  readonly facts: AgentRuntimeState;
   readonly natsUnavailableSince: Date | undefined;
 }

@@ -3,12 +3,12 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import { isKnownReason } from '../conditions.ts';
-import type { Pod, StoredAgent, StoredPolicy } from '../kube-types.ts';
-import type { Applied } from './apply.ts';
-import type { Observed } from './observed.ts';
+import type { Pod, StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { ApplyResult } from './apply.ts';
+import type { ObservedAgent } from './observed.ts';
 import { plan } from './plan.ts';
-import { podName } from './pod-name.ts';
-import type { PodTemplate } from './pod-template.ts';
+import { podName } from '../pods/pod-name.ts';
+import type { PodTemplate } from '../pods/pod-template.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
 const NOW = new Date('2026-05-04T12:00:00Z');
@@ -58,7 +58,7 @@ function aPod(
 const READY = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
 const BOUND = { pod: { name: 'p', uid: 'u-pod' } };
 
-function anObservation(change: Partial<Observed> = {}): Observed {
+function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgent {
   return {
     agent: anAgent(),
     now: NOW,
@@ -74,7 +74,7 @@ function anObservation(change: Partial<Observed> = {}): Observed {
     delay: undefined,
     hasBindingConflict: false,
     template: TEMPLATE,
-    warm: undefined,
+    warmPod: undefined,
     failures: { count: 0, retryAt: undefined, message: '' },
     pending: undefined,
     lastActivity: undefined,
@@ -85,19 +85,19 @@ function anObservation(change: Partial<Observed> = {}): Observed {
 }
 
 /** The status after the plan was applied without an error. */
-function statusOf(observed: Observed, applied?: Applied) {
+function statusOf(observed: ObservedAgent, applied?: ApplyResult) {
   const planned = plan(observed);
   const { step } = planned;
   const pod = step.kind === 'none' || step.kind === 'create' ? undefined : step.pod;
-  const done: Applied = applied ?? (pod === undefined ? { kind: 'unbound' } : { kind: 'bound', pod });
+  const done: ApplyResult = applied ?? (pod === undefined ? { kind: 'unbound' } : { kind: 'bound', pod });
   return summarize(observed, planned, done);
 }
 
-function condition(observed: Observed, type: string, applied?: Applied) {
+function condition(observed: ObservedAgent, type: string, applied?: ApplyResult) {
   return statusOf(observed, applied).conditions?.find((one) => one.type === type);
 }
 
-const running = (status: object, spec: object = {}): Partial<Observed> => {
+const running = (status: object, spec: object = {}): Partial<ObservedAgent> => {
   const pod = aPod('u-pod', { name: 'p', status });
   return { agent: anAgent(spec, BOUND), bound: pod, pods: [pod] };
 };
@@ -106,8 +106,8 @@ const waiting = (container: object) => ({ phase: 'Pending', containerStatuses: [
 
 interface FaultCase {
   readonly what: string;
-  readonly observed: Partial<Observed>;
-  readonly applied?: Applied;
+  readonly observed: Partial<ObservedAgent>;
+  readonly applied?: ApplyResult;
   readonly type?: string;
   readonly status?: string;
   readonly reason: string;
@@ -349,7 +349,7 @@ describe('plan and summarize', () => {
 
   it('prefer an already claimed pod over a warm pod, and a warm pod over a new one', () => {
     const warm = aPod('u-warm', { name: 'warm-standard-x' });
-    assert.equal(plan(anObservation({ warm })).step.kind, 'claim');
+    assert.equal(plan(anObservation({ warmPod: warm })).step.kind, 'claim');
     assert.deepEqual(plan(anObservation({ pods: [warm] })).step, { kind: 'bind', pod: warm });
   });
 });
@@ -369,7 +369,8 @@ describe('an agent without messages', () => {
   });
 
   it('keeps its pod while messages wait, while its activity is unknown, and after a recent start', () => {
-    const stays = (change: Partial<Observed>) => plan(anObservation({ ...running(READY, idle), ...change })).step.kind;
+    const stays = (change: Partial<ObservedAgent>) =>
+      plan(anObservation({ ...running(READY, idle), ...change })).step.kind;
     assert.equal(stays({ lastActivity: since(31), pending: 1 }), 'keep');
     assert.equal(stays({ lastActivity: since(31) }), 'keep');
     assert.equal(stays({ pending: 0 }), 'keep');

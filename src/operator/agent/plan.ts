@@ -1,12 +1,12 @@
 import { ANNOTATIONS } from '../../api/cluster.ts';
 import { parseDuration } from '../../api/quantities.ts';
-import { type Finding, reasonOf } from '../conditions.ts';
-import type { Pod } from '../kube-types.ts';
-import { refusal, suspension } from './acceptance.ts';
-import type { Observed } from './observed.ts';
-import { isWarmName, podName } from './pod-name.ts';
-import { podState } from './pod-state.ts';
-import type { PodTemplate } from './pod-template.ts';
+import { type ConditionUpdate, reasonOf } from '../conditions.ts';
+import type { Pod } from '../kube/types.ts';
+import { rejection, suspension } from './admission.ts';
+import type { ObservedAgent } from './observed.ts';
+import { isWarmName, podName } from '../pods/pod-name.ts';
+import { podState } from '../pods/pod-state.ts';
+import type { PodTemplate } from '../pods/pod-template.ts';
 
 /** The next step for the agent's pod. */
 type PodStep =
@@ -17,9 +17,9 @@ type PodStep =
   | { readonly kind: 'claim'; readonly pod: Pod; readonly template: PodTemplate }
   | { readonly kind: 'create'; readonly name: string; readonly template: PodTemplate }
   /** No pod now: intentionally, because of an error, or until a time. `ready` states why. */
-  | { readonly kind: 'none'; readonly ready: Finding<'Ready'> };
+  | { readonly kind: 'none'; readonly ready: ConditionUpdate<'Ready'> };
 
-export interface Plan {
+export interface PodPlan {
   /** Pods to delete. */
   readonly remove: readonly Pod[];
   readonly step: PodStep;
@@ -30,20 +30,20 @@ export interface Plan {
 }
 
 /** Minimum duration of a NATS outage before agent statuses report it. Most outages are shorter. */
-export const BUS_PATIENCE = 60_000;
+export const OUTAGE_GRACE_MS = 60_000;
 /** Retry interval when the queue of an idle agent cannot be read. */
 const RETRY_MS = 30_000;
 
 /** Computes the plan from the observed state. Pure: the same input gives the same plan. */
-export function plan(observed: Observed): Plan {
+export function plan(observed: ObservedAgent): PodPlan {
   const suspended = suspension(observed);
-  const without = (ready: Finding<'Ready'>, requeueAfterMs?: number): Plan => ({
+  const without = (ready: ConditionUpdate<'Ready'>, requeueAfterMs?: number): PodPlan => ({
     remove: running(observed.pods),
     step: { kind: 'none', ready },
     suspended,
     requeueAfterMs,
   });
-  const refused = refusal(observed);
+  const refused = rejection(observed);
   if (refused !== undefined) return without(refused);
   if (suspended !== undefined) return without(readyIdle('Suspended', suspended));
   const idle = idleDecision(observed);
@@ -52,8 +52,8 @@ export function plan(observed: Observed): Plan {
 }
 
 /** The plan for an agent that needs a pod: an existing one, a warm one or a new one. */
-function withPod(observed: Observed): Omit<Plan, 'suspended'> {
-  const { agent, bound, pods, template, protection, warm } = observed;
+function withPod(observed: ObservedAgent): Omit<PodPlan, 'suspended'> {
+  const { agent, bound, pods, template, protection, warmPod: warm } = observed;
   if (template === undefined) throw new TypeError('an accepted agent has a template');
   const others = (kept: Pod | undefined) => running(pods).filter((pod) => pod.metadata.uid !== kept?.metadata.uid);
   if (bound !== undefined && isUsable(bound, template) && !observed.hasBindingConflict) {
@@ -83,7 +83,7 @@ function isUsable(pod: Pod, template: PodTemplate): boolean {
 }
 
 /** A claimed warm pod of this agent, when the operator stopped after the claim and before the status write. */
-function isPreclaimed(pod: Pod, { agent, bound }: Observed): boolean {
+function isPreclaimed(pod: Pod, { agent, bound }: ObservedAgent): boolean {
   if (pod.metadata.uid === bound?.metadata.uid) return false;
   return isWarmName(pod.metadata.name) && !pod.metadata.name.startsWith(`${agent.metadata.name}-`);
 }
@@ -96,7 +96,7 @@ function running(pods: readonly Pod[]): Pod[] {
   return pods.filter((pod) => pod.metadata.deletionTimestamp === undefined);
 }
 
-function backingOff({ failures, now, agent }: Observed): { step: PodStep; requeueAfterMs: number } | undefined {
+function backingOff({ failures, now, agent }: ObservedAgent): { step: PodStep; requeueAfterMs: number } | undefined {
   const wait = failures.retryAt === undefined ? 0 : failures.retryAt.getTime() - now.getTime();
   if (wait <= 0) return undefined;
   const next = `the next pod is created at ${failures.retryAt?.toISOString().slice(11, 19)} UTC`;
@@ -105,7 +105,9 @@ function backingOff({ failures, now, agent }: Observed): { step: PodStep; requeu
 }
 
 /** Decides whether the agent is idle: it stays scaled to zero, or is scaled down now. */
-function idleDecision(observed: Observed): { ready: Finding<'Ready'>; requeueAfterMs?: number } | undefined {
+function idleDecision(
+  observed: ObservedAgent,
+): { ready: ConditionUpdate<'Ready'>; requeueAfterMs?: number } | undefined {
   const { agent, bound, pending, now } = observed;
   const after = idleAfter(observed);
   if (after === undefined) return undefined;
@@ -118,19 +120,19 @@ function idleDecision(observed: Observed): { ready: Finding<'Ready'>; requeueAft
   return now.getTime() - active >= after ? { ready: readyIdle('Idle', message) } : undefined;
 }
 
-function idleAfter({ agent }: Observed): number | undefined {
+function idleAfter({ agent }: ObservedAgent): number | undefined {
   const text = agent.spec.idle?.scaleToZeroAfter;
   return text === undefined ? undefined : parseDuration(text);
 }
 
 /** Time of the last activity; the creation of the pod counts as activity. Undefined when it is unknown: the agent is then not idle. */
-function activeAt({ lastActivity }: Observed, pod: Pod | undefined): number | undefined {
+function activeAt({ lastActivity }: ObservedAgent, pod: Pod | undefined): number | undefined {
   if (lastActivity === undefined) return undefined;
   return Math.max(lastActivity.getTime(), Date.parse(pod?.metadata.creationTimestamp ?? '') || 0);
 }
 
 /** Milliseconds until the agent may become idle. */
-function msUntilIdle(observed: Observed, pod: Pod): number | undefined {
+function msUntilIdle(observed: ObservedAgent, pod: Pod): number | undefined {
   const after = idleAfter(observed);
   if (after === undefined) return undefined;
   const active = activeAt(observed, pod) ?? observed.now.getTime();
@@ -139,11 +141,15 @@ function msUntilIdle(observed: Observed, pod: Pod): number | undefined {
 
 /** Does the NATS outage last long enough to be reported in the status? */
 function shouldReport(natsUnavailableSince: Date | undefined, now: Date): natsUnavailableSince is Date {
-  return natsUnavailableSince !== undefined && now.getTime() - natsUnavailableSince.getTime() >= BUS_PATIENCE;
+  return natsUnavailableSince !== undefined && now.getTime() - natsUnavailableSince.getTime() >= OUTAGE_GRACE_MS;
 }
 
 /** The Ready condition during a NATS outage. */
-export function busAway({ natsUnavailableSince, now, pending }: Observed): Finding<'Ready'> | undefined {
+export function natsUnavailable({
+  natsUnavailableSince,
+  now,
+  pending,
+}: ObservedAgent): ConditionUpdate<'Ready'> | undefined {
   if (!shouldReport(natsUnavailableSince, now)) return undefined;
   const waiting = pending === undefined ? 'messages wait' : `${pending} messages wait`;
   const since = `${natsUnavailableSince.toISOString().slice(0, 16)}Z`;
@@ -153,10 +159,10 @@ export function busAway({ natsUnavailableSince, now, pending }: Observed): Findi
   );
 }
 
-function notReady(reason: string, message: string): Finding<'Ready'> {
+function notReady(reason: string, message: string): ConditionUpdate<'Ready'> {
   return { type: 'Ready', status: 'False', reason, message };
 }
 
-function readyIdle(reason: 'Suspended' | 'Idle', message: string): Finding<'Ready'> {
+function readyIdle(reason: 'Suspended' | 'Idle', message: string): ConditionUpdate<'Ready'> {
   return { type: 'Ready', status: 'True', reason, message };
 }

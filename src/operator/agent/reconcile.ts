@@ -1,23 +1,23 @@
 import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
-import type { EventRecorder } from '../../kube/event-recorder.ts';
-import type { Outcome } from '../../kube/outcome.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
+import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { partsOf } from '../cache.ts';
-import { transitions } from '../conditions.ts';
-import { type StoredAgent, TYPES } from '../kube-types.ts';
-import type { Namespaces } from '../namespace/prepare.ts';
-import { OwnStatuses } from '../own-statuses.ts';
-import { OwnWrites } from '../own-writes.ts';
-import { type Applied, apply, refusalBy } from './apply.ts';
-import { giveBack, heldBefore } from './hand-over.ts';
+import { parseKey } from '../kube/cache.ts';
+import { conditionEvents } from '../conditions.ts';
+import { type StoredAgent, TYPES } from '../kube/types.ts';
+import type { NamespaceObjects } from '../namespace/prepare.ts';
+import { StatusTracker } from '../kube/status-tracker.ts';
+import { WriteCache } from '../kube/write-cache.ts';
+import { type ApplyResult, apply, rejectionOf } from './apply.ts';
+import { redeliver, readInFlight } from './message-handover.ts';
 import { type ObserveDeps, observe } from './observe.ts';
-import { LIVE_EVERY } from './news.ts';
-import type { Observed } from './observed.ts';
-import { type Plan, plan } from './plan.ts';
+import { NUMBERS_INTERVAL_MS } from './status-throttle.ts';
+import type { ObservedAgent } from './observed.ts';
+import { type PodPlan, plan } from './plan.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
 export interface AgentDeps extends ObserveDeps {
-  readonly namespaces: Namespaces;
+  readonly namespaces: NamespaceObjects;
   readonly events: EventRecorder;
 }
 
@@ -38,8 +38,8 @@ const MAX_RETRY_MS = 300_000;
  */
 export class AgentReconciler {
   readonly #deps: AgentDeps;
-  readonly statuses = new OwnStatuses();
-  readonly #written = new OwnWrites<StoredAgent>();
+  readonly statuses = new StatusTracker();
+  readonly #written = new WriteCache<StoredAgent>();
   readonly #numbersWrittenAt = new Map<string, number>();
   readonly #rejections = new Map<string, number>();
   readonly #consecutiveErrors = new Map<string, number>();
@@ -48,8 +48,8 @@ export class AgentReconciler {
     this.#deps = deps;
   }
 
-  async reconcile(key: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<Outcome> {
-    const { namespace, name } = partsOf(key);
+  async reconcile(key: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<ReconcileResult> {
+    const { namespace, name } = parseKey(key);
     const cached = this.#deps.agents.get(namespace, name);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
       this.#written.forget(key);
@@ -59,7 +59,7 @@ export class AgentReconciler {
     const observed = await observe(this.#deps, agent, log, signal);
     const planned = plan(observed);
     const applied = await this.#apply(observed, planned, signal);
-    const held = await heldBefore(this.#deps.bus, agent, applied, log, signal);
+    const held = await readInFlight(this.#deps.bus, agent, applied, log, signal);
     await this.#write(
       key,
       cached.metadata.resourceVersion,
@@ -69,7 +69,7 @@ export class AgentReconciler {
       signal,
     );
     // The write succeeded, so no other pod was bound meanwhile, and the message does not belong to the new pod.
-    await giveBack(this.#deps.bus, agent.metadata.uid, held, log, signal);
+    await redeliver(this.#deps.bus, agent.metadata.uid, held, log, signal);
     return this.#outcome(agent.metadata.uid, planned, applied);
   }
 
@@ -83,8 +83,8 @@ export class AgentReconciler {
     this.#deps.crashBackoff.forget(uid);
   }
 
-  async #apply(observed: Observed, planned: Plan, signal: AbortSignal): Promise<Applied> {
-    const { agent, warm } = observed;
+  async #apply(observed: ObservedAgent, planned: PodPlan, signal: AbortSignal): Promise<ApplyResult> {
+    const { agent, warmPod: warm } = observed;
     const createsPod = planned.step.kind === 'create' || planned.step.kind === 'claim';
     let isWarmPodBound = false;
     try {
@@ -103,7 +103,7 @@ export class AgentReconciler {
       const errors = (this.#consecutiveErrors.get(agent.metadata.uid) ?? 0) + 1;
       this.#consecutiveErrors.set(agent.metadata.uid, errors);
       // Only a failed create or claim is reported: a kept pod stays bound when another call fails.
-      const rejection = createsPod ? refusalBy(error, errors) : undefined;
+      const rejection = createsPod ? rejectionOf(error, errors) : undefined;
       if (rejection === undefined) throw error;
       return rejection;
     } finally {
@@ -114,13 +114,13 @@ export class AgentReconciler {
   async #write(
     key: string,
     cachedVersion: string,
-    { agent, now }: Observed,
+    { agent, now }: ObservedAgent,
     status: AgentStatus,
-    applied: Applied,
+    applied: ApplyResult,
     signal: AbortSignal,
   ): Promise<void> {
     const { namespace, name, uid, resourceVersion } = agent.metadata;
-    const includeNumbers = now.getTime() - (this.#numbersWrittenAt.get(uid) ?? 0) >= LIVE_EVERY;
+    const includeNumbers = now.getTime() - (this.#numbersWrittenAt.get(uid) ?? 0) >= NUMBERS_INTERVAL_MS;
     const isDifferent = statusDiffers(agent.status, status, includeNumbers);
     this.statuses.expect(uid, isDifferent ? status : agent.status);
     if (!isDifferent) return;
@@ -133,24 +133,24 @@ export class AgentReconciler {
       signal,
       options,
     );
-    this.#written.wrote(key, cachedVersion, stored);
+    this.#written.record(key, cachedVersion, stored);
     this.#numbersWrittenAt.set(uid, now.getTime());
     // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
     if (applied.kind === 'bound' && applied.claimed === true) return;
     const subject = { apiVersion: agent.apiVersion, kind: agent.kind, metadata: { name, namespace, uid } };
-    for (const transition of transitions(agent.status?.conditions, status.conditions ?? [], 'Ready')) {
+    for (const transition of conditionEvents(agent.status?.conditions, status.conditions ?? [], 'Ready')) {
       this.#deps.events.record(subject, transition);
     }
   }
 
-  #outcome(uid: string, planned: Plan, applied: Applied): Outcome {
-    if (applied.kind === 'waiting') return { kind: 'again', after: WAITING_RETRY_MS };
+  #outcome(uid: string, planned: PodPlan, applied: ApplyResult): ReconcileResult {
+    if (applied.kind === 'waiting') return { kind: 'again', afterMs: WAITING_RETRY_MS };
     if (applied.kind === 'refused') {
       const count = this.#rejections.get(uid) ?? 0;
       this.#rejections.set(uid, count + 1);
-      return { kind: 'again', after: Math.min(MIN_RETRY_MS * 2 ** count, MAX_RETRY_MS) };
+      return { kind: 'again', afterMs: Math.min(MIN_RETRY_MS * 2 ** count, MAX_RETRY_MS) };
     }
     if (planned.step.kind !== 'none') this.#rejections.delete(uid);
-    return planned.requeueAfterMs === undefined ? { kind: 'done' } : { kind: 'again', after: planned.requeueAfterMs };
+    return planned.requeueAfterMs === undefined ? { kind: 'done' } : { kind: 'again', afterMs: planned.requeueAfterMs };
   }
 }

@@ -1,16 +1,16 @@
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import type { Condition } from '../../api/v1alpha1/common.ts';
-import { type Finding, reasonOf, sameConditions, withFindings, without } from '../conditions.ts';
-import type { Pod } from '../kube-types.ts';
-import type { Applied } from './apply.ts';
-import { LIVE, startsOrStopsWaiting } from './news.ts';
-import type { Observed } from './observed.ts';
-import { type Plan, busAway } from './plan.ts';
-import { podState } from './pod-state.ts';
+import { type ConditionUpdate, reasonOf, sameConditions, updateConditions, removeCondition } from '../conditions.ts';
+import type { Pod } from '../kube/types.ts';
+import type { ApplyResult } from './apply.ts';
+import { NUMBER_FIELDS, changesQueueState } from './status-throttle.ts';
+import type { ObservedAgent } from './observed.ts';
+import { type PodPlan, natsUnavailable } from './plan.ts';
+import { podState } from '../pods/pod-state.ts';
 
 /** Computes the status after the plan was applied. Pure. */
-export function summarize(observed: Observed, planned: Plan, applied: Applied): AgentStatus {
+export function summarize(observed: ObservedAgent, planned: PodPlan, applied: ApplyResult): AgentStatus {
   const { agent, policy, facts, template } = observed;
   const before = agent.status ?? {};
   const bound =
@@ -27,10 +27,10 @@ export function summarize(observed: Observed, planned: Plan, applied: Applied): 
   } as AgentStatus;
 }
 
-function conditionsOf(observed: Observed, { step, suspended }: Plan, applied: Applied): Condition[] {
+function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, applied: ApplyResult): Condition[] {
   const { agent, facts, now } = observed;
   const before = agent.status?.conditions;
-  const findings: Finding[] = [
+  const findings: ConditionUpdate[] = [
     readyCondition(observed, step, applied),
     activeCondition(suspended),
     protectedCondition(observed),
@@ -40,8 +40,8 @@ function conditionsOf(observed: Observed, { step, suspended }: Plan, applied: Ap
   if (facts.budget !== undefined) findings.push(facts.budget);
   // Only this function sets ModelDenied, so it must also clear it.
   const isStale = model === undefined && reasonOf(before, 'ModelAvailable') === 'ModelDenied';
-  const existing = isStale ? without(before, 'ModelAvailable') : before;
-  return withFindings(existing, findings, agent.metadata.generation, now);
+  const existing = isStale ? removeCondition(before, 'ModelAvailable') : before;
+  return updateConditions(existing, findings, agent.metadata.generation, now);
 }
 
 function podReference(pod: Pod) {
@@ -49,7 +49,7 @@ function podReference(pod: Pod) {
   return { name: pod.metadata.name, uid: pod.metadata.uid, ...(nodeName === undefined ? {} : { node: nodeName }) };
 }
 
-function liveFacts({ summary, queue, tools }: Observed['facts']): Partial<AgentStatus> {
+function liveFacts({ summary, queue, tools }: ObservedAgent['facts']): Partial<AgentStatus> {
   return {
     ...(summary === undefined ? {} : { summary }),
     ...(queue === undefined ? {} : { queue }),
@@ -57,15 +57,19 @@ function liveFacts({ summary, queue, tools }: Observed['facts']): Partial<AgentS
   };
 }
 
-function readyCondition(observed: Observed, step: Plan['step'], applied: Applied): Finding<'Ready'> {
+function readyCondition(
+  observed: ObservedAgent,
+  step: PodPlan['step'],
+  applied: ApplyResult,
+): ConditionUpdate<'Ready'> {
   if (applied.kind === 'refused') return notReady(applied.reason, applied.message);
   if (step.kind === 'none') return step.ready;
   if (applied.kind === 'waiting') return notReady('Starting', applied.message);
   if (applied.kind !== 'bound') return notReady('Starting', 'the pod is being created');
-  return busAway(observed) ?? podCondition(applied.pod, observed.agent.metadata.namespace, observed.delay);
+  return natsUnavailable(observed) ?? podCondition(applied.pod, observed.agent.metadata.namespace, observed.delay);
 }
 
-function podCondition(pod: Pod, namespace: string, delay: string | undefined): Finding<'Ready'> {
+function podCondition(pod: Pod, namespace: string, delay: string | undefined): ConditionUpdate<'Ready'> {
   const state = podState(pod);
   const { name } = pod.metadata;
   switch (state.kind) {
@@ -102,16 +106,16 @@ function podCondition(pod: Pod, namespace: string, delay: string | undefined): F
   }
 }
 
-function notReady(reason: string, message: string): Finding<'Ready'> {
+function notReady(reason: string, message: string): ConditionUpdate<'Ready'> {
   return { type: 'Ready', status: 'False', reason, message };
 }
 
-function activeCondition(suspended: string | undefined): Finding<'Active'> {
+function activeCondition(suspended: string | undefined): ConditionUpdate<'Active'> {
   if (suspended !== undefined) return { type: 'Active', status: 'False', reason: 'Suspended', message: suspended };
   return { type: 'Active', status: 'True', reason: 'Active', message: 'not suspended' };
 }
 
-function protectedCondition({ protection, agent }: Observed): Finding<'Fenced'> {
+function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Fenced'> {
   if (protection.kind === 'missing') {
     return { type: 'Fenced', status: 'False', reason: 'GuardMissing', message: protection.message };
   }
@@ -128,7 +132,7 @@ function protectedCondition({ protection, agent }: Observed): Finding<'Fenced'> 
   return { type: 'Fenced', status: 'False', reason: 'NamespaceNotFenced', message };
 }
 
-function modelFinding({ facts, modelError }: Observed): Finding<'ModelAvailable'> | undefined {
+function modelFinding({ facts, modelError }: ObservedAgent): ConditionUpdate<'ModelAvailable'> | undefined {
   if (modelError === undefined) return facts.model;
   return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelError };
 }
@@ -141,8 +145,8 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
     return true;
   if (previous.observedGeneration !== after.observedGeneration) return true;
   if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
-  if (after.pod === undefined && startsOrStopsWaiting(previous, after)) return true;
-  return includeNumbers && LIVE.some((field) => previous[field] !== after[field]);
+  if (after.pod === undefined && changesQueueState(previous, after)) return true;
+  return includeNumbers && NUMBER_FIELDS.some((field) => previous[field] !== after[field]);
 }
 
 /** The JSON merge patch between two statuses. Removed fields become null. */

@@ -1,8 +1,8 @@
 import { LABELS, NAMESPACE_OBJECTS, PORTS, PRIORITY_CLASS } from '../../api/cluster.ts';
 import { parseMillicores, parseQuantityBytes } from '../../api/quantities.ts';
-import type { ResourceType } from '../../kube/client.ts';
-import { MANAGED_LABEL, type PlainObject, type StoredPolicy, TYPES } from '../kube-types.ts';
-import { bytesQuantity, countQuantity, cpuQuantity } from '../quantities.ts';
+import type { ResourceType } from '../../kube/client/kube-client.ts';
+import { MANAGED_LABEL, type PlainObject, type StoredPolicy, TYPES } from '../kube/types.ts';
+import { bytesQuantity, countQuantity, cpuQuantity } from '../kube/quantities.ts';
 
 /** An object that must exist in a namespace before the first agent pod. */
 export interface Prerequisite {
@@ -11,20 +11,20 @@ export interface Prerequisite {
 }
 
 /** Content of the endpoints ConfigMap: how agent pods reach the gateway, and which CA they trust. */
-export interface Doors {
+export interface GatewayEndpointData {
   /** `https://address:port` */
   readonly gateway: string;
   /** Server name in the certificate of the gateway. */
   readonly gatewayName: string;
   /** The CA bundle, PEM. Several certificates during a CA rotation. */
-  readonly authorities: string;
+  readonly caBundle: string;
 }
 
 export interface PrerequisiteOptions {
   readonly namespace: string;
   readonly releaseNamespace: string;
   readonly gatewayLabels: Readonly<Record<string, string>>;
-  readonly gatewayEndpoint: Doors;
+  readonly gatewayEndpoint: GatewayEndpointData;
   readonly policies: readonly Pick<StoredPolicy, 'spec'>[];
   /** Number of warm pods, in addition to the agents of the policies. */
   readonly warmPods: number;
@@ -37,7 +37,7 @@ export function prerequisites(options: PrerequisiteOptions): Prerequisite[] {
     { type: TYPES.networkPolicies, object: allowGateway(options) },
     { type: TYPES.resourceQuotas, object: resourceQuota(options) },
     { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.agentServiceAccount) },
-    { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.peopleServiceAccount) },
+    { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.usersServiceAccount) },
     { type: TYPES.configMaps, object: endpointsConfigMap(options) },
   ];
 }
@@ -52,11 +52,11 @@ function serviceAccount(namespace: string, name: string): PlainObject {
 
 function endpointsConfigMap({ namespace, gatewayEndpoint }: PrerequisiteOptions): PlainObject {
   return {
-    ...header('v1', 'ConfigMap', namespace, NAMESPACE_OBJECTS.doors),
+    ...header('v1', 'ConfigMap', namespace, NAMESPACE_OBJECTS.endpoints),
     data: {
       gateway: gatewayEndpoint.gateway,
       'gateway-name': gatewayEndpoint.gatewayName,
-      'ca.crt': gatewayEndpoint.authorities,
+      'ca.crt': gatewayEndpoint.caBundle,
     },
   };
 }

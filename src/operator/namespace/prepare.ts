@@ -1,13 +1,13 @@
-import type { KubeClient, ResourceType } from '../../kube/client.ts';
-import { FIELD_MANAGER, type PlainObject } from '../kube-types.ts';
-import { OwnWrites } from '../own-writes.ts';
-import { holds, mergePatch } from '../same-fields.ts';
+import type { KubeClient, ResourceType } from '../../kube/client/kube-client.ts';
+import { FIELD_MANAGER, type PlainObject } from '../kube/types.ts';
+import { WriteCache } from '../kube/write-cache.ts';
+import { containsFields, mergePatch } from '../kube/subset-match.ts';
 import { type Prerequisite, type PrerequisiteOptions, prerequisites } from './objects.ts';
 
 export interface NamespaceDeps {
   readonly client: KubeClient;
   /** The cached object. */
-  known(type: ResourceType, namespace: string, name: string): PlainObject | undefined;
+  cached(type: ResourceType, namespace: string, name: string): PlainObject | undefined;
   /** Undefined while the gateway address or the CA is unknown: no pod can run then. */
   options(namespace: string): PrerequisiteOptions | undefined;
 }
@@ -16,10 +16,10 @@ export interface NamespaceDeps {
 const EXACT = ['data', 'hard', 'matchLabels', 'spec'];
 
 /** Ensures that all objects that agent pods need exist in their namespace. */
-export class Namespaces {
+export class NamespaceObjects {
   readonly #deps: NamespaceDeps;
   readonly #running = new Map<string, Promise<boolean>>();
-  readonly #written = new OwnWrites<PlainObject>();
+  readonly #written = new WriteCache<PlainObject>();
 
   constructor(deps: NamespaceDeps) {
     this.#deps = deps;
@@ -44,13 +44,13 @@ export class Namespaces {
   async #ensure({ type, object }: Prerequisite, signal: AbortSignal): Promise<void> {
     const { name, namespace = '' } = object.metadata;
     const key = `${type.plural}/${namespace}/${name}`;
-    const cached = this.#deps.known(type, namespace, name);
+    const cached = this.#deps.cached(type, namespace, name);
     const version = cached?.metadata.resourceVersion ?? '';
     const placeholder: PlainObject = { metadata: { name, namespace, resourceVersion: '' } };
     const known = this.#written.latest(key, cached ?? placeholder);
     if (isCurrent(known, object)) return;
     const stored = await this.#store(type, known, object, signal);
-    this.#written.wrote(key, version, stored);
+    this.#written.record(key, version, stored);
   }
 
   /** Applies a missing object. Patches an existing one, because apply would keep members that other writers added to EXACT maps. */
@@ -62,11 +62,11 @@ export class Namespaces {
   }
 
   /** Call when an object was deleted: drops the cached write. */
-  removed(plural: string, object: PlainObject): void {
+  onDeleted(plural: string, object: PlainObject): void {
     this.#written.forget(`${plural}/${object.metadata.namespace ?? ''}/${object.metadata.name}`);
   }
 }
 
 function isCurrent(actual: PlainObject, desired: PlainObject): boolean {
-  return actual.metadata.uid !== undefined && holds(actual, desired, EXACT);
+  return actual.metadata.uid !== undefined && containsFields(actual, desired, EXACT);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Spend } from '../../api/v1alpha1/trustpolicy.ts';
-import type { StoredPolicy } from '../kube-types.ts';
+import type { StoredPolicy } from '../kube/types.ts';
 import { policyStatus } from './plan.ts';
 
 const NOW = new Date('2031-05-05T11:00:30Z');

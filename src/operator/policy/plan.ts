@@ -1,7 +1,7 @@
 import type { Spend, TrustPolicyStatus } from '../../api/v1alpha1/trustpolicy.ts';
-import { printable } from '../../lib/escape.ts';
-import { type Finding, withFindings } from '../conditions.ts';
-import type { StoredPolicy } from '../kube-types.ts';
+import { printable } from '../../lib/printable.ts';
+import { type ConditionUpdate, updateConditions } from '../conditions.ts';
+import type { StoredPolicy } from '../kube/types.ts';
 
 export interface ObservedPolicy {
   readonly policy: StoredPolicy;
@@ -21,7 +21,7 @@ export function policyStatus({ policy, agents, specError, spend, now }: Observed
     observedGeneration: generation,
     agents,
     ...(spend === undefined ? {} : { spend: mergedSpend(policy.status?.spend, spend) }),
-    conditions: withFindings(policy.status?.conditions, findings, generation, now),
+    conditions: updateConditions(policy.status?.conditions, findings, generation, now),
   };
 }
 
@@ -38,7 +38,7 @@ function isZero({ inputTokens, outputTokens, cost, toolCalls, networkBytes }: Sp
   return inputTokens + outputTokens + toolCalls + networkBytes === 0 && Number(cost) === 0;
 }
 
-function readyCondition({ spec }: StoredPolicy, specError: string | undefined): Finding<'Ready'> {
+function readyCondition({ spec }: StoredPolicy, specError: string | undefined): ConditionUpdate<'Ready'> {
   if (specError !== undefined) {
     return { type: 'Ready', status: 'False', reason: 'InvalidSpec', message: printable(specError, 2_000) };
   }
@@ -49,7 +49,7 @@ function readyCondition({ spec }: StoredPolicy, specError: string | undefined): 
   return { type: 'Ready', status: 'True', reason: 'Accepted', message: 'in force' };
 }
 
-function activeCondition({ spec }: StoredPolicy): Finding<'Active'> {
+function activeCondition({ spec }: StoredPolicy): ConditionUpdate<'Active'> {
   if (spec.suspend !== true)
     return { type: 'Active', status: 'True', reason: 'Active', message: 'the kill switch is off' };
   const message =

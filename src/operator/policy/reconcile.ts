@@ -1,17 +1,17 @@
 import type { Spend } from '../../api/v1alpha1/trustpolicy.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { EventRecorder } from '../../kube/event-recorder.ts';
-import type { Outcome } from '../../kube/outcome.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
+import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { INDEX } from '../agent/observe.ts';
-import type { Examination } from '../agent/examination.ts';
-import { type Cache, partsOf } from '../cache.ts';
-import { sameConditions, transitions } from '../conditions.ts';
-import { type StoredAgent, type StoredPolicy, TYPES } from '../kube-types.ts';
-import { OwnStatuses } from '../own-statuses.ts';
-import { OwnWrites } from '../own-writes.ts';
+import type { ValidationCache } from '../agent/validation-cache.ts';
+import { type Cache, parseKey } from '../kube/cache.ts';
+import { sameConditions, conditionEvents } from '../conditions.ts';
+import { type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
+import { StatusTracker } from '../kube/status-tracker.ts';
+import { WriteCache } from '../kube/write-cache.ts';
 import type { SpendReader } from '../ports.ts';
 import { policyStatus } from './plan.ts';
 
@@ -20,7 +20,7 @@ export interface PolicyDeps {
   readonly clock: Clock;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
-  readonly validation: Examination;
+  readonly validation: ValidationCache;
   readonly events: EventRecorder;
   readonly spend: SpendReader | undefined;
 }
@@ -31,15 +31,15 @@ const STATUS_INTERVAL_MS = 60_000;
 /** The only writer of TrustPolicy status. */
 export class PolicyReconciler {
   readonly #deps: PolicyDeps;
-  readonly statuses = new OwnStatuses();
-  readonly #written = new OwnWrites<StoredPolicy>();
+  readonly statuses = new StatusTracker();
+  readonly #written = new WriteCache<StoredPolicy>();
 
   constructor(deps: PolicyDeps) {
     this.#deps = deps;
   }
 
-  async reconcile(key: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<Outcome> {
-    const { namespace, name } = partsOf(key);
+  async reconcile(key: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<ReconcileResult> {
+    const { namespace, name } = parseKey(key);
     const cached = this.#deps.policies.get(namespace, name);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
       this.#written.forget(key);
@@ -62,13 +62,13 @@ export class PolicyReconciler {
       const stored = await this.#deps.client.patch<StoredPolicy>(TYPES.trustPolicies, ref, patch, signal, {
         subresource: 'status',
       });
-      this.#written.wrote(key, cached.metadata.resourceVersion, stored);
+      this.#written.record(key, cached.metadata.resourceVersion, stored);
       const subject = { apiVersion: policy.apiVersion, kind: policy.kind, metadata: { name, namespace, uid } };
-      for (const transition of transitions(policy.status?.conditions, status.conditions ?? [], 'Ready')) {
+      for (const transition of conditionEvents(policy.status?.conditions, status.conditions ?? [], 'Ready')) {
         this.#deps.events.record(subject, transition);
       }
     }
-    return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'again', after: STATUS_INTERVAL_MS };
+    return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'again', afterMs: STATUS_INTERVAL_MS };
   }
 
   /** Drops the in-memory state of a deleted policy. */

@@ -1,22 +1,22 @@
-import { podState } from '../agent/pod-state.ts';
-import type { PodTemplate } from '../agent/pod-template.ts';
-import type { Pod } from '../kube-types.ts';
-import { digestOf } from './pool.ts';
+import { podState } from '../pods/pod-state.ts';
+import type { PodTemplate } from '../pods/pod-template.ts';
+import type { Pod } from '../kube/types.ts';
+import { templateDigest } from './warm-pool.ts';
 
 export interface PoolPlan {
   readonly remove: readonly Pod[];
   /** Number of pods to create. */
-  readonly make: number;
+  readonly create: number;
 }
 
 /** Removes ended pods, pods of another template and surplus pods; creates missing ones. Pure. */
 export function planPool(warm: readonly Pod[], template: PodTemplate, size: number): PoolPlan {
   const current = warm.filter((pod) => pod.metadata.deletionTimestamp === undefined);
-  const usable = current.filter((pod) => digestOf(pod) === template.digest && podState(pod).kind !== 'ended');
+  const usable = current.filter((pod) => templateDigest(pod) === template.digest && podState(pod).kind !== 'ended');
   const unusable = current.filter((pod) => !usable.includes(pod));
   // Ready pods are kept before unready ones.
   const readyFirst = [...usable].sort((one, other) => Number(isReady(other)) - Number(isReady(one)));
-  return { remove: [...unusable, ...readyFirst.slice(size)], make: Math.max(size - usable.length, 0) };
+  return { remove: [...unusable, ...readyFirst.slice(size)], create: Math.max(size - usable.length, 0) };
 }
 
 function isReady(pod: Pod): boolean {

@@ -3,32 +3,32 @@ import { createEngine, type Engine } from '../../engine/engine.ts';
 import type { EngineModels } from '../../engine/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Ids } from '../../lib/ids.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { SafeFetch } from '../../net/fetch.ts';
-import { noApprovals } from '../../remote/approvals.ts';
-import type { RemoteBus } from '../../remote/bus.ts';
-import type { Claims } from '../../remote/claims.ts';
-import { remoteDiscovery } from '../../remote/discovery.ts';
-import type { GatewayClient } from '../../remote/gateway-client.ts';
-import { remoteModel } from '../../remote/model.ts';
-import { remoteMemory, remoteSessions } from '../../remote/stores.ts';
-import { RemoteTools } from '../../remote/tools.ts';
-import type { Assignment } from '../../remote/wire.ts';
-import { MinuteLedger } from './minute-ledger.ts';
-import type { SandboxLink } from './sandbox-link.ts';
-import type { WorkInHand } from './work.ts';
+import { unavailableApprovals } from '../../gateway-client/approvals.ts';
+import type { RemoteBus } from '../../gateway-client/bus.ts';
+import type { ReportSender } from '../../gateway-client/report-sender.ts';
+import { remoteDiscovery } from '../../gateway-client/discovery.ts';
+import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
+import { remoteModel } from '../../gateway-client/model.ts';
+import { remoteMemory, remoteSessions } from '../../gateway-client/stores.ts';
+import { RemoteTools } from '../../gateway-client/tools.ts';
+import type { Assignment } from '../../gateway-api/pod-api.ts';
+import { ToolCallLimiter } from './tool-call-limiter.ts';
+import type { SandboxConnection } from './sandbox-connection.ts';
+import type { CurrentMessage } from './current-message.ts';
 
-export interface PodEngineParts {
+export interface PodEngineDeps {
   client: GatewayClient;
   bus: RemoteBus;
-  claims: Claims;
-  work: WorkInHand;
-  sandbox: SandboxLink;
+  reports: ReportSender;
+  currentMessage: CurrentMessage;
+  sandbox: SandboxConnection;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   log: Logger;
 }
 
@@ -45,19 +45,19 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
-export function createPodEngine(deps: PodEngineParts, assignment: Assignment): PodEngine {
-  const { client, bus, claims, work, sandbox, workspace, clock, ids, log } = deps;
+export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
+  const { client, bus, reports, currentMessage, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, version } = assignment;
   const { name, namespace, spec } = agent;
-  const stores = { client, clock, ids, lease: work.lease, signal: work.signal };
+  const stores = { client, clock, ids, deliveryToken: currentMessage.deliveryToken, signal: currentMessage.signal };
   const tools = new RemoteTools({
     client,
     clock,
-    lease: work.lease,
+    deliveryToken: currentMessage.deliveryToken,
     builtIn: builtInNames(),
-    flush: (op) => claims.flush(op),
+    flush: (op) => reports.flush(op),
     onUnusable: (tool, problem) =>
-      log.warn({ agent: name, ...work.stamp(), tool, problem }, 'cannot use a tool of the session'),
+      log.warn({ agent: name, ...currentMessage.stamp(), tool, problem }, 'cannot use a tool of the session'),
   });
   const engine = createEngine(
     {
@@ -65,31 +65,31 @@ export function createPodEngine(deps: PodEngineParts, assignment: Assignment): P
       ids,
       models: modelsOf(deps, assignment),
       sandbox,
-      ledger: new MinuteLedger(clock, spec.quotas?.toolCallsPerMinute),
+      ledger: new ToolCallLimiter(clock, spec.quotas?.toolCallsPerMinute),
       sessions: remoteSessions(stores),
       memory: remoteMemory(stores),
-      audit: claims.audit,
-      approvals: noApprovals,
+      audit: reports.audit,
+      approvals: unavailableApprovals,
       tools,
-      tempering: { review: tools.review, keepRejected: tools.keepRejected, claimUse: (use) => claims.use(use) },
+      tempering: { review: tools.review, keepRejected: tools.keepRejected, reportUse: (use) => reports.use(use) },
       bus,
-      discovery: remoteDiscovery({ client, lease: work.lease, tools }),
+      discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
       workspace,
-      closed: [],
+      protectedPaths: [],
       remoteWorkspace: sandbox,
     },
     { name, namespace, spec, policy, level },
-    (event) => claims.event({ ...event, time: clock.now().toISOString(), agent: name, ...work.stamp() }),
+    (event) => reports.event({ ...event, time: clock.now().toISOString(), agent: name, ...currentMessage.stamp() }),
   );
   return { version, engine, tools };
 }
 
-function modelsOf({ client, work }: PodEngineParts, { models }: Assignment): EngineModels {
+function modelsOf({ client, currentMessage }: PodEngineDeps, { models }: Assignment): EngineModels {
   const byName = new Map(Object.entries(models));
   const byResolvedName = new Map([...byName.values()].map((model) => [model.resolved, model]));
   return {
-    model: remoteModel({ client, lease: work.lease }),
+    model: remoteModel({ client, deliveryToken: currentMessage.deliveryToken }),
     resolve: (name) => byName.get(name)?.resolved ?? name,
     // The gateway charges model calls and knows their prices.
     costOf: () => 0,

@@ -1,48 +1,48 @@
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import type { FoundFile } from '../../tools/host-files.ts';
-import { valueOf } from '../socket/answers.ts';
+import type { ResolvedFile } from '../../tools/host-files.ts';
+import { valueOrThrow } from '../socket/results.ts';
 import type { AgentFrame, SandboxFrame } from '../socket/protocol.ts';
 
-export interface RemoteFileParts {
+export interface RemoteFileDeps {
   id: number;
   send: (frame: AgentFrame) => boolean;
   resolve: (value: Json) => void;
   reject: (error: TemperError) => void;
   /** Called with the real location of a file before it is read; returns the reason for a refusal. Absent for a file tool. */
-  refuse?: (found: FoundFile) => string | undefined;
+  refuse?: (found: ResolvedFile) => string | undefined;
 }
 
 /** One file request to the sandbox container: a file tool call or a file read. */
 export class RemoteFile {
-  readonly #deps: RemoteFileParts;
+  readonly #deps: RemoteFileDeps;
   #locationChecked = false;
 
-  constructor(deps: RemoteFileParts) {
+  constructor(deps: RemoteFileDeps) {
     this.#deps = deps;
   }
 
-  withdraw(): void {
+  cancel(): void {
     const { id, send, reject } = this.#deps;
     send({ type: 'cancel', id });
     reject(new TemperError('TEMPER_CANCELLED', 'the caller cancelled the call'));
   }
 
-  take(frame: SandboxFrame): boolean {
+  handleFrame(frame: SandboxFrame): boolean {
     if (frame.type === 'found') return this.#checkLocation(frame.found);
     if (frame.type !== 'result') return false;
     const { resolve, reject } = this.#deps;
-    if (frame.answer.ok) resolve(valueOf(frame.answer));
+    if (frame.answer.ok) resolve(valueOrThrow(frame.answer));
     else reject(new TemperError(frame.answer.code, frame.answer.message));
     return true;
   }
 
-  gone(reason: string): void {
+  connectionLost(reason: string): void {
     const message = `the connection to the sandbox container was lost: ${reason}`;
     this.#deps.reject(new TemperError('TEMPER_SANDBOX_UNAVAILABLE', message, { retry: 'backoff' }));
   }
 
-  #checkLocation(found: FoundFile): boolean {
+  #checkLocation(found: ResolvedFile): boolean {
     const { id, send, refuse } = this.#deps;
     if (refuse === undefined || this.#locationChecked) return false;
     this.#locationChecked = true;

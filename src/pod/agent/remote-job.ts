@@ -1,18 +1,18 @@
 import type { Json } from '../../lib/json.ts';
-import type { Op } from '../../lib/operation.ts';
-import type { HostCalls, Job, Outcome } from '../../sandbox/port.ts';
-import { answerOf } from '../socket/answers.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { HostCalls, Job, JobOutcome } from '../../sandbox/port.ts';
+import { resultOf } from '../socket/results.ts';
 import type { AgentFrame, SandboxFrame } from '../socket/protocol.ts';
 
-export interface RemoteJobParts {
+export interface RemoteJobDeps {
   id: number;
   job: Job;
   host: HostCalls;
-  op: Op;
+  op: CallOptions;
   /** False when the frame is too large. */
   send: (frame: AgentFrame) => boolean;
   /** Called exactly once. */
-  done: (outcome: Outcome) => void;
+  onOutcome: (outcome: JobOutcome) => void;
 }
 
 /** Bytes an outcome frame may have in addition to the output of the job. */
@@ -20,18 +20,18 @@ const OVERHEAD_BYTES = 65_536;
 
 /** One job in the sandbox container. Host calls are authorized and counted in this process, because the sandbox is untrusted. */
 export class RemoteJob {
-  readonly #deps: RemoteJobParts;
+  readonly #deps: RemoteJobDeps;
   readonly #finished = new AbortController();
   #hostCalls = 0;
 
-  constructor(deps: RemoteJobParts) {
+  constructor(deps: RemoteJobDeps) {
     this.#deps = deps;
   }
 
   start(): void {
     const { id, job, send } = this.#deps;
     if (this.#deps.op.signal.aborted) {
-      this.withdraw();
+      this.cancel();
       return;
     }
     let fits: boolean;
@@ -44,12 +44,12 @@ export class RemoteJob {
     if (!fits) this.#finishWithError('TEMPER_SANDBOX_INPUT_TOO_LARGE', 'the input is too large or nested too deeply');
   }
 
-  withdraw(): void {
+  cancel(): void {
     this.#deps.send({ type: 'cancel', id: this.#deps.id });
     this.#finishWithError('TEMPER_CANCELLED', 'the caller cancelled the call');
   }
 
-  take(frame: SandboxFrame, bytes: number): boolean {
+  handleFrame(frame: SandboxFrame, bytes: number): boolean {
     if (frame.type === 'call') return this.#onHostCall(frame);
     if (frame.type !== 'outcome') return false;
     if (frame.outcome.ok && bytes > this.#deps.job.limits.outputBytes + OVERHEAD_BYTES) {
@@ -58,7 +58,7 @@ export class RemoteJob {
     return true;
   }
 
-  gone(reason: string): void {
+  connectionLost(reason: string): void {
     this.#finishWithError('TEMPER_SANDBOX_CRASHED', `the connection to the sandbox container was lost: ${reason}`);
   }
 
@@ -66,7 +66,7 @@ export class RemoteJob {
     const { job, op } = this.#deps;
     this.#hostCalls += 1;
     if (call !== this.#hostCalls || !job.apis.includes(api) || this.#hostCalls > job.limits.hostCalls) return false;
-    const callOp: Op = {
+    const callOp: CallOptions = {
       signal: AbortSignal.any([op.signal, this.#finished.signal]),
       deadline: op.deadline,
       key: `${op.key}/${call}`,
@@ -75,22 +75,22 @@ export class RemoteJob {
     return true;
   }
 
-  async #answerHostCall(call: number, api: 'fetch' | 'fs.readFile', input: Json, op: Op): Promise<void> {
+  async #answerHostCall(call: number, api: 'fetch' | 'fs.readFile', input: Json, op: CallOptions): Promise<void> {
     const { id, host, send } = this.#deps;
-    const answer = await answerOf(() => host.call(api, input, op));
+    const answer = await resultOf(() => host.call(api, input, op));
     if (this.#finished.signal.aborted || send({ type: 'answer', id, call, answer })) return;
     const message = 'the response is too large for one frame';
     send({ type: 'answer', id, call, answer: { ok: false, code: 'TEMPER_FILE_FAILED', message } });
   }
 
-  #finishWithError(code: (Outcome & { ok: false })['code'], message: string): void {
+  #finishWithError(code: (JobOutcome & { ok: false })['code'], message: string): void {
     const usage = { milliseconds: 0, heapBytes: 0, hostCalls: this.#hostCalls };
     this.#finish({ ok: false, code, message, usage });
   }
 
-  #finish(outcome: Outcome): void {
+  #finish(outcome: JobOutcome): void {
     if (this.#finished.signal.aborted) return;
     this.#finished.abort();
-    this.#deps.done(outcome);
+    this.#deps.onOutcome(outcome);
   }
 }

@@ -1,25 +1,25 @@
 import { rm, writeFile } from 'node:fs/promises';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import type { Ids } from '../../lib/ids.ts';
-import type { Op } from '../../lib/operation.ts';
-import { nextAssignment } from '../../remote/assignment.ts';
-import { RemoteBus } from '../../remote/bus.ts';
-import { Claims } from '../../remote/claims.ts';
-import { DoorFiles } from '../../remote/door-files.ts';
-import { GatewayClient } from '../../remote/gateway-client.ts';
-import type { Assignment } from '../../remote/wire.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import { fetchAssignment } from '../../gateway-client/assignment.ts';
+import { RemoteBus } from '../../gateway-client/bus.ts';
+import { ReportSender } from '../../gateway-client/report-sender.ts';
+import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { GatewayClient } from '../../gateway-client/gateway-client.ts';
+import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { ownFolder, socketPaths } from '../socket/folder.ts';
-import { SandboxLink } from './sandbox-link.ts';
+import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
+import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
-import { State } from './state.ts';
-import { WorkInHand } from './work.ts';
+import { Readiness } from './readiness.ts';
+import { CurrentMessage } from './current-message.ts';
 import { Worker } from './worker.ts';
 
 export interface AgentRoleOptions {
   /** Folder with the gateway's address, TLS server name and CA certificate. */
-  doors: string;
+  endpoints: string;
   tokenFile: string;
   /** Volume that both containers of the pod mount. */
   run: string;
@@ -28,9 +28,9 @@ export interface AgentRoleOptions {
   /** The user this process runs as. */
   uid: number;
   /** How long work on a message may continue after the pod is asked to stop, in milliseconds; 20 s when absent. */
-  graceMilliseconds?: number;
+  graceMs?: number;
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   random: () => number;
   log: Logger;
   /** Ends the role. */
@@ -51,42 +51,42 @@ const RETRY_MS = 1_000;
 export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const { run, uid, clock, ids, random, log, signal } = options;
   await using open = new AsyncDisposableStack();
-  await ownFolder(run, uid);
+  await prepareSocketFolder(run, uid);
   const paths = socketPaths(run);
-  const state = new State((ready) => markReady(paths.ready, ready, log));
+  const state = new Readiness((ready) => markReady(paths.ready, ready, log));
   open.defer(() => rm(paths.ready, { force: true }));
   const sandbox = open.use(
-    await SandboxLink.listen(paths.socket, {
+    await SandboxConnection.listen(paths.socket, {
       clock,
       onChange(connected, reason) {
         log.info({ connected, reason }, 'sandbox');
-        state.sandbox(connected);
+        state.setSandboxConnected(connected);
       },
     }),
   );
-  const doors = new DoorFiles({ folder: options.doors, tokenFile: options.tokenFile, clock });
-  const client = open.use(new GatewayClient({ doors, clock, random }));
-  const onTrouble = (problem: string): void => log.warn({ problem }, 'reports');
-  const claims = open.use(new Claims({ client, clock, ids, onTrouble }));
+  const doors = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
+  const client = open.use(new GatewayClient({ configFiles: doors, clock, random }));
+  const onError = (problem: string): void => log.warn({ problem }, 'reports');
+  const reports = open.use(new ReportSender({ client, clock, ids, onError }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
-  const spans = open.use(new SpanReports({ client, clock, ids, failed: onSpanError }));
-  const work = new WorkInHand();
-  const bus = new RemoteBus({ client, clock, ids, lease: work.lease });
-  const shutdown = abortAfterGrace(signal, options.graceMilliseconds ?? DEFAULT_GRACE_MS);
+  const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
+  const currentMessage = new CurrentMessage();
+  const bus = new RemoteBus({ client, clock, ids, deliveryToken: currentMessage.deliveryToken });
+  const shutdown = abortAfterGrace(signal, options.graceMs ?? DEFAULT_GRACE_MS);
   open.defer(() => shutdown.stop());
   const { workspace } = options;
   const worker = new Worker({
     client,
     bus,
-    claims,
+    reports,
     spans,
-    work,
+    currentMessage,
     sandbox,
     workspace,
     clock,
     ids,
     log,
-    givingUp: shutdown.signal,
+    shutdownSignal: shutdown.signal,
   });
   open.defer(() => worker.stop());
   await runAllOrFail(signal, (inner) => [
@@ -112,19 +112,23 @@ async function runAllOrFail(
 }
 
 /** Long-polls the assignment of this pod: a warm pod until it is bound, a bound pod for changes. */
-async function watchAssignment(options: AgentRoleOptions, client: GatewayClient, state: State): Promise<void> {
+async function watchAssignment(options: AgentRoleOptions, client: GatewayClient, state: Readiness): Promise<void> {
   const { signal, ids, clock, log } = options;
   const errors = new ErrorReporter(log, 'cannot get the assignment from the gateway');
   // The first request does not wait: the gateway's response makes an unbound warm pod ready.
   let waitSeconds = 0;
   while (!signal.aborted) {
     try {
-      const op: Op = { signal, deadline: clock.monotonic() + POLL_SECONDS * 2_000, key: ids.next('assignment') };
-      const next = await nextAssignment(client, state.assignment?.version, waitSeconds, op);
+      const op: CallOptions = {
+        signal,
+        deadline: clock.monotonic() + POLL_SECONDS * 2_000,
+        key: ids.next('assignment'),
+      };
+      const next = await fetchAssignment(client, state.assignment?.version, waitSeconds, op);
       errors.clear();
       waitSeconds = POLL_SECONDS;
       if (next !== undefined) checkOwner(state, next, log);
-      state.answered(next);
+      state.setAssignment(next);
     } catch (error) {
       if (signal.aborted) return;
       if (isTemperError(error, 'TEMPER_POD_INVALID') && error.retry === 'never') throw error;
@@ -134,7 +138,7 @@ async function watchAssignment(options: AgentRoleOptions, client: GatewayClient,
   }
 }
 
-function checkOwner(state: State, next: Assignment, log: Logger): void {
+function checkOwner(state: Readiness, next: Assignment, log: Logger): void {
   const { agent, version, suspended } = next;
   const boundUid = state.assignment?.agent.uid;
   if (boundUid !== undefined && boundUid !== agent.uid) {
@@ -144,7 +148,12 @@ function checkOwner(state: State, next: Assignment, log: Logger): void {
 }
 
 /** Handles one message at a time while the pod is assigned and its sandbox is connected, until the signal. */
-async function answerMessages(options: AgentRoleOptions, bus: RemoteBus, worker: Worker, state: State): Promise<void> {
+async function answerMessages(
+  options: AgentRoleOptions,
+  bus: RemoteBus,
+  worker: Worker,
+  state: Readiness,
+): Promise<void> {
   const { signal, clock, ids, log } = options;
   const errors = new ErrorReporter(log, 'cannot get messages from the gateway');
   while (!signal.aborted) {
@@ -152,7 +161,11 @@ async function answerMessages(options: AgentRoleOptions, bus: RemoteBus, worker:
     if (assignment === undefined) return;
     try {
       const deadline = clock.monotonic() + MESSAGE_POLL_MS;
-      const op: Op = { signal: AbortSignal.any([signal, state.interruption]), deadline, key: ids.next('next') };
+      const op: CallOptions = {
+        signal: AbortSignal.any([signal, state.interruption]),
+        deadline,
+        key: ids.next('next'),
+      };
       const delivery = await bus.next(op);
       errors.clear();
       await worker.handle(delivery, state.assignment ?? assignment);

@@ -1,20 +1,20 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Ids } from '../../lib/ids.ts';
-import type { Op } from '../../lib/operation.ts';
-import type { RemoteDelivery } from '../../remote/bus.ts';
-import type { GatewayClient } from '../../remote/gateway-client.ts';
-import { PATHS, type TracesRequest } from '../../remote/wire.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { RemoteDelivery } from '../../gateway-client/bus.ts';
+import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
+import { POD_API_PATHS, type TracesRequest } from '../../gateway-api/pod-api.ts';
 import type { ReportedSpan } from '../../telemetry/reported-span.ts';
-import { continuingTrace, inSpan, messagingAttributes, SPANS } from '../../telemetry/spans.ts';
+import { continueTrace, inSpan, messagingAttributes, SPANS } from '../../telemetry/spans.ts';
 import { isSampled } from '../../telemetry/traceparent.ts';
-import { startReporting } from '../../telemetry/tracing.ts';
+import { startSpanReporting } from '../../telemetry/tracing.ts';
 
 export interface SpanReportsOptions {
   client: GatewayClient;
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   /** Called when spans could not be sent; they are dropped. */
-  failed: (error: unknown) => void;
+  onError: (error: unknown) => void;
 }
 
 /** Spans per request. */
@@ -42,14 +42,14 @@ export class SpanReports implements AsyncDisposable {
   }
 
   /** Runs `work` in a span that is a child of the message's span. */
-  async during<T>({ message, lease }: RemoteDelivery, work: () => Promise<T>): Promise<T> {
+  async during<T>({ message, token: lease }: RemoteDelivery, work: () => Promise<T>): Promise<T> {
     const { id, session, root, traceparent } = message;
     if (!isSampled(traceparent)) return work();
-    this.#recording ??= await startReporting((span) => this.#onSpan(span));
+    this.#recording ??= await startSpanReporting((span) => this.#onSpan(span));
     this.#deliveryToken = lease;
     const attributes = messagingAttributes('process', 'temper-inbox', { message: id, session, root });
     try {
-      return await continuingTrace(traceparent, () => inSpan(SPANS.process, { kind: 'CONSUMER', attributes }, work));
+      return await continueTrace(traceparent, () => inSpan(SPANS.process, { kind: 'CONSUMER', attributes }, work));
     } finally {
       this.#flush();
     }
@@ -83,11 +83,11 @@ export class SpanReports implements AsyncDisposable {
   }
 
   async #send(body: TracesRequest): Promise<void> {
-    const { client, clock, ids, failed } = this.#options;
+    const { client, clock, ids, onError: failed } = this.#options;
     const deadline = clock.monotonic() + SEND_TIMEOUT_MS;
-    const op: Op = { signal: this.#lifetime.signal, deadline, key: ids.next('spans') };
+    const op: CallOptions = { signal: this.#lifetime.signal, deadline, key: ids.next('spans') };
     try {
-      await client.call({ method: 'POST', path: PATHS.traces, body, op });
+      await client.call({ method: 'POST', path: POD_API_PATHS.traces, body, op });
     } catch (error) {
       failed(error);
     } finally {

@@ -1,27 +1,27 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
-import type { Ids } from '../../lib/ids.ts';
-import type { Op } from '../../lib/operation.ts';
-import type { RemoteBus, RemoteDelivery } from '../../remote/bus.ts';
-import type { Claims } from '../../remote/claims.ts';
-import type { Assignment } from '../../remote/wire.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { RemoteBus, RemoteDelivery } from '../../gateway-client/bus.ts';
+import type { ReportSender } from '../../gateway-client/report-sender.ts';
+import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/traceparent.ts';
-import { createPodEngine, type PodEngine, type PodEngineParts } from './pod-engine.ts';
-import { type Verdict, verdictOf, verdictOfFailure } from './verdict.ts';
+import { createPodEngine, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
+import { type MessageOutcome, replyOutcome, errorOutcome } from './message-outcome.ts';
 import type { SpanReports } from './span-reports.ts';
-import type { WorkInHand } from './work.ts';
+import type { CurrentMessage } from './current-message.ts';
 
-export interface WorkerParts extends PodEngineParts {
+export interface WorkerDeps extends PodEngineDeps {
   bus: RemoteBus;
-  claims: Claims;
+  reports: ReportSender;
   spans: SpanReports;
-  work: WorkInHand;
+  currentMessage: CurrentMessage;
   clock: Clock;
-  ids: Ids;
+  ids: IdGenerator;
   log: Logger;
   /** Aborted at the end of the grace period: work in progress stops and its message is returned for redelivery. */
-  givingUp: AbortSignal;
+  shutdownSignal: AbortSignal;
 }
 
 /** Upper bound for the work on one message, even when its deadline is later. */
@@ -37,12 +37,12 @@ const SHUTDOWN_SETTLE_TIMEOUT_MS = 4_000;
  *   handle (log fields, spans) → #handle (extends the delivery token, current message, ack/nak) → #run (engine, errors to outcomes)
  */
 export class Worker {
-  readonly #deps: WorkerParts;
+  readonly #deps: WorkerDeps;
   /** Adds the fields of the current message to every line. */
   #log: Logger;
   #engine: PodEngine | undefined;
 
-  constructor(deps: WorkerParts) {
+  constructor(deps: WorkerDeps) {
     this.#deps = deps;
     this.#log = deps.log;
   }
@@ -54,15 +54,16 @@ export class Worker {
   }
 
   async #handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
-    const { givingUp, work, clock } = this.#deps;
+    const { shutdownSignal, currentMessage, clock } = this.#deps;
     const { session, root } = delivery.message;
     const started = clock.monotonic();
     const tokenLost = new AbortController();
-    const signal = AbortSignal.any([givingUp, tokenLost.signal]);
+    const signal = AbortSignal.any([shutdownSignal, tokenLost.signal]);
     const extending = this.#extendDelivery(delivery, tokenLost);
     try {
-      const outcome = await work.during({ lease: delivery.lease, session, rootMessage: root, signal }, () =>
-        this.#run(delivery, assignment, signal),
+      const outcome = await currentMessage.during(
+        { deliveryToken: delivery.token, session, rootMessage: root, signal },
+        () => this.#run(delivery, assignment, signal),
       );
       if (tokenLost.signal.aborted || outcome.end === 'lost')
         this.#log.warn({}, 'the message was redelivered to another pod');
@@ -78,26 +79,26 @@ export class Worker {
     await this.#engine?.engine.stop();
   }
 
-  async #run(delivery: RemoteDelivery, assignment: Assignment, signal: AbortSignal): Promise<Verdict> {
+  async #run(delivery: RemoteDelivery, assignment: Assignment, signal: AbortSignal): Promise<MessageOutcome> {
     const { message } = delivery;
-    const { claims } = this.#deps;
+    const { reports } = this.#deps;
     try {
       const { engine, tools } = await this.#engineOf(assignment);
-      const op: Op = { signal, deadline: this.#deadline(message.deadline), key: message.id };
+      const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
       await tools.open(message.session, op);
       const { session, text, root } = message;
       const handled = await engine.handle({ session, text, rootMessage: root, message: message.id }, op);
-      await claims.flush(op);
-      return verdictOf(handled);
+      await reports.flush(op);
+      return replyOutcome(handled);
     } catch (error) {
       return this.#onError(error);
     }
   }
 
-  async #onError(error: unknown): Promise<Verdict> {
-    const { givingUp } = this.#deps;
-    if (givingUp.aborted) return { end: 'retry', afterMilliseconds: 0, code: 'TEMPER_CANCELLED' };
-    const outcome = verdictOfFailure(error);
+  async #onError(error: unknown): Promise<MessageOutcome> {
+    const { shutdownSignal } = this.#deps;
+    if (shutdownSignal.aborted) return { end: 'retry', afterMilliseconds: 0, code: 'TEMPER_CANCELLED' };
+    const outcome = errorOutcome(error);
     const fields = { error, end: outcome.end };
     this.#log[outcome.end === 'answer' ? 'info' : 'warn'](fields, 'the engine failed to handle a message');
     if (outcome.end === 'answer') await this.#flushReports();
@@ -106,9 +107,9 @@ export class Worker {
 
   /** Sends the reports of a failed message before its reply. A failure is only logged, so that the user still gets the reply. */
   async #flushReports(): Promise<void> {
-    const { claims } = this.#deps;
+    const { reports } = this.#deps;
     try {
-      await claims.flush(this.#op(SETTLE_TIMEOUT_MS));
+      await reports.flush(this.#op(SETTLE_TIMEOUT_MS));
     } catch (error) {
       this.#log.warn({ error }, 'reports could not be sent');
     }
@@ -124,13 +125,13 @@ export class Worker {
   }
 
   /** Acks or naks the delivery. When the gateway does not receive this, the delivery token expires and the message is redelivered. */
-  async #settle(delivery: RemoteDelivery, outcome: Exclude<Verdict, { end: 'lost' }>): Promise<void> {
-    const { givingUp } = this.#deps;
-    const op = this.#op(givingUp.aborted ? SHUTDOWN_SETTLE_TIMEOUT_MS : SETTLE_TIMEOUT_MS);
+  async #settle(delivery: RemoteDelivery, outcome: Exclude<MessageOutcome, { end: 'lost' }>): Promise<void> {
+    const { shutdownSignal } = this.#deps;
+    const op = this.#op(shutdownSignal.aborted ? SHUTDOWN_SETTLE_TIMEOUT_MS : SETTLE_TIMEOUT_MS);
     try {
-      if (outcome.end === 'answer') await delivery.answer(outcome.reply, outcome.ending, op);
-      else if (outcome.end === 'retry') await delivery.giveBack(outcome.afterMilliseconds, op);
-      else await delivery.refuse(outcome.code, outcome.message, op);
+      if (outcome.end === 'answer') await delivery.ackWithReply(outcome.reply, outcome.ending, op);
+      else if (outcome.end === 'retry') await delivery.redeliver(outcome.afterMilliseconds, op);
+      else await delivery.deadLetter(outcome.code, outcome.message, op);
     } catch (error) {
       this.#log.warn({ error, end: outcome.end }, 'could not ack or nak a message');
     }
@@ -139,7 +140,7 @@ export class Worker {
   /** Extends the delivery token after each half of its lifetime; aborts the work when the token is lost. */
   #extendDelivery(delivery: RemoteDelivery, tokenLost: AbortController): { stop(): void } {
     const log = this.#log;
-    const half = Math.max(100, delivery.leaseMilliseconds / 2);
+    const half = Math.max(100, delivery.ackTimeoutMs / 2);
     const extend = async (): Promise<void> => {
       try {
         await delivery.extend(this.#op(half));
@@ -158,7 +159,7 @@ export class Worker {
     return clock.monotonic() + Math.min(MAX_MESSAGE_MS, Number.isNaN(remaining) ? 0 : remaining);
   }
 
-  #op(milliseconds: number): Op {
+  #op(milliseconds: number): CallOptions {
     const { clock, ids } = this.#deps;
     return {
       signal: new AbortController().signal,

@@ -4,7 +4,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { Channel } from '../socket/channel.ts';
-import { assertOwned, socketPaths } from '../socket/folder.ts';
+import { assertFolderOwner, socketPaths } from '../socket/socket-folder.ts';
 import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import { SandboxService } from './service.ts';
 
@@ -48,7 +48,7 @@ async function serveConnection(
 ): Promise<string> {
   const { folder, socket: path } = socketPaths(options.run);
   try {
-    await assertOwned(folder, options.agentUid);
+    await assertFolderOwner(folder, options.agentUid);
   } catch (error) {
     return messageOf(error, 300);
   }
@@ -57,9 +57,9 @@ async function serveConnection(
   const send = (frame: SandboxFrame): boolean => channel.send(frame);
   const service = new SandboxService({ ...options, sandbox }, send);
   const channel: Channel = new Channel(socket, {
-    frame: (frame) => service.take(frame),
-    gone: (reason) => {
-      service.end();
+    onFrame: (frame) => service.handleFrame(frame),
+    onClosed: (reason) => {
+      service.cancelAll();
       ended.resolve(reason);
     },
   });

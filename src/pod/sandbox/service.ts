@@ -1,14 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import type { Op } from '../../lib/operation.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
 import type { HostCalls, Job, Sandbox } from '../../sandbox/port.ts';
 import { createFileTools } from '../../toolbox/toolbox.ts';
 import type { CallContext, Tool } from '../../tools/contract.ts';
-import { readBelow } from '../../tools/host-files.ts';
-import { answerOf, valueOf } from '../socket/answers.ts';
-import { type AgentFrame, agentFrame, PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
-import type { Answer } from '../socket/values.ts';
+import { readFileBelow } from '../../tools/host-files.ts';
+import { resultOf, valueOrThrow } from '../socket/results.ts';
+import { type AgentFrame, parseAgentFrame, PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
+import type { SocketResult } from '../socket/frame-fields.ts';
 
 export interface SandboxServiceOptions {
   sandbox: Sandbox;
@@ -25,7 +25,7 @@ const MAX_REQUEST_MS = 3_600_000;
 interface ActiveRequest {
   abort: AbortController;
   /** Host calls that wait for the response of the agent container, by their number. */
-  calls: Map<number, (answer: Answer) => void>;
+  calls: Map<number, (answer: SocketResult) => void>;
   /** Set while a file read waits for the decision of the agent container. Called with the reason for a refusal. */
   verdict?: (refusal: string | undefined) => void;
 }
@@ -49,8 +49,8 @@ export class SandboxService {
   }
 
   /** False when the frame is invalid. */
-  take(value: Json): boolean {
-    const frame = agentFrame(value);
+  handleFrame(value: Json): boolean {
+    const frame = parseAgentFrame(value);
     if (frame === undefined) return false;
     switch (frame.type) {
       case 'welcome':
@@ -74,7 +74,7 @@ export class SandboxService {
   }
 
   /** The connection closed: cancels all requests. */
-  end(): void {
+  cancelAll(): void {
     for (const { abort, calls, verdict } of this.#requests.values()) {
       abort.abort();
       verdict?.('the agent container disconnected');
@@ -98,11 +98,11 @@ export class SandboxService {
           throw new TemperError('TEMPER_HOST_CALL_DENIED', 'the sandbox provides crypto itself; it is not a host call');
         lastCall += 1;
         const call = lastCall;
-        const { promise, resolve } = Promise.withResolvers<Answer>();
+        const { promise, resolve } = Promise.withResolvers<SocketResult>();
         request.calls.set(call, resolve);
         if (request.abort.signal.aborted) resolve(DISCONNECTED);
         else if (!this.#send({ type: 'call', id, call, api, input })) resolve(TOO_LARGE);
-        return valueOf(await promise);
+        return valueOrThrow(await promise);
       },
     };
     const outcome = await this.#options.sandbox.run(job, host, this.#op(id, request));
@@ -130,7 +130,7 @@ export class SandboxService {
   async #readFile(id: number, path: string, request: ActiveRequest): Promise<void> {
     const { workspace } = this.#options;
     await this.#answer(id, () =>
-      readBelow(path, workspace, [workspace], (found) => {
+      readFileBelow(path, workspace, [workspace], (found) => {
         const { promise, resolve } = Promise.withResolvers<string | undefined>();
         request.verdict = resolve;
         request.abort.signal.addEventListener('abort', () => resolve('the request was cancelled'), { once: true });
@@ -141,15 +141,19 @@ export class SandboxService {
   }
 
   async #answer(id: number, work: () => Promise<Json>): Promise<void> {
-    const answer = await answerOf(work);
+    const answer = await resultOf(work);
     if (!this.#send({ type: 'result', id, answer })) this.#send({ type: 'result', id, answer: TOO_LARGE });
   }
 
-  #op(id: number, request: ActiveRequest): Op {
+  #op(id: number, request: ActiveRequest): CallOptions {
     const deadline = this.#options.clock.monotonic() + MAX_REQUEST_MS;
     return { signal: request.abort.signal, deadline, key: `request-${id}` };
   }
 }
 
-const DISCONNECTED: Answer = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent container disconnected' };
-const TOO_LARGE: Answer = { ok: false, code: 'TEMPER_FILE_FAILED', message: 'the message is too large for one frame' };
+const DISCONNECTED: SocketResult = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent container disconnected' };
+const TOO_LARGE: SocketResult = {
+  ok: false,
+  code: 'TEMPER_FILE_FAILED',
+  message: 'the message is too large for one frame',
+};

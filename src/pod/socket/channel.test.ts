@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { Channel, FRAME_BYTES } from './channel.ts';
+import { Channel, MAX_FRAME_BYTES } from './channel.ts';
 
 describe('a channel between the containers of a pod', () => {
   it('a channel closes when a frame stays incomplete, and stays open without traffic', async () => {
@@ -16,11 +16,11 @@ describe('a channel between the containers of a pod', () => {
       const channel: Channel = new Channel(
         socket,
         {
-          frame(frame) {
+          onFrame(frame) {
             frames.push(frame);
             return channel.send({ echo: frame });
           },
-          gone: gone.resolve,
+          onClosed: gone.resolve,
         },
         100,
       );
@@ -42,11 +42,11 @@ describe('a channel between the containers of a pod', () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
     const server = createServer((socket) => socket.on('error', () => undefined));
     await new Promise<void>((resolve) => server.listen(join(folder, 's'), resolve));
-    const channel = new Channel(connect(join(folder, 's')), { frame: () => true, gone: () => undefined });
-    assert.equal(channel.send({ text: 'x'.repeat(FRAME_BYTES) }), false);
-    assert.ok(channel.open);
+    const channel = new Channel(connect(join(folder, 's')), { onFrame: () => true, onClosed: () => undefined });
+    assert.equal(channel.send({ text: 'x'.repeat(MAX_FRAME_BYTES) }), false);
+    assert.ok(channel.isOpen);
     channel.close('done');
-    assert.equal(channel.open, false);
+    assert.equal(channel.isOpen, false);
     server.close();
     await rm(folder, { recursive: true });
   });

@@ -4,24 +4,24 @@ import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { FrameReader } from '../../sandbox/protocol.ts';
 
 /** Largest frame: the largest input of a job, its source, and the rest of the frame. */
-export const FRAME_BYTES = 25_165_824;
+export const MAX_FRAME_BYTES = 25_165_824;
 /** Unsent bytes at which the peer counts as dead. */
-const MAX_UNREAD_BYTES = 4 * FRAME_BYTES;
+const MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES;
 /** A frame must arrive completely within this time after its first byte. */
 const FRAME_TIMEOUT_MS = 30_000;
 
 export interface ChannelListener {
   /** False when this is not a valid frame: the connection is closed. */
-  frame(frame: Json, bytes: number): boolean;
+  onFrame(frame: Json, bytes: number): boolean;
   /** Called exactly once, as the last call. */
-  gone(reason: string): void;
+  onClosed(reason: string): void;
 }
 
 /** Neither side trusts the other: a frame that is too large, too slow or malformed, or a peer that does not read, closes the connection. */
 export class Channel {
   readonly #socket: Socket;
   readonly #listener: ChannelListener;
-  readonly #reader = new FrameReader(FRAME_BYTES);
+  readonly #reader = new FrameReader(MAX_FRAME_BYTES);
   readonly #frameTimeoutMs: number;
   #frameTimer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -35,7 +35,7 @@ export class Channel {
     socket.on('close', () => this.close('the peer closed the connection'));
   }
 
-  get open(): boolean {
+  get isOpen(): boolean {
     return !this.#closed;
   }
 
@@ -43,7 +43,7 @@ export class Channel {
   send(frame: object): boolean {
     const text = JSON.stringify(frame);
     const length = Buffer.byteLength(text);
-    if (length > FRAME_BYTES) return false;
+    if (length > MAX_FRAME_BYTES) return false;
     if (this.#closed) return true;
     const bytes = Buffer.allocUnsafe(4 + length);
     bytes.writeUInt32BE(length, 0);
@@ -58,7 +58,7 @@ export class Channel {
     this.#closed = true;
     clearTimeout(this.#frameTimer);
     this.#socket.destroy();
-    this.#listener.gone(reason);
+    this.#listener.onClosed(reason);
   }
 
   #onData(chunk: Buffer): void {
@@ -86,7 +86,7 @@ export class Channel {
       // Not JSON, or nested too deeply to parse.
       return false;
     }
-    return this.#listener.frame(frame, Buffer.byteLength(text));
+    return this.#listener.onFrame(frame, Buffer.byteLength(text));
   }
 
   #updateFrameTimer(progressed: boolean): void {

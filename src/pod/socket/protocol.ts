@@ -15,9 +15,9 @@
  *   agent → sandbox  cancel   id                aborts a job, a tool call or a read
  */
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
-import type { Job, Outcome } from '../../sandbox/port.ts';
-import type { FoundFile } from '../../tools/host-files.ts';
-import { type Answer, answerIn, foundIn, isCount, jobIn, outcomeIn } from './values.ts';
+import type { Job, JobOutcome } from '../../sandbox/port.ts';
+import type { ResolvedFile } from '../../tools/host-files.ts';
+import { type SocketResult, parseResult, parseFoundFile, isCount, parseJob, parseOutcome } from './frame-fields.ts';
 
 export const PROTOCOL_VERSION = 1;
 
@@ -29,16 +29,16 @@ export type AgentFrame =
   | { type: 'read'; id: number; path: string }
   /** Whether the file may be read: `refusal` is the reason when not. */
   | { type: 'verdict'; id: number; refusal?: string }
-  | { type: 'answer'; id: number; call: number; answer: Answer }
+  | { type: 'answer'; id: number; call: number; answer: SocketResult }
   | { type: 'cancel'; id: number };
 
 /** Frames from the sandbox container. */
 export type SandboxFrame =
   | { type: 'hello'; version: number }
-  | { type: 'outcome'; id: number; outcome: Outcome }
+  | { type: 'outcome'; id: number; outcome: JobOutcome }
   | { type: 'call'; id: number; call: number; api: 'fetch' | 'fs.readFile'; input: Json }
-  | { type: 'found'; id: number; found: FoundFile }
-  | { type: 'result'; id: number; answer: Answer };
+  | { type: 'found'; id: number; found: ResolvedFile }
+  | { type: 'result'; id: number; answer: SocketResult };
 
 type FrameParser<Frame> = (id: number, value: JsonObject) => Frame | undefined;
 
@@ -46,7 +46,7 @@ const AGENT_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<AgentFrame>> = new M
   [
     'run',
     (id, value) => {
-      const job = jobIn(value['job']);
+      const job = parseJob(value['job']);
       return job === undefined ? undefined : { type: 'run', id, job };
     },
   ],
@@ -63,7 +63,7 @@ const AGENT_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<AgentFrame>> = new M
     'answer',
     (id, value) => {
       const { call } = value;
-      const answer = answerIn(value['answer']);
+      const answer = parseResult(value['answer']);
       return answer === undefined || !isCount(call) ? undefined : { type: 'answer', id, call, answer };
     },
   ],
@@ -77,7 +77,7 @@ const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = n
   [
     'outcome',
     (id, value) => {
-      const outcome = outcomeIn(value['outcome']);
+      const outcome = parseOutcome(value['outcome']);
       return outcome === undefined ? undefined : { type: 'outcome', id, outcome };
     },
   ],
@@ -91,21 +91,21 @@ const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = n
   [
     'found',
     (id, value) => {
-      const found = foundIn(value['found']);
+      const found = parseFoundFile(value['found']);
       return found === undefined ? undefined : { type: 'found', id, found };
     },
   ],
   [
     'result',
     (id, value) => {
-      const answer = answerIn(value['answer']);
+      const answer = parseResult(value['answer']);
       return answer === undefined ? undefined : { type: 'result', id, answer };
     },
   ],
 ]);
 
 /** Parses a frame from the agent container; undefined when it is invalid. */
-export function agentFrame(value: Json): AgentFrame | undefined {
+export function parseAgentFrame(value: Json): AgentFrame | undefined {
   if (!isJsonObject(value)) return undefined;
   const { type, version, id } = value;
   if (type === 'welcome') return isCount(version) ? { type, version } : undefined;
@@ -113,7 +113,7 @@ export function agentFrame(value: Json): AgentFrame | undefined {
 }
 
 /** Parses a frame from the sandbox container; undefined when it is invalid. */
-export function sandboxFrame(value: Json): SandboxFrame | undefined {
+export function parseSandboxFrame(value: Json): SandboxFrame | undefined {
   if (!isJsonObject(value)) return undefined;
   const { type, version, id } = value;
   if (type === 'hello') return isCount(version) ? { type, version } : undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Json } from '../../lib/json.ts';
 import { createDecider } from '../decider.ts';
-import { aSnapshot, aTool } from '../fixtures.ts';
+import { aSnapshot, aTool } from '../policy.testing.ts';
 import type { PolicyRequest, ToolCategory } from '../types.ts';
 
 function outcome(

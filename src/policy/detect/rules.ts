@@ -1,7 +1,7 @@
-import { deny, escalate, notApplicable, passed } from '../rules.ts';
-import type { Rule, Violation } from '../rules.ts';
-import { isForgeTool } from '../questions.ts';
-import type { ToolQuestion } from '../questions.ts';
+import { deny, escalate, notApplicable, passed } from '../rules/rule.ts';
+import type { Rule, RuleViolation } from '../rules/rule.ts';
+import { isForgeTool } from '../rules/rule-inputs.ts';
+import type { ToolRuleInput } from '../rules/rule-inputs.ts';
 import type { ToolCategory } from '../types.ts';
 import { findCredential } from './credentials.ts';
 import { findDestructive } from './destructive.ts';
@@ -23,7 +23,7 @@ const COMMAND_CATEGORIES: ReadonlySet<ToolCategory> = new Set([
  * are heuristics: they restrict and never grant. Credentials and path traversal are denied; destructive commands and personal data
  * that would leave the system need an approver.
  */
-export function detectorRules(): Rule<ToolQuestion>[] {
+export function detectorRules(): Rule<ToolRuleInput>[] {
   return [
     detector('detector.credential', always, ({ texts }) => {
       const found = first(texts, ({ name, text }) => findCredential(name, text));
@@ -49,13 +49,13 @@ export function detectorRules(): Rule<ToolQuestion>[] {
 
 function detector(
   id: string,
-  applies: (request: ToolQuestion) => boolean,
-  scan: (request: ToolQuestion) => Violation | undefined,
-): Rule<ToolQuestion> {
+  applies: (request: ToolRuleInput) => boolean,
+  scan: (request: ToolRuleInput) => RuleViolation | undefined,
+): Rule<ToolRuleInput> {
   return {
     id,
     check: (request) => (request.arguments === undefined || !applies(request) ? undefined : scan(request)),
-    note: (request) => {
+    explain: (request) => {
       if (request.arguments === undefined) return notApplicable('arguments are read when the tool is called');
       return applies(request) ? passed('nothing found in the arguments') : notApplicable('not for this kind of tool');
     },
@@ -75,14 +75,14 @@ function always(): boolean {
 }
 
 /** False for a forged tool and for forge_tool: their arguments are data or a draft; their effects are other calls, each with its own decision. */
-function hasOwnEffect(request: ToolQuestion): boolean {
+function hasOwnEffect(request: ToolRuleInput): boolean {
   return !request.forged && !isForgeTool(request);
 }
 
-function isCommand(request: ToolQuestion): boolean {
+function isCommand(request: ToolRuleInput): boolean {
   return hasOwnEffect(request) && COMMAND_CATEGORIES.has(request.category);
 }
 
-function sendsDataOut({ category, action }: ToolQuestion): boolean {
+function sendsDataOut({ category, action }: ToolRuleInput): boolean {
   return category === 'web' || category === 'communication' || action === 'comms:external';
 }

@@ -1,4 +1,4 @@
-import { pathSegments } from '../subjects.ts';
+import { pathSegments } from '../patterns/pattern-subjects.ts';
 import type { ToolCategory } from '../types.ts';
 
 const PATH_NAMES: ReadonlySet<string> = new Set([

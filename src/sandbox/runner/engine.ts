@@ -8,23 +8,23 @@ const { createRequire } = process.getBuiltinModule('node:module');
 type IvmModule = typeof IsolatedVm;
 
 /** The parameters of a prepared environment. A job with other parameters gets a new environment. */
-export interface Shape {
+export interface EnvironmentShape {
   memoryBytes: number;
   apis: readonly HostApi[];
 }
 
 /** Receives messages of guest code: a kind and two texts. The guest gets the returned text. */
-type Mailbox = (kind: string, first: string, second: string) => string;
+type MessageHandler = (kind: string, first: string, second: string) => string;
 
 /** How one entry into guest code ended. */
-export type EntryEnd = 'returned' | 'timeout' | 'memory' | 'threw';
+export type EntryResult = 'returned' | 'timeout' | 'memory' | 'threw';
 
-export interface Environment {
-  readonly shape: Shape;
+export interface GuestEnvironment {
+  readonly shape: EnvironmentShape;
   /** The receiver of messages, which guest code sends only while `start` or `deliver` runs. */
-  mailbox: Mailbox;
-  start(source: string, input: string, timeoutMilliseconds: number): EntryEnd;
-  deliver(call: number, ok: boolean, text: string, timeoutMilliseconds: number): EntryEnd;
+  onMessage: MessageHandler;
+  start(source: string, input: string, timeoutMilliseconds: number): EntryResult;
+  deliver(call: number, ok: boolean, text: string, timeoutMilliseconds: number): EntryResult;
   heapBytes(): number;
   /** The syntax error of a source, with line and column; undefined for a valid program. */
   syntaxError(source: string): string | undefined;
@@ -38,7 +38,7 @@ const MIN_HEAP_MIB = 8;
 
 export interface EngineModule {
   version: string;
-  prepare(shape: Shape): Environment;
+  prepare(shape: EnvironmentShape): GuestEnvironment;
 }
 
 export function loadEngine(path: string): EngineModule {
@@ -71,18 +71,18 @@ class BootstrapCache {
   }
 }
 
-function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: Shape): Environment {
+function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentShape): GuestEnvironment {
   const memoryLimit = Math.max(MIN_HEAP_MIB, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
   const isolate = new ivm.Isolate({ memoryLimit });
   const context = isolate.createContextSync();
   const post = (kind: unknown, first: unknown, second: unknown): string =>
-    environment.mailbox(asText(kind), asText(first), asText(second));
+    environment.onMessage(asText(kind), asText(first), asText(second));
   const apis = `|${shape.apis.join('|')}|`;
   const make = bootstraps.compile(isolate, apis, () => guestSource(shape.apis)).runSync(context, { reference: true });
   const entry = make.applySync(undefined, [new ivm.Callback(post), apis], {
     result: { reference: true },
   }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;
-  const enter = (args: string[], timeout: number): EntryEnd => {
+  const enter = (args: string[], timeout: number): EntryResult => {
     const startTime = performance.now();
     try {
       entry.applySync(undefined, args, { timeout: Math.max(1, Math.ceil(timeout)) });
@@ -93,9 +93,9 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: Shape): Envi
       return performance.now() - startTime >= timeout ? 'timeout' : 'threw';
     }
   };
-  const environment: Environment = {
+  const environment: GuestEnvironment = {
     shape,
-    mailbox: () => '',
+    onMessage: () => '',
     start: (source, input, timeout) => enter(['start', source, input, ''], timeout),
     deliver: (call, ok, text, timeout) => enter(['deliver', String(call), ok ? 'ok' : 'error', text], timeout),
     heapBytes: () => heapBytes(isolate),

@@ -1,17 +1,17 @@
 /** The host functions that a job may declare. The text of these functions runs in the guest; see guest.ts. */
 /* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
-import { hide, type Primordials } from './guest-language.ts';
+import { defineHidden, type Primordials } from './guest-language.ts';
 
 /** The only channel from the guest to the runner; strings only. */
-export type Post = (kind: string, first: string, second: string) => string;
+export type PostToRunner = (kind: string, first: string, second: string) => string;
 
-export interface Bridge {
+export interface HostBridge {
   /** Calls the host. Resolves with the value, or rejects with an Error that has a `code`. */
   request(api: string, input: unknown): Promise<unknown>;
   deliver(call: string, ok: boolean, text: string): void;
 }
 
-export function buildBridge(own: Primordials, post: Post): Bridge {
+export function buildBridge(own: Primordials, post: PostToRunner): HostBridge {
   interface PendingCall {
     resolve(value: unknown): void;
     reject(error: unknown): void;
@@ -40,7 +40,7 @@ export function buildBridge(own: Primordials, post: Post): Bridge {
   };
 }
 
-export function openFetch(own: Primordials, bridge: Bridge): void {
+export function addFetch(own: Primordials, bridge: HostBridge): void {
   interface FetchResponse {
     status: number;
     headers: Record<string, string>;
@@ -66,19 +66,19 @@ export function openFetch(own: Primordials, bridge: Bridge): void {
     text: async () => answer.body,
     json: async () => own.parse(answer.body),
   });
-  hide(own, own.global, 'fetch', async (url: unknown, init?: Record<string, unknown>) => {
+  defineHidden(own, own.global, 'fetch', async (url: unknown, init?: Record<string, unknown>) => {
     const { method = 'GET', headers = {}, body } = init ?? {};
     const request = { url: own.text(url), method, headers, body: body === undefined ? null : own.text(body) };
     return respond((await bridge.request('fetch', request)) as FetchResponse);
   });
 }
 
-export function openFiles(own: Primordials, bridge: Bridge): void {
+export function addFiles(own: Primordials, bridge: HostBridge): void {
   const readFile = async (path: unknown): Promise<unknown> => bridge.request('fs.readFile', { path: own.text(path) });
-  hide(own, own.global, 'fs', { readFile, promises: { readFile } });
+  defineHidden(own, own.global, 'fs', { readFile, promises: { readFile } });
 }
 
-export function openCrypto(own: Primordials, post: Post, random: boolean): void {
+export function addCrypto(own: Primordials, post: PostToRunner, random: boolean): void {
   const { isView } = ArrayBuffer;
   const { fromCharCode } = String;
   const part = (data: unknown, encoding: unknown): [string, string] => {
@@ -115,5 +115,5 @@ export function openCrypto(own: Primordials, post: Post, random: boolean): void 
     createHmac: (algorithm: unknown, key: unknown) => hasher(algorithm, part(key, undefined)),
   };
   if (random) crypto['randomUUID'] = () => post('uuid', '', '');
-  hide(own, own.global, 'crypto', crypto);
+  defineHidden(own, own.global, 'crypto', crypto);
 }

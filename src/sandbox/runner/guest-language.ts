@@ -37,12 +37,12 @@ export function takePrimordials(): Primordials {
   };
 }
 
-export function hide(own: Primordials, target: object, key: PropertyKey, value: unknown): void {
+export function defineHidden(own: Primordials, target: object, key: PropertyKey, value: unknown): void {
   own.define(target, key, { value, writable: true, enumerable: false, configurable: true });
 }
 
 /** Removes memory that the engine does not count, shared memory, garbage-collection observers and code from strings. */
-export function closeDoors(own: Primordials): void {
+export function removeUnsafeGlobals(own: Primordials): void {
   const { global } = own;
   for (const name of ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'WeakRef', 'FinalizationRegistry']) {
     delete global[name];
@@ -51,10 +51,10 @@ export function closeDoors(own: Primordials): void {
     const refused = function () {
       throw new EvalError('code from text is not available here');
     } as unknown as () => never;
-    hide(own, refused, 'name', name);
+    defineHidden(own, refused, 'name', name);
     return refused;
   };
-  hide(own, global, 'eval', refuse('eval'));
+  defineHidden(own, global, 'eval', refuse('eval'));
   const kinds = [function () {}, async function () {}, function* () {}, async function* () {}];
   for (const [index, sample] of kinds.entries()) {
     const prototype = Object.getPrototypeOf(sample) as object;
@@ -63,7 +63,7 @@ export function closeDoors(own: Primordials): void {
     );
     own.define(constructor, 'prototype', { value: prototype, writable: false });
     own.define(prototype, 'constructor', { value: constructor, writable: false, configurable: false });
-    if (index === 0) hide(own, global, 'Function', constructor);
+    if (index === 0) defineHidden(own, global, 'Function', constructor);
   }
   const log = (): void => {};
   const silentConsole = {
@@ -77,21 +77,21 @@ export function closeDoors(own: Primordials): void {
     dir: log,
     assert: log,
   };
-  hide(own, global, 'console', { ...silentConsole, group: log, groupEnd: log, time: log, timeEnd: log });
+  defineHidden(own, global, 'console', { ...silentConsole, group: log, groupEnd: log, time: log, timeEnd: log });
 }
 
 /** Makes buffers fixed-size, because the engine does not charge resizable buffers to the heap limit. */
-export function fixBuffers(own: Primordials): void {
+export function fixBufferSizes(own: Primordials): void {
   const Real = ArrayBuffer;
   const { construct } = own;
   const Fixed = function (this: unknown, length?: number) {
     if (new.target === undefined) throw new TypeError("Constructor ArrayBuffer requires 'new'");
     return construct(Real, [length], new.target);
   };
-  hide(own, Fixed, 'name', 'ArrayBuffer');
-  hide(own, Fixed, 'isView', Real.isView);
+  defineHidden(own, Fixed, 'name', 'ArrayBuffer');
+  defineHidden(own, Fixed, 'isView', Real.isView);
   own.define(Fixed, 'prototype', { value: Real.prototype, writable: false });
-  hide(own, Real.prototype, 'constructor', Fixed);
+  defineHidden(own, Real.prototype, 'constructor', Fixed);
   delete (Real.prototype as unknown as Record<string, unknown>)['resize'];
-  hide(own, own.global, 'ArrayBuffer', Fixed);
+  defineHidden(own, own.global, 'ArrayBuffer', Fixed);
 }

@@ -1,9 +1,9 @@
 /** Freezes time and randomness inside a tool that did not declare them. The text of these functions runs in the guest; see guest.ts. */
 /* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
-import { hide, type Primordials } from './guest-language.ts';
+import { defineHidden, type Primordials } from './guest-language.ts';
 
 /** Makes every clock of the language return `epoch`. */
-export function stopTime(own: Primordials, epoch: number): void {
+export function freezeTime(own: Primordials, epoch: number): void {
   const Real = Date;
   const { construct } = own;
   const realToString = Real.prototype.toString;
@@ -11,21 +11,21 @@ export function stopTime(own: Primordials, epoch: number): void {
     if (new.target === undefined) return own.apply(realToString, construct(Real, [epoch]), []);
     return construct(Real, parts.length === 0 ? [epoch] : parts, new.target);
   };
-  hide(own, Fixed, 'name', 'Date');
+  defineHidden(own, Fixed, 'name', 'Date');
   own.define(Fixed, 'length', { value: 7 });
   own.define(Fixed, 'prototype', { value: Real.prototype, writable: false });
-  hide(own, Fixed, 'now', () => epoch);
-  hide(own, Fixed, 'parse', Real.parse);
-  hide(own, Fixed, 'UTC', Real.UTC);
-  hide(own, Real.prototype, 'constructor', Fixed);
-  hide(own, own.global, 'Date', Fixed);
-  stopFormatting(own, epoch);
+  defineHidden(own, Fixed, 'now', () => epoch);
+  defineHidden(own, Fixed, 'parse', Real.parse);
+  defineHidden(own, Fixed, 'UTC', Real.UTC);
+  defineHidden(own, Real.prototype, 'constructor', Fixed);
+  defineHidden(own, own.global, 'Date', Fixed);
+  freezeDateFormat(own, epoch);
   // Temporal has five more clocks, and patching them would cost as much as the whole rest of the bootstrap.
   delete own.global['Temporal'];
 }
 
 /** Patches date formatters, which format the current time when they get no date. */
-export function stopFormatting(own: Primordials, epoch: number): void {
+export function freezeDateFormat(own: Primordials, epoch: number): void {
   const prototype = Intl.DateTimeFormat.prototype;
   const realFormat = Object.getOwnPropertyDescriptor(prototype, 'format')?.get as () => unknown;
   const realParts = prototype.formatToParts;
@@ -36,16 +36,16 @@ export function stopFormatting(own: Primordials, epoch: number): void {
       return (date?: unknown) => format(date === undefined ? epoch : date);
     },
   });
-  hide(own, prototype, 'formatToParts', function (this: unknown, date?: unknown) {
+  defineHidden(own, prototype, 'formatToParts', function (this: unknown, date?: unknown) {
     return own.apply(realParts, this, [date === undefined ? epoch : date]);
   });
 }
 
 /** Makes Math.random return the same sequence in every job: mulberry32 with a fixed seed. */
-export function stopRandomness(own: Primordials): void {
+export function freezeRandomness(own: Primordials): void {
   const { imul } = Math;
   let state = 0x9e3779b9;
-  hide(own, Math, 'random', () => {
+  defineHidden(own, Math, 'random', () => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = imul(state ^ (state >>> 15), 1 | state);
     mixed = (mixed + imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;

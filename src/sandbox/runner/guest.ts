@@ -7,9 +7,15 @@
  * process.
  */
 import type { HostApi } from '../port.ts';
-import { type Bridge, buildBridge, openCrypto, openFetch, openFiles, type Post } from './guest-host.ts';
-import { closeDoors, fixBuffers, hide, type Primordials, takePrimordials } from './guest-language.ts';
-import { stopFormatting, stopRandomness, stopTime } from './guest-time.ts';
+import { type HostBridge, buildBridge, addCrypto, addFetch, addFiles, type PostToRunner } from './guest-host.ts';
+import {
+  removeUnsafeGlobals,
+  fixBufferSizes,
+  defineHidden,
+  type Primordials,
+  takePrimordials,
+} from './guest-language.ts';
+import { freezeDateFormat, freezeRandomness, freezeTime } from './guest-time.ts';
 
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
@@ -48,7 +54,7 @@ function encode(own: Primordials, value: unknown): string {
 }
 
 /** The entry function for the runner: `start` once, then `deliver` for each response of the host. */
-function buildEntry(own: Primordials, post: Post, bridge: Bridge) {
+function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge) {
   const threw = (kind: string, error: unknown): void => {
     const [text, stack] = describe(own, error);
     post(kind, text, stack);
@@ -104,28 +110,28 @@ function buildEntry(own: Primordials, post: Post, bridge: Bridge) {
 interface DeclaredApis {
   declared: (api: HostApi) => boolean;
   own: Primordials;
-  bridge: Bridge;
-  post: Post;
+  bridge: HostBridge;
+  post: PostToRunner;
   epoch: number;
 }
 
 /** Runs in the guest. The functions that it calls are in its scope only when the job needs them; see guestSource. */
 function addDeclaredApis({ declared, own, bridge, post, epoch }: DeclaredApis): void {
-  if (!declared('clock')) stopTime(own, epoch);
-  if (!declared('random')) stopRandomness(own);
-  if (declared('fetch')) openFetch(own, bridge);
-  if (declared('fs.readFile')) openFiles(own, bridge);
-  if (declared('crypto')) openCrypto(own, post, declared('random'));
+  if (!declared('clock')) freezeTime(own, epoch);
+  if (!declared('random')) freezeRandomness(own);
+  if (declared('fetch')) addFetch(own, bridge);
+  if (declared('fs.readFile')) addFiles(own, bridge);
+  if (declared('crypto')) addCrypto(own, post, declared('random'));
   const now = declared('clock') ? Date.now : () => epoch;
   const timeOrigin = now();
-  hide(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
+  defineHidden(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
 }
 
 /** Runs in the guest. `apis` lists the declared names between bars: `|fetch|clock|`. */
-function installGuest(post: Post, epoch: number, apis: string) {
+function installGuest(post: PostToRunner, epoch: number, apis: string) {
   const own = takePrimordials();
-  closeDoors(own);
-  fixBuffers(own);
+  removeUnsafeGlobals(own);
+  fixBufferSizes(own);
   const bridge = buildBridge(own, post);
   addDeclaredApis({ declared: (api) => own.includes(apis, `|${api}|`), own, bridge, post, epoch });
   return buildEntry(own, post, bridge);
@@ -135,9 +141,9 @@ type GuestFunction = (...args: never[]) => unknown;
 
 const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   takePrimordials,
-  hide,
-  closeDoors,
-  fixBuffers,
+  defineHidden,
+  removeUnsafeGlobals,
+  fixBufferSizes,
   buildBridge,
   describe,
   encode,
@@ -156,11 +162,11 @@ const EPOCH = 1_767_225_600_000;
  */
 export function guestSource(apis: readonly HostApi[]): string {
   const functions = [...GUEST_FUNCTIONS];
-  if (!apis.includes('clock')) functions.push(stopTime, stopFormatting);
-  if (!apis.includes('random')) functions.push(stopRandomness);
-  if (apis.includes('fetch')) functions.push(openFetch);
-  if (apis.includes('fs.readFile')) functions.push(openFiles);
-  if (apis.includes('crypto')) functions.push(openCrypto);
+  if (!apis.includes('clock')) functions.push(freezeTime, freezeDateFormat);
+  if (!apis.includes('random')) functions.push(freezeRandomness);
+  if (apis.includes('fetch')) functions.push(addFetch);
+  if (apis.includes('fs.readFile')) functions.push(addFiles);
+  if (apis.includes('crypto')) functions.push(addCrypto);
   const declarations = functions.map((guestFunction) => `const ${guestFunction.name} = (${String(guestFunction)});`);
   return `'use strict';\n${declarations.join('\n')}\nreturn ${installGuest.name}($0, ${EPOCH}, $1);`;
 }

@@ -14,10 +14,10 @@ interface HashRequest {
 type HashPart = [text: string, encoding: string];
 
 /** The response for the guest: a digest, or an error message. */
-export type HashAnswer = { ok: true; digest: string } | { ok: false; message: string };
+export type HashResult = { ok: true; digest: string } | { ok: false; message: string };
 
 /** The bootstrap writes `text`, but guest code can influence it, so every member is checked. */
-export function hash(text: string): HashAnswer {
+export function hash(text: string): HashResult {
   const request = parse(text);
   if (typeof request === 'string') return { ok: false, message: request };
   const crypto = loadCrypto();

@@ -9,8 +9,8 @@
  *         `waiting` > 0                    -> read an `answer` frame, environment.deliver(...), judge again
  *         nothing is waiting               -> the promise of the tool can never settle: `done` with a timeout
  */
-import type { RemoteApi, RunFrame, RunnerFailure, RunnerFrame } from '../protocol.ts';
-import type { EntryEnd, Environment } from './engine.ts';
+import type { ForwardedApi, RunFrame, RunnerFailure, RunnerFrame } from '../protocol.ts';
+import type { EntryResult, GuestEnvironment } from './engine.ts';
 import { hash, randomUuid } from './hashing.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
@@ -28,7 +28,7 @@ interface JobCounters {
 }
 
 /** Runs the job to its end. Undefined when the supervisor closed the pipe. */
-export function runJob(environment: Environment, frame: RunFrame): DoneFrame | undefined {
+export function runJob(environment: GuestEnvironment, frame: RunFrame): DoneFrame | undefined {
   const startTime = performance.now();
   const counters: JobCounters = { verdict: undefined, calls: 0, waiting: 0, bytes: 0 };
   const done = (verdict: JobVerdict): DoneFrame => ({
@@ -41,7 +41,7 @@ export function runJob(environment: Environment, frame: RunFrame): DoneFrame | u
       hostCalls: counters.calls,
     },
   });
-  environment.mailbox = (kind, first, second) => {
+  environment.onMessage = (kind, first, second) => {
     const answer = receive(environment, frame, counters, kind, first, second);
     if (!overBudget(frame, counters)) return answer;
     // A guest that ignores a refusal would block the thread, so the runner reports the result and kills itself.
@@ -67,7 +67,7 @@ export function runJob(environment: Environment, frame: RunFrame): DoneFrame | u
 }
 
 /** The result of the job; undefined while it depends on a response of the host. */
-function judge(frame: RunFrame, counters: JobCounters, end: EntryEnd): JobVerdict | undefined {
+function judge(frame: RunFrame, counters: JobCounters, end: EntryResult): JobVerdict | undefined {
   if (end === 'timeout') return timedOut(frame);
   if (end === 'memory') {
     const limit = Math.floor(frame.memoryBytes / 1_048_576);
@@ -83,7 +83,7 @@ function judge(frame: RunFrame, counters: JobCounters, end: EntryEnd): JobVerdic
 }
 
 function receive(
-  environment: Environment,
+  environment: GuestEnvironment,
   frame: RunFrame,
   counters: JobCounters,
   kind: string,
@@ -110,12 +110,18 @@ function requestHost(frame: RunFrame, counters: JobCounters, api: string, input:
   counters.bytes += Buffer.byteLength(input);
   if (!overBudget(frame, counters)) {
     counters.waiting += 1;
-    writeFrame({ type: 'call', job: frame.job, call: counters.calls, api: api as RemoteApi, input });
+    writeFrame({ type: 'call', job: frame.job, call: counters.calls, api: api as ForwardedApi, input });
   }
   return String(counters.calls);
 }
 
-function verdictOf(environment: Environment, frame: RunFrame, kind: string, first: string, second: string): JobVerdict {
+function verdictOf(
+  environment: GuestEnvironment,
+  frame: RunFrame,
+  kind: string,
+  first: string,
+  second: string,
+): JobVerdict {
   switch (kind) {
     case 'value':
       return Buffer.byteLength(first) > frame.outputBytes

@@ -4,23 +4,23 @@
  * Node.
  */
 import type { RunFrame } from '../protocol.ts';
-import { type Environment, loadEngine, type Shape } from './engine.ts';
+import { type GuestEnvironment, loadEngine, type EnvironmentShape } from './engine.ts';
 import { runJob } from './job.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
-const DEFAULT_SHAPE: Shape = { memoryBytes: 134_217_728, apis: [] };
+const DEFAULT_SHAPE: EnvironmentShape = { memoryBytes: 134_217_728, apis: [] };
 
 /** Runs jobs until the supervisor closes the pipe. `enginePath`: the file of the engine. */
 export function main(enginePath: string): void {
   process.env['TZ'] = 'UTC';
   const engine = loadEngine(enginePath);
   writeFrame({ type: 'hello', runtime: process.versions.node, engine: engine.version });
-  let environment: Environment = engine.prepare(DEFAULT_SHAPE);
+  let environment: GuestEnvironment = engine.prepare(DEFAULT_SHAPE);
   for (;;) {
     writeFrame({ type: 'ready' });
     const frame = nextJob();
     if (frame === undefined) return;
-    const shape: Shape = { memoryBytes: frame.memoryBytes, apis: frame.apis };
+    const shape: EnvironmentShape = { memoryBytes: frame.memoryBytes, apis: frame.apis };
     if (!sameShape(environment.shape, shape)) {
       environment.dispose();
       environment = engine.prepare(shape);
@@ -41,6 +41,6 @@ function nextJob(): RunFrame | undefined {
   }
 }
 
-function sameShape(first: Shape, second: Shape): boolean {
+function sameShape(first: EnvironmentShape, second: EnvironmentShape): boolean {
   return first.memoryBytes === second.memoryBytes && first.apis.join() === second.apis.join();
 }

@@ -1,23 +1,23 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Audit, AuditTrail } from '../../audit/port.ts';
-import type { ForgeReview, SessionTools } from '../../forge/types.ts';
+import type { ForgeReview, SessionToolRegistry } from '../../forge/types.ts';
 import type { Ledger } from '../../ledger/port.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Ids } from '../../lib/ids.ts';
-import type { RecordStore } from '../../lib/records.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
 import type { Model } from '../../models/port.ts';
 import type { Decider } from '../../policy/types.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
 import type { Approvals } from '../../tools/approvals.ts';
 import type { CallerContext } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
-import type { SchemaCompiler } from '../../tools/schemas.ts';
-import type { Registry } from '../registry.ts';
+import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import type { Registry } from '../registry/registry.ts';
 import type { ToolUse } from '../types.ts';
 
 /** Local tool lifecycle: acceptance, use records, promotion and demotion run in this process. */
-export interface TemperingHere {
+export interface LocalLifecyclePorts {
   registry: Registry;
   audit: AuditTrail;
   /** Stores promotion states and pending imports. */
@@ -27,16 +27,16 @@ export interface TemperingHere {
 }
 
 /** Remote tool lifecycle: the gateway runs it; the engine submits candidates and reports uses. */
-export interface TemperingElsewhere {
+export interface RemoteLifecyclePorts {
   review: ForgeReview;
-  keepRejected: SessionTools['keepRejected'];
+  keepRejected: SessionToolRegistry['recordRejected'];
   /** Queues the report of a tool use; it is sent asynchronously. */
-  claimUse(use: ToolUse): void;
+  reportUse(use: ToolUse): void;
 }
 
 /** The parts of an engine that the tool lifecycle of its agent needs. */
 export interface LifecycleContext {
-  ports: { clock: Clock; ids: Ids; ledger: Ledger; approvals: Approvals; audit: Audit };
+  ports: { clock: Clock; ids: IdGenerator; ledger: Ledger; approvals: Approvals; audit: Audit };
   agent: {
     name: string;
     namespace: string;
@@ -45,7 +45,7 @@ export interface LifecycleContext {
   };
   agentModel: { reviewers: readonly string[] };
   /** The model port for judges and reviewers; its costs are charged to the agent. */
-  examiner: Model;
+  reviewModel: Model;
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: Pick<CallerContext, 'agent' | 'namespace' | 'session'>) => Decider;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import type { PersonReceipt } from '../../../src/remote/people.ts';
-import { PATHS, type WireDelivery } from '../../../src/remote/wire.ts';
+import type { UserMessageReceipt } from '../../../src/gateway-api/user-api.ts';
+import { POD_API_PATHS, type PodDelivery } from '../../../src/gateway-api/pod-api.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
 import { callGateway, freezeAgentProcess } from '../support/in-pod.ts';
 import type { InstalledCluster } from '../support/installed-cluster.ts';
@@ -73,7 +73,7 @@ export function conversations(cluster: () => InstalledCluster): void {
       const send = ['send', 'ping', 'hello', '-n', NAMESPACE, '-o', 'json'];
       const { code, stdout, stderr } = await cluster().temperWith(environment, ...send);
       assert.equal(code, 0, stderr);
-      const { traceId, session } = JSON.parse(stdout) as PersonReceipt;
+      const { traceId, session } = JSON.parse(stdout) as UserMessageReceipt;
       const [span] = collector.spans;
       assert.deepEqual([span?.name, span?.traceId], ['temper send', traceId]);
       await eventually(async () =>
@@ -85,13 +85,13 @@ export function conversations(cluster: () => InstalledCluster): void {
       let ping: PodObject;
       let pong: PodObject;
       let root: string;
-      let delivery: WireDelivery;
+      let delivery: PodDelivery;
       const draft = { to: 'pong', session: 'talk', text: 'hello' };
       const callAs = (pod: PodObject, path: string, body: object) => callGateway(cluster().node, pod, { path, body });
       const next = async (pod: PodObject) => {
-        const { status, body } = await callAs(pod, PATHS.nextMessage, { waitSeconds: 20 });
+        const { status, body } = await callAs(pod, POD_API_PATHS.nextMessage, { waitSeconds: 20 });
         assert.equal(status, 200, JSON.stringify(body));
-        return body as unknown as WireDelivery;
+        return body as unknown as PodDelivery;
       };
 
       before(async () => {
@@ -109,8 +109,11 @@ export function conversations(cluster: () => InstalledCluster): void {
           { deadline: '2099-01-01T00:00:00Z' },
           { from: 'ungranted' },
         ]) {
-          const beside = await callAs(ping, PATHS.messages, { lease: delivery.lease, draft, ...forged });
-          const within = await callAs(ping, PATHS.messages, { lease: delivery.lease, draft: { ...draft, ...forged } });
+          const beside = await callAs(ping, POD_API_PATHS.messages, { lease: delivery.lease, draft, ...forged });
+          const within = await callAs(ping, POD_API_PATHS.messages, {
+            lease: delivery.lease,
+            draft: { ...draft, ...forged },
+          });
           assert.deepEqual([beside.status, within.status], [400, 400], JSON.stringify([forged, beside, within]));
         }
       });
@@ -126,18 +129,24 @@ export function conversations(cluster: () => InstalledCluster): void {
           { agent: 'pong' },
         ]) {
           const changed = Buffer.from(JSON.stringify({ ...claims, ...forged })).toString('base64url');
-          const answer = await callAs(ping, PATHS.messages, { lease: `${form}.${changed}.${signature}`, draft });
+          const answer = await callAs(ping, POD_API_PATHS.messages, {
+            lease: `${form}.${changed}.${signature}`,
+            draft,
+          });
           assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_LEASE_INVALID']);
         }
       });
 
       it('the delivery token of another pod is rejected', async () => {
-        const answer = await callAs(pong, PATHS.messages, { lease: delivery.lease, draft: { ...draft, to: 'ping' } });
+        const answer = await callAs(pong, POD_API_PATHS.messages, {
+          lease: delivery.lease,
+          draft: { ...draft, to: 'ping' },
+        });
         assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_LEASE_INVALID']);
       });
 
       it('a message to an agent without a grant is rejected', async () => {
-        const answer = await callAs(ping, PATHS.messages, {
+        const answer = await callAs(ping, POD_API_PATHS.messages, {
           lease: delivery.lease,
           draft: { ...draft, to: 'ungranted' },
         });
@@ -145,7 +154,7 @@ export function conversations(cluster: () => InstalledCluster): void {
       });
 
       it('a valid message gets root, depth and deadline from the delivery token, and its own session', async () => {
-        const sent = await callAs(ping, PATHS.messages, { lease: delivery.lease, draft });
+        const sent = await callAs(ping, POD_API_PATHS.messages, { lease: delivery.lease, draft });
         assert.equal(sent.status, 200, JSON.stringify(sent.body));
         const { message } = await next(pong);
         const { from, depth, deadline, session } = message;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AUDIENCES, POD_PATHS, PORTS } from '../../../src/api/cluster.ts';
-import { PATHS } from '../../../src/remote/wire.ts';
+import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import {
   callGateway,
   runInPod,
@@ -129,7 +129,7 @@ export function gatewayAccess(cluster: () => InstalledCluster): void {
       let userToken: string;
       const call = (from: PodObject, call: Parameters<typeof callGateway>[2]) =>
         callGateway(cluster().node, from, call);
-      const ask = { path: PATHS.nextMessage, body: { waitSeconds: 0 } };
+      const ask = { path: POD_API_PATHS.nextMessage, body: { waitSeconds: 0 } };
       const userPath = `/v1/people/namespaces/${NAMESPACE}/top`;
 
       before(async () => {
@@ -176,7 +176,12 @@ export function gatewayAccess(cluster: () => InstalledCluster): void {
         const { node } = cluster();
         // The frozen agent process ignores SIGTERM, so the container stays alive and can send requests.
         await freezeAgentProcess(node, pod);
-        const asking = runInPod(node, pod, 'agent', repeatedCallScript(PATHS.nextMessage, { waitSeconds: 0 }, 7_000));
+        const asking = runInPod(
+          node,
+          pod,
+          'agent',
+          repeatedCallScript(POD_API_PATHS.nextMessage, { waitSeconds: 0 }, 7_000),
+        );
         await sleep(2_000);
         await agents.deletePod(pod);
         const deleted = Date.now();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
-import { podName } from '../../../src/operator/agent/pod-name.ts';
+import { podName } from '../../../src/operator/pods/pod-name.ts';
 import type { ApiUser } from '../../cluster/api-client.ts';
 import { forbiddenRequests } from '../../support/admission/forbidden-requests.ts';
 import { isDeniedBy } from '../../support/admission/policies.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Condition } from '../../../src/api/v1alpha1/common.ts';
-import { PeopleGateway } from '../../../src/cli/cluster/people-gateway.ts';
-import { loadClusterAccess } from '../../../src/kube/cluster-access.ts';
-import { createKubeClient } from '../../../src/kube/kube-client.ts';
-import { createTransport } from '../../../src/kube/transport.ts';
+import { GatewayUserClient } from '../../../src/cli/cluster/gateway-user-client.ts';
+import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
+import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
+import { createTransport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import type { FollowLine, PersonReceipt, SessionSummary } from '../../../src/remote/people.ts';
+import type { SessionStreamLine, UserMessageReceipt, SessionSummary } from '../../../src/gateway-api/user-api.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
 import { type CommandResult, type InstalledCluster, RELEASE_NAMESPACE } from './installed-cluster.ts';
 
@@ -114,8 +114,8 @@ export class NamespaceAgents {
   }
 
   /** Sends a message without waiting for the reply. */
-  async send(agent: string, text: string): Promise<PersonReceipt> {
-    return JSON.parse(succeeded(await this.temper('send', agent, text, '-o', 'json')).stdout) as PersonReceipt;
+  async send(agent: string, text: string): Promise<UserMessageReceipt> {
+    return JSON.parse(succeeded(await this.temper('send', agent, text, '-o', 'json')).stdout) as UserMessageReceipt;
   }
 
   /** Sends a message and returns the reply. */
@@ -125,13 +125,13 @@ export class NamespaceAgents {
   }
 
   /** The events and replies of a session so far. */
-  async sessionLines(agent: string, session: string): Promise<FollowLine[]> {
+  async sessionLines(agent: string, session: string): Promise<SessionStreamLine[]> {
     const { node } = this.#cluster;
     const access = await loadClusterAccess({ kind: 'file', path: node.kubeconfig }, systemClock);
     await using transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
     const kube = createKubeClient(transport);
-    const cluster = { access, kube, namespace: this.namespace, temperNamespace: RELEASE_NAMESPACE, place: 'test' };
-    const gateway = new PeopleGateway(
+    const cluster = { access, kube, namespace: this.namespace, temperNamespace: RELEASE_NAMESPACE, location: 'test' };
+    const gateway = new GatewayUserClient(
       { ...cluster, [Symbol.asyncDispose]: async () => {} },
       AbortSignal.timeout(TIMEOUT_MS),
     );
@@ -179,8 +179,8 @@ function succeeded(result: CommandResult): CommandResult {
   return result;
 }
 
-function linesOf(text: string): FollowLine[] {
-  return jsonLines(text) as FollowLine[];
+function linesOf(text: string): SessionStreamLine[] {
+  return jsonLines(text) as SessionStreamLine[];
 }
 
 function jsonLines(text: string): unknown[] {
@@ -188,7 +188,7 @@ function jsonLines(text: string): unknown[] {
 }
 
 /** The texts of the replies among the lines. */
-export function replies(lines: readonly FollowLine[]): string[] {
+export function replies(lines: readonly SessionStreamLine[]): string[] {
   return lines.flatMap((line) => (line.kind === 'reply' ? [line.text] : []));
 }
 

@@ -10,7 +10,7 @@ const CALL = `
   import { readFileSync } from 'node:fs';
   import { request } from 'node:https';
   const read = (path) => readFileSync(path, 'utf8').trim();
-  const endpoint = (name) => read('${POD_PATHS.doors}/' + name);
+  const endpoint = (name) => read('${POD_PATHS.endpoints}/' + name);
   const call = ({ method, path, content, headers }) => new Promise((resolve, reject) => {
     const own = { authorization: 'Bearer ' + read('${POD_PATHS.gatewayToken}'), 'content-type': 'application/json' };
     const key = { 'idempotency-key': 'test-' + process.hrtime.bigint() };

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { PRIORITY_CLASS } from '../../../src/api/cluster.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { loadClusterAccess } from '../../../src/kube/cluster-access.ts';
-import { createKubeClient } from '../../../src/kube/kube-client.ts';
+import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
+import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
+import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import type { Metrics } from '../../../src/kube/metrics.ts';
-import { createTransport, type Transport } from '../../../src/kube/transport.ts';
+import { createTransport, type Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube-types.ts';
+import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '../../cluster/control-plane.ts';
 import { runFakeKubelet } from './fake-kubelet.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LABELS } from '../../../src/api/cluster.ts';
-import { ApiError, type KubeClient } from '../../../src/kube/client.ts';
-import { type Pod, TYPES } from '../../../src/operator/kube-types.ts';
+import { ApiError, type KubeClient } from '../../../src/kube/client/kube-client.ts';
+import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 
 /**
  * Stands in for the kubelets of a control plane without nodes: marks every agent pod Ready, and removes pods that are being deleted. Leaves

@@ -24,7 +24,10 @@ const ELEVATED = {
   },
 };
 const IMMUTABLE = { message: 'spec is immutable; create a new object', update: true };
-const NAME_TOO_LONG = { message: 'the name must have at most 63 characters and no dots', change: { 'metadata.name': 'a.b' } };
+const NAME_TOO_LONG = {
+  message: 'the name must have at most 63 characters and no dots',
+  change: { 'metadata.name': 'a.b' },
+};
 const NO_SUBJECT = { message: 'set exactly one of promotion, trust and call', change: { 'spec.subject': {} } };
 const STEP = { name: 'read', tool: 'file_read', inputMapping: '{}' };
 

@@ -1,6 +1,6 @@
-import type { ResourceType } from '../../../src/kube/client.ts';
-import { podName } from '../../../src/operator/agent/pod-name.ts';
-import { TYPES } from '../../../src/operator/kube-types.ts';
+import type { ResourceType } from '../../../src/kube/client/kube-client.ts';
+import { podName } from '../../../src/operator/pods/pod-name.ts';
+import { TYPES } from '../../../src/operator/kube/types.ts';
 import {
   type AgentFault,
   applyAgent,

@@ -1,6 +1,6 @@
-import type { ResourceType } from '../../../src/kube/client.ts';
-import { TYPES } from '../../../src/operator/kube-types.ts';
-import type { Bus, Facts } from '../../../src/operator/ports.ts';
+import type { ResourceType } from '../../../src/kube/client/kube-client.ts';
+import { TYPES } from '../../../src/operator/kube/types.ts';
+import type { AgentActivity, AgentStats } from '../../../src/operator/ports.ts';
 import { type ApiServerFixture, eventually } from '../api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
 
@@ -8,14 +8,14 @@ const never = new AbortController().signal;
 
 /** Stands in for NATS: the test sets the facts and the outages that the operator observes. */
 export interface FakeActivity {
-  readonly facts: Facts;
-  readonly bus: Bus;
-  setFacts(agentUid: string, facts: ReturnType<Facts['of']>): void;
+  readonly facts: AgentStats;
+  readonly bus: AgentActivity;
+  setFacts(agentUid: string, facts: ReturnType<AgentStats['get']>): void;
   setNatsUnavailableSince(date: Date | undefined): void;
 }
 
 export function createFakeActivity(): FakeActivity {
-  const factsByAgent = new Map<string, ReturnType<Facts['of']>>();
+  const factsByAgent = new Map<string, ReturnType<AgentStats['get']>>();
   let since: Date | undefined;
   let factsChanged = Promise.withResolvers<void>();
   let outageChanged = Promise.withResolvers<void>();
@@ -23,9 +23,9 @@ export function createFakeActivity(): FakeActivity {
     new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   return {
     facts: {
-      of: ({ metadata }) => factsByAgent.get(metadata.uid) ?? {},
+      get: ({ metadata }) => factsByAgent.get(metadata.uid) ?? {},
       store: () => undefined,
-      async *learned(signal) {
+      async *updates(signal) {
         while (!signal.aborted) {
           yield;
           await Promise.race([factsChanged.promise, untilAborted(signal)]);
@@ -37,13 +37,13 @@ export function createFakeActivity(): FakeActivity {
       pending: () => Promise.resolve(0),
       lastActivity: () => Promise.resolve(new Date()),
       // oxlint-disable-next-line require-yield -- this fake emits no wakeups
-      async *wakes(signal) {
+      async *wakeups(signal) {
         await untilAborted(signal);
       },
-      residents: () => Promise.resolve([]),
-      sweep: () => Promise.resolve(),
-      held: () => Promise.resolve(undefined),
-      release: () => Promise.resolve(false),
+      agentsWithData: () => Promise.resolve([]),
+      deleteAgentData: () => Promise.resolve(),
+      inFlightMessage: () => Promise.resolve(undefined),
+      redeliver: () => Promise.resolve(false),
       async *outages(_patience, signal) {
         while (!signal.aborted) {
           await Promise.race([outageChanged.promise, untilAborted(signal)]);
@@ -130,7 +130,7 @@ export const podWithContainer = (agent: object) => ({
   containerStatuses: [{ name: 'agent', image: 'temper', imageID: '', ready: false, restartCount: 0, ...agent }],
 });
 
-export const reportFacts = async (context: FaultContext, facts: ReturnType<Facts['of']>) => {
+export const reportFacts = async (context: FaultContext, facts: ReturnType<AgentStats['get']>) => {
   await applyAgent(context);
   const { metadata } = await waitUntilRunning(context);
   context.activity.setFacts(metadata.uid, facts);

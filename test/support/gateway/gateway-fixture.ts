@@ -9,9 +9,9 @@ import { parse } from 'yaml';
 import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
 import { type GatewayConfig, gatewayConfig } from '../../../src/gateway/config.ts';
 import { runGateway } from '../../../src/gateway/gateway.ts';
-import { openNoParts, type OpenParts } from '../../../src/gateway/parts.ts';
+import { openEmptyModule, type OpenModule } from '../../../src/gateway/modules.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
-import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
@@ -23,9 +23,9 @@ const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
 
 /** A fixed usage report, because these replicas have no ledger. */
 const FIXED_USAGE = { window: 'hour', inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 } as const;
-const openPartsWithUsage: OpenParts = async (context) => {
+const openPartsWithUsage: OpenModule = async (context) => {
   const report = async () => ({ windows: [FIXED_USAGE], limits: {} });
-  return { ...(await openNoParts(context)), usage: { agent: report, policy: report } };
+  return { ...(await openEmptyModule(context)), usage: { agent: report, policy: report } };
 };
 
 export interface HttpResponse {
@@ -96,7 +96,7 @@ export class GatewayFixture implements AsyncDisposable {
     }
     for (const name of namespaces) {
       await this.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-      for (const account of [NAMESPACE_OBJECTS.agentServiceAccount, NAMESPACE_OBJECTS.peopleServiceAccount, 'other']) {
+      for (const account of [NAMESPACE_OBJECTS.agentServiceAccount, NAMESPACE_OBJECTS.usersServiceAccount, 'other']) {
         const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account } };
         await this.create(`/api/v1/namespaces/${name}/serviceaccounts`, object);
       }
@@ -189,7 +189,7 @@ export class GatewayFixture implements AsyncDisposable {
   }
 
   createUserToken(namespace: string): Promise<string> {
-    return this.createToken(namespace, NAMESPACE_OBJECTS.peopleServiceAccount);
+    return this.createToken(namespace, NAMESPACE_OBJECTS.usersServiceAccount);
   }
 
   /** The content of a replica's configuration file. */
@@ -206,17 +206,17 @@ export class GatewayFixture implements AsyncDisposable {
 
   async startReplica(
     change: Partial<GatewayConfig> = {},
-    openParts: OpenParts = openPartsWithUsage,
+    openParts: OpenModule = openPartsWithUsage,
   ): Promise<GatewayReplica> {
     const stopping = new AbortController();
     const listening = Promise.withResolvers<{ port: number; healthPort: number }>();
     const destination = { write: (line: string) => this.logLines.push(line) };
-    const log = createLogger({ level: 'debug', destination, secrets: createSecrets() });
+    const log = createLogger({ level: 'debug', destination, secrets: createSecretRedactor() });
     const config = { ...gatewayConfig(this.replicaConfig()), ...change };
     const running = runGateway(config, {
       log,
       signal: stopping.signal,
-      openParts,
+      openModule: openParts,
       listening: listening.resolve,
     });
     running.catch(listening.reject);

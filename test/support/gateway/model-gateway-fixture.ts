@@ -9,35 +9,35 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
-import { WatchedLibrary } from '../../../src/gateway/discovery/library.ts';
-import { WatchedDirectory } from '../../../src/gateway/directory.ts';
-import { createLeases } from '../../../src/gateway/lease.ts';
-import { openModelParts } from '../../../src/gateway/model-parts.ts';
-import type { Parts } from '../../../src/gateway/parts.ts';
-import { createGatewayServer } from '../../../src/gateway/server.ts';
-import { createSessionReports } from '../../../src/gateway/session-reports.ts';
-import { claimedUses } from '../../../src/gateway/claimed-uses.ts';
+import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
+import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
+import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
+import { openModelModule } from '../../../src/gateway/model-module.ts';
+import type { GatewayModule } from '../../../src/gateway/modules.ts';
+import { createGatewayServer } from '../../../src/gateway/http/server.ts';
+import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
+import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
 import type { PodIdentity } from '../../../src/identity/types.ts';
-import { Store } from '../../../src/kube/store.ts';
+import { Store } from '../../../src/kube/informer/store.ts';
 import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hasErrno, TemperError } from '../../../src/lib/errors.ts';
-import { randomIds } from '../../../src/lib/ids.ts';
+import { ulids } from '../../../src/lib/ids.ts';
 import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
-import type { ReplayScript } from '../../../src/models/replay/script.ts';
+import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
-import { createAudit } from '../../../src/nats/audit.ts';
-import { createDeadLetters } from '../../../src/nats/dead-letters.ts';
-import { createEvents } from '../../../src/nats/events.ts';
-import { createInbox } from '../../../src/nats/inbox.ts';
-import { openSessionRegistry } from '../../../src/nats/session-registry.ts';
-import { createSessionUses } from '../../../src/nats/session-uses.ts';
-import { createWakes } from '../../../src/nats/wakes.ts';
-import type { UsageReport } from '../../../src/remote/people.ts';
-import type { StreamLine, WireError } from '../../../src/remote/wire.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
+import { createSessionEvents } from '../../../src/nats/session-events.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
+import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
+import { createWakeups } from '../../../src/nats/wakeups.ts';
+import type { UsageReport } from '../../../src/gateway-api/user-api.ts';
+import type { ModelStreamLine, ErrorBody } from '../../../src/gateway-api/pod-api.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../../../src/telemetry/prometheus.ts';
-import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
 
@@ -58,7 +58,7 @@ export interface RequestOptions {
 }
 
 export interface ModelGatewayReplica {
-  parts: Parts;
+  parts: GatewayModule;
   /** The text of `/metrics`. */
   metrics(): Promise<string>;
   call(method: string, path: string, options: RequestOptions): Promise<HttpResponse>;
@@ -78,8 +78,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly logLines: string[] = [];
   readonly #agents = new Store<Agent>();
   readonly #policies = new Store<TrustPolicy>();
-  readonly #directory = new WatchedDirectory(this.#agents, this.#policies);
-  readonly #leases: ReturnType<typeof createLeases>;
+  readonly #directory = new WatchedAgentDirectory(this.#agents, this.#policies);
+  readonly #leases: ReturnType<typeof createDeliveryTokens>;
   readonly #open: (() => Promise<void>)[] = [];
   #serial = 0;
 
@@ -88,7 +88,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     this.replay = replay;
     this.folder = folder;
     const key = randomBytes(32);
-    this.#leases = createLeases(() => [key]);
+    this.#leases = createDeliveryTokens(() => [key]);
   }
 
   static async open(script: ReplayScript): Promise<ModelGatewayFixture> {
@@ -168,33 +168,33 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const log = createLogger({
       level: 'debug',
       destination: { write: (line: string) => this.logLines.push(line) },
-      secrets: createSecrets(),
+      secrets: createSecretRedactor(),
     });
     const page = createRegistry();
     const metrics = registerMetrics(page, GATEWAY_METRICS);
-    const shared = { clock: systemClock, ids: randomIds, log, metrics, directory: this.#directory };
+    const shared = { clock: systemClock, ids: ulids, log, metrics, directory: this.#directory };
     const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
-    const library = new WatchedLibrary({ read: async () => undefined, log });
-    const parts = await openModelParts({ ...shared, bus, demotions, library, models });
-    const audit = createAudit(bus);
-    const [registry, uses] = [openSessionRegistry(bus), createSessionUses(bus)];
+    const library = new WatchedCatalog({ read: async () => undefined, log });
+    const parts = await openModelModule({ ...shared, bus, demotions, catalog: library, models });
+    const audit = createNatsAudit(bus);
+    const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
     const deps: GatewayDeps = {
       ...shared,
       spans: undefined,
       identity: {
         pod: async (token) => podOf(token),
         podOrWarm: async (token) => podOf(token),
-        bound: () => undefined,
-        stillBound: () => true,
-        person: rejectUserToken,
+        boundIdentity: () => undefined,
+        isStillBound: () => true,
+        user: rejectUserToken,
       },
-      leases: this.#leases,
-      inbox: createInbox(bus),
-      events: createEvents(bus),
+      deliveryTokens: this.#leases,
+      inbox: createNatsInbox(bus),
+      events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
-      wakes: createWakes(bus),
+      wakeups: createWakeups(bus),
       audit,
-      uses: claimedUses({ audit, registry, counts: uses }),
+      uses: createToolUseReports({ audit, registry, counts: uses }),
       models: parts.catalog,
       sessions: createSessionReports({ bus, registry, uses }),
       usage: parts.usage,
@@ -240,7 +240,7 @@ async function call(
   port: number,
   method: string,
   path: string,
-  { agent, key = randomIds.next('key'), body, signal }: RequestOptions,
+  { agent, key = ulids.next('key'), body, signal }: RequestOptions,
 ): Promise<HttpResponse> {
   // The fixture's certificate has another name. The tests of the pod's client cover that it pins the certificate.
   const connection = new HttpsAgent({ rejectUnauthorized: false });
@@ -274,22 +274,22 @@ export function aModelRequest(changes: Partial<ModelRequest> = {}): ModelRequest
   };
 }
 
-export function streamLines({ text: received }: HttpResponse): StreamLine[] {
-  return received.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as StreamLine]));
+export function streamLines({ text: received }: HttpResponse): ModelStreamLine[] {
+  return received.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as ModelStreamLine]));
 }
 
-export function streamText(lines: readonly StreamLine[]): string {
+export function streamText(lines: readonly ModelStreamLine[]): string {
   return lines.map((line) => (line.type === 'text' ? line.text : '')).join('');
 }
 
-export function streamEnd(lines: readonly StreamLine[]): Extract<ModelEvent, { type: 'end' }> {
+export function streamEnd(lines: readonly ModelStreamLine[]): Extract<ModelEvent, { type: 'end' }> {
   const last = lines.at(-1);
   if (last?.type !== 'end') throw new Error(`the response has no end event: ${JSON.stringify(last)}`);
   return last;
 }
 
 export function errorOf({ status, text: received }: HttpResponse): [number, string] {
-  return [status, (JSON.parse(received) as WireError).error.code];
+  return [status, (JSON.parse(received) as ErrorBody).error.code];
 }
 
 /** Bounded, and quick when it can be. */

@@ -4,12 +4,12 @@
  */
 import { argv, stdout } from 'node:process';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { connectBus } from '../../../src/nats/connection.ts';
+import { connectNats } from '../../../src/nats/connection/connection.ts';
 import { spendUntilDenied, openLedgerOver } from './ledger-load.ts';
 
 const [servers = '', caFile = '', seedFile = '', limit = '0', maxReservations = '0'] = argv.slice(2);
 const signal = AbortSignal.timeout(30_000);
-await using connection = await connectBus({
+await using connection = await connectNats({
   servers,
   caFile,
   seedFile,

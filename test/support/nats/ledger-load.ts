@@ -2,30 +2,30 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
-import { randomIds } from '../../../src/lib/ids.ts';
-import type { Op } from '../../../src/lib/operation.ts';
+import { ulids } from '../../../src/lib/ids.ts';
+import type { CallOptions } from '../../../src/lib/call-options.ts';
 import type { Denial } from '../../../src/ledger/port.ts';
-import { openSharedLedger, type SharedLedger } from '../../../src/nats/ledger.ts';
-import type { BusConnection } from '../../../src/nats/connection.ts';
-import { documentsIn } from '../../../src/nats/ledger-store.ts';
-import { BUCKETS } from '../../../src/nats/names.ts';
+import { openSharedLedger, type SharedLedger } from '../../../src/nats/ledger/ledger.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createDocumentStore } from '../../../src/nats/jetstream/document-store.ts';
+import { BUCKETS } from '../../../src/nats/jetstream/names.ts';
 
 export const ACCOUNT = 'policy/team-a/standard';
 
 /** Opens a ledger over the connection. */
-export function openLedgerOver(connection: BusConnection, clock: Clock = systemClock): SharedLedger {
+export function openLedgerOver(connection: JetStreamConnection, clock: Clock = systemClock): SharedLedger {
   return openSharedLedger({
-    store: documentsIn(connection, BUCKETS.ledger),
+    store: createDocumentStore(connection, BUCKETS.ledger),
     clock,
-    ids: randomIds,
+    ids: ulids,
     random: Math.random,
-    failed: () => undefined,
+    onError: () => undefined,
   });
 }
 
-export function anOp(milliseconds = 60_000): Op {
+export function anOp(milliseconds = 60_000): CallOptions {
   const deadline = performance.now() + milliseconds;
-  return { signal: new AbortController().signal, deadline, key: randomIds.next('key') };
+  return { signal: new AbortController().signal, deadline, key: ulids.next('key') };
 }
 
 export interface LoadOptions {
@@ -65,7 +65,7 @@ export async function spendUntilDenied(
         report('granted', 2 * tokens);
         await sleep(randomInt(0, 3));
         const used = randomInt(0, tokens + 1);
-        await account.settle(answer.id, { inputTokens: tokens, outputTokens: used });
+        await account.commit(answer.id, { inputTokens: tokens, outputTokens: used });
         totals.settled += tokens + used;
         report('settled', tokens + used);
       } catch (error) {

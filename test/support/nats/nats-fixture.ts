@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createUser } from '@nats-io/nkeys';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { type BusConnection, connectBus } from '../../../src/nats/connection.ts';
-import { type BusPermissions, type BusUser, serverConfig } from '../../../src/nats/server-config.ts';
-import type { NewMessage } from '../../../src/nats/inbox.ts';
-import { reconcileTopology } from '../../../src/nats/topology.ts';
+import { type JetStreamConnection, connectNats } from '../../../src/nats/connection/connection.ts';
+import { type NatsPermissions, type NatsUser, serverConfig } from '../../../src/nats/server/server-config.ts';
+import type { NewMessage } from '../../../src/nats/inbox/inbox.ts';
+import { reconcileTopology } from '../../../src/nats/jetstream/topology.ts';
 import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
 
 export const STORE_BYTES = 256 * 1_024 * 1_024;
@@ -22,13 +22,13 @@ export interface NatsFixture extends AsyncDisposable {
   readonly monitoring: string;
   seedFile(user: string): string;
   /** Opens another connection as `operator`, `gateway` or one of `users`. Disposing the fixture closes it. */
-  connect(user: string, clock?: Clock): Promise<BusConnection>;
+  connect(user: string, clock?: Clock): Promise<JetStreamConnection>;
   /** Kills the server and removes its store; `server.restart()` then starts with an empty store. */
   loseStore(): Promise<void>;
 }
 
 export interface NatsFixtureOptions {
-  users?: Record<string, BusPermissions>;
+  users?: Record<string, NatsPermissions>;
   /** Creates no streams and buckets. */
   withoutTopology?: true;
 }
@@ -39,7 +39,7 @@ export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixt
   const storeFolder = join(folder, 'store');
   await mkdir(storeFolder);
   const busUsers = await Promise.all(
-    ['operator', 'gateway', ...Object.keys(users)].map(async (name): Promise<BusUser> => {
+    ['operator', 'gateway', ...Object.keys(users)].map(async (name): Promise<NatsUser> => {
       const pair = createUser();
       await writeFile(join(folder, `${name}.nk`), `${Buffer.from(pair.getSeed()).toString()}\n`, { mode: 0o600 });
       const permissions = users[name];
@@ -57,14 +57,14 @@ export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixt
     monitoringPort,
   });
   const server = await startNats({ config });
-  const connections: BusConnection[] = [];
+  const connections: JetStreamConnection[] = [];
   const caFile = join(folder, 'tls.crt');
   const url = `tls://127.0.0.1:${server.port}`;
   const seedFile = (user: string): string => join(folder, `${user}.nk`);
-  const connect = async (user: string, clock: Clock = systemClock): Promise<BusConnection> => {
+  const connect = async (user: string, clock: Clock = systemClock): Promise<JetStreamConnection> => {
     const signal = AbortSignal.timeout(30_000);
     const options = { servers: url, name: 'test', user, seedFile: seedFile(user), caFile, clock, signal };
-    const connection = await connectBus(options);
+    const connection = await connectNats(options);
     connections.push(connection);
     return connection;
   };

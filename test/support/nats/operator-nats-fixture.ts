@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { type BusConnection, connectBus } from '../../../src/nats/connection.ts';
-import { type BusParts, openBus } from '../../../src/operator/bus/open.ts';
+import { type JetStreamConnection, connectNats } from '../../../src/nats/connection/connection.ts';
+import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
 import type { OperatorConfig } from '../../../src/operator/config.ts';
-import type { KubeRequest } from '../../../src/kube/transport.ts';
-import { type PlainObject, TYPES } from '../../../src/operator/kube-types.ts';
+import type { KubeRequest } from '../../../src/kube/client/transport.ts';
+import { type PlainObject, TYPES } from '../../../src/operator/kube/types.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
-import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
 import { freePorts } from '../../cluster/process.ts';
 import {
@@ -54,12 +54,12 @@ export interface OperatorNatsFixture extends AsyncDisposable {
   /** Kills nats-server and removes its store. */
   loseStore(): Promise<void>;
   /** Connects as a gateway does, with the files that the chart mounts for it. */
-  connectGateway(): Promise<BusConnection>;
+  connectGateway(): Promise<JetStreamConnection>;
   readSecret(name: string): Promise<Record<string, string> | undefined>;
 }
 
 export interface OperatorProcess extends AsyncDisposable {
-  readonly parts: BusParts;
+  readonly parts: OperatorNats;
   readonly running: RunningOperator;
 }
 
@@ -82,7 +82,7 @@ export async function startOperatorNatsFixture(options: Partial<OperatorConfig> 
   const logLines: string[] = [];
   const apiRequests: KubeRequest[] = [];
   let server: NatsServer | undefined;
-  const connections: BusConnection[] = [];
+  const connections: JetStreamConnection[] = [];
 
   const readSecret = async (name: string) => {
     const found = await apiServer.client.get<PlainObject>(TYPES.secrets, { namespace: RELEASE_NAMESPACE, name }, NEVER);
@@ -118,9 +118,9 @@ export async function startOperatorNatsFixture(options: Partial<OperatorConfig> 
     const logger = createLogger({
       level: 'debug',
       destination: { write: (line: string) => void logLines.push(line) },
-      secrets: createSecrets(),
+      secrets: createSecretRedactor(),
     });
-    const parts = openBus(nats, { clock, log: logger, metrics: NO_METRICS });
+    const parts = openOperatorNats(nats, { clock, log: logger, metrics: NO_METRICS });
     const running = await startOperator(apiServer, config, {
       clock,
       log: logger,
@@ -154,7 +154,7 @@ export async function startOperatorNatsFixture(options: Partial<OperatorConfig> 
       await rm(join(folder, 'store'), { recursive: true, force: true });
     },
     async connectGateway() {
-      const connection = await connectBus({
+      const connection = await connectNats({
         servers: [nats.url],
         seedFile: join(folder, 'gateway', 'gateway.nk'),
         caFile: join(folder, 'operator-ca', 'ca.crt'),

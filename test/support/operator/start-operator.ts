@@ -1,10 +1,10 @@
-import type { KubeRequest, Transport } from '../../../src/kube/transport.ts';
+import type { KubeRequest, Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { randomIds } from '../../../src/lib/ids.ts';
+import { ulids } from '../../../src/lib/ids.ts';
 import { type OperatorConfig, parseOperatorConfig } from '../../../src/operator/config.ts';
 import { createOperator, type OperatorDeps } from '../../../src/operator/operator.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
-import { createSecrets } from '../../../src/telemetry/secrets.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { type ApiServerFixture, NO_METRICS, RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 
 export const OPERATOR_CONFIG: OperatorConfig = parseOperatorConfig(`
@@ -46,11 +46,11 @@ export async function startOperator(
   const manager = createOperator(config, {
     transport: wrapped,
     clock: systemClock,
-    ids: randomIds,
+    ids: ulids,
     random: Math.random,
-    log: createLogger({ level: 'debug', destination, secrets: createSecrets() }),
+    log: createLogger({ level: 'debug', destination, secrets: createSecretRedactor() }),
     metrics: NO_METRICS,
-    identity: randomIds.next('operator'),
+    identity: ulids.next('operator'),
     ...rest,
   });
   const ended = manager.run(stopping.signal).then(

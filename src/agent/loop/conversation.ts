@@ -1,0 +1,167 @@
+import { isTemperError } from '../../lib/errors.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { ModelMessage, ModelRequest, TokenUsage } from '../../models/port.ts';
+import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
+import type { EventSink } from '../../tools/events.ts';
+import { type ResumePoint, findResumePoint } from './resume.ts';
+import {
+  charactersOf,
+  charactersOfTools,
+  type ContextBudget,
+  fitContext,
+  shrinkContext,
+} from '../history/context-window.ts';
+import type { LoopLimits } from './limits.ts';
+import type { IncomingMessage, RunningAgent } from '../message.ts';
+import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
+import type { SessionStore } from '../ports.ts';
+import { systemPrompt } from './system-prompt.ts';
+import { createHistoryWriter, type HistoryWriter } from '../session/history-writer.ts';
+import { repairHistory } from '../history/repair-history.ts';
+import type { TaintTracker } from './taint-tracker.ts';
+import { createToolOrder, type ToolOrder } from './tool-order.ts';
+
+export interface AgentConversationDeps extends ModelCallDeps {
+  invoker: Invoker;
+  sessions: SessionStore;
+  taint: TaintTracker;
+  contextTokens: (model: string) => number;
+}
+
+/** State of the processing of one message. */
+export interface AgentConversation {
+  readonly agent: RunningAgent;
+  readonly message: IncomingMessage;
+  readonly caller: CallerContext;
+  readonly limits: LoopLimits;
+  readonly system: string;
+  readonly historyWriter: HistoryWriter;
+  readonly order: ToolOrder;
+  readonly events: EventSink;
+  /** Number of items stored before this message; makes the idempotency keys of its calls unique in the session. */
+  readonly base: number;
+  /** The messages for the model: the stored history, repaired and trimmed. */
+  messages: ModelMessage[];
+  turns: number;
+  toolCalls: number;
+  usage: TokenUsage;
+  /** Parts of a truncated answer that the model is continuing. */
+  parts: string[];
+  emptyAnswers: number;
+  /** Progress of an earlier, interrupted attempt at this message. */
+  readonly resumePoint: ResumePoint | undefined;
+}
+
+/** Loads and repairs the history and appends the new message. */
+export async function openConversation(
+  deps: AgentConversationDeps,
+  message: IncomingMessage,
+  agent: RunningAgent,
+  limits: LoopLimits,
+  events: EventSink,
+): Promise<AgentConversation> {
+  const { session, rootMessage, text, message: id } = message;
+  const history = await deps.sessions.load(session);
+  const resumePoint = findResumePoint(history.items, history.seq, id);
+  if (history.tainted) deps.taint.mark(session);
+  const conversation: AgentConversation = {
+    agent,
+    message,
+    limits,
+    events,
+    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [] },
+    system: systemPrompt(agent.spec.prompt.system),
+    historyWriter: createHistoryWriter(deps.sessions, session, history.seq),
+    order: createToolOrder(),
+    base: resumePoint?.base ?? history.seq,
+    messages: (resumePoint?.messages ?? repairHistory(history.items)).map(asSent),
+    turns: resumePoint?.turns ?? 0,
+    toolCalls: (resumePoint?.toolCalls ?? 0) - (resumePoint?.pending.length ?? 0),
+    usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
+    parts: [],
+    emptyAnswers: 0,
+    resumePoint,
+  };
+  const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
+  if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
+  events({ type: 'message-received', text });
+  return conversation;
+}
+
+/** Stores the answer first and reports it afterwards, so that no reported answer is lost in a crash. */
+export async function storeAnswer(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  answer: ModelAnswer,
+): Promise<void> {
+  const { text, reasoning, toolCalls } = answer;
+  const { events } = conversation;
+  if (text !== '' || toolCalls.length > 0)
+    await appendMessages(deps, conversation, [{ role: 'assistant', text, toolCalls }]);
+  if (reasoning !== '') events({ type: 'reasoning', text: reasoning });
+  if (text !== '') events({ type: 'message', text, delta: false });
+}
+
+/** Calls the model; retries once with a smaller history when the provider rejects the request as too long. */
+export async function requestAnswer(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  visible: readonly ToolDescriptor[],
+  op: CallOptions,
+): Promise<ModelAnswer> {
+  const { agent, system, limits, events, order } = conversation;
+  const { model } = agent.spec;
+  const tools = order.specs(visible);
+  const budget: ContextBudget = {
+    windowTokens: Math.max(1_000, deps.contextTokens(model.primary) - limits.maxOutputTokens),
+    fixedCharacters: system.length + charactersOfTools(tools),
+    task: conversation.message.text,
+  };
+  conversation.messages = fitContext(conversation.messages, budget);
+  const request = (): ModelRequest => ({
+    model: model.primary,
+    system,
+    messages: conversation.messages,
+    tools,
+    maxOutputTokens: limits.maxOutputTokens,
+    ...(model.temperature === undefined ? {} : { temperature: Number(model.temperature) }),
+  });
+  let answer: ModelAnswer;
+  try {
+    answer = await callModel(deps, request(), limits.modelTimeoutMs, events, op);
+  } catch (error) {
+    if (!isTemperError(error, 'TEMPER_MODEL_CONTEXT_OVERFLOW')) throw error;
+    const smaller = shrinkContext(conversation.messages, budget.task);
+    if (charactersOf(smaller) >= charactersOf(conversation.messages)) throw error;
+    conversation.messages = smaller;
+    events({ type: 'error', code: error.code, message: error.message, attempt: 1 });
+    answer = await callModel(deps, request(), limits.modelTimeoutMs, events, op);
+  }
+  conversation.turns += 1;
+  addUsage(conversation.usage, answer.usage);
+  return answer;
+}
+
+function addUsage(total: TokenUsage, added: TokenUsage): void {
+  total.inputTokens += added.inputTokens;
+  total.outputTokens += added.outputTokens;
+  total.cachedInputTokens += added.cachedInputTokens;
+}
+
+/** Appends items to the stored session first and then to the messages for the model, so that no reported item is lost in a crash. */
+export async function appendMessages(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  items: ModelMessage[],
+): Promise<void> {
+  const tainted = deps.taint.has(conversation.caller.session);
+  await conversation.historyWriter.write(items, { tainted });
+  conversation.messages.push(...items.map(asSent));
+  // Repair only after a user message, which is merged with its neighbour; after other items, calls may still await results.
+  if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
+}
+
+/** Removes members that are internal to the engine. */
+function asSent(item: ModelMessage): ModelMessage {
+  return item.role === 'user' ? { role: 'user', text: item.text } : item;
+}

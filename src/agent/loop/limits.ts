@@ -1,0 +1,26 @@
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+
+export interface LoopLimits {
+  /** Model turns with tool calls per message. One closing turn may follow. */
+  turns: number;
+  /** Tool calls per message. */
+  steps: number;
+  /** Maximum characters of one tool result. */
+  outputCharacters: number;
+  maxOutputTokens: number;
+  /** Timeout of one model call in milliseconds. */
+  modelTimeoutMs: number;
+}
+
+/** How often a truncated answer is continued. */
+export const MAX_CONTINUATIONS = 3;
+
+export function loopLimits(spec: AgentSpec): LoopLimits {
+  return {
+    turns: spec.limits?.turns ?? 30,
+    steps: spec.limits?.steps ?? 30,
+    outputCharacters: spec.limits?.outputCharacters ?? 50_000,
+    maxOutputTokens: spec.model.maxOutputTokens ?? 4_096,
+    modelTimeoutMs: 300_000,
+  };
+}

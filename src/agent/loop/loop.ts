@@ -1,0 +1,131 @@
+import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
+import type { TokenUsage } from '../../models/port.ts';
+import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
+import type { Invoker } from '../../tools/contract.ts';
+import type { EventSink } from '../../tools/events.ts';
+import { type AgentConversation, type AgentConversationDeps, openConversation } from './conversation.ts';
+import { runTurns } from './turn-loop.ts';
+import { loopLimits } from './limits.ts';
+import type { IncomingMessage, RunningAgent } from '../message.ts';
+import type { ModelCallDeps } from './model-call.ts';
+import type { SessionStore } from '../ports.ts';
+import { assertSessionId } from '../session/session-id.ts';
+import { createSessionLocks } from '../session/session-locks.ts';
+import { createTaintTracker, type TaintTracker } from './taint-tracker.ts';
+import { createTrace, type TraceEntry } from './trace.ts';
+
+export interface AgentLoopDeps extends ModelCallDeps {
+  invoker: Invoker;
+  sessions: SessionStore;
+  /** Shared with other components that observe untrusted content; the loop marks sessions for its own calls. */
+  taint?: TaintTracker;
+  /** Context window of a model in tokens. Default 128,000. */
+  contextTokens?: (model: string) => number;
+}
+
+export interface HandledMessage {
+  reply: string;
+  /** `refusal`: the model declined. `cut`: the answer is truncated. */
+  ending: 'complete' | 'cut' | 'refusal';
+  turns: number;
+  toolCalls: number;
+  usage: TokenUsage;
+  trace: TraceEntry[];
+}
+
+export interface AgentLoop {
+  /**
+   * Handles one message. Messages of one session are handled one after another. Throws TEMPER_SESSION_INVALID, TEMPER_TURN_LIMIT and
+   * TEMPER_STEP_LIMIT (with the partial reply in `details.reply`), TEMPER_LOOP_DETECTED, TEMPER_QUOTA_EXCEEDED, TEMPER_MODEL_*,
+   * TEMPER_TIMEOUT, TEMPER_CANCELLED. Items reported before the error stay in the session.
+   */
+  handle(message: IncomingMessage, agent: RunningAgent, events: EventSink, op: CallOptions): Promise<HandledMessage>;
+  /** Whether untrusted content has entered the session. Known after the first message that this process handles. */
+  isTainted(session: string): boolean;
+  /** Waits for the running message, then deletes the history of the session. */
+  closeSession(session: string): Promise<void>;
+}
+
+export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
+  const locks = createSessionLocks();
+  const taint = deps.taint ?? createTaintTracker();
+  const contextTokens = deps.contextTokens ?? ((): number => 128_000);
+  const shared: AgentConversationDeps = { ...deps, taint, contextTokens };
+  return {
+    async handle(message, agent, events, op) {
+      assertSessionId(message.session);
+      return withTimeout(op, deps.clock, remainingMs(op, deps.clock), (bounded) =>
+        locks.run(message.session, bounded.signal, () => handleTraced(shared, message, agent, events, bounded)),
+      );
+    },
+    isTainted: (session) => taint.has(session),
+    async closeSession(session) {
+      await locks.run(session, new AbortController().signal, () => deps.sessions.close(session));
+      taint.clear(session);
+    },
+  };
+}
+
+function handleTraced(
+  deps: AgentConversationDeps,
+  message: IncomingMessage,
+  agent: RunningAgent,
+  events: EventSink,
+  op: CallOptions,
+): Promise<HandledMessage> {
+  const attributes = {
+    [ATTRIBUTES.operation]: 'invoke_agent',
+    [ATTRIBUTES.agent]: agent.name,
+    [ATTRIBUTES.conversation]: message.session,
+    [ATTRIBUTES.rootMessage]: message.rootMessage,
+  };
+  return inSpan(SPANS.invokeAgent(agent.name), { attributes }, async (span) => {
+    const handled = await handleMessage(deps, message, agent, events, op);
+    span.setAttribute(ATTRIBUTES.inputTokens, handled.usage.inputTokens);
+    span.setAttribute(ATTRIBUTES.outputTokens, handled.usage.outputTokens);
+    return handled;
+  });
+}
+
+async function handleMessage(
+  deps: AgentConversationDeps,
+  message: IncomingMessage,
+  agent: RunningAgent,
+  events: EventSink,
+  op: CallOptions,
+): Promise<HandledMessage> {
+  const trace = createTrace(deps.clock, events);
+  const { sink } = trace;
+  const { session } = message;
+  const model = agent.spec.model.primary;
+  sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
+  let conversation: AgentConversation | undefined;
+  try {
+    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
+    const { reply, ending } = await runTurns(deps, conversation, op);
+    reportEnd(conversation, reply, sink);
+    return { ...usageFigures(conversation), reply, ending, trace: trace.entries() };
+  } catch (error) {
+    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+    sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
+    if (conversation !== undefined) reportEnd(conversation, replyIn(error), sink);
+    throw error;
+  }
+}
+
+function reportEnd(conversation: AgentConversation, reply: string, sink: EventSink): void {
+  const { turns, toolCalls, usage } = usageFigures(conversation);
+  const { inputTokens, outputTokens } = usage;
+  sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
+}
+
+function usageFigures(conversation: AgentConversation): Pick<HandledMessage, 'turns' | 'toolCalls' | 'usage'> {
+  const { turns, toolCalls, usage } = conversation;
+  return { turns, toolCalls, usage };
+}
+
+function replyIn(error: unknown): string {
+  const reply = error instanceof TemperError ? error.details.reply : undefined;
+  return typeof reply === 'string' ? reply : '';
+}

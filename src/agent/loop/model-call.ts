@@ -1,0 +1,167 @@
+import type { Clock } from '../../lib/clock.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
+import type { Amounts, Ledger } from '../../ledger/port.ts';
+import type { Model, ModelEvent, ModelRequest, StopReason, TokenUsage, ToolCall } from '../../models/port.ts';
+import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
+import { isFreeFailure } from '../../models/price.ts';
+import type { EventSink } from '../../tools/events.ts';
+import { untilAborted } from '../abort.ts';
+import { estimateTokens } from '../history/context-window.ts';
+
+/** Cost of the given tokens of a model, in micro-units of the account's currency. */
+type CostOf = (model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
+
+export interface ModelCallDeps {
+  model: Model;
+  ledger: Ledger;
+  costOf: CostOf;
+  clock: Clock;
+  ids: IdGenerator;
+}
+
+export interface ModelAnswer {
+  text: string;
+  reasoning: string;
+  /** Empty when the answer was truncated or refused, because its calls must not be executed. */
+  toolCalls: ToolCall[];
+  stopReason: StopReason;
+  usage: TokenUsage;
+}
+
+/**
+ * One model call: reserve quota, stream the response, commit the usage. Text deltas are reported as they arrive. A failed call is
+ * charged with the full reservation, unless the provider rejected it before the first event. Throws TEMPER_QUOTA_EXCEEDED,
+ * TEMPER_MODEL_*, TEMPER_TIMEOUT or TEMPER_CANCELLED.
+ */
+export function callModel(
+  deps: ModelCallDeps,
+  request: ModelRequest,
+  milliseconds: number,
+  events: EventSink,
+  op: CallOptions,
+): Promise<ModelAnswer> {
+  const attributes = { [ATTRIBUTES.operation]: 'chat', [ATTRIBUTES.requestModel]: request.model };
+  return inSpan(SPANS.chat(request.model), { kind: 'CLIENT', attributes }, async (span) => {
+    const answer = await reserveAndCall(deps, request, milliseconds, events, op);
+    span.setAttribute(ATTRIBUTES.inputTokens, answer.usage.inputTokens);
+    span.setAttribute(ATTRIBUTES.outputTokens, answer.usage.outputTokens);
+    span.setAttribute(ATTRIBUTES.finishReasons, [answer.stopReason]);
+    return answer;
+  });
+}
+
+async function reserveAndCall(
+  deps: ModelCallDeps,
+  request: ModelRequest,
+  milliseconds: number,
+  events: EventSink,
+  op: CallOptions,
+): Promise<ModelAnswer> {
+  const reserved = amounts(deps, request.model, {
+    inputTokens: estimateTokens(request),
+    outputTokens: request.maxOutputTokens,
+  });
+  const key = deps.ids.next('call');
+  const reservation = await deps.ledger.reserve(reserved, { ...op, key });
+  if (!reservation.granted) {
+    const { quota, used, limit, resumesAt } = reservation;
+    throw new TemperError(
+      'TEMPER_QUOTA_EXCEEDED',
+      `${used} of ${limit} allowed by ${quota} are used, too many for a call of ${reserved.inputTokens} + ${reserved.outputTokens} tokens; resumes ${resumesAt}`,
+      { details: { quota, used, limit, resumesAt } },
+    );
+  }
+  const progress: Progress = { text: '', reasoning: '', toolCalls: [], began: false };
+  let used = reserved;
+  try {
+    const end = await withTimeout(
+      op,
+      deps.clock,
+      milliseconds,
+      (inner) => readStream(deps.model, request, progress, events, inner),
+      key,
+    );
+    used = amounts(deps, request.model, end.usage);
+    const { text, reasoning, toolCalls } = progress;
+    const { stopReason, usage } = end;
+    const executed = stopReason === 'length' || stopReason === 'refusal' ? [] : uniqueCalls(toolCalls);
+    return { text, reasoning, toolCalls: executed, stopReason, usage };
+  } catch (error) {
+    if (!progress.began && isFreeFailure(error)) used = {};
+    throw toModelTimeout(error, op, request.model, milliseconds);
+  } finally {
+    await deps.ledger.commit(reservation.id, used);
+  }
+}
+
+interface Progress {
+  text: string;
+  reasoning: string;
+  toolCalls: ToolCall[];
+  began: boolean;
+}
+
+type EndEvent = Extract<ModelEvent, { type: 'end' }>;
+
+async function readStream(
+  model: Model,
+  request: ModelRequest,
+  progress: Progress,
+  events: EventSink,
+  op: CallOptions,
+): Promise<EndEvent> {
+  const iterator = model.stream(request, op)[Symbol.asyncIterator]();
+  let finished = false;
+  try {
+    for (;;) {
+      const step = await untilAborted(iterator.next(), op.signal, `the answer of ${request.model}`);
+      if (step.done === true) {
+        finished = true;
+        throw new TemperError('TEMPER_MODEL_FORMAT', `the answer of ${request.model} has no end`);
+      }
+      if (step.value.type === 'end') return step.value;
+      accumulate(step.value, progress, events);
+    }
+  } finally {
+    // Not awaited: a stream that ignores its signal would block this call; its own error is already thrown or irrelevant.
+    if (!finished) iterator.return?.().catch(() => undefined);
+  }
+}
+
+function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, events: EventSink): void {
+  progress.began = true;
+  switch (event.type) {
+    case 'text':
+      progress.text += event.text;
+      events({ type: 'message', text: event.text, delta: true });
+      return;
+    case 'reasoning':
+      progress.reasoning += event.text;
+      return;
+    case 'tool-call':
+      progress.toolCalls.push(event.call);
+      return;
+    case 'provider':
+  }
+}
+
+/** Drops calls with a duplicate id, because only one of them could have a result. */
+function uniqueCalls(calls: ToolCall[]): ToolCall[] {
+  return calls.filter((call, index) => calls.findIndex((other) => other.id === call.id) === index);
+}
+
+function amounts(deps: ModelCallDeps, model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): Amounts {
+  const { inputTokens, outputTokens } = usage;
+  return { inputTokens, outputTokens, costMicros: deps.costOf(model, { inputTokens, outputTokens }) };
+}
+
+/** A timeout of the model call becomes TEMPER_MODEL_TIMEOUT; a timeout of the whole message stays TEMPER_TIMEOUT. */
+function toModelTimeout(error: unknown, op: CallOptions, model: string, milliseconds: number): unknown {
+  if (!isTemperError(error, 'TEMPER_TIMEOUT') || op.signal.aborted) return error;
+  return new TemperError('TEMPER_MODEL_TIMEOUT', `${model} did not finish within ${milliseconds} ms`, {
+    cause: error,
+    retry: 'backoff',
+  });
+}

@@ -1,0 +1,53 @@
+import type { ModelMessage, ToolCall } from '../../models/port.ts';
+import { repairHistory } from '../history/repair-history.ts';
+
+/** State of a message whose processing was interrupted, for example by a crash. */
+export interface ResumePoint {
+  /** Number of items stored before the message. */
+  base: number;
+  turns: number;
+  toolCalls: number;
+  /** The final reply, when the model already gave it. */
+  reply: string | undefined;
+  /** Tool calls of the last response that have no result. They are repeated with their original idempotency keys. */
+  pending: ToolCall[];
+  /** The history for the model: repaired, without results for the pending calls. */
+  messages: ModelMessage[];
+}
+
+/** The progress that the session stores for the message with this id; undefined for a new message. */
+export function findResumePoint(
+  items: readonly ModelMessage[],
+  seq: number,
+  id: string | undefined,
+): ResumePoint | undefined {
+  if (id === undefined) return undefined;
+  const start = items.findLastIndex((item) => item.role === 'user' && item.message === id);
+  if (start === -1) return undefined;
+  const itemsAfter = items.slice(start + 1);
+  const responses = itemsAfter.filter((item) => item.role === 'assistant');
+  const last = itemsAfter.at(-1);
+  const isComplete = last?.role === 'assistant' && last.toolCalls.length === 0;
+  const base = seq - (items.length - start);
+  return {
+    base,
+    turns: responses.length,
+    toolCalls: responses.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0),
+    reply: isComplete ? last.text : undefined,
+    ...pendingCalls(items, start),
+  };
+}
+
+function pendingCalls(items: readonly ModelMessage[], start: number): Pick<ResumePoint, 'pending' | 'messages'> {
+  const responseIndex = items.findLastIndex((item, index) => index > start && item.role === 'assistant');
+  const response = items[responseIndex];
+  const results = items.slice(responseIndex + 1);
+  // Other items follow the calls, so they are history and missing results are lost.
+  if (response?.role !== 'assistant' || !results.every((item) => item.role === 'tool')) {
+    return { pending: [], messages: repairHistory(items) };
+  }
+  const answered = new Set(results.map((item) => item.toolCallId));
+  const pending = response.toolCalls.filter(({ id }) => !answered.has(id));
+  if (pending.length === 0) return { pending, messages: repairHistory(items) };
+  return { pending, messages: [...repairHistory(items.slice(0, responseIndex)), response, ...results] };
+}

@@ -1,0 +1,171 @@
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { ModelMessage } from '../../models/port.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import {
+  requestAnswer,
+  type AgentConversation,
+  type AgentConversationDeps,
+  storeAnswer,
+  appendMessages,
+} from './conversation.ts';
+import { MAX_CONTINUATIONS } from './limits.ts';
+import type { ModelAnswer } from './model-call.ts';
+import { runToolCalls } from './tool-calls.ts';
+
+interface TurnOutcome {
+  reply: string;
+  ending: 'complete' | 'cut' | 'refusal';
+}
+
+/**
+ * Runs turns until the model gives a final answer. Extension point for features that decide about a turn: hooks, structured
+ * results, a persistent agent.
+ */
+export async function runTurns(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  op: CallOptions,
+): Promise<TurnOutcome> {
+  const { limits, events, resumePoint } = conversation;
+  if (resumePoint?.reply !== undefined) return { reply: resumePoint.reply, ending: 'complete' };
+  if (resumePoint !== undefined && resumePoint.pending.length > 0) {
+    const calls = { toolCalls: resumePoint.pending };
+    const outcome = await callTools(deps, conversation, calls, deps.invoker.visible(conversation.caller), op);
+    if (outcome !== undefined) return outcome;
+  }
+  while (conversation.turns < limits.turns) {
+    const turn = conversation.turns + 1;
+    events({ type: 'turn-start', turn });
+    const visible = deps.invoker.visible(conversation.caller);
+    const answer = await requestAnswer(deps, conversation, visible, op);
+    const outcome = await handleAnswer(deps, conversation, answer, visible, op);
+    const { inputTokens, outputTokens } = answer.usage;
+    events({ type: 'turn-end', turn, inputTokens, outputTokens });
+    if (outcome !== undefined) return outcome;
+  }
+  return finishAtLimit(
+    deps,
+    conversation,
+    'TEMPER_TURN_LIMIT',
+    `all ${limits.turns} turns for this message are used`,
+    op,
+  );
+}
+
+/** Handles one answer. Returns undefined when the conversation continues. */
+async function handleAnswer(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  answer: ModelAnswer,
+  visible: readonly ToolDescriptor[],
+  op: CallOptions,
+): Promise<TurnOutcome | undefined> {
+  const { text, toolCalls, stopReason } = answer;
+  const { parts, events } = conversation;
+  await storeAnswer(deps, conversation, answer);
+  if (stopReason === 'length') return continueTruncated(deps, conversation, text);
+  if (stopReason === 'refusal') {
+    events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });
+    return { reply: [...parts, text].join(''), ending: 'refusal' };
+  }
+  if (toolCalls.length > 0) {
+    conversation.parts = [];
+    conversation.emptyAnswers = 0;
+    return callTools(deps, conversation, answer, visible, op);
+  }
+  if (text.trim() === '' && parts.length === 0 && conversation.emptyAnswers === 0) {
+    conversation.emptyAnswers += 1;
+    await appendMessages(deps, conversation, [
+      { role: 'user', text: '[Your last answer was empty. Answer, or call a tool.]' },
+    ]);
+    return undefined;
+  }
+  if (text.trim() === '' && parts.length === 0) {
+    events({ type: 'warning', code: 'empty-answer', message: 'the model answered with nothing, twice' });
+  }
+  return { reply: [...parts, text].join(''), ending: 'complete' };
+}
+
+async function continueTruncated(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  text: string,
+): Promise<TurnOutcome | undefined> {
+  conversation.parts.push(text);
+  if (conversation.parts.length > MAX_CONTINUATIONS) {
+    const message = `the answer was cut at ${conversation.limits.maxOutputTokens} tokens, ${MAX_CONTINUATIONS} continuations included; raise spec.model.maxOutputTokens`;
+    conversation.events({ type: 'warning', code: 'answer-cut', message });
+    return { reply: conversation.parts.join(''), ending: 'cut' };
+  }
+  const request =
+    text === ''
+      ? '[Your last answer was cut before it said anything. Be shorter; a tool call must be complete to be made.]'
+      : '[Your last answer was cut. Continue exactly where it stopped; a tool call must be complete to be made.]';
+  await appendMessages(deps, conversation, [{ role: 'user', text: request }]);
+  return undefined;
+}
+
+async function callTools(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  answer: Pick<ModelAnswer, 'toolCalls'>,
+  visible: readonly ToolDescriptor[],
+  op: CallOptions,
+): Promise<TurnOutcome | undefined> {
+  const { caller, limits, events, historyWriter } = conversation;
+  const allowed = Math.max(0, limits.steps - conversation.toolCalls);
+  conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
+  const persist = async (message: ModelMessage, tainted: boolean): Promise<void> => {
+    if (tainted) deps.taint.mark(caller.session);
+    await historyWriter.write([message], { tainted: deps.taint.has(caller.session) });
+  };
+  const { results } = await runToolCalls(
+    answer.toolCalls,
+    allowed,
+    { invoker: deps.invoker, caller, visible, outputCharacters: limits.outputCharacters, events, storeResult: persist },
+    { ...op, key: `${caller.session}/${conversation.base}/${conversation.turns}` },
+  );
+  conversation.messages.push(...results.map(({ message }) => message));
+  if (answer.toolCalls.length > allowed) {
+    return finishAtLimit(
+      deps,
+      conversation,
+      'TEMPER_STEP_LIMIT',
+      `all ${limits.steps} tool calls for this message are used`,
+      op,
+    );
+  }
+  const loopBreak = results.find(({ failure }) => failure?.rule === LOOP_BREAK_RULE)?.failure;
+  return loopBreak === undefined ? undefined : finishAtLimit(deps, conversation, loopBreak.code, loopBreak.message, op);
+}
+
+/** The rule in a tool failure when the loop guard ends the processing of the message. */
+const LOOP_BREAK_RULE = 'loop-guard.break';
+
+/**
+ * Asks the model for a final statement, then throws the limit as an error. The tools stay in the request, because providers reject a
+ * history with calls but without tools, and to keep their prompt cache valid; calls in this answer are not executed.
+ */
+async function finishAtLimit(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  code: ErrorCode,
+  reason: string,
+  op: CallOptions,
+): Promise<never> {
+  const note = `[${code}: ${reason}. No further tool is called. Say what you found, and what is missing.]`;
+  await appendMessages(deps, conversation, [{ role: 'user', text: note }]);
+  const turn = conversation.turns + 1;
+  conversation.events({ type: 'turn-start', turn });
+  const visible = deps.invoker.visible(conversation.caller);
+  const answer = await requestAnswer(deps, conversation, visible, op);
+  await storeAnswer(deps, conversation, { ...answer, toolCalls: [] });
+  const { text, usage } = answer;
+  conversation.events({ type: 'turn-end', turn, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
+  const { turns, toolCalls } = conversation;
+  throw new TemperError(code, `${reason}; ask for less at once or raise spec.limits`, {
+    details: { reply: text, turns, toolCalls },
+  });
+}

@@ -1,0 +1,40 @@
+import type { ModelMessage } from '../../models/port.ts';
+import type { AppendFlags, SessionStore } from '../ports.ts';
+
+/** Appends to one session in order. Items that arrive during a write are batched into the next one. */
+export interface HistoryWriter {
+  /** Resolves when the items are durable. After a failed write every later one fails too. */
+  write(items: ModelMessage[], marks?: AppendFlags): Promise<void>;
+}
+
+interface WriteBatch {
+  items: ModelMessage[];
+  tainted: boolean;
+  done: Promise<void>;
+}
+
+export function createHistoryWriter(sessions: SessionStore, session: string, seq: number): HistoryWriter {
+  let position = seq;
+  let tail: Promise<void> = Promise.resolve();
+  let pending: WriteBatch | undefined;
+
+  const flush = async (batch: WriteBatch): Promise<void> => {
+    pending = undefined;
+    position = await sessions.append(session, position, batch.items, batch.tainted ? { tainted: true } : {});
+  };
+  return {
+    write(items, marks = {}) {
+      if (pending === undefined) {
+        const batch: WriteBatch = { items: [], tainted: false, done: Promise.resolve() };
+        batch.done = tail.then(() => flush(batch));
+        pending = batch;
+        tail = batch.done;
+        // Every writer of the batch receives the error, so the tail needs no handler of its own.
+        tail.catch(() => undefined);
+      }
+      pending.items.push(...items);
+      pending.tainted ||= marks.tainted === true;
+      return pending.done;
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { appendFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { systemClock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { fileRecordStore } from '../../lib/file-record-store.ts';
+import type { Json } from '../../lib/json.ts';
+import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
+import { createRecordMemory } from '../tools/memory.ts';
+import { createRecordSessionStore } from './session-store.ts';
+import { storesContract, user, whole } from '../../../test/contracts/stores.ts';
+
+const folders: string[] = [];
+after(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'temper-agent-'));
+  folders.push(folder);
+  return folder;
+}
+
+const adapters: Record<string, () => Promise<RecordStore>> = {
+  memory: async () => memoryRecordStore(),
+  file: async () => fileRecordStore(await temporaryFolder()),
+};
+
+for (const [adapter, make] of Object.entries(adapters)) {
+  storesContract(adapter, async () => {
+    const records = await make();
+    return {
+      sessions: async (clock) => createRecordSessionStore(records, clock),
+      memory: async (owner) => createRecordMemory(records, `memory/team-a.${owner}`),
+    };
+  });
+
+  describe(`record session store: ${adapter}`, () => {
+    it('the session store detects a second writer at the next load', async () => {
+      const records = await make();
+      const [one, two] = [
+        createRecordSessionStore(records, systemClock),
+        createRecordSessionStore(records, systemClock),
+      ];
+      await one.load('s-1');
+      await two.load('s-1');
+      await one.append('s-1', 0, [user('a')]);
+      await two.append('s-1', 0, [user('b')]);
+      await assert.rejects(one.load('s-1'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
+    });
+  });
+}
+
+describe('session store after a crash', () => {
+  it('a session contains every resolved append and no part of an unresolved one', async () => {
+    const folder = await temporaryFolder();
+    const store = createRecordSessionStore(fileRecordStore(folder), systemClock);
+    await store.append('s-1', 0, whole);
+    await appendFile(join(folder, 'sessions/s-1/history.jsonl'), '{"after":3,"items":[{"role":"us');
+    const again = createRecordSessionStore(fileRecordStore(folder), systemClock);
+    assert.deepEqual((await again.load('s-1')).items, whole);
+    assert.equal(await again.append('s-1', 3, [user('b')]), 4);
+  });
+  it('a session with a damaged line cannot be loaded', async () => {
+    const records = memoryRecordStore();
+    for (const line of [
+      1,
+      { after: 0 },
+      { after: 0, items: [{ role: 'system', text: 'obey' }] },
+      { after: 5, items: [] },
+    ]) {
+      await records.deleteCollection('sessions/s-1');
+      await records.append('sessions/s-1/history', line as Json);
+      const store = createRecordSessionStore(records, systemClock);
+      await assert.rejects(store.load('s-1'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
+    }
+  });
+});

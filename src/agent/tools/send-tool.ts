@@ -1,0 +1,67 @@
+import type { Bus } from '../../bus/port.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, member } from '../../lib/json.ts';
+import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
+import { assertSessionId } from '../session/session-id.ts';
+
+export interface SendToolDeps {
+  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
+  bus?: Pick<Bus, 'send'>;
+  /** Evaluates the agent's current policy for one receiver. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
+}
+
+export const SEND_TOOL: ToolDescriptor = {
+  name: 'agent_send',
+  description:
+    'Send a message to another agent and go on without waiting for its answer. Gives {id}. Messages under one session belong to one conversation of the receiver.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      to: { type: 'string', description: 'Name of the agent', minLength: 1, maxLength: 253 },
+      text: { type: 'string', minLength: 1, maxLength: 65_536 },
+      session: { type: 'string', description: 'Session of the receiver; your own when absent', maxLength: 128 },
+    },
+    required: ['to', 'text'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { id: { type: 'string' } },
+    required: ['id'],
+    additionalProperties: false,
+  },
+  category: 'communication',
+  action: 'comms:internal',
+  sideEffects: true,
+  locality: 'Brokered',
+};
+
+/** `agent_send`: `grants.messages` decides which receivers are allowed. */
+export function sendTool(deps: SendToolDeps): Tool {
+  return {
+    descriptor: SEND_TOOL,
+    async call(input, context) {
+      const to = textOf(input, 'to');
+      const { effect, reason, rule } = deps.decide(context, { kind: 'Message', agent: to });
+      if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+      if (deps.bus === undefined) {
+        throw new TemperError(
+          'TEMPER_NOT_FOUND',
+          `agent "${to}" cannot be reached: this agent runs standalone; messages between agents need a cluster`,
+        );
+      }
+      const named = textOf(input, 'session');
+      const session = named === '' ? context.session : named;
+      assertSessionId(session);
+      const { id } = await deps.bus.send({ to, session, text: textOf(input, 'text') }, context.op);
+      return { id };
+    },
+  };
+}
+
+function textOf(input: Json, key: string): string {
+  const value = member(input, key);
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { systemClock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { ulids } from '../../lib/ids.ts';
+import type { Json } from '../../lib/json.ts';
+import { memoryRecordStore } from '../../lib/record-store.ts';
+import type { CallContext, Tool } from '../../tools/contract.ts';
+import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { generateTextTool } from './generate-text.ts';
+import { createMemoryTools } from './memory-tools.ts';
+import { createRecordMemory } from './memory.ts';
+import { type ScriptedAnswer, says, scriptedLedger, scriptedModel } from '../loop/scripted-loop.testing.ts';
+
+const context: CallContext = {
+  agent: 'analyst',
+  namespace: 'team-a',
+  session: 's-1',
+  rootMessage: 'root',
+  stack: [],
+  op: { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key: 'key' },
+  invoke: () => Promise.reject(new Error('not called')),
+};
+
+/** Calls a tool like the invoker does: validates input and output against the schemas. */
+async function callTool(tools: Tool[], name: string, input: Json): Promise<Json> {
+  const tool = tools.find((found) => found.descriptor.name === name);
+  assert.ok(tool, name);
+  const schemas = createSchemaCompiler();
+  assert.deepEqual(schemas.check(tool.descriptor.inputSchema)(input), []);
+  const output = await tool.call(input, context);
+  assert.deepEqual(schemas.check(tool.descriptor.outputSchema ?? {})(output), []);
+  return output;
+}
+
+describe('the memory tools', () => {
+  const tools = (): Tool[] =>
+    createMemoryTools({
+      memory: createRecordMemory(memoryRecordStore(), 'memory/a'),
+      decide: (_, request) => {
+        const allowed = request.kind === 'Memory' && request.key.startsWith('self.');
+        return { effect: allowed ? 'Allow' : 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' };
+      },
+    });
+
+  it('the memory tools store, read and find granted keys', async () => {
+    const mine = tools();
+    assert.deepEqual(await callTool(mine, 'memory_get', { key: 'self.a' }), { found: false, value: null });
+    await callTool(mine, 'memory_set', { key: 'self.a', value: { west: 1 } });
+    assert.deepEqual(await callTool(mine, 'memory_get', { key: 'self.a' }), { found: true, value: { west: 1 } });
+    assert.deepEqual(await callTool(mine, 'memory_search', { query: 'west' }), {
+      hits: [{ key: 'self.a', value: { west: 1 } }],
+    });
+  });
+
+  it('the memory tools deny other keys, and the search omits them', async () => {
+    const records = memoryRecordStore();
+    const memory = createRecordMemory(records, 'memory/a');
+    await memory.set('theirs.secret', 'west');
+    const mine = createMemoryTools({
+      memory,
+      decide: () => ({ effect: 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' }),
+    });
+    assert.deepEqual(await callTool(mine, 'memory_search', { query: 'west' }), { hits: [] });
+    for (const [name, input] of [
+      ['memory_get', { key: 'theirs.secret' }],
+      ['memory_set', { key: 'theirs.secret', value: 1 }],
+    ] as const) {
+      await assert.rejects(
+        callTool(mine, name, input),
+        (error) => isTemperError(error, 'TEMPER_POLICY_DENIED') && error.details.rule === 'grant.memory',
+      );
+    }
+  });
+});
+
+describe('generate_text', () => {
+  const withAnswer = (
+    answer: ScriptedAnswer,
+    callsGranted?: number,
+  ): { tools: Tool[]; model: ReturnType<typeof scriptedModel> } => {
+    const model = scriptedModel([answer]);
+    const deps = { model, ledger: scriptedLedger(callsGranted), clock: systemClock, ids: ulids, costOf: () => 0 };
+    return { tools: [generateTextTool({ ...deps, modelName: 'scripted/model', maxOutputTokens: 100 })], model };
+  };
+
+  it('generate_text sends the prompt without history and tools', async () => {
+    const { tools, model } = withAnswer(says('short'));
+    assert.deepEqual(await callTool(tools, 'generate_text', { prompt: 'long' }), { text: 'short', output: 'short' });
+    assert.deepEqual(model.requests[0]?.messages, [{ role: 'user', text: 'long' }]);
+    assert.deepEqual(model.requests[0]?.tools, []);
+  });
+
+  it('generate_text fails when the answer is truncated or refused, or the quota denies it', async () => {
+    for (const reason of ['length', 'refusal'] as const) {
+      const { tools } = withAnswer(says('half', reason));
+      await assert.rejects(callTool(tools, 'generate_text', { prompt: 'x' }), (error) =>
+        isTemperError(error, 'TEMPER_TOOL_FAILED'),
+      );
+    }
+    const { tools } = withAnswer(says('never'), 0);
+    await assert.rejects(callTool(tools, 'generate_text', { prompt: 'x' }), (error) =>
+      isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'),
+    );
+  });
+});

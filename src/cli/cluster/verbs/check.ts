@@ -1,0 +1,118 @@
+import { RELEASE_OBJECTS } from '../../../api/cluster.ts';
+import { API_VERSION } from '../../../api/names.ts';
+import { ApiError, type ResourceType } from '../../../kube/client/kube-client.ts';
+import type { KubeObject } from '../../../kube/informer/store.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { isTemperError, messageOf } from '../../../lib/errors.ts';
+import { printable } from '../../../lib/printable.ts';
+import { type Json, member } from '../../../lib/json.ts';
+import { sendRawRequest } from '../raw-request.ts';
+import { CLUSTER_KINDS } from '../cluster-kinds.ts';
+import { type Cluster, openCluster, errorFrom } from '../cluster.ts';
+import type { ClusterOptions } from '../options.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { formatCell } from '../../table.ts';
+
+export interface CheckOptions extends ClusterOptions {
+  /** Milliseconds to wait until the installation is healthy. */
+  wait?: number;
+  output: 'text' | 'json';
+}
+
+/** The result for one component; one line of `--output json`. */
+interface ComponentHealth {
+  readonly what: string;
+  readonly well: boolean;
+  readonly says: string;
+}
+
+const apps = (plural: string, kind: string): ResourceType => ({
+  group: 'apps',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: true,
+});
+const WORKLOADS: readonly (readonly [ResourceType, string])[] = [
+  [apps('deployments', 'Deployment'), 'temper-operator'],
+  [apps('deployments', 'Deployment'), RELEASE_OBJECTS.gateway],
+  [apps('statefulsets', 'StatefulSet'), RELEASE_OBJECTS.nats],
+];
+const POLL_MS = 2_000;
+
+/** Checks the health of the installation. Exit 0: every component is healthy; 1: a component is not. */
+export async function check(options: CheckOptions, io: CliIo): Promise<number> {
+  await using cluster = await openCluster(options, io);
+  const deadline = systemClock.monotonic() + (options.wait ?? 0);
+  for (;;) {
+    const results = await checkAll(cluster, io.signal);
+    const isHealthy = results.every((result) => result.well);
+    if (isHealthy || systemClock.monotonic() >= deadline) {
+      for (const result of results) print(result, options.output, io);
+      return isHealthy ? EXIT.ok : EXIT.refused;
+    }
+    await systemClock.sleep(POLL_MS, io.signal);
+  }
+}
+
+function print(result: ComponentHealth, output: 'text' | 'json', io: CliIo): void {
+  if (output === 'json') writeJsonLine(io, { ...result });
+  else io.out(`${result.well ? '✓' : '✗'} ${result.what}: ${printable(result.says, 500)}\n`);
+}
+
+async function checkAll(cluster: Cluster, signal: AbortSignal): Promise<ComponentHealth[]> {
+  const namespace = cluster.temperNamespace ?? 'temper-system';
+  const results = [await checkApi(cluster, signal)];
+  for (const [type, name] of WORKLOADS) results.push(await checkWorkload(cluster, type, { namespace, name }, signal));
+  return results;
+}
+
+/** Checks that the API server serves the custom resources. Every user may read API discovery. */
+async function checkApi(cluster: Cluster, signal: AbortSignal): Promise<ComponentHealth> {
+  const what = `API ${API_VERSION}`;
+  try {
+    const reply = await sendRawRequest(cluster.access, { method: 'GET', path: `/apis/${API_VERSION}` }, signal);
+    if (reply.status !== 200) {
+      const { message } = errorFrom(reply);
+      return {
+        what,
+        well: false,
+        says: `not served (${message}); install the chart with clusterPrerequisites.enabled`,
+      };
+    }
+    return { what, well: true, says: `served, ${CLUSTER_KINDS.length} kinds` };
+  } catch (error) {
+    return { what, well: false, says: failureText(error, signal) };
+  }
+}
+
+async function checkWorkload(
+  { kube }: Cluster,
+  type: ResourceType,
+  ref: { namespace: string; name: string },
+  signal: AbortSignal,
+): Promise<ComponentHealth> {
+  const what = `${type.kind} ${ref.namespace}/${ref.name}`;
+  try {
+    const found = await kube.get<KubeObject & { spec?: Json; status?: Json }>(type, ref, signal);
+    if (found === undefined) {
+      const isRequired = ref.name !== RELEASE_OBJECTS.nats;
+      const says = isRequired
+        ? 'does not exist; is Temper installed in another namespace? Set --temper-namespace'
+        : 'not part of this installation';
+      return { what, well: !isRequired, says };
+    }
+    const desired = member(found.spec, 'replicas') ?? 1;
+    const readyReplicas = member(found.status, 'readyReplicas') ?? 0;
+    const says = `${formatCell(readyReplicas)} of ${formatCell(desired)} ready`;
+    if (typeof readyReplicas === 'number' && readyReplicas > 0) return { what, well: true, says };
+    return { what, well: false, says: `${says}; see kubectl describe pods -n ${ref.namespace}` };
+  } catch (error) {
+    return { what, well: false, says: failureText(error, signal) };
+  }
+}
+
+function failureText(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted || !(error instanceof ApiError || isTemperError(error))) throw error;
+  return messageOf(error, 500);
+}

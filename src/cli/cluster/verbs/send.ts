@@ -1,0 +1,78 @@
+import { ulids } from '../../../lib/ids.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { printable } from '../../../lib/printable.ts';
+import { textAt, member, isJsonObject, type Json } from '../../../lib/json.ts';
+import type { UserMessageRequest, UserMessageReceipt } from '../../../gateway-api/user-api.ts';
+import { inSpan, SPANS } from '../../../telemetry/spans.ts';
+import { openCluster } from '../cluster.ts';
+import { followMessage } from '../follow.ts';
+import { withRetry } from '../retry-budget.ts';
+import { GatewayUserClient } from '../gateway-user-client.ts';
+import type { ClusterOptions } from '../options.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { startCommandTracing } from '../../tracing.ts';
+
+/** How long to retry while the gateway is unavailable: about its start time. */
+const RETRY_SECONDS = 20;
+
+export interface SendOptions extends ClusterOptions {
+  agent: string;
+  /** `-` or absent: standard input. */
+  text?: string | undefined;
+  session?: string;
+  follow?: boolean;
+  output: 'text' | 'json';
+}
+
+/** Sends a message to an agent. Exit 0: the message was accepted, or with --follow answered; 1: it was refused or failed. */
+export async function send(options: SendOptions, io: CliIo): Promise<number> {
+  const text = options.text === undefined || options.text === '-' ? (await io.stdin()).trimEnd() : options.text;
+  if (text === '') throw new TemperError('TEMPER_USAGE', 'the message text is empty');
+  await using _tracing = await startCommandTracing(io);
+  await using cluster = await openCluster(options, io);
+  const gateway = new GatewayUserClient(cluster, io.signal);
+  const { agent, session } = options;
+  const call = {
+    method: 'POST',
+    path: `agents/${encodeURIComponent(agent)}/messages`,
+    body: { text, ...(session === undefined ? {} : { session }) } satisfies UserMessageRequest,
+    idempotencyKey: ulids.next('cli'),
+  } as const;
+  const response = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
+    withRetry(RETRY_SECONDS, io, () => gateway.call(call)),
+  );
+  const receipt = receiptOf(response);
+  if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
+  else io.error(confirmation(receipt, agent, cluster.location));
+  if (options.follow !== true) {
+    if (options.output === 'text') io.out(`${receipt.session}\n`);
+    return EXIT.ok;
+  }
+  const answered = await followMessage({ gateway, agent, receipt, output: options.output }, io);
+  return answered ? EXIT.ok : EXIT.refused;
+}
+
+function confirmation({ id, session, awake, duplicate }: UserMessageReceipt, agent: string, place: string): string {
+  const state = duplicate ? 'was already sent' : awake ? 'sent' : 'sent; the agent is idle and is being started';
+  return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${place} ${state} · session ${printable(session, 128)}\n`;
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/;
+
+function receiptOf(response: Json): UserMessageReceipt {
+  const id = textAt(response, ['id']);
+  const session = textAt(response, ['session']);
+  if (!isJsonObject(response) || id === '' || session === '') {
+    throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'the response of the gateway is not a receipt');
+  }
+  const after = member(response, 'after');
+  const traceId = textAt(response, ['traceId']);
+  return {
+    id,
+    session,
+    duplicate: member(response, 'duplicate') === true,
+    awake: member(response, 'awake') === true,
+    after: typeof after === 'number' ? after : 0,
+    ...(TRACE_ID.test(traceId) ? { traceId } : {}),
+  };
+}

@@ -1,0 +1,120 @@
+import { resolve } from 'node:path';
+import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
+import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { ExplainedDecision, PolicySnapshot } from '../../policy/types.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
+import { type PolicyQuestion, toPolicyRequest, usageError } from './policy-question.ts';
+
+export interface PolicyExplainOptions extends PolicyQuestion {
+  paths: string[];
+  /** Optional when the manifests contain one agent. */
+  agent?: string;
+  /** Default: the policy's initial level. */
+  level?: string;
+  tainted?: boolean;
+  output: 'text' | 'json';
+}
+
+/**
+ * Prints the decision and every evaluated rule. Executes and records nothing.
+ * Exit 0: allowed, or an approver would decide; 1: denied; 2: invalid question or unreadable manifests.
+ */
+export async function policyExplain(
+  options: PolicyExplainOptions,
+  tools: readonly ToolDescriptor[],
+  io: CliIo,
+): Promise<number> {
+  try {
+    const request = toPolicyRequest(options, tools);
+    const snapshot = await snapshotOf(options, io.cwd);
+    const decider = createDecider(snapshot);
+    const explained = decider.explain(request);
+    if (options.output === 'json') writeJson(snapshot, decider.level, explained, io);
+    else io.out(textOf(snapshot, decider.level, explained));
+    return explained.effect === 'Deny' ? EXIT.refused : EXIT.ok;
+  } catch (error) {
+    if (!isTemperError(error, 'TEMPER_USAGE') && !isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE')) throw error;
+    io.error(`temper: ${error.code}: ${error.message}\n`);
+    return EXIT.usage;
+  }
+}
+
+async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<PolicySnapshot> {
+  const paths = options.paths.map((path) => resolve(cwd, path));
+  const loaded = await loadManifests(paths, { patterns: PATTERN_RULES });
+  const agent = agentOf(loaded, options.agent);
+  const policy = policyOf(loaded, agent);
+  return {
+    agent: { name: agent.metadata.name, namespace: namespaceOf(agent), spec: agent.spec },
+    policy: { name: policy.metadata.name, spec: policy.spec },
+    level: options.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
+    tainted: options.tainted === true,
+    workspace: '/workspace',
+  };
+}
+
+function agentOf({ objects, problems }: LoadedManifests, name: string | undefined): Agent {
+  const agents = objects.flatMap(({ object }) => (object.kind === 'Agent' ? [object] : []));
+  const candidates = agents.filter((agent) => name === undefined || agent.metadata.name === name);
+  const [agent] = candidates;
+  if (agent !== undefined && candidates.length === 1) return agent;
+  const names = agents.map(({ metadata }) => metadata.name).join(', ');
+  const problemHint = problems.length === 0 ? '' : `; ${problems.length} problems, see temper validate`;
+  if (candidates.length > 1)
+    throw usageError(`the manifests contain several agents; choose one with --agent: ${names}`);
+  const missing = name === undefined ? 'no agent' : `no agent "${name}"`;
+  throw usageError(`${missing} in the manifests${names === '' ? '' : `; found: ${names}`}${problemHint}`);
+}
+
+function policyOf({ objects }: LoadedManifests, agent: Agent): TrustPolicy {
+  const { name } = agent.spec.trustPolicyRef;
+  for (const { object } of objects) {
+    if (object.kind !== 'TrustPolicy' || object.metadata.name !== name) continue;
+    if (namespaceOf(object) === namespaceOf(agent)) return object;
+  }
+  throw usageError(
+    `TrustPolicy "${name}" of agent "${agent.metadata.name}" is not valid or not among the manifests in namespace "${namespaceOf(agent)}"; see temper validate`,
+  );
+}
+
+function namespaceOf({ metadata }: { metadata: { namespace?: string } }): string {
+  return metadata.namespace ?? 'default';
+}
+
+function writeJson(snapshot: PolicySnapshot, level: string, explained: ExplainedDecision, io: CliIo): void {
+  const { effect, rule, reason, risk, trace } = explained;
+  writeJsonLine(io, {
+    agent: snapshot.agent.name,
+    policy: snapshot.policy.name,
+    level,
+    tainted: snapshot.tainted,
+    effect,
+    rule,
+    reason,
+    risk,
+    trail: trace.map((step) => ({ ...step })),
+  });
+}
+
+const MARKS = { passed: '·', allowed: '✓', denied: '✗', escalated: '?', 'not-applicable': '-' } as const;
+
+function textOf(snapshot: PolicySnapshot, level: string, explained: ExplainedDecision): string {
+  const { effect, rule, reason, risk, trace } = explained;
+  const width = Math.max(...trace.map((step) => step.rule.length));
+  const lines = trace.map((step) => `  ${MARKS[step.verdict]} ${step.rule.padEnd(width)}  ${step.detail}`);
+  const tainted = snapshot.tainted ? ' · tainted' : '';
+  return [
+    `${effect}  by ${rule}  (risk ${risk})`,
+    reason,
+    '',
+    `Agent ${snapshot.agent.name} · policy ${snapshot.policy.name} · level ${level}${tainted}`,
+    ...lines,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,121 @@
+import { DEFAULT_ACTION, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { type Json, parseUntrustedJson } from '../../lib/json.ts';
+import { splitPort } from '../../policy/patterns/hosts.ts';
+import type { PolicyRequest } from '../../policy/types.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+
+/** A question to the policy, as options of the command line. */
+export interface PolicyQuestion {
+  /** The subject: exactly one of the first eight members. */
+  tool?: string;
+  /** `host` or `host:port`; the default port is 443. */
+  host?: string;
+  file?: string;
+  memory?: string;
+  message?: string;
+  model?: string;
+  /** Mode of the tool to be forged. */
+  forge?: string;
+  promote?: string;
+  /** JSON text: the arguments of `tool`; without them the question is whether it may be listed. */
+  input?: string;
+  /** For a tool that is not built in. */
+  category?: string;
+  action?: string;
+  /** For `file` and `memory`: write instead of read. */
+  write?: boolean;
+  /** Requirements of the tool for `forge`. */
+  api?: string[];
+  domain?: string[];
+  path?: string[];
+  /** For `promote`: Agent or Shared. */
+  tier?: string;
+}
+
+const SUBJECT_OPTIONS = ['tool', 'host', 'file', 'memory', 'message', 'model', 'forge', 'promote'] as const;
+
+/** Converts the options to a request. Throws TEMPER_USAGE for no subject, several subjects, or an invalid value. */
+export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
+  const chosen = SUBJECT_OPTIONS.filter((name) => options[name] !== undefined);
+  const [question] = chosen;
+  if (question === undefined || chosen.length > 1) {
+    throw usageError(`ask about exactly one of ${SUBJECT_OPTIONS.map((name) => `--${name}`).join(', ')}`);
+  }
+  const subject = options[question] ?? '';
+  const access = options.write === true ? 'write' : 'read';
+  switch (question) {
+    case 'tool':
+      return toolRequest(subject, options, tools);
+    case 'host':
+      return hostRequest(subject);
+    case 'file':
+      return { kind: 'File', path: subject, access };
+    case 'memory':
+      return { kind: 'Memory', key: subject, access };
+    case 'message':
+      return { kind: 'Message', agent: subject };
+    case 'model':
+      return { kind: 'Model', model: subject };
+    case 'forge':
+      return forgeRequest(subject, options);
+    case 'promote':
+      return { kind: 'Promote', tool: subject, tier: oneOf('tier', options.tier ?? 'Agent', ['Agent', 'Shared']) };
+    default:
+      return question satisfies never;
+  }
+}
+
+function toolRequest(name: string, options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
+  const known = tools.find((tool) => tool.name === name);
+  const categoryName = options.category ?? known?.category;
+  if (categoryName === undefined) {
+    throw usageError(
+      `no built-in tool is named "${name}": give its --category, or one of ${tools.map((t) => t.name).join(', ')}`,
+    );
+  }
+  const category = oneOf('category', categoryName, TOOL_CATEGORIES);
+  return {
+    kind: 'Tool',
+    name,
+    category,
+    action: options.action ?? known?.action ?? DEFAULT_ACTION[category],
+    forged: known?.forged !== undefined,
+    ...(options.input === undefined ? {} : { arguments: parseInput(options.input) }),
+  };
+}
+
+function parseInput(text: string): Json {
+  try {
+    return parseUntrustedJson(text);
+  } catch (error) {
+    throw new TemperError('TEMPER_USAGE', '--input is not JSON', { cause: error });
+  }
+}
+
+function hostRequest(text: string): PolicyRequest {
+  const split = splitPort(text);
+  if (split === undefined) throw usageError(`--host "${text}" is not host:port; write an IPv6 address in brackets`);
+  return { kind: 'Network', host: split.host, port: Number(split.port ?? 443) };
+}
+
+function forgeRequest(mode: string, options: PolicyQuestion): PolicyRequest {
+  return {
+    kind: 'Forge',
+    mode: oneOf('forge', mode, ['Compose', 'Sandbox']),
+    apis: (options.api ?? []).map((api) => oneOf('api', api, ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'])),
+    domains: options.domain ?? [],
+    paths: options.path ?? [],
+  };
+}
+
+function oneOf<T extends string>(option: string, text: string, allowed: readonly T[]): T {
+  const found = allowed.find((value) => value === text);
+  if (found === undefined) throw usageError(`--${option} "${text}" is not one of ${allowed.join(', ')}`);
+  return found;
+}
+
+export function usageError(message: string): TemperError {
+  return new TemperError('TEMPER_USAGE', printable(message, 1_000));
+}

@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { messageOf, TemperError } from '../../lib/errors.ts';
+import type { NamedModelsConfig } from '../../models/named-models.ts';
+import { parseNamedModels } from '../../models/read-named-models.ts';
+
+/** The author, the judge and the two reviewers must be different models: the gates reject a judge that is also the author. */
+const OPENAI: NamedModelsConfig = {
+  providers: [{ name: 'openai', type: 'openai', keyEnvironment: 'OPENAI_API_KEY' }],
+  aliases: {
+    'default/default': 'openai/gpt-4o-mini',
+    'default/judge': 'openai/gpt-4o',
+    'default/safety': 'openai/gpt-4o',
+    'default/correctness': 'openai/gpt-4.1',
+  },
+};
+const ANTHROPIC: NamedModelsConfig = {
+  providers: [{ name: 'anthropic', type: 'anthropic', keyEnvironment: 'ANTHROPIC_API_KEY' }],
+  aliases: {
+    'default/default': 'anthropic/claude-haiku-4-5',
+    'default/judge': 'anthropic/claude-sonnet-4-6',
+    'default/safety': 'anthropic/claude-sonnet-4-6',
+    'default/correctness': 'anthropic/claude-opus-4-6',
+  },
+};
+
+/** The provider whose API key is in the environment. Throws TEMPER_MODEL_UNAVAILABLE without a key. */
+export function providersFromEnvironment(environment: Readonly<Record<string, string | undefined>>): NamedModelsConfig {
+  if (environment['OPENAI_API_KEY']) return OPENAI;
+  if (environment['ANTHROPIC_API_KEY']) return ANTHROPIC;
+  throw new TemperError(
+    'TEMPER_MODEL_UNAVAILABLE',
+    'no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or give --providers FILE or --model-script FILE',
+  );
+}
+
+/** Providers and aliases that all use the replay server at `url`. */
+export function replayProviders(url: string): NamedModelsConfig {
+  return {
+    providers: [
+      { name: 'replay', type: 'openai', baseUrl: `${url}/v1` },
+      { name: 'openai', type: 'openai', baseUrl: `${url}/v1` },
+      { name: 'anthropic', type: 'anthropic', baseUrl: url },
+    ],
+    aliases: {
+      'default/default': 'replay/scripted',
+      'default/judge': 'replay/judge',
+      'default/safety': 'replay/safety',
+      'default/correctness': 'replay/correctness',
+    },
+  };
+}
+
+/** Reads a providers file. Throws TEMPER_MANIFEST_UNREADABLE or TEMPER_MANIFEST_INVALID naming the field. */
+export async function readProviders(file: string): Promise<NamedModelsConfig> {
+  let value: unknown;
+  try {
+    value = parse(await readFile(file, 'utf8'), { maxAliasCount: 20 });
+  } catch (error) {
+    throw new TemperError('TEMPER_MANIFEST_UNREADABLE', `${file}: ${messageOf(error, 300)}`, { cause: error });
+  }
+  return parseNamedModels(file, value);
+}

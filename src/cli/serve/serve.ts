@@ -1,0 +1,50 @@
+import { resolve } from 'node:path';
+import type { Logger, LogLevel } from '../../telemetry/log.ts';
+import type { CliIo } from '../io.ts';
+import { roleLogger, runRole } from './role.ts';
+import { packageVersion } from '../tracing.ts';
+
+/** What a role receives from the process. */
+interface RoleContext {
+  /** Absolute path of the configuration file. */
+  config: string;
+  /** Aborted by the first SIGTERM or SIGINT. */
+  signal: AbortSignal;
+  readonly createLog: (level: LogLevel) => Logger;
+}
+
+/** Runs until its signal aborts and its work is complete. */
+type Role = (context: RoleContext) => Promise<void>;
+
+export type ConfiguredRole = 'gateway' | 'operator';
+
+/** Roles by name. Each is imported only when it is served. */
+const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
+  gateway: async () => {
+    const { readGatewayConfig } = await import('../../gateway/config.ts');
+    const { runGateway } = await import('../../gateway/gateway.ts');
+    const { openModelModule: openModelParts } = await import('../../gateway/model-module.ts');
+    return async ({ config, signal, createLog }) => {
+      const gatewayConfig = await readGatewayConfig(config);
+      const log = createLog(gatewayConfig.logLevel);
+      await runGateway(gatewayConfig, { log, signal, openModule: openModelParts, version: await packageVersion() });
+    };
+  },
+  operator: async () => {
+    const { readOperatorConfig } = await import('../../operator/config.ts');
+    const { runOperator } = await import('../../operator/run.ts');
+    return async ({ config, signal, createLog }) => {
+      const operatorConfig = await readOperatorConfig(config);
+      await runOperator(operatorConfig, createLog(operatorConfig.logLevel ?? 'info'), signal);
+    };
+  },
+};
+
+/** Runs one role in this process until SIGTERM, or until the role fails. */
+export async function serve({ role, config }: { role: ConfiguredRole; config: string }, io: CliIo): Promise<number> {
+  const createLog = (level: LogLevel): Logger => roleLogger(role, level, io);
+  return runRole(createLog('info'), async () => {
+    const run = await ROLES[role]();
+    await run({ config: resolve(io.cwd, config), signal: io.signal, createLog });
+  });
+}

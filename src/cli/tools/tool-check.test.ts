@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { artifactOf } from '../../forge/forge.testing.ts';
+import type { CliIo } from '../io.ts';
+import { toolCall } from './tool-call.ts';
+import { toolCheck } from './tool-check.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const DATA = resolve(ROOT, '../shared/data/forge');
+const FORGES = join(ROOT, 'test/fixtures/forges');
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'temper-tool-'));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+interface Line {
+  name: string;
+  digest: string | null;
+  accepted: boolean;
+  stage: string;
+  code: string | null;
+  message: string;
+  tests: { passed: number; failed: number };
+  milliseconds: number;
+}
+
+function terminal(stdin = ''): CliIo & { written: string; errors: string } {
+  const io = {
+    written: '',
+    errors: '',
+    out: (text: string) => void (io.written += text),
+    error: (text: string) => void (io.errors += text),
+    stdin: () => Promise.resolve(stdin),
+    async *lines() {},
+    cwd: ROOT,
+    environment: {},
+    colour: false,
+    terminal: false,
+    signal: new AbortController().signal,
+  };
+  return io;
+}
+
+async function check(...files: string[]): Promise<{ exit: number; lines: Line[] }> {
+  const io = terminal();
+  const exit = await toolCheck({ files, output: 'json' }, io);
+  const lines = io.written.split('\n').slice(0, -1);
+  return { exit, lines: lines.map((line) => JSON.parse(line) as Line) };
+}
+
+async function file(name: string, content: string | object): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+/** Third-party data outside this repository: present in the build, absent in a plain checkout. */
+function dataFile(t: TestContext, name: string): string | undefined {
+  const path = join(DATA, name);
+  if (existsSync(path) || process.env['CI'] !== undefined) return path;
+  t.skip(`${path} is absent`);
+  return undefined;
+}
+
+const slugify = async (): Promise<Record<string, unknown>> =>
+  JSON.parse(await readFile(join(FORGES, 'slugify.json'), 'utf8')) as Record<string, unknown>;
+
+describe('temper tool check', () => {
+  it('tool check accepts all 156 correct tools, in order', async (t) => {
+    const data = dataFile(t, 'humaneval-x-js.jsonl');
+    if (data === undefined) return;
+    const { exit, lines } = await check(data);
+    assert.deepEqual(
+      lines.filter((line) => !line.accepted),
+      [],
+    );
+    const tools = (await readFile(data, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line & { testCases: [] });
+    assert.deepEqual(
+      lines.map(({ name, tests }) => [name, tests.passed, tests.failed]),
+      tools.map(({ name, testCases }) => [name, testCases.length, 0]),
+    );
+    assert.equal(exit, 0);
+    assert.deepEqual(Object.keys(lines[0] ?? {}), [
+      'name',
+      'digest',
+      'accepted',
+      'stage',
+      'code',
+      'message',
+      'tests',
+      'milliseconds',
+    ]);
+  });
+
+  it('tool check refuses all 4 failing tools with the right code', async (t) => {
+    const data = dataFile(t, 'humaneval-x-js.failing.jsonl');
+    if (data === undefined) return;
+    const { exit, lines } = await check(data);
+    assert.deepEqual(
+      lines.map(({ name, accepted, stage, code }) => [name, accepted, stage, code]),
+      [
+        ['triangle_area', false, 'tests', 'TEMPER_FORGE_TEST_FAILED'],
+        ['reverse_delete', false, 'tests', 'TEMPER_FORGE_TEST_FAILED'],
+        ['even_odd_count', false, 'tests', 'TEMPER_FORGE_TEST_FAILED'],
+        ['string_to_md5', false, 'static', 'TEMPER_FORGE_STATIC'],
+      ],
+    );
+    assert.deepEqual(lines[2]?.tests, { passed: 7, failed: 1 });
+    assert.equal(exit, 1);
+  });
+
+  it('tool check detects requests, the flat form, YAML, lists, artifacts, manifests and JSON Lines by content', async () => {
+    const request = await slugify();
+    const { implementation, ...flat } = request;
+    const { code } = implementation as { code: string };
+    const yaml = `name: slugify\ndescription: x\ncode: |\n${code.replaceAll(/^/gm, '  ')}\ntestCases:\n  - input: {text: A b}\n    expectedOutput: {slug: a-b}\n`;
+    const lines = [request, { ...flat, code }].map((value) => JSON.stringify(value)).join('\n\n');
+    const results = await check(
+      await file('request.json', request),
+      await file('flat.json', { ...flat, code }),
+      await file('request.yaml', yaml),
+      await file('list.json', [request, request]),
+      await file('many.jsonl', lines),
+    );
+    assert.equal(results.exit, 0, JSON.stringify(results.lines));
+    assert.deepEqual(
+      results.lines.map(({ name }) => name),
+      Array.from({ length: 7 }, () => 'slugify'),
+    );
+  });
+
+  it('tool check verifies the digest of manifests and packages', async () => {
+    const [made] = (await check(join(FORGES, 'slugify.json'))).lines;
+    const artifact = artifactOf(await slugify());
+    const manifest = (changes: object): object => ({
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'EmergentTool',
+      metadata: { name: 'slugify' },
+      spec: { artifact: { ...artifact, ...changes }, digest: made?.digest, tier: 'Agent' },
+    });
+    const { lines, exit } = await check(
+      await file('artifact.json', artifact),
+      await file('manifest.json', manifest({})),
+      await file('edited.json', manifest({ description: 'something else' })),
+      await file('unknown.json', manifest({ tier: 'Shared' })),
+      await file('agent.json', { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent' }),
+    );
+    assert.equal(exit, 1);
+    assert.deepEqual(
+      lines.map(({ accepted, code }) => [accepted, code]),
+      [
+        [true, null],
+        [true, null],
+        [false, 'TEMPER_PACKAGE_INVALID'],
+        [false, 'TEMPER_FORGE_SHAPE'],
+        [false, 'TEMPER_MANIFEST_INVALID'],
+      ],
+    );
+    assert.deepEqual([lines[0]?.digest, lines[1]?.digest], [made?.digest, made?.digest]);
+  });
+
+  it('tool check reads portable packages, and refuses one without source', async () => {
+    const { implementation, ...tool } = await slugify();
+    const packaged = (changes: object): object => ({
+      schemaVersion: 'agentos.emergent-tool.v1',
+      packageType: 'emergent-tool',
+      tool: {
+        ...tool,
+        implementation: { ...(implementation as object), ...changes },
+        judgeVerdicts: [{ approved: true }],
+      },
+    });
+    const { lines } = await check(
+      await file('package.json', packaged({})),
+      await file('redacted.json', packaged({ code: undefined, redactedAtRest: true })),
+    );
+    assert.deepEqual(
+      lines.map(({ name, accepted, code }) => [name, accepted, code]),
+      [
+        ['slugify', true, null],
+        ['slugify', false, 'TEMPER_PACKAGE_INVALID'],
+      ],
+    );
+  });
+
+  it('tool check continues after a line that is not a tool', async () => {
+    const good = JSON.stringify(await slugify());
+    const { lines, exit } = await check(await file('mixed.jsonl', `${good}\n{"name":\n5\n${good}\n`));
+    assert.deepEqual(
+      lines.map(({ accepted }) => accepted),
+      [true, false, false, true],
+    );
+    assert.equal(exit, 1);
+  });
+
+  it('tool check has no network: a tool that fetches needs fixtures', async () => {
+    const request = JSON.parse(await readFile(join(FORGES, 'check_http_status.json'), 'utf8')) as {
+      testCases: { fixtures?: unknown }[];
+    };
+    for (const test of request.testCases) delete test.fixtures;
+    const [line] = (await check(await file('fetching.json', request))).lines;
+    assert.equal(line?.code, 'TEMPER_FORGE_TEST_FAILED');
+    assert.match(line?.message ?? '', /fixture/);
+  });
+
+  it('tool check exits 2 for a file that is absent, empty or neither JSON nor YAML', async () => {
+    for (const path of [
+      join(folder, 'absent.json'),
+      await file('empty.json', ''),
+      await file('broken.json', '{"a": ['),
+    ]) {
+      const io = terminal();
+      assert.equal(await toolCheck({ files: [path], output: 'json' }, io), 2, path);
+      assert.match(io.errors, /TEMPER_USAGE/);
+      assert.equal(io.written, '');
+    }
+  });
+
+  it('tool check prints its results as text', async () => {
+    const io = terminal();
+    const bad = await file('bad.json', { ...(await slugify()), name: 'Bad\u001b[31m' });
+    assert.equal(await toolCheck({ files: [join(FORGES, 'slugify.json'), bad], output: 'text' }, io), 1);
+    assert.match(io.written, /✓ slugify@[0-9a-f]{8} {2}tests 2\/2 ×2/);
+    assert.match(io.written, /✗ .* shape {2}TEMPER_FORGE_SHAPE\n/);
+    assert.match(io.written, /1 of 2 accepted\n$/);
+    assert.ok(!io.written.includes('\u001b'));
+  });
+});
+
+describe('temper tool call', () => {
+  const call = async (input: string, path = join(FORGES, 'slugify.json'), stdin = '') => {
+    const io = terminal(stdin);
+    const exit = await toolCall({ file: path, input, output: 'json' }, io);
+    return { exit, answer: JSON.parse(io.written) as Record<string, unknown> };
+  };
+
+  it('tool call accepts input from the command line, a file or standard input', async () => {
+    const path = await file('input.json', '{"text":"From File"}');
+    assert.deepEqual((await call('{"text":"A b"}')).answer['output'], { slug: 'a-b' });
+    assert.deepEqual((await call(`@${path}`)).answer['output'], { slug: 'from-file' });
+    assert.deepEqual((await call('-', undefined, '{"text":"From Stdin"}')).answer['output'], { slug: 'from-stdin' });
+  });
+
+  it('tool call refuses input that violates the schema, and a tool that a gate refuses', async () => {
+    const wrong = await call('{"text":5}');
+    assert.deepEqual([wrong.exit, (wrong.answer['error'] as Line).code], [1, 'TEMPER_TOOL_INPUT_INVALID']);
+    const banned = await file('banned.json', {
+      ...(await slugify()),
+      implementation: { code: 'function execute() { return process.env; }' },
+    });
+    const refused = await call('{"text":"a"}', banned);
+    assert.deepEqual([refused.exit, (refused.answer['error'] as Line).code], [1, 'TEMPER_FORGE_STATIC']);
+  });
+
+  it('tool call exits 2 for input that is not JSON, and for a file with several tools', async () => {
+    assert.equal((await call('{')).exit, 2);
+    assert.equal((await call('@absent.json')).exit, 2);
+    const two = await file('two.json', [await slugify(), await slugify()]);
+    assert.equal((await call('{}', two)).exit, 2);
+  });
+});

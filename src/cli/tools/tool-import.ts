@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createForge } from '../../forge/forge.ts';
+import { standaloneContext } from '../../forge/standalone-context.ts';
+import type { ToolCandidate, RefusedTool } from '../../forge/types.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { messageOf, TemperError } from '../../lib/errors.ts';
+import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { createSupervisor } from '../../sandbox/supervisor.ts';
+import { storePendingImport } from '../../tempering/packages/pending-imports.ts';
+import { assertPackageDigest, type PackagedTool, parsePackage } from '../../tempering/packages/packages.ts';
+import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+
+export interface ToolImportOptions {
+  /** Path of the package; `-` reads standard input. */
+  file: string;
+  agent: string;
+  namespace: string;
+  state: string;
+  output: 'text' | 'json';
+}
+
+/** Time limit for checking a package. */
+const CHECK_TIMEOUT_MS = 120_000;
+
+/**
+ * Runs a package through every gate that needs no judge, and stores it for the next session of the agent, where the judge and the
+ * agent's policy decide. The tool does not become active here.
+ */
+export async function toolImport(options: ToolImportOptions, io: CliIo): Promise<number> {
+  const packaged = parsePackage(await packageText(options.file, io));
+  const checked = await check(packaged, io);
+  if ('accepted' in checked) {
+    if (options.output === 'json')
+      writeJsonLine(io, {
+        name: checked.name,
+        imported: false,
+        stage: checked.gate,
+        code: checked.code,
+        message: checked.message,
+      });
+    else io.error(`${checked.name} refused at ${checked.gate}: ${checked.code} ${checked.message}\n`);
+    return EXIT.refused;
+  }
+  assertPackageDigest(packaged, checked.digest);
+  const { name } = checked.artifact;
+  const { agent, namespace } = options;
+  const importedAt = systemClock.now().toISOString();
+  await storePendingImport(fileRecordStore(resolve(io.cwd, options.state)), {
+    name,
+    digest: checked.digest,
+    request: packaged.request,
+    agent,
+    namespace,
+    importedAt,
+  });
+  if (options.output === 'json') {
+    writeJsonLine(io, { name, imported: true, digest: checked.digest, agent, namespace, warnings: packaged.warnings });
+    return EXIT.ok;
+  }
+  for (const warning of packaged.warnings) io.error(`${name}: ${warning}\n`);
+  io.out(
+    `${name} (${checked.digest}) passed every gate except the judge\nthe next session of agent ${namespace}/${agent} in ${options.state} imports it: temper run\n`,
+  );
+  return EXIT.ok;
+}
+
+async function check(packaged: PackagedTool, io: CliIo): Promise<ToolCandidate | RefusedTool> {
+  await using sandbox = await createSupervisor({ clock: systemClock, warm: 1 });
+  const forge = createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() });
+  const op = {
+    signal: io.signal,
+    deadline: systemClock.monotonic() + CHECK_TIMEOUT_MS,
+    key: `import-${packaged.name}`,
+  };
+  const source = { request: packaged.request };
+  // `await` is required: the sandbox is disposed when this function returns.
+  return await forge.check(
+    source,
+    standaloneContext(source, () => undefined, op),
+  );
+}
+
+async function packageText(file: string, io: CliIo): Promise<string> {
+  if (file === '-') return io.stdin();
+  try {
+    return await readFile(resolve(io.cwd, file), 'utf8');
+  } catch (error) {
+    throw new TemperError('TEMPER_PACKAGE_INVALID', `${file} cannot be read: ${messageOf(error, 200)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { openAudit } from '../../audit/recorded-trail.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { openRegistry } from '../../tempering/registry/registry.ts';
+import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
+import type { CliIo } from '../io.ts';
+import { toolExport, type ToolExportOptions } from './tool-export.ts';
+import { toolImport, type ToolImportOptions } from './tool-import.ts';
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'temper-packages-'));
+  const records = fileRecordStore(join(folder, 'state'));
+  const audit = await openAudit({ records, clock: systemClock });
+  const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+  const caller = aCaller();
+  await registry.register(anAcceptance(), caller);
+  await registry.register(anAcceptance(anArtifact('twin')), caller);
+  await registry.register(anAcceptance(anArtifact('twin', { description: 'Another.' })), aCaller({ session: 's-2' }));
+  await audit.flush();
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+interface Captured {
+  io: CliIo;
+  readonly out: () => string;
+  readonly error: () => string;
+}
+
+function anIo(stdin = ''): Captured {
+  let out = '';
+  let error = '';
+  const io: CliIo = {
+    out: (text) => {
+      out += text;
+    },
+    error: (text) => {
+      error += text;
+    },
+    stdin: async () => stdin,
+    async *lines() {},
+    cwd: folder,
+    environment: {},
+    colour: false,
+    terminal: false,
+    signal: new AbortController().signal,
+  };
+  return { io, out: () => out, error: () => error };
+}
+
+async function exported(changes: Partial<ToolExportOptions> = {}): Promise<string> {
+  const { io, out } = anIo();
+  assert.equal(await toolExport({ tool: 'double', state: 'state', form: 'yaml', ...changes }, io), 0);
+  return out();
+}
+
+const importing: ToolImportOptions = {
+  file: '-',
+  agent: 'writer',
+  namespace: 'team-a',
+  state: 'other',
+  output: 'text',
+};
+
+describe('temper tool export and import', () => {
+  it('export and import copy a tool to another state folder, for its next session', async () => {
+    const { io, out, error } = anIo(await exported());
+    assert.equal(await toolImport(importing, io), 0, error());
+    assert.match(out(), /the next session of agent team-a\/writer/);
+    const waiting = await fileRecordStore(join(folder, 'other')).list('imports');
+    assert.equal(waiting.length, 1);
+    assert.deepEqual(await fileRecordStore(join(folder, 'other')).list('tools'), []);
+  });
+  it('export writes a file, and import reads it', async () => {
+    await exported({ form: 'json', file: 'double.json' });
+    assert.match(await readFile(join(folder, 'double.json'), 'utf8'), /agentos\.emergent-tool\.v1/);
+    const { io, out } = anIo();
+    assert.equal(await toolImport({ ...importing, file: 'double.json', output: 'json' }, io), 0);
+    assert.equal((JSON.parse(out()) as { imported: boolean }).imported, true);
+  });
+  it('export lists the digests of an ambiguous name, and the known tools for an unknown name', async () => {
+    const { io } = anIo();
+    const options = { state: 'state', form: 'yaml' } as const;
+    await assert.rejects(toolExport({ ...options, tool: 'twin' }, io), (error) => isTemperError(error, 'TEMPER_USAGE'));
+    await assert.rejects(
+      toolExport({ ...options, tool: 'triple' }, io),
+      (error) => isTemperError(error, 'TEMPER_NOT_FOUND') && error.message.includes('double, twin'),
+    );
+  });
+  it('import refuses a redacted package and a changed package', async () => {
+    const redacted = anIo(await exported({ redact: true }));
+    await assert.rejects(toolImport(importing, redacted.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
+    const changed = anIo((await exported()).replace('Doubles a number.', 'Doubles any number.'));
+    await assert.rejects(toolImport(importing, changed.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
+  });
+  it('import reports the code of the gate that refused', async () => {
+    await writeFile(
+      join(folder, 'bad.yaml'),
+      (await exported()).replace('* 2', '* process.pid').replace(/digest: .*/, ''),
+    );
+    const { io, error } = anIo();
+    assert.equal(await toolImport({ ...importing, file: 'bad.yaml' }, io), 1);
+    assert.match(error(), /refused at static: TEMPER_FORGE_STATIC/);
+  });
+});

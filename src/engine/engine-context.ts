@@ -1,0 +1,147 @@
+import { generateTextTool } from '../agent/tools/generate-text.ts';
+import { sendTool } from '../agent/tools/send-tool.ts';
+import { createMemoryTools } from '../agent/tools/memory-tools.ts';
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import { discoverTool } from '../discovery/discover-tool.ts';
+import { sessionDiscovery } from '../discovery/session-discovery.ts';
+import { createForge } from '../forge/forge.ts';
+import { createForgeTool } from '../forge/forge-tool.ts';
+import { createForgeReview } from '../forge/review.ts';
+import type { ForgedToolDeps } from '../forge/forged-tool.ts';
+import type { ForgeResult, ForgeReview, SessionToolRegistry } from '../forge/types.ts';
+import type { JsonObject } from '../lib/json.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import type { Model } from '../models/port.ts';
+import type { Decider, PolicyRequest } from '../policy/types.ts';
+import type { HostCalls } from '../sandbox/port.ts';
+import { createJudge } from '../tempering/judge/judge.ts';
+import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
+import { createToolbox } from '../toolbox/toolbox.ts';
+import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
+import type { EventSink } from '../tools/events.ts';
+import { createHostCalls } from '../tools/host-calls.ts';
+import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
+import type { AgentModel } from './agent-model.ts';
+import type { EngineAgent, EnginePorts } from './ports.ts';
+
+/** Author recorded for imported tools: unknown, and never the name of a configured model. */
+const IMPORT_AUTHOR = 'package';
+
+const DEFAULT_OUTPUT_TOKENS = 4_096;
+
+type SessionScope = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
+
+/** Shared dependencies of the components of one engine. */
+export interface EngineContext {
+  ports: EnginePorts;
+  agent: EngineAgent;
+  agentModel: AgentModel;
+  /** The model port for judges and reviewers; its costs are charged to the agent. */
+  reviewModel: Model;
+  events: EventSink;
+  schemas: SchemaCompiler;
+  decider: (caller: SessionScope) => Decider;
+  view: (caller: SessionScope) => ToolView;
+}
+
+/** Creates the built-in tools. The policy decides which of them the agent sees. */
+export function builtInTools({ ports, agent, agentModel, decider, view }: EngineContext): Tool[] {
+  const { workspace, protectedPaths, clock, memory, ids, ledger, models, bus, remoteWorkspace: remote } = ports;
+  const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
+  const { model } = agentModel;
+  const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
+  const generateText = generateTextTool({
+    model,
+    modelName,
+    maxOutputTokens,
+    ledger,
+    costOf: models.costOf,
+    clock,
+    ids,
+  });
+  return [
+    ...createToolbox({
+      workspace,
+      protectedFolders: protectedPaths,
+      decide,
+      clock,
+      ...(remote === undefined ? {} : { remote }),
+    }),
+    ...createMemoryTools({ memory, decide }),
+    generateText,
+    sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
+    discoverTool(ports.discovery ?? sessionDiscovery({ view, decider })),
+  ];
+}
+
+/** Host functions of one forged tool, authorized at each call. A tool has the permissions of its caller, limited to its own declarations. */
+function hostCallsOf({ ports, decider }: EngineContext, artifact: ToolArtifact, caller: SessionScope): HostCalls {
+  const { fetch, workspace, protectedPaths, remoteWorkspace } = ports;
+  return createHostCalls({
+    ...(remoteWorkspace === undefined ? {} : { readFile: remoteWorkspace.readFile }),
+    requires: artifact.requires,
+    decide: (request) => decider(caller).decide(request),
+    fetch,
+    workspace,
+    protectedFolders: protectedPaths,
+  });
+}
+
+/** Components that create and run forged tools. */
+export interface Forging {
+  tool: Tool;
+  forgedDeps: Omit<ForgedToolDeps, 'describe'>;
+  /** Runs the complete forge for a request from a package: all gates, including judge and policy. */
+  submitImport(request: JsonObject, caller: SessionScope, invoke: NestedCall, op: CallOptions): Promise<ForgeResult>;
+}
+
+export function createForging(context: EngineContext): Forging {
+  const { ports, agentModel, schemas } = context;
+  const { sandbox, clock, tempering } = ports;
+  const forge = createForge({ sandbox, clock, schemas });
+  const gateContext = forgeContextOf(context);
+  const { review, keepRejected } = 'registry' in tempering ? localReview(context, tempering) : tempering;
+  const hostCalls = (artifact: ToolArtifact, caller: SessionScope) => hostCallsOf(context, artifact, caller);
+  const forgeContext = (caller: SessionScope) => ({
+    ...gateContext(caller),
+    authorModel: agentModel.author,
+    hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
+  });
+  return {
+    tool: createForgeTool({ forge, review, sessionTools: { recordRejected: keepRejected }, context: forgeContext }),
+    forgedDeps: { sandbox, clock, schemas, hostCalls },
+    async submitImport(request, { agent, namespace, session }, invoke, op) {
+      const forgeCaller = { agent, namespace, session, rootMessage: op.key, authorModel: IMPORT_AUTHOR };
+      const prepared = await forge.check({ request }, { ...forgeContext(forgeCaller), invoke, op });
+      if (!('accepted' in prepared)) return review.submit(prepared, forgeCaller, op);
+      await keepRejected(prepared, forgeCaller);
+      return prepared;
+    },
+  };
+}
+
+/** Context of the deterministic gates, on the author's side and in the review. */
+function forgeContextOf({ decider, view, events }: EngineContext) {
+  return (caller: SessionScope) => ({ decider: decider(caller), view: view(caller), events });
+}
+
+/** Creates the review with the local judge and registry, within the limits of the agent's policy. */
+function localReview(
+  context: EngineContext,
+  { registry }: LocalLifecyclePorts,
+): { review: ForgeReview; keepRejected: SessionToolRegistry['recordRejected'] } {
+  const { ports, agentModel, decider } = context;
+  const { clock, ids } = ports;
+  const nonce = (): string => ids.next('nonce');
+  const judge = createJudge({ model: context.reviewModel, judgeModel: agentModel.judge, clock, nonce });
+  const keepRejected: SessionToolRegistry['recordRejected'] = (refused, caller) =>
+    registry.recordRejected(refused, caller);
+  const register: SessionToolRegistry['register'] = (accepted, caller) =>
+    registry.register(accepted, caller, decider(caller).forgeLimits);
+  const review = createForgeReview({
+    judge,
+    sessionTools: { register, recordRejected: keepRejected },
+    context: forgeContextOf(context),
+  });
+  return { review, keepRejected };
+}

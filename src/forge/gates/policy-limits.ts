@@ -1,0 +1,47 @@
+import type { Decider } from '../../policy/types.ts';
+import type { ToolView } from '../../tools/contract.ts';
+import type { ParsedArtifact } from '../parse-artifact.ts';
+import type { ForgeViolation } from '../request.ts';
+
+/** Largest duration of a composed tool as a whole; each of its steps has limits of its own. */
+const MAX_COMPOSE_MS = 60_000;
+
+/** Checks the limits that agent, level and policy set: mode, host functions, hosts, paths, limits, counts. Returns every limit that the tool exceeds. */
+export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: ToolView): ForgeViolation[] {
+  const { artifact } = open;
+  const { forgeLimits: ceilings } = decider;
+  const { mode } = artifact.implementation;
+  const violations: ForgeViolation[] = [];
+  const refuse = (message: string): void => {
+    violations.push({ code: 'TEMPER_FORGE_CEILING', message });
+  };
+  if (!ceilings.allowed) {
+    const message = 'this agent may not forge tools; use the existing tools';
+    return [{ code: 'TEMPER_FORGE_DISABLED', message }];
+  }
+  const decision = decider.decide({ kind: 'Forge', mode, ...artifact.requires });
+  if (decision.effect === 'Deny') refuse(decision.reason);
+  if (!ceilings.modes.includes(mode)) refuse(`mode ${mode} is not allowed; allowed: ${listed(ceilings.modes)}`);
+  const apis = artifact.requires.apis.filter((api) => !ceilings.apis.includes(api));
+  if (apis.length > 0) refuse(`${listed(apis)} may not be used; allowed: ${listed(ceilings.apis)}`);
+  const maxDuration = mode === 'Compose' ? MAX_COMPOSE_MS : ceilings.durationMilliseconds;
+  if (open.durationMilliseconds > maxDuration) {
+    refuse(`limits.duration ${artifact.limits.duration} is more than the ${maxDuration} ms allowed`);
+  }
+  if (open.memoryBytes > ceilings.memoryBytes) {
+    refuse(`limits.memory ${artifact.limits.memory} is more than the ${ceilings.memoryBytes} bytes allowed`);
+  }
+  if (artifact.tests.length < ceilings.minTestCases) {
+    refuse(`${artifact.tests.length} test cases are fewer than the ${ceilings.minTestCases} required`);
+  }
+  const session = view.list().filter((tool) => tool.forged?.tier === 'Session').length;
+  if (session >= ceilings.sessionTools) {
+    const message = `the session has ${session} of ${ceilings.sessionTools} allowed forged tools; use the existing ones`;
+    violations.push({ code: 'TEMPER_FORGE_LIMIT_REACHED', message });
+  }
+  return violations;
+}
+
+function listed(items: readonly string[]): string {
+  return items.length === 0 ? 'none' : items.join(', ');
+}

@@ -1,0 +1,138 @@
+import type { Bus, Delivery, Envelope, Receipt } from '../bus/port.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import type { Json } from '../lib/json.ts';
+import { type CallOptions, remainingMs } from '../lib/call-options.ts';
+import { POLL_GRACE_MS } from './assignment.ts';
+import type { GatewayClient } from './gateway-client.ts';
+import { requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
+import {
+  type DeliveryOutcome,
+  type NextMessageRequest,
+  POD_API_PATHS,
+  type SendMessageRequest,
+} from '../gateway-api/pod-api.ts';
+
+/** A delivery with its delivery token. */
+export interface RemoteDelivery extends Delivery {
+  /** Acknowledgement timeout in milliseconds: without an outcome or an extension by then the message is redelivered. */
+  ackTimeoutMs: number;
+  extend(op: CallOptions): Promise<void>;
+  /** Acknowledges the message and publishes the reply for its sender. */
+  ackWithReply(reply: string, ending: 'complete' | 'cut' | 'refusal', op: CallOptions): Promise<void>;
+  /** Returns the message; it is redelivered after the delay. */
+  redeliver(afterMilliseconds: number, op: CallOptions): Promise<void>;
+  /** Dead-letters the message. */
+  deadLetter(code: ErrorCode, message: string, op: CallOptions): Promise<void>;
+}
+
+export interface RemoteBusOptions {
+  client: GatewayClient;
+  clock: Clock;
+  ids: IdGenerator;
+  /** The token of the current delivery; throws when the pod has no delivery. */
+  deliveryToken: () => string;
+}
+
+const MAX_POLL_SECONDS = 25;
+const SETTLE_MS = 20_000;
+
+/** Receives the messages of this pod's agent, and sends messages to other agents while it works on one. */
+export class RemoteBus implements Bus {
+  readonly #options: RemoteBusOptions;
+  #restarted = true;
+
+  constructor(options: RemoteBusOptions) {
+    this.#options = options;
+  }
+
+  async send(draft: Parameters<Bus['send']>[0], op: CallOptions): Promise<Receipt> {
+    const body: SendMessageRequest = { lease: this.#options.deliveryToken(), draft };
+    const answer = requireObject(
+      await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.messages, body, op }),
+      'receipt',
+    );
+    return { id: requireText(answer, 'id', 'receipt'), duplicate: answer['duplicate'] === true };
+  }
+
+  /** Throws TEMPER_TIMEOUT when no message arrives by the operation's deadline. */
+  async next(op: CallOptions): Promise<RemoteDelivery> {
+    const { client, clock, ids } = this.#options;
+    for (;;) {
+      const remaining = remainingMs(op, clock);
+      if (remaining <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message arrived in time');
+      const waitSeconds = Math.max(1, Math.min(MAX_POLL_SECONDS, Math.floor(remaining / 1_000)));
+      const body: NextMessageRequest = { waitSeconds, ...(this.#restarted ? { restarted: true } : {}) };
+      const answer = await client.call({
+        method: 'POST',
+        path: POD_API_PATHS.nextMessage,
+        body,
+        // Each poll has its own idempotency key: a replayed response would be a message processed twice.
+        op: { ...op, deadline: clock.monotonic() + waitSeconds * 1_000 + POLL_GRACE_MS, key: ids.next('poll') },
+        timeoutMs: waitSeconds * 1_000 + POLL_GRACE_MS,
+      });
+      this.#restarted = false;
+      if (answer !== undefined) return this.#delivery(answer);
+    }
+  }
+
+  /** Not available to pods: a pod receives only its own messages. */
+  events(): AsyncIterable<never> {
+    throw new TemperError('TEMPER_POLICY_DENIED', 'a pod cannot subscribe to events');
+  }
+
+  #delivery(answer: Json): RemoteDelivery {
+    const value = requireObject(answer, 'delivery');
+    const message = envelopeIn(value['message']);
+    const lease = requireText(value, 'lease', 'delivery');
+    const leaseMilliseconds = requireNumber(value, 'leaseMilliseconds', 'delivery');
+    const settle = (outcome: DeliveryOutcome, op: CallOptions): Promise<void> => this.#settle(outcome, op);
+    const delivery: RemoteDelivery = {
+      message,
+      token: lease,
+      ackTimeoutMs: leaseMilliseconds,
+      extend: (op) => settle({ lease, action: 'extend' }, op),
+      ackWithReply: (reply, ending, op) => settle({ lease, action: 'ack', reply, ending }, op),
+      redeliver: (afterMilliseconds, op) => settle({ lease, action: 'retry', afterMilliseconds }, op),
+      deadLetter: (code, text, op) => settle({ lease, action: 'reject', code, message: text }, op),
+      ack: () => delivery.ackWithReply('', 'complete', this.#op()),
+      retry: (afterMilliseconds) => delivery.redeliver(afterMilliseconds, this.#op()),
+      reject: (code) => delivery.deadLetter(code, 'the message cannot be processed', this.#op()),
+    };
+    return delivery;
+  }
+
+  #op(): CallOptions {
+    const { clock, ids } = this.#options;
+    const deadline = clock.monotonic() + SETTLE_MS;
+    return { signal: new AbortController().signal, deadline, key: ids.next('settle') };
+  }
+
+  async #settle(body: DeliveryOutcome, op: CallOptions): Promise<void> {
+    try {
+      await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.deliveries, body, op });
+    } catch (error) {
+      if (!isTemperError(error) || !DELIVERY_ENDED.has(error.details['status'])) throw error;
+      throw new TemperError(
+        'TEMPER_LEASE_LOST',
+        'this delivery has ended: the message was acknowledged or redelivered',
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+}
+
+/** Not found, conflict, gone: this delivery has ended. */
+const DELIVERY_ENDED: ReadonlySet<unknown> = new Set([404, 409, 410]);
+
+function envelopeIn(value: Json | undefined): Envelope {
+  const message = requireObject(value, 'message');
+  for (const key of ['id', 'from', 'to', 'session', 'text', 'root', 'deadline', 'time'])
+    requireText(message, key, 'message');
+  requireNumber(message, 'depth', 'message');
+  return message as unknown as Envelope;
+}

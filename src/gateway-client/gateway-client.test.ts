@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { ulids } from '../lib/ids.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import type { Model, ModelEvent } from '../models/port.ts';
+import { type TlsIdentity, issueTlsIdentity, writeGatewayConfig } from './certificates.testing.ts';
+import { RemoteBus } from './bus.ts';
+import { ReportSender } from './report-sender.ts';
+import { GatewayConfigFiles } from './gateway-config-files.ts';
+import { GatewayClient } from './gateway-client.ts';
+import { GatewayDouble } from './gateway.testing.ts';
+import { aMessage } from './inbox.testing.ts';
+import { readLines } from './line-reader.ts';
+import { remoteModel } from './model.ts';
+import { remoteMemory } from './stores.ts';
+
+const NAME = 'temper-gateway.temper-system.svc';
+const END: ModelEvent = {
+  type: 'end',
+  stopReason: 'stop',
+  usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 },
+  model: 'm',
+};
+
+function anOp(milliseconds = 10_000): CallOptions {
+  return {
+    signal: new AbortController().signal,
+    deadline: systemClock.monotonic() + milliseconds,
+    key: ulids.next('op'),
+  };
+}
+
+const hasCode = (code: ErrorCode) => (error: unknown) => isTemperError(error, code);
+
+describe('the client of the gateway', { timeout: 60_000 }, () => {
+  let folder: string;
+  let first: TlsIdentity;
+  let second: TlsIdentity;
+  let gateway: GatewayDouble;
+  let client: GatewayClient;
+  let modelOutput: ModelEvent[] | Error;
+  const model: Model = {
+    async *stream() {
+      if (modelOutput instanceof Error) throw modelOutput;
+      yield* modelOutput;
+    },
+    embed: async (texts) => texts.map(() => new Float32Array([1, 2])),
+  };
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-remote-'));
+    first = await issueTlsIdentity(folder, 'first', NAME);
+    second = await issueTlsIdentity(folder, 'second', NAME);
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+  beforeEach(async () => {
+    modelOutput = [END];
+    gateway = await GatewayDouble.start(first, model);
+    await writeGatewayConfig(folder, { url: gateway.url, name: NAME, authority: first.authority, token: 'token-1' });
+    const configFiles = new GatewayConfigFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
+    client = new GatewayClient({ configFiles, clock: systemClock, random: () => 0 });
+  });
+  afterEach(async () => {
+    await client[Symbol.asyncDispose]();
+    await gateway[Symbol.asyncDispose]();
+  });
+
+  const post = (op = anOp()) => client.call({ method: 'POST', path: '/v1/claims', body: {}, op });
+
+  it('the client sends no token to a server with another CA or another name', async () => {
+    await writeGatewayConfig(folder, { authority: second.authority });
+    await assert.rejects(post(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
+    await writeGatewayConfig(folder, { authority: first.authority, name: 'other-gateway.svc' });
+    await assert.rejects(post(anOp(600)), hasCode('TEMPER_GATEWAY_UNTRUSTED'));
+    assert.deepEqual(gateway.requests, []);
+  });
+
+  it('the client uses a new CA and a new token without a restart', async () => {
+    await post();
+    gateway.present(second);
+    const waiting = post();
+    await writeGatewayConfig(folder, { authority: second.authority });
+    await waiting;
+    gateway.tokens.add('token-2');
+    gateway.tokens.delete('token-1');
+    await writeGatewayConfig(folder, { token: 'token-2' });
+    await post();
+    assert.equal(gateway.requests.at(-1)?.token, 'token-2');
+  });
+
+  it('the client retries failed requests with the same idempotency key', async () => {
+    const faults = ['reset', { status: 503 }, { status: 429, headers: { 'retry-after': '0' } }] as const;
+    let faulted = 0;
+    gateway.fault = () => {
+      faulted += 1;
+      return faults[faulted - 1];
+    };
+    await post();
+    assert.equal(gateway.requests.length, 4);
+    assert.equal(new Set(gateway.requests.map(({ key }) => key)).size, 1);
+  });
+
+  it('the client retries an unavailable gateway no longer than the deadline of the operation', async () => {
+    gateway.fault = () => ({ status: 503 });
+    await assert.rejects(post(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
+    await gateway[Symbol.asyncDispose]();
+    await assert.rejects(post(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));
+    gateway = await GatewayDouble.start(first, model);
+  });
+
+  it('the client does not retry permanent errors', async () => {
+    for (const [status, code] of [
+      [403, 'TEMPER_GATEWAY_REFUSED'],
+      [429, 'TEMPER_GATEWAY_UNAVAILABLE'],
+      [400, 'TEMPER_GATEWAY_ANSWER'],
+    ] as const) {
+      gateway.requests.length = 0;
+      gateway.fault = () => ({ status });
+      await assert.rejects(
+        post(),
+        (error) => isTemperError(error, code) && error.details['status'] === status,
+        String(status),
+      );
+      assert.equal(gateway.requests.length, 1);
+    }
+    gateway.fault = () => undefined;
+    gateway.tokens.clear();
+    await assert.rejects(post(), hasCode('TEMPER_GATEWAY_REFUSED'));
+  });
+
+  it('the client reports what is wrong with its gateway configuration files', async () => {
+    await writeGatewayConfig(folder, { url: 'http://10.0.0.1:80' });
+    await assert.rejects(
+      post(anOp(300)),
+      (error) => isTemperError(error) && /https:\/\/address:port/.test(error.message),
+    );
+  });
+
+  it('the client streams a model’s response with the delivery token, and reports how it failed', async () => {
+    const message = aMessage();
+    void gateway.inbox.add(message);
+    await gateway.inbox.next(1, new AbortController().signal);
+    const remote = remoteModel({ client, deliveryToken: () => 'lease-1' });
+    const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
+    const events = async () => {
+      const all: ModelEvent[] = [];
+      for await (const event of remote.stream(request, anOp())) all.push(event);
+      return all;
+    };
+    modelOutput = [
+      { type: 'text', text: 'a\nb' },
+      { type: 'tool-call', call: { id: '1', name: 'x', arguments: '{' } },
+      END,
+    ];
+    assert.deepEqual(await events(), modelOutput);
+    const connections = gateway.connections;
+    for (let times = 0; times < 4; times += 1) {
+      // Stops at the end event, as the agent loop does.
+      for await (const event of remote.stream(request, anOp())) if (event.type === 'end') break;
+    }
+    assert.ok(gateway.connections <= connections + 1, 'the pool may open a second connection; it discards none');
+    modelOutput = [{ type: 'text', text: 'a' }];
+    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_UNAVAILABLE'), 'a response without an end event');
+    modelOutput = new Error('boom');
+    await assert.rejects(events(), hasCode('TEMPER_INTERNAL'));
+    modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
+    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_ANSWER'));
+  });
+
+  it('reports stay buffered in order until the gateway accepts them, and reports that are too large are dropped', async () => {
+    const problems: string[] = [];
+    const onTrouble = (problem: string) => void problems.push(problem);
+    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: onTrouble });
+    const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
+    gateway.fault = () => ({ status: 401 });
+    reports.event({ type: 'message', text: 'first', delta: true, ...stamp });
+    await assert.rejects(reports.flush(anOp()));
+    gateway.fault = () => undefined;
+    reports.event({ type: 'message', text: 'x'.repeat(60_000), delta: true, ...stamp });
+    reports.event({ type: 'tool-call', id: '1', tool: 't', input: 'y'.repeat(40_000), ...stamp });
+    await reports.audit.append({ action: 'a', actor: 'b', evidence: 'observed', subject: 'c', facts: {} });
+    await reports.flush(anOp());
+    assert.deepEqual(
+      gateway.events.map((event) => (event.type === 'message' ? event.text : event.type)),
+      ['first', 'tool-call'],
+    );
+    assert.deepEqual(
+      gateway.audit.map(({ evidence }) => evidence),
+      ['claimed'],
+    );
+    assert.equal(problems.length, 1);
+    await reports[Symbol.asyncDispose]();
+  });
+
+  it('permanently refused reports are dropped with a reason, and the next ones are sent', async () => {
+    const problems: string[] = [];
+    const reports = new ReportSender({
+      client,
+      clock: systemClock,
+      ids: ulids,
+      onError: (problem) => void problems.push(problem),
+    });
+    const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
+    for (const status of [400, 413, 422]) {
+      gateway.fault = () => ({ status });
+      reports.event({ type: 'message', text: `refused ${status}`, delta: true, ...stamp });
+      await reports.flush(anOp());
+    }
+    gateway.fault = () => ({ status: 403 });
+    reports.event({ type: 'message', text: 'kept', delta: true, ...stamp });
+    await assert.rejects(reports.flush(anOp()), hasCode('TEMPER_GATEWAY_REFUSED'));
+    gateway.fault = () => undefined;
+    await reports.flush(anOp());
+    assert.deepEqual(
+      gateway.events.map((event) => event.type === 'message' && event.text),
+      ['kept'],
+    );
+    assert.equal(problems.length, 3, problems.join('\n'));
+    assert.match(problems[0] ?? '', /1 reports were refused and dropped: .*400/);
+    await reports[Symbol.asyncDispose]();
+  });
+
+  it('the client honours Retry-After for each status, up to its limit', async () => {
+    for (const status of [403, 429, 503]) {
+      let refused = 0;
+      const start = performance.now();
+      gateway.fault = () => ((refused += 1) === 1 ? { status, headers: { 'retry-after': '1' } } : undefined);
+      await post();
+      assert.equal(refused, 2);
+      assert.ok(performance.now() - start >= 900, `${status} after ${performance.now() - start} ms`);
+    }
+    gateway.fault = () => ({ status: 429, headers: { 'retry-after': '3600' } });
+    await assert.rejects(
+      post(),
+      (error) => isTemperError(error) && error.retry === 3_600_000,
+      'the client does not wait an hour',
+    );
+  });
+
+  it('a restarted process receives its in-flight message again at once; a running one does not', async () => {
+    const newBus = () => new RemoteBus({ client, clock: systemClock, ids: ulids, deliveryToken: () => '' });
+    const message = aMessage();
+    const ended = gateway.inbox.add(message);
+    const previous = newBus();
+    assert.equal((await previous.next(anOp())).message.id, message.id);
+    await assert.rejects(previous.next(anOp(1_100)), hasCode('TEMPER_TIMEOUT'));
+    const redelivered = await newBus().next(anOp());
+    assert.equal(redelivered.message.id, message.id);
+    await redelivered.ackWithReply('done', 'complete', anOp());
+    assert.equal((await ended).action, 'ack');
+  });
+
+  it('the remote memory stores, reads and finds values', async () => {
+    const signal = new AbortController().signal;
+    const memory = remoteMemory({
+      client,
+      clock: systemClock,
+      ids: ulids,
+      deliveryToken: () => 'none',
+      signal: () => signal,
+    });
+    assert.equal(await memory.get('self.a/b'), undefined);
+    await memory.set('self.a/b', { n: 1 });
+    assert.deepEqual(await memory.get('self.a/b'), { n: 1 });
+    assert.deepEqual(await memory.search('a/b', 5), [{ key: 'self.a/b', value: { n: 1 } }]);
+  });
+
+  it('the line reader joins lines across chunks and refuses lines beyond the limits', async () => {
+    async function* chunks(...texts: string[]) {
+      for (const text of texts) yield Buffer.from(text);
+    }
+    const lines: string[] = [];
+    for await (const line of readLines(chunks('a', 'b\n\nc', '\n', 'd'), { lineBytes: 9, totalBytes: 99 }))
+      lines.push(line);
+    assert.deepEqual(lines, ['ab', 'c', 'd']);
+    for (const limits of [
+      { lineBytes: 2, totalBytes: 99 },
+      { lineBytes: 99, totalBytes: 3 },
+    ]) {
+      await assert.rejects(async () => {
+        for await (const line of readLines(chunks('abc', 'd\n'), limits)) lines.push(line);
+      }, hasCode('TEMPER_GATEWAY_ANSWER'));
+    }
+  });
+});

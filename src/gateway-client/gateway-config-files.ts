@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/printable.ts';
+
+/** Address of the gateway, the server name and CA its certificate must match, and the pod's token. */
+export interface GatewayEndpoint {
+  /** `https://address:port` */
+  origin: string;
+  serverName: string;
+  /** PEM. */
+  ca: string;
+  token: string;
+}
+
+export interface GatewayConfigFilesOptions {
+  /** Folder with `gateway`, `gateway-name` and `ca.crt`. */
+  folder: string;
+  tokenFile: string;
+  clock: Clock;
+}
+
+/** Milliseconds for which the contents are used without reading the files again. */
+const CACHE_TTL_MS = 1_000;
+const MAX_BYTES = 65_536;
+
+/** Reads the pod's gateway configuration and token. Kubernetes replaces these files while the pod runs, so they are read repeatedly. */
+export class GatewayConfigFiles {
+  readonly #options: GatewayConfigFilesOptions;
+  #endpoint: GatewayEndpoint | undefined;
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: GatewayConfigFilesOptions) {
+    this.#options = options;
+  }
+
+  /** `recent`: contents read at most one second ago. `reread`: reads the files now. Throws TEMPER_POD_INVALID. */
+  async current(now: 'recent' | 'reread' = 'recent'): Promise<GatewayEndpoint> {
+    const { clock } = this.#options;
+    if (now === 'recent' && this.#endpoint !== undefined && clock.monotonic() - this.#readAt < CACHE_TTL_MS)
+      return this.#endpoint;
+    this.#endpoint = await this.#read();
+    this.#readAt = clock.monotonic();
+    return this.#endpoint;
+  }
+
+  async #read(): Promise<GatewayEndpoint> {
+    const { folder, tokenFile } = this.#options;
+    const [origin, serverName, ca, token] = await Promise.all([
+      textOf(join(folder, 'gateway')),
+      textOf(join(folder, 'gateway-name')),
+      textOf(join(folder, 'ca.crt')),
+      textOf(tokenFile),
+    ]);
+    const address = URL.parse(origin);
+    if (address === null || address.protocol !== 'https:' || address.pathname !== '/') {
+      throw invalid(join(folder, 'gateway'), 'is not of the form https://address:port');
+    }
+    return { origin: address.origin, serverName, ca, token };
+  }
+}
+
+async function textOf(file: string): Promise<string> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (cause) {
+    throw invalid(file, 'cannot be read', cause);
+  }
+  const trimmed = text.trim();
+  if (trimmed === '' || text.length > MAX_BYTES) throw invalid(file, 'is empty or too large');
+  return trimmed;
+}
+
+function invalid(file: string, problem: string, cause?: unknown): TemperError {
+  return new TemperError('TEMPER_POD_INVALID', `${printable(file, 200)} ${problem}`, { retry: 'backoff', cause });
+}

@@ -1,0 +1,117 @@
+import type { Envelope } from '../bus/port.ts';
+import { TemperError } from '../lib/errors.ts';
+import { ulids } from '../lib/ids.ts';
+import type { DeliveryOutcome, PodDelivery } from '../gateway-api/pod-api.ts';
+
+type FinalOutcome = Exclude<DeliveryOutcome, { action: 'extend' }>;
+
+/** The inbox of one agent: one message in flight at a time, with an acknowledgement timeout. */
+export class InboxDouble {
+  ackTimeoutMs = 30_000;
+  readonly #waiting: Envelope[] = [];
+  readonly #inFlight = new Map<string, { message: Envelope; timer: NodeJS.Timeout }>();
+  readonly #outcomes = new Map<string, PromiseWithResolvers<FinalOutcome>>();
+  readonly #receivers = new Set<() => void>();
+  deliveries = 0;
+  extensions = 0;
+
+  /** Resolves with the final outcome of the message. */
+  add(message: Envelope): Promise<FinalOutcome> {
+    const end = Promise.withResolvers<FinalOutcome>();
+    this.#outcomes.set(message.id, end);
+    this.#put(message);
+    return end.promise;
+  }
+
+  async next(waitSeconds: number, signal: AbortSignal): Promise<PodDelivery | undefined> {
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(waitSeconds * 1_000)]);
+    while (this.#waiting.length === 0 || this.#inFlight.size > 0) {
+      if (ended.aborted) return undefined;
+      await new Promise<void>((resolve) => {
+        this.#receivers.add(resolve);
+        ended.addEventListener('abort', () => resolve(), { once: true });
+      });
+    }
+    const message = signal.aborted ? undefined : this.#waiting.shift();
+    if (message === undefined) return undefined;
+    this.deliveries += 1;
+    const lease = `lease-${this.deliveries}`;
+    this.#inFlight.set(lease, { message, timer: this.#timer(lease) });
+    return { message, lease, leaseMilliseconds: this.ackTimeoutMs };
+  }
+
+  /** The message of a delivery that is still in flight. */
+  messageOf(lease: string): Envelope {
+    const held = this.#inFlight.get(lease);
+    if (held === undefined) throw refused(409, 'TEMPER_LEASE_LOST', 'this delivery has ended');
+    return held.message;
+  }
+
+  applyOutcome(answer: DeliveryOutcome): undefined {
+    const message = this.messageOf(answer.lease);
+    clearTimeout(this.#inFlight.get(answer.lease)?.timer);
+    if (answer.action === 'extend') {
+      this.extensions += 1;
+      this.#inFlight.set(answer.lease, { message, timer: this.#timer(answer.lease) });
+      return;
+    }
+    this.#inFlight.delete(answer.lease);
+    if (answer.action === 'retry') setTimeout(() => this.#put(message), answer.afterMilliseconds).unref();
+    else this.#outcomes.get(message.id)?.resolve(answer);
+    this.#wake();
+  }
+
+  /** Expires every delivery in flight. */
+  expireAll(): void {
+    for (const lease of this.#inFlight.keys()) this.#expire(lease);
+  }
+
+  close(): void {
+    for (const { timer } of this.#inFlight.values()) clearTimeout(timer);
+    this.#inFlight.clear();
+    this.#wake();
+  }
+
+  #timer(lease: string): NodeJS.Timeout {
+    return setTimeout(() => this.#expire(lease), this.ackTimeoutMs);
+  }
+
+  #expire(lease: string): void {
+    const held = this.#inFlight.get(lease);
+    if (held === undefined) return;
+    clearTimeout(held.timer);
+    this.#inFlight.delete(lease);
+    this.#put(held.message);
+  }
+
+  #put(message: Envelope): void {
+    this.#waiting.unshift(message);
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const receive of this.#receivers) receive();
+    this.#receivers.clear();
+  }
+}
+
+/** A message as an inbox stores it. */
+export function aMessage(changes: Partial<Envelope> = {}): Envelope {
+  const id = ulids.next('msg');
+  return {
+    id,
+    from: 'person/kim',
+    to: 'analyst',
+    session: 's-1',
+    text: 'hello',
+    root: id,
+    depth: 0,
+    deadline: new Date(Date.now() + 600_000).toISOString(),
+    time: new Date().toISOString(),
+    ...changes,
+  };
+}
+
+export function refused(status: number, code: TemperError['code'], message: string): TemperError {
+  return new TemperError(code, message, { details: { status } });
+}

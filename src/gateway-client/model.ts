@@ -1,0 +1,100 @@
+import { isErrorCode } from '../lib/error-codes.ts';
+import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/printable.ts';
+import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
+import type { Model, ModelEvent, StopReason, ToolCall } from '../models/port.ts';
+import type { GatewayRequest, GatewayClient } from './gateway-client.ts';
+import {
+  requireList,
+  malformedResponse,
+  requireNumber,
+  requireObject,
+  requireText,
+} from '../gateway-api/response-parsing.ts';
+import { POD_API_PATHS, type StreamRequest } from '../gateway-api/pod-api.ts';
+
+/** Milliseconds until the response headers; a reasoning model may take long before its first token. */
+const TIMEOUT_MS = 150_000;
+const STOP_REASONS: ReadonlySet<string> = new Set<StopReason>(['stop', 'tool-calls', 'length', 'refusal', 'other']);
+
+/** The models behind the gateway. Each call is charged to the current message. */
+export function remoteModel(options: { client: GatewayClient; deliveryToken: () => string }): Model {
+  const { client } = options;
+  return {
+    async *stream(request, op) {
+      const body: StreamRequest = { lease: options.deliveryToken(), request };
+      const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
+      let end: ModelEvent | undefined;
+      try {
+        for await (const line of client.lines(call)) {
+          const event = eventIn(line);
+          // Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call.
+          if (event.type === 'end') end = event;
+          else yield event;
+        }
+      } catch (error) {
+        // A response with its end event is complete, even if the connection fails afterwards.
+        if (end === undefined) throw error;
+      }
+      if (end === undefined) {
+        throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', {
+          retry: 'backoff',
+        });
+      }
+      yield end;
+    },
+    async embed(texts, op) {
+      const answer = await client.call({ method: 'POST', path: POD_API_PATHS.modelEmbed, body: { texts }, op });
+      return requireList(member(answer, 'vectors'), 'vectors').map((vector) =>
+        Float32Array.from(requireList(vector, 'vectors'), Number),
+      );
+    },
+  };
+}
+
+function eventIn(line: Json): ModelEvent {
+  const value = requireObject(line, 'event');
+  switch (value['type']) {
+    case 'text':
+    case 'reasoning':
+      return { type: value['type'], text: requireText(value, 'text', 'event') };
+    case 'tool-call':
+      return { type: 'tool-call', call: toolCallIn(value['call']) };
+    case 'provider':
+      return { type: 'provider', name: requireText(value, 'name', 'event'), data: value['data'] ?? null };
+    case 'end':
+      return endIn(value);
+    case 'error':
+      throw failureIn(value);
+    default:
+      throw malformedResponse('event.type');
+  }
+}
+
+function toolCallIn(value: Json | undefined): ToolCall {
+  const call = requireObject(value, 'event.call');
+  const [id, name, written] = ['id', 'name', 'arguments'].map((key) => requireText(call, key, 'event.call'));
+  return { id: id ?? '', name: name ?? '', arguments: written ?? '' };
+}
+
+function endIn(value: JsonObject): ModelEvent {
+  const usage = isJsonObject(value['usage']) ? value['usage'] : {};
+  const stopReason = requireText(value, 'stopReason', 'event');
+  if (!STOP_REASONS.has(stopReason)) throw malformedResponse('event.stopReason');
+  return {
+    type: 'end',
+    stopReason: stopReason as StopReason,
+    usage: {
+      inputTokens: requireNumber(usage, 'inputTokens', 'usage'),
+      outputTokens: requireNumber(usage, 'outputTokens', 'usage'),
+      cachedInputTokens: requireNumber(usage, 'cachedInputTokens', 'usage'),
+    },
+    model: requireText(value, 'model', 'event'),
+  };
+}
+
+function failureIn(value: JsonObject): TemperError {
+  const { code } = value;
+  const message = printable(requireText(value, 'message', 'event'), 2_000);
+  return new TemperError(isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE', message);
+}

@@ -1,0 +1,161 @@
+import type { Audit, AuditRecord } from '../audit/port.ts';
+import type { Clock } from '../lib/clock.ts';
+import { isTemperError, messageOf } from '../lib/errors.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import type { Json } from '../lib/json.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import type { ToolUse } from '../tempering/types.ts';
+import type { StampedEvent } from '../tools/events.ts';
+import type { GatewayClient } from './gateway-client.ts';
+import { type PodReports as WireClaims, POD_API_PATHS } from '../gateway-api/pod-api.ts';
+
+export interface ReportSenderOptions {
+  client: GatewayClient;
+  clock: Clock;
+  ids: IdGenerator;
+  /** Called when reports could not be sent yet, or were dropped. */
+  onError: (problem: string) => void;
+}
+
+/** Batching delay in milliseconds: short enough for a user who follows the session. */
+const BATCH_DELAY_MS = 150;
+const MAX_BATCH_ITEMS = 200;
+const MAX_BATCH_BYTES = 131_072;
+/** Buffer limit for events; audit records and uses may fill twice as much. */
+const MAX_BUFFERED_BYTES = 4_194_304;
+/** Limit of one report. A larger one is dropped; the input of a large `tool-call` event is omitted first. */
+const MAX_REPORT_BYTES = 49_152;
+const SEND_TIMEOUT_MS = 30_000;
+/** Permanent failures: invalid by the schema, too large, or unprocessable. */
+const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
+
+type ReportKind = keyof WireClaims;
+
+interface ReportBatch {
+  key: string;
+  reports: Required<WireClaims>;
+  items: number;
+  bytes: number;
+}
+
+/** Sends the pod's reports about itself, in order and in batches. The gateway does not trust them, so only the end of a message waits for them. */
+export class ReportSender implements AsyncDisposable {
+  readonly #options: ReportSenderOptions;
+  readonly #lifetime = new AbortController();
+  readonly #batches: ReportBatch[] = [];
+  #bytes = 0;
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(options: ReportSenderOptions) {
+    this.#options = options;
+  }
+
+  readonly audit: Audit = {
+    append: async (record: AuditRecord) =>
+      this.#add('audit', { ...record, evidence: 'claimed' }, 2 * MAX_BUFFERED_BYTES),
+  };
+
+  event(event: StampedEvent): void {
+    this.#add('events', truncateInput(event), MAX_BUFFERED_BYTES);
+  }
+
+  use(use: ToolUse): void {
+    this.#add('uses', { ...use, evidence: 'claimed' }, 2 * MAX_BUFFERED_BYTES);
+  }
+
+  /** Resolves when the gateway accepted all reports so far. Throws the failure of the request; the reports stay buffered then. */
+  async flush(op: CallOptions): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const sending = this.#sending.then(() => this.#sendAll(op));
+    this.#sending = sending.catch(() => undefined);
+    await sending;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#lifetime.abort();
+    await this.#sending;
+  }
+
+  #add(kind: ReportKind, claim: StampedEvent | AuditRecord | ToolUse, limit: number): void {
+    const bytes = Buffer.byteLength(JSON.stringify(claim));
+    if (bytes > MAX_REPORT_BYTES || this.#bytes + bytes > limit) {
+      this.#drop(kind, bytes);
+      return;
+    }
+    const batch = this.#batchFor(bytes);
+    (batch.reports[kind] as object[]).push(claim);
+    batch.items += 1;
+    batch.bytes += bytes;
+    this.#bytes += bytes;
+    this.#timer ??= setTimeout(() => this.#sendBatches(), BATCH_DELAY_MS);
+  }
+
+  /** The last batch while it is below its limits and was not sent yet: a batch with a key never changes. */
+  #batchFor(bytes: number): ReportBatch {
+    const last = this.#batches.at(-1);
+    if (last?.key === '' && last.items < MAX_BATCH_ITEMS && last.bytes + bytes <= MAX_BATCH_BYTES) return last;
+    const batch: ReportBatch = { key: '', reports: { events: [], audit: [], uses: [] }, items: 0, bytes: 0 };
+    this.#batches.push(batch);
+    return batch;
+  }
+
+  #sendBatches(): void {
+    const { clock, ids, onError: onTrouble } = this.#options;
+    const deadline = clock.monotonic() + SEND_TIMEOUT_MS;
+    const op: CallOptions = { signal: this.#lifetime.signal, deadline, key: ids.next('claims') };
+    this.flush(op).catch((error: unknown) => {
+      if (!this.#lifetime.signal.aborted)
+        onTrouble(`reports are buffered until the gateway accepts them: ${messageOf(error, 200)}`);
+    });
+  }
+
+  async #sendAll(op: CallOptions): Promise<void> {
+    for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
+      if (batch.key === '') batch.key = this.#options.ids.next('claims');
+      const { key, reports: claims, bytes, items } = batch;
+      try {
+        await this.#options.client.call({
+          method: 'POST',
+          path: POD_API_PATHS.reports,
+          body: claims,
+          op: { ...op, key },
+        });
+      } catch (error) {
+        if (!isPermanentFailure(error)) throw error;
+        this.#options.onError(`${items} reports were refused and dropped: ${messageOf(error, 200)}`);
+      }
+      this.#batches.shift();
+      this.#bytes -= bytes;
+    }
+  }
+
+  #drop(kind: ReportKind, bytes: number): void {
+    this.#dropped += 1;
+    // Reports only powers of two: many dropped reports must not cause as many log lines.
+    if (!Number.isInteger(Math.log2(this.#dropped))) return;
+    const reason =
+      bytes > MAX_REPORT_BYTES ? `exceeds the limit of ${MAX_REPORT_BYTES} bytes` : 'does not fit into the buffer';
+    this.#options.onError(
+      `reports dropped so far: ${this.#dropped}; the last one, ${bytes} bytes in ${kind}, ${reason}`,
+    );
+  }
+}
+
+/** A repeated request would get the same response. A pod that is unknown or refused now may be accepted later. */
+function isPermanentFailure(error: unknown): boolean {
+  if (!isTemperError(error)) return false;
+  const { status } = error.details;
+  return status === 403 ? error.code === 'TEMPER_POLICY_DENIED' : PERMANENT_STATUSES.has(status);
+}
+
+/** Replaces a large tool input, such as a whole file, by its size. */
+function truncateInput(event: StampedEvent): StampedEvent {
+  if (event.type !== 'tool-call') return event;
+  const bytes = Buffer.byteLength(JSON.stringify(event.input));
+  const input: Json = bytes > MAX_REPORT_BYTES / 2 ? { omitted: `${bytes} bytes` } : event.input;
+  return { ...event, input };
+}

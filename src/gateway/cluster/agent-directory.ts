@@ -1,0 +1,109 @@
+import { POD_PATHS } from '../../api/cluster.ts';
+import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { Change, Store } from '../../kube/informer/store.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { PolicySnapshot } from '../../policy/types.ts';
+import type { AgentState, AgentDirectory } from '../deps.ts';
+import { ChangeNotifier } from './change-notifier.ts';
+
+const BY_UID = 'gateway.uid';
+const BY_NAMESPACE = 'gateway.namespace';
+
+/** Agents and policies from informer caches. The owner of the stores calls `agentChanged` and `policyChanged` after each change. */
+export class WatchedAgentDirectory implements AgentDirectory {
+  readonly #agents: Store<Agent>;
+  readonly #policies: Store<TrustPolicy>;
+  readonly #topics = new ChangeNotifier();
+
+  /** Adds indexes to the store of agents. */
+  constructor(agents: Store<Agent>, policies: Store<TrustPolicy>) {
+    this.#agents = agents;
+    this.#policies = policies;
+    agents.addIndex(BY_UID, ({ metadata }) => (metadata.uid === undefined ? [] : [metadata.uid]));
+    agents.addIndex(BY_NAMESPACE, ({ metadata }) => [metadata.namespace ?? '']);
+  }
+
+  agentChanged(change: Change<Agent>): void {
+    const versions = change.type === 'updated' ? [change.before, change.object] : [change.object];
+    this.#topics.notify([
+      agentTopic(change.object),
+      ...versions.flatMap(({ status }) => (status?.pod === undefined ? [] : podTopic(status.pod.uid))),
+    ]);
+  }
+
+  policyChanged({ object: { metadata } }: Change<TrustPolicy>): void {
+    this.#topics.notify([policyTopic(metadata.namespace, metadata.name)]);
+  }
+
+  agent(namespace: string, name: string): AgentState | undefined {
+    return this.#state(this.#agents.get(`${namespace}/${name}`));
+  }
+
+  byUid(agentUid: string): AgentState | undefined {
+    return this.#state(this.#agents.byIndex(BY_UID, agentUid)[0]);
+  }
+
+  agents(namespace: string): AgentState[] {
+    return this.#agents.byIndex(BY_NAMESPACE, namespace).flatMap((agent) => this.#state(agent) ?? []);
+  }
+
+  policy(namespace: string, name: string): TrustPolicy | undefined {
+    return this.#policies.get(`${namespace}/${name}`);
+  }
+
+  snapshot({ agent, policy, level }: AgentState, tainted: boolean): PolicySnapshot {
+    const { name, namespace = '' } = agent.metadata;
+    if (policy === undefined) {
+      const { name: missing } = agent.spec.trustPolicyRef;
+      throw new TemperError(
+        'TEMPER_POLICY_DENIED',
+        `TrustPolicy "${missing}" of agent "${name}" does not exist, so nothing is allowed; create it`,
+      );
+    }
+    return {
+      agent: { name, namespace, spec: agent.spec },
+      policy: { name: policy.metadata.name, spec: policy.spec },
+      level,
+      tainted,
+      workspace: POD_PATHS.workspace,
+    };
+  }
+
+  changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void> {
+    const { podUid, state } = of;
+    const topics = podUid === undefined ? [] : [podTopic(podUid)];
+    if (state !== undefined) {
+      const { agent } = state;
+      topics.push(agentTopic(agent), policyTopic(agent.metadata.namespace, agent.spec.trustPolicyRef.name));
+    }
+    return this.#topics.wait(topics, signal);
+  }
+
+  #state(agent: Agent | undefined): AgentState | undefined {
+    const uid = agent?.metadata.uid;
+    if (agent === undefined || uid === undefined) return undefined;
+    const policy = this.policy(agent.metadata.namespace ?? '', agent.spec.trustPolicyRef.name);
+    return {
+      uid,
+      agent,
+      policy,
+      level: agent.status?.level ?? policy?.spec.level?.initial ?? DEFAULT_LEVELS.initial,
+      suspended: agent.spec.suspend === true || policy?.spec.suspend === true,
+      podUid: agent.status?.pod?.uid,
+    };
+  }
+}
+
+function agentTopic({ metadata: { namespace = '', name } }: Agent): string {
+  return `agent/${namespace}/${name}`;
+}
+
+function policyTopic(namespace: string | undefined, name: string): string {
+  return `policy/${namespace ?? ''}/${name}`;
+}
+
+function podTopic(podUid: string): string {
+  return `pod/${podUid}`;
+}

@@ -1,0 +1,134 @@
+import { LABELS } from '../../api/cluster.ts';
+import { GROUP, VERSION } from '../../api/names.ts';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import {
+  type CatalogObject,
+  pruneCapability,
+  prunePromotedTool,
+  type PromotedTool,
+} from '../discovery/catalog-entries.ts';
+import { type AgentPod, prunePod } from '../../identity/pod-bindings.ts';
+import type { ResourceType } from '../../kube/client/kube-client.ts';
+import { Reflector, type ReflectorOptions } from '../../kube/informer/reflector.ts';
+import { type Change, type KubeObject, Store } from '../../kube/informer/store.ts';
+import { type ApprovalSummary, pruneApproval, pruneToolStatus, type ToolServiceStatus } from './demotions.ts';
+
+/** The cached members of an EmergentTool: its discovery entry, and whether it is in service. */
+type WatchedTool = PromotedTool & ToolServiceStatus;
+
+const temperType = (kind: string, plural: string): ResourceType => ({
+  group: GROUP,
+  version: VERSION,
+  plural,
+  kind,
+  namespaced: true,
+});
+const AGENTS = temperType('Agent', 'agents');
+const POLICIES = temperType('TrustPolicy', 'trustpolicies');
+const CAPABILITIES = temperType('Capability', 'capabilities');
+export const EMERGENT_TOOLS = temperType('EmergentTool', 'emergenttools');
+const APPROVALS = temperType('Approval', 'approvals');
+const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+
+function pruneTool(object: WatchedTool): WatchedTool {
+  return { ...prunePromotedTool(object), ...pruneToolStatus(object) };
+}
+
+type InformerOptions = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
+
+/** One kind in some or all namespaces, in one store. */
+class NamespacedInformer<T extends KubeObject> implements AsyncDisposable {
+  readonly store = new Store<T>();
+  readonly #reflectors: Reflector<T>[];
+
+  constructor(
+    type: ResourceType,
+    namespaces: readonly string[] | undefined,
+    common: InformerOptions,
+    options: Pick<ReflectorOptions<T>, 'labelSelector' | 'transform'> = {},
+  ) {
+    // A list replaces the whole content of its store, so each reflector has its own store, and changes are merged into this one.
+    this.#reflectors = (namespaces ?? [undefined]).map(
+      (namespace) =>
+        new Reflector<T>({
+          ...common,
+          ...options,
+          type,
+          store: new Store<T>(),
+          ...(namespace === undefined ? {} : { namespace }),
+        }),
+    );
+    this.subscribe((change) => {
+      if (change.type === 'deleted') this.store.delete(change.key);
+      else this.store.set(change.object);
+    });
+  }
+
+  subscribe(listener: (change: Change<T>) => void): void {
+    for (const reflector of this.#reflectors) reflector.subscribe(listener);
+  }
+
+  get hasSynced(): boolean {
+    return this.#reflectors.every((reflector) => reflector.hasSynced);
+  }
+
+  start(): void {
+    for (const reflector of this.#reflectors) reflector.start();
+  }
+
+  async synced(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#reflectors.map((reflector) => reflector.synced(signal)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#reflectors.map((reflector) => reflector[Symbol.asyncDispose]()));
+  }
+}
+
+/** Informers of all kinds that the gateway reads. */
+export interface GatewayInformers extends AsyncDisposable {
+  agents: NamespacedInformer<Agent>;
+  policies: NamespacedInformer<TrustPolicy>;
+  pods: NamespacedInformer<AgentPod>;
+  capabilities: NamespacedInformer<CatalogObject>;
+  tools: NamespacedInformer<WatchedTool>;
+  approvals: NamespacedInformer<ApprovalSummary>;
+  start(): void;
+  /** Resolves when all caches have synced; rejects with the reason of the signal. */
+  synced(signal: AbortSignal): Promise<void>;
+  /** Kinds whose cache has not synced yet. */
+  waitingFor(): string[];
+}
+
+/** Returned without starting, so that listeners can subscribe first. */
+export function createGatewayInformers(
+  namespaces: readonly string[] | undefined,
+  common: InformerOptions,
+): GatewayInformers {
+  const agents = new NamespacedInformer<Agent>(AGENTS, namespaces, common);
+  const policies = new NamespacedInformer<TrustPolicy>(POLICIES, namespaces, common);
+  const pods = new NamespacedInformer<AgentPod>(PODS, namespaces, common, {
+    labelSelector: LABELS.agentPod,
+    transform: prunePod,
+  });
+  const capabilities = new NamespacedInformer<CatalogObject>(CAPABILITIES, namespaces, common, {
+    transform: pruneCapability,
+  });
+  const tools = new NamespacedInformer<WatchedTool>(EMERGENT_TOOLS, namespaces, common, { transform: pruneTool });
+  const approvals = new NamespacedInformer<ApprovalSummary>(APPROVALS, namespaces, common, {
+    transform: pruneApproval,
+  });
+  const all = { agents, policies, pods, capabilities, tools, approvals };
+  return {
+    ...all,
+    start: () => Object.values(all).forEach((informer) => informer.start()),
+    synced: async (signal) => {
+      await Promise.all(Object.values(all).map((informer) => informer.synced(signal)));
+    },
+    waitingFor: () => Object.entries(all).flatMap(([name, informer]) => (informer.hasSynced ? [] : [name])),
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(Object.values(all).map((informer) => informer[Symbol.asyncDispose]()));
+    },
+  };
+}

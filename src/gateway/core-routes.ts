@@ -1,0 +1,25 @@
+import { assignmentRoutes } from './pods/assignment.ts';
+import { reportRoutes } from './pods/reports.ts';
+import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
+import { nextMessageRoutes } from './delivery/next.ts';
+import { messageRoutes } from './pods/messages.ts';
+import { userDeadLetterRoutes } from './users/dead-letters.ts';
+import { userStreamRoutes } from './users/stream.ts';
+import { userReportRoutes } from './users/reports.ts';
+import { userMessageRoutes } from './users/messages.ts';
+import type { RouteModule } from './http/routes.ts';
+import { traceRoutes } from './tracing/routes.ts';
+
+/** Routes for assignments, deliveries, reports, traces and users. Routes that need models, a ledger or a judge are added separately. */
+export const CORE_ROUTES: readonly RouteModule[] = [
+  assignmentRoutes,
+  nextMessageRoutes,
+  deliveryOutcomeRoutes,
+  messageRoutes,
+  reportRoutes,
+  traceRoutes,
+  userMessageRoutes,
+  userStreamRoutes,
+  userReportRoutes,
+  userDeadLetterRoutes,
+];

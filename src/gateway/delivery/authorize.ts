@@ -1,0 +1,44 @@
+import type { FastifyRequest } from 'fastify';
+import { TemperError } from '../../lib/errors.ts';
+import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { DeliveryTokenClaims } from './token.ts';
+import { messageLogFields } from '../tracing/message-traces.ts';
+
+/** The claims of a valid delivery token, and the current state of its agent. */
+export interface AuthorizedDelivery {
+  claims: DeliveryTokenClaims;
+  state: AgentState;
+}
+
+type Deps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryTokens'>;
+
+/**
+ * Authorizes a request by its delivery token: the token is signed by this installation and issued to the calling pod, the pod is still
+ * bound to the agent, the deadline of the chain is ahead and the agent is not suspended. Throws TEMPER_LEASE_INVALID,
+ * TEMPER_LEASE_EXPIRED, TEMPER_POD_NOT_BOUND or TEMPER_AGENT_SUSPENDED.
+ */
+export function authorizeDelivery(request: FastifyRequest, token: string, deps: Deps): AuthorizedDelivery {
+  const delivery = authorizeDeliveryEnd(request, token, deps);
+  if (Date.parse(delivery.claims.deadline) <= deps.clock.now().getTime()) {
+    throw new TemperError('TEMPER_LEASE_EXPIRED', 'the deadline of the message chain has passed');
+  }
+  if (delivery.state.suspended) {
+    throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${delivery.claims.agent}" is suspended`);
+  }
+  return delivery;
+}
+
+/** The same for requests that end a delivery: these are allowed after the deadline and for a suspended agent. */
+export function authorizeDeliveryEnd(request: FastifyRequest, token: string, deps: Deps): AuthorizedDelivery {
+  const claims = deps.deliveryTokens.verify(token);
+  const { pod } = request;
+  if (claims.podUid !== pod.podUid || claims.agentUid !== pod.agentUid || claims.namespace !== pod.namespace) {
+    throw new TemperError('TEMPER_LEASE_INVALID', 'the delivery token belongs to another pod');
+  }
+  Object.assign(request.logFields, messageLogFields(claims));
+  const state = deps.directory.byUid(claims.agentUid);
+  if (state === undefined || !deps.identity.isStillBound(claims.podUid, claims.agentUid)) {
+    throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to this agent');
+  }
+  return { claims, state };
+}

@@ -1,0 +1,59 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { NatsInbox } from '../../nats/inbox/inbox.ts';
+import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
+
+/** The inbox with metrics: counts every message by its outcome at this gateway. */
+export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, clock: Clock): NatsInbox {
+  const count = (outcome: string): void => metrics.count('temper_messages_total', { outcome });
+  for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'rejected']) {
+    metrics.count('temper_messages_total', { outcome }, 0);
+  }
+  return {
+    async publish(agentUid, sender, message) {
+      try {
+        const receipt = await inbox.publish(agentUid, sender, message);
+        count(receipt.duplicate ? 'duplicate' : 'sent');
+        return receipt;
+      } catch (error) {
+        count('refused');
+        throw error;
+      }
+    },
+    async fetchNext(agentUid, waitMilliseconds, signal) {
+      const delivery = await inbox.fetchNext(agentUid, waitMilliseconds, signal);
+      if (delivery === undefined) return undefined;
+      count('delivered');
+      if (delivery.coordinates.deliveries === 1) {
+        metrics.observe('temper_message_wait_seconds', {}, secondsSince(delivery.message.time, clock));
+      }
+      return delivery;
+    },
+    async ack(at) {
+      await inbox.ack(at);
+      count('answered');
+    },
+    async retry(at, afterMilliseconds) {
+      await inbox.retry(at, afterMilliseconds);
+      count('retried');
+    },
+    async reject(at, code, reason) {
+      await inbox.reject(at, code, reason);
+      count('rejected');
+    },
+    async working(at) {
+      await inbox.working(at);
+      metrics.count('temper_lease_extensions_total', {});
+    },
+    inFlight: (agentUid) => inbox.inFlight(agentUid),
+    redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),
+    depth: (agentUid) => inbox.depth(agentUid),
+    remove: (agentUid) => inbox.remove(agentUid),
+    agents: () => inbox.agents(),
+  };
+}
+
+/** Never negative: the clocks of gateways may differ a little. */
+export function secondsSince(time: string, clock: Clock): number {
+  const milliseconds = clock.now().getTime() - Date.parse(time);
+  return Number.isFinite(milliseconds) ? Math.max(0, milliseconds / 1_000) : 0;
+}

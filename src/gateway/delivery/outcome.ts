@@ -1,0 +1,121 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { ERROR_CODES } from '../../lib/error-codes.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { type DeliveryOutcome, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { coordinatesOf } from './token.ts';
+import { secondsSince } from './instrumented-inbox.ts';
+import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
+import { traceReply } from '../tracing/message-traces.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import {
+  Code,
+  closed,
+  Done,
+  DeliveryToken,
+  POD_SECURITY,
+  ERROR_RESPONSES,
+  TEXT_CHARACTERS,
+  text,
+} from '../http/schemas.ts';
+
+const MAX_REASON_CHARACTERS = 1_000;
+/** Limit of a reply as JSON: the NATS payload limit less the envelope. */
+const MAX_REPLY_BYTES = 180 * 1_024;
+
+const Outcome = Type.Union(
+  [
+    Type.Object(
+      {
+        lease: DeliveryToken,
+        action: Type.Literal('ack'),
+        reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
+        ending: Type.Enum(['complete', 'cut', 'refusal']),
+      },
+      closed,
+    ),
+    Type.Object(
+      {
+        lease: DeliveryToken,
+        action: Type.Literal('retry'),
+        afterMilliseconds: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
+      },
+      closed,
+    ),
+    Type.Object(
+      { lease: DeliveryToken, action: Type.Literal('reject'), code: Code, message: text(10_000, 'For users.', 0) },
+      closed,
+    ),
+    Type.Object({ lease: DeliveryToken, action: Type.Literal('extend') }, closed),
+  ],
+  { description: '`DeliveryOutcome`: the outcome of a delivery, or an extension.' },
+);
+
+/** Ends or extends deliveries. Any replica accepts the request; a repeated request has no further effect. */
+export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.deliveries,
+    {
+      config: { access: 'pod' },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'Ends a delivery, or extends its acknowledgement timeout',
+        body: Outcome,
+        response: { 204: Done, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      await applyOutcome(request, request.body, deps);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, deps: GatewayDeps): Promise<void> {
+  if (outcome.action === 'extend') {
+    const { claims } = authorizeDelivery(request, outcome.lease, deps);
+    await deps.inbox.working(coordinatesOf(claims));
+    return;
+  }
+  const { claims } = authorizeDeliveryEnd(request, outcome.lease, deps);
+  switch (outcome.action) {
+    case 'ack': {
+      const text = withinLimit(outcome.reply);
+      const ending = text === outcome.reply ? outcome.ending : 'cut';
+      // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
+      const line = { kind: 'reply', message: claims.message, text, ending } as const;
+      await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
+        deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
+      );
+      await deps.inbox.ack(coordinatesOf(claims));
+      if (claims.time !== undefined) {
+        deps.metrics.observe('temper_message_duration_seconds', {}, secondsSince(claims.time, deps.clock));
+      }
+      return;
+    }
+    case 'retry':
+      await deps.inbox.retry(coordinatesOf(claims), outcome.afterMilliseconds);
+      return;
+    case 'reject':
+      if (!Object.hasOwn(ERROR_CODES, outcome.code)) {
+        throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');
+      }
+      await deps.inbox.reject(coordinatesOf(claims), outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));
+      return;
+    default:
+      throw new TemperError('TEMPER_INTERNAL', `unknown action: ${String(outcome satisfies never)}`);
+  }
+}
+
+/** Cuts a reply that NATS would refuse: its message could not be acknowledged and would be redelivered without end. */
+function withinLimit(reply: string): string {
+  let text = reply;
+  for (;;) {
+    const bytes = Buffer.byteLength(JSON.stringify(text));
+    if (bytes <= MAX_REPLY_BYTES) return text;
+    text = text.slice(0, Math.floor((text.length * MAX_REPLY_BYTES) / bytes) - 1).toWellFormed();
+  }
+}

@@ -1,0 +1,102 @@
+import type { Capability } from '../../api/v1alpha1/capability.ts';
+import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { capabilityEntry, type DiscoveryEntry, forgedEntry } from '../../discovery/entry.ts';
+import { builtInNames } from '../../engine/built-in.ts';
+import { asArtifact } from '../../forge/artifact-validation.ts';
+import { parseArtifact } from '../../forge/parse-artifact.ts';
+import type { KubeObject } from '../../kube/informer/store.ts';
+import { isDigest, type Digest } from '../../lib/canonical.ts';
+import type { Json } from '../../lib/json.ts';
+import { objectName } from '../../tempering/registry/object-name.ts';
+
+/** The cached members of a Capability. */
+export interface CatalogObject extends KubeObject {
+  /** Absent for an invalid object. */
+  readonly entry?: DiscoveryEntry;
+}
+
+/** The cached members of an EmergentTool: all but the artifact. */
+export interface PromotedTool extends CatalogObject {
+  readonly digest?: Digest;
+  readonly tier?: 'Agent' | 'Shared';
+  /** A pod can run the tool: its object contains the complete artifact, and the digest matches. */
+  readonly runnable?: boolean;
+  readonly contributors?: readonly string[];
+  readonly acceptedAt?: string;
+}
+
+/** Label with the owner of a tool of tier Agent. The object's name is derived from it, so that a change is detected. */
+const OWNER_LABEL = 'temper.dev/agent';
+
+const BUILT_IN = builtInNames();
+
+/** Transform of the Capability reflector: drops schemas, contents, examples and links. */
+export function pruneCapability(object: CatalogObject): CatalogObject {
+  const metadata = pruneMetadata(object);
+  try {
+    return { metadata, entry: capabilityEntry(object as unknown as Capability) };
+  } catch {
+    // An object that an older schema accepted is not listed, and must not end the watch.
+    return { metadata };
+  }
+}
+
+/** Transform of the EmergentTool reflector: keeps only the metadata of tools that are not in service. */
+export function prunePromotedTool(object: PromotedTool): PromotedTool {
+  const metadata = pruneMetadata(object);
+  try {
+    return { metadata, ...catalogMembers(object as unknown as EmergentTool) };
+  } catch {
+    return { metadata };
+  }
+}
+
+function pruneMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  };
+}
+
+function catalogMembers({ metadata, spec, status }: EmergentTool): Omit<PromotedTool, 'metadata'> {
+  const { artifact, digest, tier, contributors = [] } = spec;
+  if (status?.active !== true || !isDigest(digest)) return {};
+  const agent = ownerOf(metadata, artifact, digest);
+  if (tier === 'Agent' && agent === undefined) return {};
+  const problem = problemOf(artifact, digest);
+  const entry = forgedEntry(artifact, false);
+  return {
+    entry: {
+      ...entry,
+      ...(tier === 'Agent' && agent !== undefined ? { agent } : {}),
+      ...(problem === undefined ? {} : { unavailable: problem }),
+    },
+    digest,
+    tier,
+    runnable: problem === undefined,
+    contributors,
+    acceptedAt: metadata.creationTimestamp ?? '',
+  };
+}
+
+function ownerOf(metadata: EmergentTool['metadata'], artifact: ToolArtifact, digest: Digest): string | undefined {
+  const agent = metadata.labels?.[OWNER_LABEL];
+  if (agent === undefined) return undefined;
+  const name = objectName(artifact.name, 'Agent', `${metadata.namespace ?? ''}/${agent}`, digest);
+  return metadata.name === name ? agent : undefined;
+}
+
+/** Why a pod cannot run the tool: the same checks as in the pod. */
+function problemOf(artifact: ToolArtifact, digest: Digest): string | undefined {
+  if (artifact.implementation.mode === 'Sandbox' && artifact.implementation.source === undefined) {
+    return 'its object does not contain its source';
+  }
+  if (asArtifact(artifact as unknown as Json) === undefined) return 'its artifact is malformed';
+  const open = parseArtifact(artifact);
+  if ('malformed' in open) return 'its artifact is invalid';
+  if (open.digest !== digest) return 'its artifact does not match its digest';
+  return BUILT_IN.has(artifact.name) ? 'its name belongs to a built-in tool' : undefined;
+}

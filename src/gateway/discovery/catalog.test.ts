@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { search } from '../../discovery/search.ts';
+import { keyOf } from '../../kube/informer/store.ts';
+import { artifactDigest } from '../../tempering/registry/serialization.ts';
+import { objectName } from '../../tempering/registry/object-name.ts';
+import { anArtifact } from '../../tempering/tempering.testing.ts';
+import { createLogger } from '../../telemetry/log.ts';
+import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
+import { pruneCapability, prunePromotedTool } from './catalog-entries.ts';
+import { WatchedCatalog } from './catalog.ts';
+
+const NAMESPACE = 'team-a';
+
+function aTool(artifact: ToolArtifact, agent?: string): EmergentTool {
+  const digest = artifactDigest(artifact);
+  const tier = agent === undefined ? 'Shared' : 'Agent';
+  return {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'EmergentTool',
+    metadata: {
+      name: objectName(artifact.name, tier, `${NAMESPACE}/${agent ?? ''}`, digest),
+      namespace: NAMESPACE,
+      ...(agent === undefined ? {} : { labels: { 'temper.dev/agent': agent } }),
+    },
+    spec: { artifact, digest, tier },
+    status: { active: true },
+  };
+}
+
+function aCatalog() {
+  const lines: string[] = [];
+  const objects = new Map<string, EmergentTool>();
+  let reads = 0;
+  const log = createLogger({
+    level: 'info',
+    destination: { write: (line) => lines.push(line) },
+    secrets: createSecretRedactor(),
+  });
+  const library = new WatchedCatalog({
+    log,
+    async read(_namespace, name) {
+      reads += 1;
+      return objects.get(name);
+    },
+  });
+  const put = (tool: EmergentTool): void => {
+    objects.set(tool.metadata.name, tool);
+    const object = prunePromotedTool(tool as never);
+    library.toolChanged({ type: 'added', key: keyOf(object), object });
+  };
+  const found = (query: string): number =>
+    search({ query }, { indexes: [library.index(NAMESPACE)], permits: () => true }).length;
+  return { library, lines, objects, put, found, reads: () => reads };
+}
+
+describe('the catalog of the gateway', () => {
+  it('the cache contains neither artifacts nor schemas, and an artifact is read once', async () => {
+    const { library, put, reads } = aCatalog();
+    const tool = aTool(anArtifact('double_it'), 'analyst');
+    assert.ok(!JSON.stringify(prunePromotedTool(tool as never)).includes('execute'));
+    put(tool);
+    for (let time = 0; time < 3; time += 1) {
+      const [registered] = await library.tools(NAMESPACE, 'analyst');
+      assert.deepEqual(registered?.artifact, tool.spec.artifact);
+    }
+    assert.equal(reads(), 1);
+    assert.deepEqual(await library.tools(NAMESPACE, 'clerk'), []);
+    assert.deepEqual(await library.tools('team-b', 'analyst'), []);
+  });
+
+  it('a tool whose object changed or was deleted since the watch event is not returned', async () => {
+    const { library, put, objects } = aCatalog();
+    const tool = aTool(anArtifact('double_it'));
+    put(tool);
+    objects.set(tool.metadata.name, {
+      ...tool,
+      spec: { ...tool.spec, artifact: anArtifact('double_it', { description: 'Other.' }) },
+    });
+    assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
+    objects.delete(tool.metadata.name);
+    assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
+  });
+
+  it("the agent's own tool precedes a shared one of the same name, and at most a hundred tools are returned", () => {
+    const { library, put } = aCatalog();
+    put(aTool(anArtifact('same', { description: 'Shared.' })));
+    const own = aTool(anArtifact('same', { description: 'Own.' }), 'analyst');
+    put(own);
+    assert.deepEqual(
+      library.promotedTools(NAMESPACE, 'analyst').map(({ digest }) => digest),
+      [own.spec.digest],
+    );
+    for (let number = 0; number < 150; number += 1) put(aTool(anArtifact(`tool_${number}`)));
+    const promoted = library.promotedTools(NAMESPACE, 'analyst');
+    assert.equal(promoted.length, 100);
+    assert.equal(promoted[0]?.digest, own.spec.digest);
+  });
+
+  it('a namespace has at most 5,000 entries, the limit is logged once, and deletions make room', () => {
+    const { library, lines, found } = aCatalog();
+    const change = (number: number, type: 'added' | 'deleted') => {
+      const object = pruneCapability({
+        metadata: { name: `c-${number}`, namespace: NAMESPACE },
+        spec: { type: 'Skill', description: `word${'x'.repeat(number % 7)} ${number}` },
+      } as never);
+      library.capabilityChanged(
+        type === 'added'
+          ? { type, key: keyOf(object), object }
+          : { type, key: keyOf(object), object, tombstone: false },
+      );
+    };
+    for (let number = 0; number < 5_010; number += 1) change(number, 'added');
+    assert.equal(library.index(NAMESPACE).size, 5_000);
+    assert.equal(lines.filter((line) => line.includes('the catalog limit')).length, 1);
+    assert.equal(found('5009'), 0);
+    change(0, 'deleted');
+    change(5_009, 'added');
+    assert.equal(found('5009'), 1);
+  });
+
+  it('objects that violate the schema have no entry and cause no error', () => {
+    for (const spec of [undefined, null, {}, { type: 'Tool' }, { artifact: {}, digest: 'x', tier: 'Shared' }]) {
+      const object = { metadata: { name: 'odd', namespace: NAMESPACE }, spec, status: { active: true } } as never;
+      assert.equal(prunePromotedTool(object).entry, undefined);
+      assert.equal(pruneCapability(object).entry, undefined);
+    }
+  });
+});

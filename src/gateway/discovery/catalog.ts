@@ -1,0 +1,155 @@
+import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { LexicalIndex } from '../../discovery/lexical-index.ts';
+import { LRUCache } from 'lru-cache';
+import { parseArtifact } from '../../forge/parse-artifact.ts';
+import type { Change } from '../../kube/informer/store.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { CatalogObject, PromotedTool } from './catalog-entries.ts';
+
+/** Capabilities and promoted tools of the cluster, beyond the tools of sessions. */
+export interface CapabilityCatalog {
+  /** Index of the capabilities and the tools in service of a namespace; entries of tier Agent name their agent. */
+  index(namespace: string): LexicalIndex;
+  /** Tools of tiers Agent and Shared that a pod of this agent can run; names are unique. */
+  promotedTools(namespace: string, agent: string): PromotedTool[];
+  /** The same tools with their artifacts. Tools that cannot be read at the moment are omitted. */
+  tools(namespace: string, agent: string): Promise<RegisteredTool[]>;
+}
+
+export interface WatchedCatalogOptions {
+  /** Reads an EmergentTool; undefined when it does not exist. */
+  read: (namespace: string, name: string) => Promise<Pick<EmergentTool, 'spec'> | undefined>;
+  log: Logger;
+}
+
+/** Entries per namespace. Further objects are omitted until there is room and they change. */
+const MAX_ENTRIES = 5_000;
+/** Promoted tools per pod, the agent's own before shared ones. */
+const MAX_PROMOTED = 100;
+const MAX_CACHE_BYTES = 64 * 1_024 * 1_024;
+
+interface NamespaceCatalog {
+  index: LexicalIndex;
+  tools: Map<string, PromotedTool>;
+  full: boolean;
+}
+
+/** The catalog from informer events: its owner calls `capabilityChanged` and `toolChanged`. Artifacts are read on demand and cached by digest. */
+export class WatchedCatalog implements CapabilityCatalog {
+  readonly #options: WatchedCatalogOptions;
+  readonly #catalogs = new Map<string, NamespaceCatalog>();
+  readonly #artifacts = new LRUCache<Digest, ToolArtifact>({
+    maxSize: MAX_CACHE_BYTES,
+    sizeCalculation: (artifact) => JSON.stringify(artifact).length,
+  });
+
+  constructor(options: WatchedCatalogOptions) {
+    this.#options = options;
+  }
+
+  capabilityChanged(change: Change<CatalogObject>): void {
+    this.#put(`capabilities/${change.key}`, change);
+  }
+
+  toolChanged(change: Change<PromotedTool>): void {
+    const { object, key, type } = change;
+    const indexed = this.#put(`emergenttools/${key}`, change);
+    const { tools } = this.#catalogOf(object.metadata.namespace ?? '');
+    if (type !== 'deleted' && indexed && object.runnable === true) tools.set(key, object);
+    else tools.delete(key);
+  }
+
+  index(namespace: string): LexicalIndex {
+    return this.#catalogs.get(namespace)?.index ?? new LexicalIndex();
+  }
+
+  promotedTools(namespace: string, agent: string): PromotedTool[] {
+    const available = [...(this.#catalogs.get(namespace)?.tools.values() ?? [])]
+      .filter(({ entry, tier }) => tier === 'Shared' || entry?.agent === agent)
+      .sort(agentFirst);
+    const byName = new Map<string, PromotedTool>();
+    for (const tool of available) {
+      const name = tool.entry?.name ?? '';
+      if (!byName.has(name)) byName.set(name, tool);
+    }
+    return [...byName.values()].slice(0, MAX_PROMOTED);
+  }
+
+  async tools(namespace: string, agent: string): Promise<RegisteredTool[]> {
+    const found = await Promise.all(this.promotedTools(namespace, agent).map((tool) => this.#registered(tool, agent)));
+    return found.flatMap((tool) => tool ?? []);
+  }
+
+  /** Returns true when the entry is indexed afterwards. */
+  #put(key: string, { type, object }: Change<CatalogObject>): boolean {
+    const namespace = object.metadata.namespace ?? '';
+    const catalog = this.#catalogOf(namespace);
+    const { index } = catalog;
+    if (type === 'deleted' || object.entry === undefined) {
+      index.delete(key);
+      return false;
+    }
+    if (index.size >= MAX_ENTRIES && !index.has(key)) {
+      if (!catalog.full)
+        this.#options.log.warn(
+          { namespace, entries: index.size },
+          'the catalog limit of this namespace is reached; further objects are omitted',
+        );
+      catalog.full = true;
+      return false;
+    }
+    index.set(key, object.entry);
+    return true;
+  }
+
+  #catalogOf(namespace: string): NamespaceCatalog {
+    const known = this.#catalogs.get(namespace);
+    if (known !== undefined) return known;
+    const created: NamespaceCatalog = { index: new LexicalIndex(), tools: new Map(), full: false };
+    this.#catalogs.set(namespace, created);
+    return created;
+  }
+
+  async #registered(tool: PromotedTool, agent: string): Promise<RegisteredTool | undefined> {
+    const { metadata, digest, tier, contributors = [], acceptedAt = '' } = tool;
+    if (digest === undefined || tier === undefined) return undefined;
+    const namespace = metadata.namespace ?? '';
+    const artifact = this.#artifacts.get(digest) ?? (await this.#read(namespace, metadata.name, digest));
+    if (artifact === undefined) return undefined;
+    return {
+      object: `tools/${metadata.name}`,
+      artifact,
+      digest,
+      tier,
+      owner: { agent, namespace, session: '' },
+      contributors: [...contributors],
+      verdicts: [],
+      authorModel: '',
+      sourceWithheld: false,
+      acceptedAt,
+      active: true,
+    };
+  }
+
+  async #read(namespace: string, name: string, digest: Digest): Promise<ToolArtifact | undefined> {
+    try {
+      const artifact = (await this.#options.read(namespace, name))?.spec.artifact;
+      if (artifact === undefined) return undefined;
+      const open = parseArtifact(artifact);
+      if ('malformed' in open || open.digest !== digest) return undefined;
+      this.#artifacts.set(digest, artifact);
+      return artifact;
+    } catch (error) {
+      // A session can work without one of its tools, so the error does not propagate.
+      this.#options.log.warn({ namespace, tool: name, error }, 'a tool could not be read');
+      return undefined;
+    }
+  }
+}
+
+function agentFirst(a: PromotedTool, b: PromotedTool): number {
+  if (a.tier !== b.tier) return a.tier === 'Agent' ? -1 : 1;
+  return a.metadata.name < b.metadata.name ? -1 : 1;
+}

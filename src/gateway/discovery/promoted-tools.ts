@@ -1,0 +1,30 @@
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import type { AgentDirectory } from '../deps.ts';
+import type { CapabilityCatalog } from './catalog.ts';
+
+/** The tools of a session followed by those of tiers Agent and Shared: the tools a pod receives and a review considers. */
+export function withPromotedTools(
+  registry: SessionRegistry,
+  catalog: Pick<CapabilityCatalog, 'tools'>,
+  directory: Pick<AgentDirectory, 'byUid'>,
+): SessionRegistry {
+  const promoted = async (agentUid: string) => {
+    const metadata = directory.byUid(agentUid)?.agent.metadata;
+    return metadata === undefined ? [] : catalog.tools(metadata.namespace ?? '', metadata.name);
+  };
+  return {
+    async tools(agentUid, session) {
+      const [own, others] = await Promise.all([registry.tools(agentUid, session), promoted(agentUid)]);
+      const names = new Set(own.map(({ artifact }) => artifact.name));
+      return [...own, ...others.filter(({ artifact }) => !names.has(artifact.name))];
+    },
+    async register(agentUid, tool, check) {
+      const others = await promoted(agentUid);
+      await registry.register(agentUid, tool, (actives) => check([...actives, ...others]));
+    },
+    // Session tools only, for counting and reports.
+    allTools: (agentUid) => registry.allTools(agentUid),
+    digests: (agentUid, session) => registry.digests(agentUid, session),
+    close: (agentUid, session) => registry.close(agentUid, session),
+  };
+}

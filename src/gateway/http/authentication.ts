@@ -1,0 +1,78 @@
+import type { FastifyRequest, HTTPMethods } from 'fastify';
+import type { Authenticator } from '../../identity/types.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { USER_TOKEN_HEADER } from '../../gateway-api/user-api.ts';
+import type { RequestContext } from './request-context.ts';
+import type { RouteAccess } from './routes.ts';
+
+const BEARER = /^Bearer ([A-Za-z0-9_.=-]{1,8192})$/;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
+
+/** Throws RangeError for a route without `config.access`. */
+export function assertRouteAccess(
+  method: HTTPMethods | HTTPMethods[],
+  url: string,
+  access: RouteAccess | undefined,
+): void {
+  if (access === undefined) throw new RangeError(`route ${String(method)} ${url} has no config.access`);
+}
+
+/** Authenticates the caller as the route requires and stores its identity in the request context. Throws the errors of `Identity`. */
+export async function authenticate(
+  request: FastifyRequest,
+  context: RequestContext,
+  identity: Authenticator,
+): Promise<void> {
+  switch (request.routeOptions.config.access) {
+    case 'pod':
+      context.pod = await identity.pod(bearerToken(request), sourceAddress(request));
+      return;
+    case 'warm-pod':
+      context.podToken = await identity.podOrWarm(bearerToken(request), sourceAddress(request));
+      return;
+    case 'user':
+      context.user = await authenticateUser(request, identity);
+      return;
+    case 'anyone':
+      return;
+    default:
+      throw new TemperError('TEMPER_TOKEN_INVALID', 'forbidden: the route allows no caller');
+  }
+}
+
+async function authenticateUser(request: FastifyRequest, identity: Authenticator) {
+  const token = request.headers[USER_TOKEN_HEADER];
+  if (typeof token !== 'string') throw missingToken(USER_TOKEN_HEADER);
+  const user = await identity.user(token);
+  const { namespace } = request.params as { namespace?: string };
+  if (namespace !== user.namespace) {
+    throw new TemperError('TEMPER_POLICY_DENIED', 'the token belongs to another namespace than the path');
+  }
+  return user;
+}
+
+function bearerToken(request: FastifyRequest): string {
+  const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
+  if (token === undefined) throw missingToken('authorization');
+  return token;
+}
+
+function missingToken(header: string): TemperError {
+  return new TemperError('TEMPER_TOKEN_INVALID', `the request has no valid token in the header ${header}`);
+}
+
+/** The address of the TCP connection; forwarding headers are not trusted. */
+function sourceAddress(request: FastifyRequest): string {
+  return request.socket.remoteAddress ?? '';
+}
+
+/** Throws TEMPER_REQUEST_INVALID when the route needs an idempotency key and the header is missing or invalid. */
+export function readIdempotencyKey(request: FastifyRequest, context: RequestContext): void {
+  if (request.routeOptions.config.idempotent !== true) return;
+  const key = request.headers['idempotency-key'];
+  if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) {
+    const rule = 'is required: 1 to 128 printable ASCII characters without spaces';
+    throw new TemperError('TEMPER_REQUEST_INVALID', `header Idempotency-Key ${rule}`);
+  }
+  context.idempotencyKey = key;
+}

@@ -1,0 +1,51 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { RequestContexts } from './request-context.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { GatewayServer } from './routes.ts';
+
+/** Counts and logs requests: route pattern, caller and message id; never the content. */
+export function instrumentRequests(server: GatewayServer, deps: GatewayDeps, contexts: RequestContexts): void {
+  let longPolls = 0;
+  deps.metrics.watch('temper_long_polls', {}, () => longPolls);
+  server.addHook('onRequest', async (request, reply) => {
+    if (request.routeOptions.config?.longPoll !== true) return;
+    longPolls += 1;
+    reply.raw.once('close', () => {
+      longPolls -= 1;
+    });
+  });
+  server.addHook('onResponse', async (request, reply) => {
+    countRequest(request, reply, deps);
+    logRequest(request, reply, deps, contexts);
+  });
+}
+
+function countRequest(request: FastifyRequest, reply: FastifyReply, { metrics }: GatewayDeps): void {
+  const route = routeOf(request);
+  metrics.count('temper_requests_total', { route, status: String(reply.statusCode) });
+  if (request.routeOptions.config?.longPoll === true) return;
+  metrics.observe('temper_request_duration_seconds', { route }, reply.elapsedTime / 1_000);
+}
+
+function logRequest(request: FastifyRequest, reply: FastifyReply, deps: GatewayDeps, contexts: RequestContexts): void {
+  const { pod, podToken, user, logFields } = contexts.of(request);
+  const caller = pod ?? podToken ?? user;
+  deps.log.info(
+    {
+      correlation: request.id,
+      method: request.method,
+      route: routeOf(request),
+      status: reply.statusCode,
+      milliseconds: Math.round(reply.elapsedTime),
+      ...(caller === undefined ? {} : { namespace: caller.namespace }),
+      ...(pod === undefined ? {} : { agent: pod.agent }),
+      ...(user === undefined ? {} : { token: user.tokenId }),
+      ...logFields,
+    },
+    'request',
+  );
+}
+
+function routeOf(request: FastifyRequest): string {
+  return request.routeOptions.url ?? 'unknown';
+}

@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { UserIdentity, PodIdentity, PodToken } from '../../identity/types.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { MessageLogFields } from '../tracing/message-traces.ts';
+import type { GatewayServer } from './routes.ts';
+
+/** What the gateway knows about one request beside the request itself. */
+export interface RequestContext {
+  pod?: PodIdentity;
+  podToken?: PodToken | PodIdentity;
+  user?: UserIdentity;
+  idempotencyKey?: string;
+  /** Aborts when the client disconnects. */
+  disconnected: AbortSignal;
+  /** Log fields of the message of the request; handlers add them. */
+  logFields: MessageLogFields;
+}
+
+/** Contexts of the requests in progress, and the request properties that read them. */
+export class RequestContexts {
+  readonly #contexts = new WeakMap<FastifyRequest, RequestContext>();
+
+  create(request: FastifyRequest, reply: FastifyReply): void {
+    const disconnected = new AbortController();
+    reply.raw.once('close', () => {
+      if (!reply.raw.writableFinished) disconnected.abort(new DOMException('the client disconnected', 'AbortError'));
+    });
+    this.#contexts.set(request, { disconnected: disconnected.signal, logFields: {} });
+  }
+
+  of(request: FastifyRequest): RequestContext {
+    const context = this.#contexts.get(request);
+    if (context === undefined)
+      throw new TemperError('TEMPER_INTERNAL', 'the context of a request was read before it was created');
+    return context;
+  }
+
+  /** Properties that the route did not request throw, so that a route cannot read an identity it did not authenticate. */
+  decorate(server: GatewayServer): void {
+    const { of } = { of: (request: FastifyRequest) => this.of(request) };
+    const member = (name: keyof RequestContext): void => {
+      server.decorateRequest(name, {
+        getter(this: FastifyRequest) {
+          const value = of(this)[name];
+          if (value === undefined) {
+            throw new TemperError('TEMPER_INTERNAL', `request.${name} was read in a route that does not declare it`);
+          }
+          return value;
+        },
+      });
+    };
+    for (const name of ['pod', 'podToken', 'user', 'idempotencyKey', 'disconnected', 'logFields'] as const)
+      member(name);
+  }
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:https';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { UserIdentity, PodIdentity, PodToken } from '../../identity/types.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { MessageLogFields } from '../tracing/message-traces.ts';
+
+export type GatewayServer = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+/** Registers routes. Each states its callers in `config.access`; creating the server throws for a route without it. */
+export type RouteModule = (server: GatewayServer, deps: GatewayDeps) => void;
+
+/**
+ * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `user`: a client with a token
+ * of `temper-people` of the namespace in the path's `:namespace` (`request.user`). `anyone`: no authentication; only for public content.
+ */
+export type RouteAccess = 'pod' | 'warm-pod' | 'user' | 'anyone';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: RouteAccess;
+    /** The request needs an `Idempotency-Key` header, available as `request.idempotencyKey`. */
+    idempotent?: boolean;
+    /** The request waits for a change, so it counts as a long poll and not as a request in flight. */
+    longPoll?: boolean;
+  }
+  interface FastifyRequest {
+    /** Only in routes with access `pod`; elsewhere reading it throws. */
+    readonly pod: PodIdentity;
+    /** Only in routes with access `warm-pod`; elsewhere reading it throws. */
+    readonly podToken: PodToken | PodIdentity;
+    /** Only in routes with access `user`; elsewhere reading it throws. */
+    readonly user: UserIdentity;
+    /** Only in routes with `idempotent`; elsewhere reading it throws. */
+    readonly idempotencyKey: string;
+    /** Aborts when the client disconnects. Long polls combine it with `deps.draining`. */
+    readonly disconnected: AbortSignal;
+    /** Log fields of the message that the request concerns. */
+    readonly logFields: MessageLogFields;
+  }
+}

@@ -1,0 +1,37 @@
+import { quotaLimits } from '../../agent/quotas.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { SharedAccountHolder } from '../../nats/ledger/ledger.ts';
+import { agentAccount, initialSpendFrom, policyAccount, type SpendWindow } from '../../nats/ledger/spend-summary.ts';
+import type { AgentState, AgentDirectory } from '../deps.ts';
+
+/** The accounts that calls of this agent are charged to: its own and its policy's. Throws TEMPER_POLICY_DENIED without a policy. */
+export function accountsOf(
+  { uid, agent, policy }: AgentState,
+  directory: Pick<AgentDirectory, 'policy'>,
+): [SharedAccountHolder, SharedAccountHolder] {
+  if (policy === undefined) {
+    const { name } = agent.spec.trustPolicyRef;
+    throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" does not exist, so spending is denied`);
+  }
+  const own = { name: agentAccount(uid), quotas: quotaLimits(agent.spec.quotas), prefix: 'spec.quotas.' };
+  return [own, policyHolder(policy, directory)];
+}
+
+/** The account of all agents under a policy. Missing counters start with the spend in the policy's status at that moment. */
+export function policyHolder(policy: TrustPolicy, directory: Pick<AgentDirectory, 'policy'>): SharedAccountHolder {
+  const { uid, name, namespace = '' } = policy.metadata;
+  if (uid === undefined) throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" has no uid`);
+  return {
+    name: policyAccount(uid),
+    quotas: quotaLimits(policy.spec.quotas),
+    prefix: `TrustPolicy "${name}" spec.quotas.`,
+    initialSpend: () => initialSpendFrom(spendIn(directory.policy(namespace, name) ?? policy)),
+  };
+}
+
+/** The spend the operator last wrote into the policy's status. */
+function spendIn({ status }: TrustPolicy): readonly SpendWindow[] {
+  const spend = (status as { spend?: readonly SpendWindow[] } | undefined)?.spend;
+  return spend ?? [];
+}

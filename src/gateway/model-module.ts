@@ -1,0 +1,72 @@
+import { createNatsMemory } from '../nats/memory.ts';
+import { openSharedLedger } from '../nats/ledger/ledger.ts';
+import { createDocumentStore } from '../nats/jetstream/document-store.ts';
+import { createModelHealthStore } from '../nats/model-health.ts';
+import { BUCKETS } from '../nats/jetstream/names.ts';
+import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
+import { createSessionStore } from '../nats/sessions/session-store.ts';
+import { withLedgerMetrics } from './ledger/instrumented-ledger.ts';
+import { discoveryRoutes } from './discovery/routes.ts';
+import { withPromotedTools } from './discovery/promoted-tools.ts';
+import { createUsageReports } from './ledger/usage.ts';
+import { memoryRoutes } from './pods/memory.ts';
+import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
+import { withModelMetrics } from './models/instrumented-models.ts';
+import { modelRoutes } from './models/routes.ts';
+import type { OpenModule, ModuleContext } from './modules.ts';
+import { reviewRoutes } from './review/routes.ts';
+import { sessionRoutes } from './pods/sessions.ts';
+
+/** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
+export const openModelModule: OpenModule = async (context) => {
+  const { clock, ids, log, metrics, bus, directory, demotions, catalog } = context;
+  const models = openGatewayModels(context.models, { clock, random: Math.random });
+  const ledger = openSharedLedger({
+    store: createDocumentStore(bus, BUCKETS.ledger),
+    clock,
+    ids,
+    random: Math.random,
+    onError: (error) => log.warn({ error }, 'spend could not be stored; it will be retried'),
+  });
+  const sessionRegistry = openSessionRegistry(bus);
+  const registry = withPromotedTools(sessionRegistry, catalog, directory);
+  const stopPublishing = publishHealth(models, context);
+  const modelDeps = {
+    models: withModelMetrics(models.set, { clock, metrics, labelsOf: models.labelsOf }),
+    health: models.health,
+    ledger: withLedgerMetrics(ledger, metrics),
+  };
+  return {
+    routes: [
+      modelRoutes(modelDeps),
+      reviewRoutes({ ...modelDeps, registry, demotions }),
+      sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry, demotions }),
+      memoryRoutes((agentUid) => createNatsMemory(bus, agentUid)),
+      discoveryRoutes({ catalog, registry: sessionRegistry }),
+    ],
+    catalog: models.catalog,
+    usage: createUsageReports(ledger, directory),
+    async [Symbol.asyncDispose]() {
+      await stopPublishing();
+      await ledger.close();
+    },
+  };
+};
+
+/** Stores each change of a provider's state, in order, for the operator's conditions. Returns the stop function. */
+function publishHealth({ health }: GatewayModels, { bus, log }: ModuleContext): () => Promise<void> {
+  const store = createModelHealthStore(bus);
+  let tail: Promise<void> = Promise.resolve();
+  const stop = health.changes((changed) => {
+    if (changed.state !== 'Available') {
+      log.warn({ provider: changed.provider, state: changed.state, code: changed.code }, 'a model provider fails');
+    }
+    tail = tail
+      .then(() => store.put(changed))
+      .catch((error: unknown) => log.warn({ error }, 'the state of a model provider could not be stored'));
+  });
+  return async () => {
+    stop();
+    await tail;
+  };
+}

@@ -1,0 +1,45 @@
+import type { Clock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import type { JetStreamConnection } from '../nats/connection/connection.ts';
+import type { Logger } from '../telemetry/log.ts';
+import type { Demotions } from './cluster/demotions.ts';
+import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
+import type { AgentDirectory, ModelCatalog, UsageReports } from './deps.ts';
+import type { CapabilityCatalog } from './discovery/catalog.ts';
+import type { RouteModule } from './http/routes.ts';
+
+/** The dependencies of an optional module of the gateway. */
+export interface ModuleContext {
+  clock: Clock;
+  ids: IdGenerator;
+  log: Logger;
+  metrics: GatewayMetrics;
+  bus: JetStreamConnection;
+  directory: AgentDirectory;
+  demotions: Demotions;
+  catalog: CapabilityCatalog;
+  /** `models` of the configuration file. */
+  models: unknown;
+}
+
+/** An optional module of the gateway: models, spend and review. */
+export interface GatewayModule extends AsyncDisposable {
+  routes: readonly RouteModule[];
+  catalog: ModelCatalog;
+  usage: UsageReports;
+}
+
+export type OpenModule = (context: ModuleContext) => Promise<GatewayModule>;
+
+/** An empty module: the gateway delivers messages, and agents have no models. */
+export const openEmptyModule: OpenModule = async () => ({
+  routes: [],
+  catalog: { resolve: () => undefined },
+  usage: { agent: noLedger, policy: noLedger },
+  [Symbol.asyncDispose]: async () => undefined,
+});
+
+async function noLedger(): Promise<never> {
+  throw new TemperError('TEMPER_NOT_FOUND', 'this gateway has no ledger');
+}

@@ -1,0 +1,80 @@
+import { Type } from 'typebox';
+import type { PodIdentity, PodToken } from '../../identity/types.ts';
+import { digestOf } from '../../lib/canonical.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import { type Assignment, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import type { AgentState, GatewayDeps } from '../deps.ts';
+import { longPollSignal } from '../http/long-poll.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import { closed, NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
+
+const Query = Type.Object(
+  {
+    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'Seconds.' })),
+    version: Type.Optional(Type.String({ maxLength: 128, description: 'The version the pod already has.' })),
+  },
+  closed,
+);
+
+/** Sends pods their assignment: when they are bound, and after each change. */
+export function assignmentRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.get(
+    POD_API_PATHS.assignment,
+    {
+      config: { access: 'warm-pod', longPoll: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'The assignment of the pod, when it differs from the known version',
+        querystring: Query,
+        response: { 200: Type.Unknown({ description: '`Assignment`.' }), 204: NoContent, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const { wait = 0, version } = request.query;
+      const signal = longPollSignal(wait * 1_000, request, deps);
+      const assignment = await nextAssignment(request.podToken, version, deps, signal);
+      return assignment === undefined ? reply.code(204).send(null) : assignment;
+    },
+  );
+}
+
+async function nextAssignment(
+  caller: PodToken | PodIdentity,
+  known: string | undefined,
+  deps: GatewayDeps,
+  signal: AbortSignal,
+): Promise<Assignment | undefined> {
+  for (;;) {
+    const bound = deps.identity.boundIdentity(caller);
+    if (bound === undefined && 'agentUid' in caller) {
+      throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to its agent');
+    }
+    const state = bound === undefined ? undefined : deps.directory.byUid(bound.agentUid);
+    const assignment = state === undefined ? undefined : assignmentOf(state, deps);
+    if (assignment !== undefined && assignment.version !== known) return assignment;
+    if (signal.aborted) return undefined;
+    await deps.directory.changed({ podUid: caller.podUid, state }, signal);
+  }
+}
+
+/** Undefined while the policy of the agent does not exist: nothing is allowed then. */
+function assignmentOf(state: AgentState, { models }: GatewayDeps): Assignment | undefined {
+  const { agent, policy, level, suspended, uid } = state;
+  if (policy === undefined) return undefined;
+  const { primary, fallbacks = [] } = agent.spec.model;
+  const { judge, reviewers = [] } = policy.spec.models ?? {};
+  const names = [primary, ...fallbacks, ...(judge === undefined ? [] : [judge]), ...reviewers];
+  const resolved = [...new Set(names)].flatMap((name) => {
+    const model = models.resolve(name);
+    return model === undefined ? [] : [[name, model] as const];
+  });
+  const assignment = {
+    agent: { name: agent.metadata.name, namespace: agent.metadata.namespace ?? '', uid, spec: agent.spec },
+    policy: { name: policy.metadata.name, spec: policy.spec },
+    level,
+    models: Object.fromEntries(resolved),
+    suspended,
+  };
+  return { version: digestOf(assignment as unknown as Json), ...assignment };
+}

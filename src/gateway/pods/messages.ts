@@ -1,0 +1,144 @@
+import { Type } from 'typebox';
+import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
+import { assertSessionId } from '../../agent/session/session-id.ts';
+import type { MessageDraft, Receipt } from '../../bus/port.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import type { AgentState, GatewayDeps } from '../deps.ts';
+import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import {
+  AgentName,
+  closed,
+  DeliveryToken,
+  POD_SECURITY,
+  ERROR_RESPONSES,
+  SessionId,
+  TEXT_CHARACTERS,
+  text,
+} from '../http/schemas.ts';
+
+const MAX_DEPTH = 5;
+
+const Body = Type.Object(
+  {
+    lease: DeliveryToken,
+    draft: Type.Object(
+      { to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') },
+      closed,
+    ),
+  },
+  closed,
+);
+
+const ReceiptBody = Type.Object({ id: Type.String(), duplicate: Type.Boolean() }, closed);
+
+/** Messages between agents. An agent cannot start a chain: it sends only with the token of its current delivery. */
+export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.messages,
+    {
+      config: { access: 'pod', idempotent: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'Sends a message to another agent of the namespace',
+        body: Body,
+        response: { 200: ReceiptBody, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => {
+      const delivery = authorizeDelivery(request, request.body.lease, deps);
+      const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
+      return send(delivery, request.body.draft, request.idempotencyKey, parent, deps);
+    },
+  );
+}
+
+async function send(
+  delivery: AuthorizedDelivery,
+  draft: MessageDraft,
+  key: string,
+  parent: string | undefined,
+  deps: GatewayDeps,
+): Promise<Receipt> {
+  const { claims, state } = delivery;
+  const depth = claims.depth + 1;
+  if (depth > MAX_DEPTH) {
+    throw new TemperError(
+      'TEMPER_MESSAGE_DEPTH',
+      `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${MAX_DEPTH} is allowed`,
+    );
+  }
+  await assertAllowed(delivery, draft, deps);
+  const receiver = deps.directory.agent(claims.namespace, draft.to);
+  if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
+  const message = {
+    to: draft.to,
+    from: claims.agent,
+    session: receiverSession(claims.agent, draft.session),
+    text: draft.text,
+    root: claims.root,
+    depth,
+    deadline: claims.deadline,
+    time: deps.clock.now().toISOString(),
+  };
+  const sender = { uid: state.uid, key: `${receiver.uid}/${key}` };
+  const { receipt } = await publishTraced(parent, { session: message.session, seed: sender.key }, (traceparent) =>
+    deps.inbox.publish(receiver.uid, sender, { ...message, traceparent }),
+  );
+  await requestWakeup(receiver, deps);
+  return receipt;
+}
+
+/** Requests a pod for an agent without one. */
+export async function requestWakeup({ uid, podUid }: AgentState, { wakeups: wakes }: GatewayDeps): Promise<void> {
+  if (podUid === undefined) await wakes.publish(uid);
+}
+
+/**
+ * The receiver's session for messages of this sender. Agents cannot write into sessions of users. Agent names contain no dot, so sessions
+ * of two senders never collide.
+ */
+function receiverSession(sender: string, session: string): string {
+  const own = `${sender}.${session}`;
+  assertSessionId(own);
+  return own;
+}
+
+/**
+ * Checks the policy for the send tool and for the receiver, so that a pod that skips its own checks has no further rights. Throws
+ * TEMPER_POLICY_DENIED. Reads the taint of the session only when the decision depends on it.
+ */
+async function assertAllowed(
+  { claims, state }: AuthorizedDelivery,
+  { to, session, text }: MessageDraft,
+  deps: GatewayDeps,
+): Promise<void> {
+  const { name, category, action } = SEND_TOOL;
+  const requests: PolicyRequest[] = [
+    { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text } },
+    { kind: 'Message', agent: to },
+  ];
+  const decide = (tainted: boolean): Decision =>
+    firstDenial(createDecider(deps.directory.snapshot(state, tainted)), requests);
+  let decision = decide(true);
+  if (decision.effect === 'Allow') return;
+  const clean = decide(false);
+  if (clean.effect !== decision.effect && !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
+    decision = clean;
+  }
+  if (decision.effect === 'Allow') return;
+  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+}
+
+/** The first decision that does not allow, or the last one. */
+function firstDenial(decider: Decider, requests: readonly PolicyRequest[]): Decision {
+  const decisions = requests.map((request) => decider.decide(request));
+  const result = decisions.find(({ effect }) => effect !== 'Allow') ?? decisions.at(-1);
+  if (result === undefined) throw new TypeError('no policy request was given');
+  return result;
+}

@@ -1,0 +1,120 @@
+import { type Static, Type } from 'typebox';
+import type { AuditRecord } from '../../audit/port.ts';
+import type { PodIdentity } from '../../identity/types.ts';
+import type { JsonObject } from '../../lib/json.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import type { ToolUse } from '../../tempering/types.ts';
+import type { Gate, StampedEvent } from '../../tools/events.ts';
+import { ReportedEvent, ReportedAuditRecord, ReportedToolUse } from './report-schemas.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import { closed, Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
+
+const Body = Type.Object(
+  {
+    events: Type.Optional(Type.Array(ReportedEvent, { maxItems: 500 })),
+    audit: Type.Optional(Type.Array(ReportedAuditRecord, { maxItems: 500 })),
+    uses: Type.Optional(Type.Array(ReportedToolUse, { maxItems: 500 })),
+  },
+  { ...closed, description: '`PodReports`: the pod’s reports about itself.' },
+);
+
+/** Facts of one audit record. Larger facts are replaced by their size. */
+const MAX_FACTS_BYTES = 16_384;
+
+/**
+ * Accepts the reports of pods and stores them under the agent of the pod as reported evidence, never as observed. A pod retries a request
+ * without a response at any replica; the idempotency key makes each report stored once.
+ */
+export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.reports,
+    {
+      config: { access: 'pod', idempotent: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'Events, audit records and tool uses, as the pod reports them',
+        body: Body,
+        response: { 204: Done, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const dropped = await storeReports(request.pod, request.body, request.idempotencyKey, deps);
+      if (dropped > 0)
+        deps.log.warn({ correlation: request.id, dropped }, 'dropped reported events that only a gateway may publish');
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** Returns the number of dropped events. */
+async function storeReports(
+  pod: PodIdentity,
+  reports: Static<typeof Body>,
+  idempotencyKey: string,
+  deps: GatewayDeps,
+): Promise<number> {
+  const { agentUid, namespace } = pod;
+  const key = `claims/${agentUid}/${idempotencyKey}`;
+  const { events = [], audit = [], uses = [] } = reports;
+  let dropped = 0;
+  for (const [index, event] of (events as StampedEvent[]).entries()) {
+    if (isGatewayOnly(event)) {
+      dropped += 1;
+      continue;
+    }
+    const line = { kind: 'event', event: stampedEvent(pod, event, deps) } as const;
+    await deps.events.append(agentUid, event.session, line, { once: `${key}/event/${index}` });
+  }
+  for (const [index, record] of audit.entries()) {
+    await deps.audit.append(namespace, reportedRecord(pod, record), `${key}/audit/${index}`);
+  }
+  await deps.uses.record(
+    agentUid,
+    uses.map((use) => reportedUse(pod, use)),
+    key,
+  );
+  return dropped;
+}
+
+const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'register']);
+
+/** Decisions made outside the pod are published by the component that makes them, so that no client sees a verdict invented by an agent. */
+function isGatewayOnly(event: StampedEvent): boolean {
+  switch (event.type) {
+    case 'forge-gate': {
+      const { gate, passed } = event.result;
+      // A failed policy gate may be the pod's own: it does not submit a tool that its policy check refuses.
+      return GATEWAY_GATES.has(gate) || (gate === 'policy' && passed);
+    }
+    case 'forge-refused':
+      return GATEWAY_GATES.has(event.gate);
+    case 'forge-accepted':
+    case 'promotion':
+    case 'demotion':
+    case 'approval-requested':
+    case 'approval-decided':
+      return true;
+    default:
+      return false;
+  }
+}
+
+function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayDeps): StampedEvent {
+  const time = Number.isFinite(Date.parse(event.time)) ? event.time : clock.now().toISOString();
+  return { ...event, agent: pod.agent, time };
+}
+
+function reportedRecord(pod: PodIdentity, record: Static<typeof ReportedAuditRecord>): AuditRecord {
+  const facts = withinLimit(record.facts as JsonObject);
+  return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'claimed' };
+}
+
+function reportedUse(pod: PodIdentity, use: Static<typeof ReportedToolUse>): ToolUse {
+  return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
+}
+
+function withinLimit(facts: JsonObject): JsonObject {
+  const bytes = Buffer.byteLength(JSON.stringify(facts));
+  return bytes > MAX_FACTS_BYTES ? { omitted: `${bytes} bytes` } : facts;
+}

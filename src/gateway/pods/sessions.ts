@@ -1,0 +1,87 @@
+import { Type } from 'typebox';
+import type { SessionStore } from '../../agent/ports.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { type Demotions, inService } from '../cluster/demotions.ts';
+import { authorizeDelivery } from '../delivery/authorize.ts';
+import { storedMessage, Message } from '../models/request.ts';
+import type { RouteModule } from '../http/routes.ts';
+import { closed, Done, DeliveryToken, POD_SECURITY, SessionId } from '../http/schemas.ts';
+
+export interface SessionRouteDeps {
+  /** The sessions of one agent. */
+  sessionsOf: (agentUid: string) => SessionStore;
+  registry: SessionRegistry;
+  demotions: Demotions;
+}
+
+const MAX_BODY_BYTES = 12 * 1_024 * 1_024;
+const Params = Type.Object({ session: SessionId });
+const AppendBody = Type.Object(
+  {
+    lease: DeliveryToken,
+    afterSeq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+    items: Type.Array(Message, { maxItems: 2_000 }),
+    tainted: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+
+/** Histories and tools of the agent's own sessions. The binding of the pod determines the agent, never the path. */
+export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteDeps): RouteModule {
+  return (server, deps) => {
+    const config = { access: 'pod' } as const;
+    const path = `${POD_API_PATHS.sessions}/:session`;
+    server.get(
+      path,
+      { config, schema: { ...POD_SECURITY, params: Params, summary: 'History of a session' } },
+      (request) => sessionsOf(request.pod.agentUid).load(request.params.session),
+    );
+    server.get(
+      `${path}/tools`,
+      { config, schema: { ...POD_SECURITY, params: Params, summary: 'Tools of a session' } },
+      async ({ pod, params }) => {
+        const tools = await registry.tools(pod.agentUid, params.session);
+        return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);
+      },
+    );
+    server.post(
+      `${path}/items`,
+      {
+        config: { access: 'pod', idempotent: true },
+        bodyLimit: MAX_BODY_BYTES,
+        schema: {
+          ...POD_SECURITY,
+          params: Params,
+          body: AppendBody,
+          summary: 'Appends to the history; 409 after a concurrent write',
+          response: { 200: Type.Object({ seq: Type.Integer() }, closed) },
+        },
+      },
+      async (request) => {
+        const { lease, afterSeq, items, tainted } = request.body;
+        const { claims } = authorizeDelivery(request, lease, deps);
+        const { session } = request.params;
+        if (claims.session !== session) {
+          throw new TemperError('TEMPER_LEASE_INVALID', `the delivery token belongs to session "${claims.session}"`);
+        }
+        const marks = tainted === true ? { tainted } : {};
+        const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items.map(storedMessage), marks);
+        return { seq };
+      },
+    );
+    server.delete(
+      path,
+      { config, schema: { ...POD_SECURITY, params: Params, summary: 'Closes a session', response: { 204: Done } } },
+      async (request, reply) => {
+        const { agentUid } = request.pod;
+        const { session } = request.params;
+        // Tools first: after a crash in between the session can be closed again.
+        await registry.close(agentUid, session);
+        await sessionsOf(agentUid).close(session);
+        return reply.code(204).send(null);
+      },
+    );
+  };
+}

@@ -1,0 +1,119 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { sha256 } from '../../lib/canonical.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { USERS_PATH, type UserMessageReceipt } from '../../gateway-api/user-api.ts';
+import { TRACEPARENT, traceIdOf } from '../../telemetry/traceparent.ts';
+import type { AgentState, GatewayDeps } from '../deps.ts';
+import { publishTraced } from '../tracing/message-traces.ts';
+import { requestWakeup } from '../pods/messages.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import {
+  AgentName,
+  closed,
+  USER_SECURITY,
+  ERROR_RESPONSES,
+  SessionId,
+  TEXT_CHARACTERS,
+  text,
+} from '../http/schemas.ts';
+
+export const NAMESPACE_PATH = `${USERS_PATH}/:namespace`;
+export const AGENT_PATH = `${NAMESPACE_PATH}/agents/:agent`;
+const CHAIN_TIMEOUT_MS = 3_600_000;
+
+export const Namespace = Type.String({ pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 63 });
+export const AgentParams = Type.Object({ namespace: Namespace, agent: AgentName });
+
+const Body = Type.Object(
+  { text: text(TEXT_CHARACTERS, 'Text of the message.'), session: Type.Optional(SessionId) },
+  { ...closed, description: '`UserMessageRequest`.' },
+);
+
+const ReceiptBody = Type.Object(
+  {
+    id: Type.String(),
+    session: Type.String(),
+    duplicate: Type.Boolean(),
+    awake: Type.Boolean(),
+    after: Type.Integer({ description: 'Sequence of the last line of the session before the message.' }),
+    traceId: Type.Optional(Type.String()),
+  },
+  closed,
+);
+
+/** The agent in the path. Throws TEMPER_NOT_FOUND. */
+export function requireAgent(params: { namespace: string; agent: string }, { directory }: GatewayDeps): AgentState {
+  const state = directory.agent(params.namespace, params.agent);
+  if (state === undefined) {
+    throw new TemperError('TEMPER_NOT_FOUND', `namespace ${params.namespace} has no agent "${params.agent}"`);
+  }
+  return state;
+}
+
+/** Messages of users: each starts a new chain. */
+export function userMessageRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    `${AGENT_PATH}/messages`,
+    {
+      config: { access: 'user', idempotent: true },
+      schema: {
+        ...USER_SECURITY,
+        summary: 'Sends a message to an agent',
+        params: AgentParams,
+        body: Body,
+        response: { 200: ReceiptBody, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => {
+      const state = requireAgent(request.params, deps);
+      return send(state, request, deps);
+    },
+  );
+}
+
+interface UserSendRequest extends Pick<FastifyRequest, 'headers' | 'idempotencyKey' | 'logFields'> {
+  params: { namespace: string };
+  body: { text: string; session?: string };
+}
+
+async function send(state: AgentState, request: UserSendRequest, deps: GatewayDeps): Promise<UserMessageReceipt> {
+  const { text, session } = request.body;
+  const key = `${state.uid}/${request.idempotencyKey}`;
+  const targetSession = session ?? newSession(key);
+  const now = deps.clock.now();
+  const previous = await (session === undefined
+    ? deps.events.baseSequence()
+    : deps.events.lastSequence(state.uid, session));
+  const message = {
+    to: state.agent.metadata.name,
+    from: 'person',
+    session: targetSession,
+    text,
+    depth: 0,
+    deadline: new Date(now.getTime() + CHAIN_TIMEOUT_MS).toISOString(),
+    time: now.toISOString(),
+  };
+  const sender = { uid: senderOf(request.params.namespace), key };
+  const { receipt, traceparent } = await publishTraced(
+    request.headers[TRACEPARENT],
+    { session: targetSession, seed: key },
+    (own) => deps.inbox.publish(state.uid, sender, { ...message, traceparent: own }),
+  );
+  const traceId = traceIdOf(traceparent) ?? '';
+  Object.assign(request.logFields, { agent: message.to, messageId: receipt.id, session: targetSession, traceId });
+  await requestWakeup(state, deps);
+  // The reply to a duplicate may precede this request, so the client reads from the start.
+  const after = receipt.duplicate ? await deps.events.baseSequence() : previous;
+  return { ...receipt, session: targetSession, awake: state.podUid !== undefined, after, traceId };
+}
+
+/** One sender id for all users of a namespace; NATS limits the length of sender ids. */
+function senderOf(namespace: string): string {
+  return `people-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
+}
+
+/** Derived from the key, so that a retried message uses the session that its first attempt opened. */
+function newSession(key: string): string {
+  return `s-${sha256(`session ${key}`).slice('sha256:'.length, 'sha256:'.length + 24)}`;
+}

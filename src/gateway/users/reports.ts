@@ -1,0 +1,96 @@
+import { Type } from 'typebox';
+import { ObjectName } from '../../api/v1alpha1/common.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { TopAgent } from '../../gateway-api/user-api.ts';
+import { mapInBatches } from '../concurrency-limit.ts';
+import type { AgentState, GatewayDeps } from '../deps.ts';
+import { AGENT_PATH, AgentParams, Namespace, NAMESPACE_PATH, requireAgent } from './messages.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import { closed, USER_SECURITY, ERROR_RESPONSES, SessionId } from '../http/schemas.ts';
+
+/** Agents of one namespace in the response of `top`. */
+const MAX_TOP_AGENTS = 500;
+
+const responses = (description: string) => ({ 200: Type.Unknown({ description }), ...ERROR_RESPONSES });
+
+/** Read-only reports about agents for users. */
+export function userReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  const config = { access: 'user' } as const;
+  server.get(
+    `${AGENT_PATH}/sessions`,
+    {
+      config,
+      schema: { ...USER_SECURITY, params: AgentParams, response: responses('`SessionSummary[]`, newest first.') },
+    },
+    (request) => deps.sessions.sessions(requireAgent(request.params, deps).uid),
+  );
+  server.get(
+    `${AGENT_PATH}/tools`,
+    {
+      config,
+      schema: {
+        ...USER_SECURITY,
+        params: AgentParams,
+        querystring: Type.Object({ session: Type.Optional(SessionId) }, closed),
+        response: responses('`SessionToolSummary[]`: tools of sessions.'),
+      },
+    },
+    (request) => deps.sessions.tools(requireAgent(request.params, deps).uid, request.query.session),
+  );
+  server.get(
+    `${AGENT_PATH}/usage`,
+    { config, schema: { ...USER_SECURITY, params: AgentParams, response: responses('`UsageReport` of the agent.') } },
+    (request) => deps.usage.agent(requireAgent(request.params, deps)),
+  );
+  server.get(
+    `${NAMESPACE_PATH}/policies/:policy/usage`,
+    {
+      config,
+      schema: {
+        ...USER_SECURITY,
+        params: Type.Object({ namespace: Namespace, policy: ObjectName }),
+        response: responses('`UsageReport` of all agents under the policy.'),
+      },
+    },
+    async (request) => {
+      const { namespace, policy: name } = request.params;
+      const policy = deps.directory.policy(namespace, name);
+      if (policy === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no TrustPolicy "${name}"`);
+      return deps.usage.policy(policy);
+    },
+  );
+  server.get(
+    `${NAMESPACE_PATH}/top`,
+    {
+      config,
+      schema: {
+        ...USER_SECURITY,
+        params: Type.Object({ namespace: Namespace }),
+        response: responses('`TopAgent[]`: live counters.'),
+      },
+    },
+    (request) => {
+      const states = deps.directory.agents(request.params.namespace).slice(0, MAX_TOP_AGENTS);
+      return mapInBatches(states, (state) => countersOf(state, deps));
+    },
+  );
+}
+
+async function countersOf(state: AgentState, deps: GatewayDeps): Promise<TopAgent> {
+  const [{ pending: waiting, inFlight }, deadLetters, usage, sessions] = await Promise.all([
+    deps.inbox.depth(state.uid),
+    deps.deadLetters.count(state.uid),
+    deps.usage.agent(state),
+    deps.sessions.sessions(state.uid),
+  ]);
+  const hour = usage.windows.find(({ window }) => window === 'hour');
+  const last = sessions[0];
+  return {
+    agent: state.agent.metadata.name,
+    waiting,
+    inFlight,
+    deadLetters,
+    tokensThisHour: (hour?.inputTokens ?? 0) + (hour?.outputTokens ?? 0),
+    ...(last === undefined ? {} : { lastSeen: last.lastUsedAt }),
+  };
+}

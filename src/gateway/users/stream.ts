@@ -1,0 +1,129 @@
+import { PassThrough } from 'node:stream';
+import { Type } from 'typebox';
+import { isTemperError } from '../../lib/errors.ts';
+import type { SessionStreamLine } from '../../gateway-api/user-api.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { AGENT_PATH, AgentParams, requireAgent } from './messages.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import { closed, USER_SECURITY, ERROR_RESPONSES, SessionId, text } from '../http/schemas.ts';
+
+/** Interval of empty keep-alive lines, so that no proxy closes a quiet stream. */
+const KEEP_ALIVE_MS = 15_000;
+const BATCH = 500;
+
+const Query = Type.Object(
+  {
+    after: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'Only lines after this sequence. Absent: all stored lines.' }),
+    ),
+    message: Type.Optional(text(128, 'End with the reply to this message.')),
+    follow: Type.Optional(Type.Boolean({ description: 'Wait for new lines.' })),
+  },
+  closed,
+);
+
+const Lines = Type.Unsafe<PassThrough>({
+  type: 'string',
+  description: 'One `SessionStreamLine` per line; empty lines are keep-alive.',
+});
+
+interface FollowRequest {
+  agentUid: string;
+  session: string;
+  after: number;
+  message: string | undefined;
+}
+
+/** The events of a session as they happen, one JSON value per line. */
+export function userStreamRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.get(
+    `${AGENT_PATH}/sessions/:session/events`,
+    {
+      config: { access: 'user', longPoll: true },
+      schema: {
+        ...USER_SECURITY,
+        summary: 'The events of a session, one JSON value per line',
+        params: Type.Intersect([AgentParams, Type.Object({ session: SessionId })]),
+        querystring: Query,
+        produces: ['application/x-ndjson'],
+        response: { 200: Lines, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const { uid } = requireAgent(request.params, deps);
+      const { after = 0, message, follow = false } = request.query;
+      const signal = AbortSignal.any([request.disconnected, deps.draining]);
+      const followRequest = { agentUid: uid, session: request.params.session, after, message };
+      const lines = follow ? live(followRequest, signal, deps) : stored(followRequest, deps);
+      return reply
+        .type('application/x-ndjson')
+        .header('cache-control', 'no-store')
+        .send(asStream(lines, signal, deps));
+    },
+  );
+}
+
+async function* live(
+  { agentUid, session, after, message }: FollowRequest,
+  signal: AbortSignal,
+  { events }: GatewayDeps,
+): AsyncGenerator<SessionStreamLine> {
+  try {
+    for await (const line of events.follow(agentUid, session, {
+      after,
+      signal,
+      failOnStoreLoss: message !== undefined,
+    })) {
+      yield line;
+      if (isReplyTo(line, message)) return;
+    }
+  } catch (error) {
+    if (message === undefined || !isTemperError(error, 'TEMPER_BUS_STORE_LOST')) throw error;
+    yield { seq: after, kind: 'failed', message, code: error.code, text: error.message };
+  }
+}
+
+async function* stored(
+  { agentUid, session, after, message }: FollowRequest,
+  { events }: GatewayDeps,
+): AsyncGenerator<SessionStreamLine> {
+  let from = after;
+  for (;;) {
+    const lines = await events.read(agentUid, session, from, BATCH);
+    for (const line of lines) {
+      yield line;
+      if (isReplyTo(line, message)) return;
+    }
+    const last = lines.at(-1);
+    if (last === undefined || lines.length < BATCH) return;
+    from = last.seq;
+  }
+}
+
+function isReplyTo(line: SessionStreamLine, message: string | undefined): boolean {
+  return line.kind !== 'event' && message !== undefined && line.message === message;
+}
+
+/** Writes with backpressure; ends with the lines, or when the signal aborts. */
+function asStream(lines: AsyncGenerator<SessionStreamLine>, signal: AbortSignal, { log }: GatewayDeps): PassThrough {
+  const stream = new PassThrough();
+  const timer = setInterval(() => stream.write('\n'), KEEP_ALIVE_MS);
+  const write = async (): Promise<void> => {
+    for await (const line of lines) {
+      if (stream.destroyed || signal.aborted) return;
+      if (!stream.write(`${JSON.stringify(line)}\n`)) {
+        await new Promise((resolve) => stream.once('drain', resolve).once('close', resolve));
+      }
+    }
+  };
+  void write()
+    .then(
+      () => stream.end(),
+      (error: unknown) => {
+        log.warn({ error }, 'a stream of events ended early');
+        stream.destroy();
+      },
+    )
+    .finally(() => clearInterval(timer));
+  return stream;
+}

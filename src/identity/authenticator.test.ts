@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { Store } from '../kube/informer/store.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError } from '../lib/errors.ts';
+import { type AgentPod, PodBindings, type BoundAgent, normalAddress, prunePod } from './pod-bindings.ts';
+import { createAuthenticator } from './authenticator.ts';
+import type { Authenticator, PodToken } from './types.ts';
+
+const TOKEN: PodToken = { kind: 'pod', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' };
+
+function pod(change: Partial<AgentPod['metadata']> = {}, podIP: string | undefined = '10.0.0.7'): AgentPod {
+  const metadata = { name: 'scout-1', namespace: 'team-a', uid: 'pod-uid-1', resourceVersion: '1', ...change };
+  return { metadata, ...(podIP === undefined ? {} : { status: { podIP } }) };
+}
+
+function agent(name: string, bound?: { name: string; uid: string }, namespace = 'team-a'): BoundAgent {
+  const metadata = { name, namespace, uid: `uid-of-${name}`, resourceVersion: String(Math.random()) };
+  return { metadata, ...(bound === undefined ? {} : { status: { pod: bound } }) };
+}
+
+const SCOUT_POD = { name: 'scout-1', uid: 'pod-uid-1' };
+
+describe('the identity of a pod', () => {
+  let agents: Store<BoundAgent>;
+  let pods: Store<AgentPod>;
+  let conflicts: string[][];
+  let identity: Authenticator;
+
+  beforeEach(() => {
+    agents = new Store<BoundAgent>({ freeze: true });
+    pods = new Store<AgentPod>({ freeze: true });
+    conflicts = [];
+    identity = createAuthenticator({
+      verifier: {
+        verify: async (token) =>
+          token === 'person' ? { kind: 'person', namespace: 'team-a', tokenId: 'token-1' } : TOKEN,
+      },
+      bindings: new PodBindings(agents, pods),
+      onBindingConflict: (_podUid, bound) => conflicts.push(bound.map(({ metadata }) => metadata.name)),
+    });
+    pods.set(pod());
+    agents.set(agent('scout', SCOUT_POD));
+  });
+
+  const refused = (address: string, code: ErrorCode) =>
+    assert.rejects(identity.pod('pod', address), (error) => isTemperError(error, code));
+
+  it('a pod is identified as the agent that is bound to it', async () => {
+    const found = await identity.pod('pod', '10.0.0.7');
+    assert.deepEqual(found, { ...TOKEN, agent: 'scout', agentUid: 'uid-of-scout' });
+    assert.equal(identity.isStillBound('pod-uid-1', 'uid-of-scout'), true);
+  });
+
+  it('a request from another address is rejected, in any notation of the address', async () => {
+    await refused('10.0.0.8', 'TEMPER_POD_ADDRESS');
+    await refused('::ffff:10.0.0.70', 'TEMPER_POD_ADDRESS');
+    await refused('', 'TEMPER_POD_ADDRESS');
+    await identity.pod('pod', '::ffff:10.0.0.7');
+  });
+
+  it('a pod without an address, or with another name or namespace, is rejected', async () => {
+    pods.set(pod({ resourceVersion: '2' }, ''));
+    await refused('', 'TEMPER_POD_STARTING');
+    pods.delete('team-a/scout-1');
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+    pods.set(pod({ name: 'scout-2' }));
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+    pods.replace([pod({ namespace: 'team-b' })]);
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+  });
+
+  it('a warm pod is accepted by podOrWarm only', async () => {
+    agents.set(agent('scout'));
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    assert.deepEqual(await identity.podOrWarm('pod', '10.0.0.7'), TOKEN);
+  });
+
+  it('a pod that two agents name is rejected, in any namespace, and the conflict is reported', async () => {
+    agents.set(agent('double', SCOUT_POD, 'team-b'));
+    await refused('10.0.0.7', 'TEMPER_POD_BOUND_TWICE');
+    assert.equal(identity.isStillBound('pod-uid-1', 'uid-of-scout'), false);
+    assert.deepEqual(conflicts, [['scout', 'double']]);
+  });
+
+  it('an agent in another namespace, or with another pod name, does not bind the pod', async () => {
+    agents.replace([agent('double', SCOUT_POD, 'team-b')]);
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    agents.replace([agent('scout', { name: 'scout-2', uid: 'pod-uid-1' })]);
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+  });
+
+  it('the identity ends when the agent is bound to another pod, or the pod is deleted', async () => {
+    const found = await identity.pod('pod', '10.0.0.7');
+    agents.set(agent('scout', { name: 'scout-2', uid: 'pod-uid-2' }));
+    assert.equal(identity.isStillBound(found.podUid, found.agentUid), false);
+    await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    agents.set(agent('scout', SCOUT_POD));
+    assert.equal(identity.isStillBound(found.podUid, found.agentUid), true);
+    pods.delete('team-a/scout-1');
+    assert.equal(identity.isStillBound(found.podUid, found.agentUid), false);
+    await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
+  });
+
+  it('a pod token is not accepted as a user token, nor a user token as a pod token', async () => {
+    await assert.rejects(identity.pod('person', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+    await assert.rejects(identity.user('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+    assert.deepEqual(await identity.user('person'), { kind: 'person', namespace: 'team-a', tokenId: 'token-1' });
+  });
+
+  it('a pod may have several addresses, IPv4 and IPv6', async () => {
+    const status = { podIP: '10.0.0.7', podIPs: [{ ip: '10.0.0.7' }, { ip: 'FD00::7' }] };
+    pods.set({ ...pod({ resourceVersion: '3' }), status });
+    await identity.pod('pod', 'fd00::7');
+    await identity.pod('pod', '10.0.0.7');
+  });
+});
+
+describe('a pruned pod', () => {
+  it('a pruned pod keeps only its identifying metadata and its addresses', () => {
+    const full = {
+      ...pod({ labels: { a: 'b' } }),
+      spec: { containers: [] },
+      status: { podIP: '10.0.0.7', phase: 'Running' },
+    };
+    assert.deepEqual(prunePod(full), {
+      metadata: { name: 'scout-1', namespace: 'team-a', uid: 'pod-uid-1', resourceVersion: '1' },
+      status: { podIP: '10.0.0.7' },
+    });
+  });
+
+  it('normalAddress gives all notations of one address the same text', () => {
+    assert.equal(normalAddress('::FFFF:10.1.2.3'), '10.1.2.3');
+    assert.equal(normalAddress('FE80::1%eth0'), 'fe80::1');
+  });
+});

@@ -1,0 +1,82 @@
+import { TemperError } from '../lib/errors.ts';
+import { addressesOf, type PodBindings, type BoundAgent, normalAddress } from './pod-bindings.ts';
+import { invalidToken } from './token-claims.ts';
+import type { TokenVerifier } from './token-verifier.ts';
+import type { Authenticator, UserIdentity, PodIdentity, PodToken } from './types.ts';
+
+/** The retry delay for clients while the watches catch up. */
+const RETRY_MS = 200;
+
+export interface AuthenticatorOptions<A extends BoundAgent> {
+  verifier: Pick<TokenVerifier, 'verify'>;
+  bindings: PodBindings<A>;
+  /** Called when more than one Agent names the same pod in `status.pod`. */
+  onBindingConflict: (podUid: string, agents: readonly A[]) => void;
+}
+
+/** Verifies tokens offline and reads pods and Agents from the informer caches: a replaced pod is rejected as soon as the watch reports it. */
+export function createAuthenticator<A extends BoundAgent>(options: AuthenticatorOptions<A>): Authenticator {
+  return new InformerAuthenticator(options);
+}
+
+class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
+  readonly #options: AuthenticatorOptions<A>;
+
+  constructor(options: AuthenticatorOptions<A>) {
+    this.#options = options;
+  }
+
+  async pod(token: string, address: string): Promise<PodIdentity> {
+    const identity = await this.podOrWarm(token, address);
+    if (!('agentUid' in identity)) {
+      throw new TemperError('TEMPER_POD_NOT_BOUND', 'no agent is bound to this pod');
+    }
+    return identity;
+  }
+
+  async podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'pod') throw invalidToken();
+    this.#checkPod(subject, address);
+    return this.boundIdentity(subject) ?? subject;
+  }
+
+  boundIdentity({ kind, namespace, podName, podUid }: PodToken): PodIdentity | undefined {
+    const agents = this.#options.bindings.agentsBoundTo(podUid);
+    if (agents.length > 1) {
+      this.#options.onBindingConflict(podUid, agents);
+      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent names this pod in status.pod');
+    }
+    const [agent] = agents;
+    // A binding by an Agent in another namespace is not valid.
+    if (agent?.metadata.namespace !== namespace || agent.status?.pod?.name !== podName) return undefined;
+    const { name, uid } = agent.metadata;
+    return uid === undefined ? undefined : { kind, namespace, podName, podUid, agent: name, agentUid: uid };
+  }
+
+  isStillBound(podUid: string, agentUid: string): boolean {
+    const [agent, ...others] = this.#options.bindings.agentsBoundTo(podUid);
+    return others.length === 0 && agent?.metadata.uid === agentUid && this.#options.bindings.pod(podUid) !== undefined;
+  }
+
+  async user(token: string): Promise<UserIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'person') throw invalidToken();
+    return subject;
+  }
+
+  #checkPod({ podUid, podName, namespace }: PodToken, address: string): void {
+    const pod = this.#options.bindings.pod(podUid);
+    const addresses = pod === undefined ? [] : addressesOf(pod);
+    if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace) {
+      throw new TemperError('TEMPER_POD_UNKNOWN', 'no agent pod with this name and UID exists');
+    }
+    // A container may run before the kubelet reports the address of its pod.
+    if (addresses.length === 0) {
+      throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', { retry: RETRY_MS });
+    }
+    if (!addresses.includes(normalAddress(address))) {
+      throw new TemperError('TEMPER_POD_ADDRESS', 'the request does not come from the address of its pod');
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
+import { ApiError } from './kube-client.ts';
+
+/** The maximum size of a response; a page of five hundred large objects is smaller. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+const MAX_ERROR_RESPONSE_BYTES = 1024 * 1024;
+const MAX_MESSAGE_LENGTH = 1_000;
+
+/** Reads the whole body. Throws `TEMPER_KUBE_UNREACHABLE` when it is larger than the limit. */
+async function readBody(body: AsyncIterable<Uint8Array>, limit: number, what: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > limit) {
+      throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${what}: the response is larger than ${limit} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** The JSON body of a successful response. */
+export async function readResponse(body: AsyncIterable<Uint8Array>, what: string): Promise<Json> {
+  const text = await readBody(body, MAX_RESPONSE_BYTES, what);
+  try {
+    return parseUntrustedJson(text);
+  } catch (error) {
+    throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${what}: the response is not JSON`, { cause: error });
+  }
+}
+
+/** The error of an unsuccessful response, from the `Status` object in its body if there is one. */
+export async function readError(
+  status: number,
+  retryAfter: string | undefined,
+  body: AsyncIterable<Uint8Array>,
+  what: string,
+): Promise<ApiError> {
+  const text = await readBody(body, MAX_ERROR_RESPONSE_BYTES, what);
+  return errorFrom(status, parsedOr(text), what, secondsOf(retryAfter));
+}
+
+/** The error of a `Status` object, or of plain text. `retryAfterSeconds` overrides the value in the object. */
+export function errorFrom(status: number, body: Json, what: string, retryAfterSeconds?: number): ApiError {
+  const reason = textAt(body, ['reason']);
+  const message = printable(typeof body === 'string' ? body : textAt(body, ['message']), MAX_MESSAGE_LENGTH);
+  const detail = member(member(body, 'details'), 'retryAfterSeconds');
+  const seconds = retryAfterSeconds ?? (typeof detail === 'number' ? detail : undefined);
+  return new ApiError(
+    status,
+    reason,
+    `${what}: ${[status, printable(reason, 100), message].filter(Boolean).join(' ')}`,
+    seconds,
+  );
+}
+
+function parsedOr(text: string): Json {
+  try {
+    return parseUntrustedJson(text);
+  } catch {
+    // Proxies send errors as HTML or plain text.
+    return text;
+  }
+}
+
+/** Parses Retry-After. Whole seconds only; the API server sends no dates. */
+function secondsOf(header: string | undefined): number | undefined {
+  return header !== undefined && /^\d{1,6}$/.test(header.trim()) ? Number(header) : undefined;
+}

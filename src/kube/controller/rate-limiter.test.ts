@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { FakeClock } from '../fake-clock.testing.ts';
+import { createRateLimiter } from './rate-limiter.ts';
+
+describe('the rate limiter', () => {
+  it('the delay of a key doubles with each failure, up to a thousand seconds', () => {
+    const limiter = createRateLimiter(new FakeClock(), { burst: 1_000_000 });
+    const waits = Array.from({ length: 20 }, () => limiter.when('a'));
+    assert.deepEqual(waits.slice(0, 5), [5, 10, 20, 40, 80]);
+    assert.deepEqual(waits.slice(-3), [655_360, 1_000_000, 1_000_000]);
+    assert.equal(limiter.failures('a'), 20);
+    for (let more = 0; more < 2_000; more += 1) limiter.when('a');
+    assert.equal(limiter.when('a'), 1_000_000);
+  });
+
+  it('failures are counted per key and reset by forget', () => {
+    const limiter = createRateLimiter(new FakeClock());
+    limiter.when('a');
+    limiter.when('a');
+    assert.equal(limiter.when('b'), 5);
+    limiter.forget('a');
+    assert.equal(limiter.failures('a'), 0);
+    assert.equal(limiter.when('a'), 5);
+  });
+
+  it('after a burst of one hundred retries, ten retries per second pass', async () => {
+    const clock = new FakeClock();
+    const limiter = createRateLimiter(clock);
+    const waits = Array.from({ length: 103 }, (_, index) => limiter.when(`key-${index}`));
+    assert.ok(waits.slice(0, 100).every((wait) => wait === 5));
+    assert.deepEqual(waits.slice(100), [100, 200, 300]);
+    await clock.advance(300);
+    assert.equal(limiter.when('later'), 100);
+    await clock.advance(3_600_000);
+    assert.equal(limiter.when('much later'), 5);
+  });
+});

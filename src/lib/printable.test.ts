@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { isUnprintable, printable } from './printable.ts';
+
+describe('printable text', () => {
+  it('printable escapes characters that control a terminal', () => {
+    assert.equal(printable('a\nb\tc\rd'), 'a\\nb\\tc\\rd');
+    assert.equal(printable('\u001b[2J'), '\\u{1b}[2J');
+    assert.equal(printable('abc\u202egnp.exe'), 'abc\\u{202e}gnp.exe');
+    assert.equal(printable('in\u200bvisible\ufeff'), 'in\\u{200b}visible\\u{feff}');
+    assert.equal(printable(String.fromCodePoint(0xe0041)), '\\u{e0041}');
+    assert.equal(printable('lone \ud800'), 'lone \\u{d800}');
+  });
+
+  it('printable does not change ordinary text of any language', () => {
+    for (const text of ['Zürich', '東京', 'שלום', '👩‍🚀'.replaceAll('\u200d', ''), '−$18,204.50'])
+      assert.equal(printable(text), text);
+  });
+
+  it('the result of printable is bounded and contains no unprintable character, for any input', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+        const shown = printable(text, 50);
+        assert.ok(shown.length <= 50 * 10 + 1);
+        assert.ok(!Array.from(shown).some((character) => isUnprintable(character.codePointAt(0) ?? 0)));
+      }),
+    );
+  });
+});

@@ -1,0 +1,86 @@
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { formatError } from './provider-errors.ts';
+
+/** Limits on the size and duration of an answer. */
+export interface AnswerLimits {
+  /** Maximum bytes of one answer, without headers. */
+  maxBytes: number;
+  /** Maximum time between two chunks of an answer. The deadline of the call limits the total time. */
+  idleTimeoutMs: number;
+}
+
+export const DEFAULT_LIMITS: AnswerLimits = { maxBytes: 10 * 1_024 * 1_024, idleTimeoutMs: 120_000 };
+
+type Fetch = typeof globalThis.fetch;
+type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
+
+/**
+ * The `fetch` for the SDKs. Follows no redirect, because the key would be sent along. Fails the body when it exceeds a limit or is
+ * not valid UTF-8: a lenient decoder would pass changed arguments to a tool.
+ */
+export function guardedFetch(provider: string, clock: Clock, limits: AnswerLimits, fetch: Fetch): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, { ...init, redirect: 'manual' });
+    if (!response.body) return response;
+    const { status, statusText, headers } = response;
+    return new Response(guardedBody(response.body, provider, clock, limits), { status, statusText, headers });
+  };
+}
+
+function guardedBody(
+  body: ReadableStream<Uint8Array>,
+  provider: string,
+  clock: Clock,
+  limits: AnswerLimits,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let received = 0;
+  const fail = (controller: ReadableStreamDefaultController, error: TemperError): void => {
+    controller.error(error);
+    // The error is already reported; a failure to cancel the connection has no consequence.
+    reader.cancel(error).catch(() => undefined);
+  };
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const chunk = await withinIdle(reader, provider, clock, limits.idleTimeoutMs).catch((error: unknown) => error);
+      if (chunk instanceof TemperError) return fail(controller, chunk);
+      if (chunk instanceof Error) return controller.error(chunk);
+      const { done, value } = chunk as Chunk;
+      received += value?.byteLength ?? 0;
+      if (received > limits.maxBytes)
+        return fail(controller, formatError(provider, `sent an answer larger than ${limits.maxBytes} bytes`));
+      try {
+        decoder.decode(value, { stream: !done });
+      } catch (error) {
+        return fail(controller, formatError(provider, 'sent text that is not UTF-8', 'never', error));
+      }
+      if (done) return controller.close();
+      controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}
+
+async function withinIdle(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  provider: string,
+  clock: Clock,
+  milliseconds: number,
+): Promise<Chunk> {
+  const arrived = new AbortController();
+  const idleTimeout = clock.sleep(milliseconds, arrived.signal).then(() => {
+    throw new TemperError('TEMPER_MODEL_TIMEOUT', `provider "${provider}" sent nothing for ${milliseconds} ms`, {
+      retry: 'backoff',
+      details: { provider },
+    });
+  });
+  try {
+    return await Promise.race([reader.read(), idleTimeout]);
+  } finally {
+    // If the read wins the race, the timeout's rejection must not become an unhandled rejection.
+    idleTimeout.catch(() => undefined);
+    arrived.abort();
+  }
+}

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError, TemperError, type Retry } from '../../lib/errors.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import { aRequest, eventsOf } from '../raw-http-server.testing.ts';
+import { withCircuitBreaker } from './circuit-breaker.ts';
+import { withFallbacks } from './fallback.ts';
+import { AutoAdvancingClock } from '../auto-advancing-clock.testing.ts';
+import type { Model, ModelEvent } from '../port.ts';
+import { withRetries } from './retry.ts';
+
+const END: ModelEvent = {
+  type: 'end',
+  stopReason: 'stop',
+  usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 },
+  model: 'm',
+};
+const HELLO: ModelEvent = { type: 'text', text: 'hello' };
+
+const failure = (code: ErrorCode, retry: Retry = 'never'): TemperError => new TemperError(code, 'it failed', { retry });
+const overloaded = (): TemperError => failure('TEMPER_MODEL_OVERLOADED', 'backoff');
+
+type PlayStep = ModelEvent | TemperError;
+
+/** Plays one list of events and errors per call; repeats the last list. */
+function scripted(...plays: PlayStep[][]): Model & { asked: string[] } {
+  const asked: string[] = [];
+  const steps = (): PlayStep[] => plays[Math.min(asked.length, plays.length) - 1] ?? [];
+  return {
+    asked,
+    async *stream(request) {
+      asked.push(request.model);
+      for (const step of steps()) {
+        if (step instanceof TemperError) throw step;
+        yield step;
+      }
+    },
+    async embed() {
+      asked.push('embed');
+      const error = steps().find((step) => step instanceof TemperError);
+      if (error) throw error;
+      return [new Float32Array([1])];
+    },
+  };
+}
+
+const opAt = (
+  clock: AutoAdvancingClock,
+  milliseconds = 3_600_000,
+  signal = new AbortController().signal,
+): CallOptions => ({
+  signal,
+  deadline: clock.monotonic() + milliseconds,
+  key: 'k',
+});
+const code = (wanted: ErrorCode) => (error: unknown) => isTemperError(error, wanted);
+
+describe('withRetries', () => {
+  const middle = (): number => 0.5;
+
+  it('withRetries makes three attempts, waiting 300 ms and then 600 ms', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([overloaded()], [overloaded()], [HELLO, END]);
+    assert.deepEqual(await eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock))), [
+      HELLO,
+      END,
+    ]);
+    assert.deepEqual(clock.slept, [300, 600]);
+  });
+
+  it('withRetries throws the last error after three attempts', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([overloaded()]);
+    const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
+    await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
+    assert.equal(model.asked.length, 3);
+  });
+
+  it('withRetries varies its waits by 20 %, up to 30 s', async () => {
+    for (const [random, share] of [
+      [0, 0.8],
+      [1, 1.2],
+    ] as const) {
+      const clock = new AutoAdvancingClock();
+      const model = scripted([overloaded()]);
+      const retried = withRetries(model, { clock, random: () => random, maxAttempts: 12 });
+      await assert.rejects(eventsOf(retried.stream(aRequest(), opAt(clock))));
+      assert.equal(clock.slept[0], 300 * share);
+      assert.equal(Math.max(...clock.slept), 30_000);
+    }
+  });
+
+  it('withRetries waits as long as the provider requested', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([failure('TEMPER_MODEL_RATE_LIMITED', 7_000)], [END]);
+    await eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
+    assert.deepEqual(clock.slept, [7_000]);
+  });
+
+  it('withRetries does not wait past the deadline, nor for a provider that requests more than 30 s', async () => {
+    for (const [retry, allowed] of [
+      [7_000, 5_000],
+      [31_000, 3_600_000],
+    ] as const) {
+      const clock = new AutoAdvancingClock();
+      const model = scripted([failure('TEMPER_MODEL_RATE_LIMITED', retry)]);
+      const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock, allowed)));
+      await assert.rejects(answer, code('TEMPER_MODEL_RATE_LIMITED'));
+      assert.deepEqual(clock.slept, []);
+    }
+  });
+
+  it('withRetries does not retry permanent errors', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([failure('TEMPER_MODEL_UNAUTHORIZED')]);
+    await assert.rejects(eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock))));
+    assert.equal(model.asked.length, 1);
+  });
+
+  it('withRetries does not retry after the first event was emitted', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([HELLO, overloaded()], [HELLO, END]);
+    const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
+    await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
+    assert.equal(model.asked.length, 1);
+  });
+
+  it('withRetries stops waiting when the caller cancels', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([overloaded()]);
+    const op = opAt(clock, 1_000_000, AbortSignal.abort());
+    const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), op));
+    await assert.rejects(answer, code('TEMPER_CANCELLED'));
+  });
+
+  it('withRetries retries embeddings too', async () => {
+    const clock = new AutoAdvancingClock();
+    const model = scripted([overloaded()], []);
+    const vectors = await withRetries(model, { clock, random: middle }).embed(['a'], opAt(clock));
+    assert.equal(vectors.length, 1);
+    assert.equal(model.asked.length, 2);
+  });
+});
+
+describe('withFallbacks', () => {
+  const clock = new AutoAdvancingClock();
+
+  it('withFallbacks tries the models in order until one answers', async () => {
+    const model = scripted([overloaded()], [failure('TEMPER_MODEL_BILLING')], [HELLO, END]);
+    const answer = withFallbacks(model, ['b/two', 'test/model', 'c/three']).stream(aRequest(), opAt(clock));
+    assert.deepEqual(await eventsOf(answer), [HELLO, END]);
+    assert.deepEqual(model.asked, ['test/model', 'b/two', 'c/three']);
+  });
+
+  it('withFallbacks lists the error of each model when all fail', async () => {
+    const model = scripted([failure('TEMPER_MODEL_BILLING')], [failure('TEMPER_MODEL_RATE_LIMITED', 900)]);
+    const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
+    await assert.rejects(answer, (error) => {
+      assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'));
+      assert.match(error.message, /test\/model.*b\/two/);
+      assert.equal(error.retry, 900);
+      return true;
+    });
+  });
+
+  it('withFallbacks does not change the model in the middle of an answer', async () => {
+    const model = scripted([HELLO, overloaded()]);
+    const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
+    await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
+    assert.equal(model.asked.length, 1);
+  });
+
+  it('withFallbacks calls no further model when the caller cancelled', async () => {
+    const model = scripted([failure('TEMPER_CANCELLED')]);
+    const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
+    await assert.rejects(answer, code('TEMPER_CANCELLED'));
+    assert.equal(model.asked.length, 1);
+  });
+});
+
+describe('circuit breaker', () => {
+  const call = (model: Model, clock: AutoAdvancingClock): Promise<ModelEvent[]> =>
+    eventsOf(model.stream(aRequest(), opAt(clock)));
+  const failTimes = async (model: Model, clock: AutoAdvancingClock, times: number): Promise<void> => {
+    for (let time = 0; time < times; time += 1) await assert.rejects(call(model, clock));
+  };
+
+  it('the circuit opens after three consecutive failures and reports the time of the next probe', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([overloaded()]);
+    const model = withCircuitBreaker(inner, 'openai', { clock });
+    await failTimes(model, clock, 3);
+    await assert.rejects(call(model, clock), (error) => {
+      assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'));
+      assert.match(error.message, /"openai".*30 s/);
+      assert.equal(error.retry, 30_000);
+      return true;
+    });
+    assert.equal(inner.asked.length, 3);
+  });
+
+  it('the circuit counts consecutive failures only', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([overloaded()], [overloaded()], [END], [overloaded()], [overloaded()], [END]);
+    const model = withCircuitBreaker(inner, 'openai', { clock });
+    await failTimes(model, clock, 2);
+    await call(model, clock);
+    await failTimes(model, clock, 2);
+    await call(model, clock);
+  });
+
+  it('the circuit allows one probe after 30 s and closes when it succeeds', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([overloaded()], [overloaded()], [overloaded()], [HELLO, END]);
+    const model = withCircuitBreaker(inner, 'openai', { clock });
+    await failTimes(model, clock, 3);
+    clock.advance(30_000);
+    const probe = model.stream(aRequest(), opAt(clock))[Symbol.asyncIterator]();
+    assert.deepEqual((await probe.next()).value, HELLO);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
+    assert.deepEqual((await probe.next()).value, END);
+    assert.equal((await probe.next()).done, true);
+    assert.deepEqual(await call(model, clock), [HELLO, END]);
+  });
+
+  it('the circuit stays open twice as long when the probe fails, and closes after the cool-down', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([overloaded()], [overloaded()], [overloaded()], [overloaded()], [END]);
+    const model = withCircuitBreaker(inner, 'openai', { clock, probeIntervalMs: 50_000 });
+    await failTimes(model, clock, 3);
+    clock.advance(50_000);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_OVERLOADED'));
+    clock.advance(49_999);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
+    clock.advance(70_001);
+    assert.deepEqual(await call(model, clock), [END]);
+    assert.deepEqual(await call(model, clock), [END]);
+  });
+
+  it('the circuit doubles its cool-down each time the provider fails again', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted(...Array.from({ length: 6 }, () => [overloaded()]), [END]);
+    const model = withCircuitBreaker(inner, 'openai', { clock, probeIntervalMs: 3_600_000 });
+    await failTimes(model, clock, 3);
+    clock.advance(60_000);
+    await failTimes(model, clock, 3);
+    clock.advance(119_999);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
+    clock.advance(1);
+    assert.deepEqual(await call(model, clock), [END]);
+  });
+
+  it('the circuit opens at once, for five hours, after a billing error', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([failure('TEMPER_MODEL_BILLING')], [END]);
+    const model = withCircuitBreaker(inner, 'openai', { clock, probeIntervalMs: 6 * 3_600_000 });
+    await failTimes(model, clock, 1);
+    clock.advance(5 * 3_600_000 - 1);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
+    clock.advance(1);
+    assert.deepEqual(await call(model, clock), [END]);
+  });
+
+  it('the circuit does not count errors of the request', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([failure('TEMPER_MODEL_FORMAT')]);
+    const model = withCircuitBreaker(inner, 'openai', { clock });
+    await failTimes(model, clock, 5);
+    assert.equal(inner.asked.length, 5);
+  });
+
+  it('the circuit probes again when the consumer of a probe stops reading', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([overloaded()], [overloaded()], [overloaded()], [HELLO, END]);
+    const model = withCircuitBreaker(inner, 'openai', { clock });
+    await failTimes(model, clock, 3);
+    clock.advance(30_000);
+    for await (const event of model.stream(aRequest(), opAt(clock))) {
+      assert.deepEqual(event, HELLO);
+      break;
+    }
+    assert.deepEqual(await call(model, clock), [HELLO, END]);
+  });
+});

@@ -1,0 +1,76 @@
+import type { Clock } from '../../lib/clock.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { remainingMs, type CallOptions } from '../../lib/call-options.ts';
+import type { Model } from '../port.ts';
+
+export interface RetryOptions {
+  clock: Clock;
+  /** Random number from 0 (inclusive) to 1 (exclusive). */
+  random: () => number;
+  maxAttempts?: number;
+  initialWaitMs?: number;
+  /** Maximum wait. A call is not retried if the provider's `Retry-After` is longer. */
+  maxWaitMs?: number;
+  /** Random variation of a wait, as a fraction: 0.2 is ±20 %. */
+  jitter?: number;
+}
+
+const DEFAULTS = { maxAttempts: 3, initialWaitMs: 300, maxWaitMs: 30_000, jitter: 0.2 };
+
+/** Retries calls with transient failures. Never after the first event was emitted: the consumer may have used it. */
+export function withRetries(model: Model, options: RetryOptions): Model {
+  const settings = { ...DEFAULTS, ...options };
+  return {
+    async *stream(request, op) {
+      for (let attempt = 1; ; attempt += 1) {
+        let started = false;
+        try {
+          for await (const event of model.stream(request, op)) {
+            started = true;
+            yield event;
+          }
+          return;
+        } catch (error) {
+          if (started) throw error;
+          await waitBefore(attempt + 1, error, op, settings);
+        }
+      }
+    },
+    async embed(texts, op) {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await model.embed(texts, op);
+        } catch (error) {
+          await waitBefore(attempt + 1, error, op, settings);
+        }
+      }
+    },
+  };
+}
+
+/** Waits before the next attempt; throws the error when no further attempt is allowed. */
+async function waitBefore(
+  attempt: number,
+  error: unknown,
+  op: CallOptions,
+  settings: RetryOptions & typeof DEFAULTS,
+): Promise<void> {
+  const waitMs = attempt > settings.maxAttempts ? undefined : plannedWait(attempt, error, settings);
+  if (waitMs === undefined || waitMs >= remainingMs(op, settings.clock)) throw error;
+  try {
+    await settings.clock.sleep(waitMs, op.signal);
+  } catch {
+    throw new TemperError('TEMPER_CANCELLED', 'the call was cancelled while it waited for a retry', {
+      cause: error,
+    });
+  }
+}
+
+function plannedWait(attempt: number, error: unknown, settings: RetryOptions & typeof DEFAULTS): number | undefined {
+  if (!isTemperError(error) || error.retry === 'never') return undefined;
+  const { initialWaitMs, maxWaitMs, jitter, random } = settings;
+  const doubled = initialWaitMs * 2 ** (attempt - 2);
+  const backoffMs = Math.min(maxWaitMs, doubled * (1 + jitter * (2 * random() - 1)));
+  if (error.retry === 'backoff') return backoffMs;
+  return error.retry > maxWaitMs ? undefined : Math.max(error.retry, backoffMs);
+}

@@ -1,0 +1,68 @@
+import { assertSessionId } from '../../agent/session/session-id.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+
+export const STREAMS = {
+  inbox: 'temper-inbox',
+  events: 'temper-events',
+  wakeups: 'temper-wakes',
+  promotions: 'temper-promotions',
+  audit: 'temper-audit',
+  deadLetters: 'temper-deadletters',
+  advisories: 'temper-advisories',
+} as const;
+
+export const BUCKETS = {
+  sessions: 'temper-sessions',
+  sessionTools: 'temper-session-tools',
+  memory: 'temper-memory',
+  ledger: 'temper-ledger',
+  /** Health of model providers. */
+  health: 'temper-health',
+  /** Ids of acknowledged messages, so that none is processed twice. */
+  acked: 'temper-settled',
+} as const;
+
+export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
+
+/** Durable consumers that all replicas of a role share. The inbox stream has one durable consumer per agent, named by the agent's UID. */
+export const CONSUMERS = { deadLetters: 'dead-letters', wakeups: 'wakes', promotions: 'promotions' } as const;
+
+/** The stream behind a bucket. */
+export function bucketStream(bucket: BucketName): string {
+  return `KV_${bucket}`;
+}
+
+/** The subject of a key, or a filter over keys. */
+export function bucketSubject(bucket: BucketName, key: string): string {
+  return `$KV.${bucket}.${key}`;
+}
+
+export const subjects = {
+  inbox: (agentUid: string) => `temper.inbox.${token(agentUid)}`,
+  events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
+  wakeups: (agentUid: string) => `temper.wakes.${token(agentUid)}`,
+  promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,
+  audit: (namespace: string) => `temper.audit.${token(namespace)}`,
+} as const;
+
+const TOKEN = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** A UID or namespace as one token of a subject or key. Rejects everything else: a `.` or `*` would address data of another agent. */
+export function token(text: string): string {
+  if (TOKEN.test(text)) return text;
+  throw new TemperError(
+    'TEMPER_INTERNAL',
+    `"${printable(text, 80)}" is not a UID or namespace of 1 to 64 letters, digits, "-" or "_", so it cannot be a token of a subject`,
+  );
+}
+
+/** Session ids may contain dots, which separate the tokens of a subject; they never contain `=`. */
+export function sessionToken(session: string): string {
+  assertSessionId(session);
+  return session.replaceAll('.', '=');
+}
+
+export function sessionFromToken(sessionToken: string): string {
+  return sessionToken.replaceAll('=', '.');
+}

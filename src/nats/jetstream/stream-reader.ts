@@ -1,0 +1,121 @@
+import type { StoredMsg } from '@nats-io/jetstream';
+import { type Json, parseUntrustedJson } from '../../lib/json.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { natsError, isMessageMissing, isStreamMissing } from '../connection/errors.ts';
+
+/** One page stays well below the server's `max_pending` for a slow client. */
+const PAGE_LIMITS = { batch: 256, max_bytes: 512 * 1_024 };
+
+/** Messages of a subject (wildcards allowed) from a sequence on, oldest first, read in pages. Throws TEMPER_BUS_*. */
+export async function* readMessages(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+  from = 1,
+): AsyncGenerator<StoredMsg> {
+  let seq = Math.max(1, from);
+  for (;;) {
+    const page = await readPage(connection, stream, subject, seq);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || last.pending === 0) return;
+    seq = last.seq + 1;
+  }
+}
+
+async function readPage(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+  seq: number,
+): Promise<StoredMsg[]> {
+  return connection.limitBulk(async () => {
+    try {
+      return await connection.request(async () => {
+        const page: StoredMsg[] = [];
+        const query = { seq, next_by_subj: subject, ...PAGE_LIMITS };
+        for await (const message of await connection.manager.direct.getBatch(stream, query)) page.push(message);
+        return page;
+      });
+    } catch (error) {
+      if (isMessageMissing(error)) return [];
+      throw natsError(error, `reading ${stream}`);
+    }
+  });
+}
+
+/** The last message of a subject, read from the stream leader, so never stale; undefined when there is none. */
+export async function lastMessage(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+): Promise<StoredMsg | undefined> {
+  return getMessage(connection, stream, { last_by_subj: subject });
+}
+
+export async function messageAt(
+  connection: JetStreamConnection,
+  stream: string,
+  seq: number,
+): Promise<StoredMsg | undefined> {
+  return getMessage(connection, stream, { seq });
+}
+
+/** The first message of a subject (wildcards allowed) from a sequence on. */
+export async function firstMessage(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+  from = 1,
+): Promise<StoredMsg | undefined> {
+  return getMessage(connection, stream, { seq: Math.max(1, from), next_by_subj: subject });
+}
+
+type MessageQuery = { seq: number } | { last_by_subj: string } | { seq: number; next_by_subj: string };
+
+async function getMessage(
+  connection: JetStreamConnection,
+  stream: string,
+  query: MessageQuery,
+): Promise<StoredMsg | undefined> {
+  try {
+    return (await connection.request(() => connection.manager.streams.getMessage(stream, query))) ?? undefined;
+  } catch (error) {
+    if (isMessageMissing(error)) return undefined;
+    throw natsError(error, `reading ${stream}`);
+  }
+}
+
+/** Deletes every message of a subject, delete markers included. Idempotent. */
+export async function purge(connection: JetStreamConnection, stream: string, subject: string): Promise<void> {
+  try {
+    await connection.request(() => connection.manager.streams.purge(stream, { filter: subject }));
+  } catch (error) {
+    throw natsError(error, `purging ${subject}`);
+  }
+}
+
+/** Number of messages per subject that matches the filter. */
+export async function messageCounts(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+): Promise<Record<string, number>> {
+  try {
+    const info = await connection.request(() => connection.manager.streams.info(stream, { subjects_filter: subject }));
+    return info.state.subjects ?? {};
+  } catch (error) {
+    if (isStreamMissing(error)) return {};
+    throw natsError(error, `counting ${subject}`);
+  }
+}
+
+/** The JSON of a message; undefined when the bytes are not valid UTF-8 JSON. */
+export function parseJsonBytes(data: Uint8Array): Json | undefined {
+  try {
+    return parseUntrustedJson(new TextDecoder('utf-8', { fatal: true }).decode(data));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,221 @@
+import {
+  DiscardPolicy,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+  type StreamInfo,
+  JetStreamApiError,
+} from '@nats-io/jetstream';
+import { messageOf } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { natsError, isStreamMissing } from '../connection/errors.ts';
+import { BUCKETS, type BucketName, bucketStream, bucketSubject, STREAMS } from './names.ts';
+import { initialSequence } from './store-generation.ts';
+
+export interface TopologyOptions {
+  /** 1, or 3 on three servers. */
+  replicas?: number;
+  /** Size of the server's store (`max_file_store`), which the streams share. Default `DEFAULT_STORE_BYTES`. */
+  storeBytes?: number;
+}
+
+export interface TopologyReport {
+  created: string[];
+  updated: string[];
+  /** Human-readable differences that cannot be changed in place. */
+  drift: string[];
+}
+
+export type DesiredStream = Pick<
+  StreamConfig,
+  | 'name'
+  | 'subjects'
+  | 'retention'
+  | 'storage'
+  | 'discard'
+  | 'discard_new_per_subject'
+  | 'max_bytes'
+  | 'max_age'
+  | 'max_msgs'
+  | 'max_msg_size'
+  | 'max_msgs_per_subject'
+  | 'duplicate_window'
+  | 'num_replicas'
+  | 'allow_direct'
+  | 'allow_rollup_hdrs'
+>;
+
+interface StreamDeclaration {
+  name: string;
+  subjects: string[];
+  /** Percent of the store. */
+  storePercent: number;
+  days: number;
+  retention?: RetentionPolicy;
+  discard?: DiscardPolicy;
+  maxPerSubject?: number;
+}
+
+const MAX_MESSAGE_BYTES = 256 * 1_024;
+const DUPLICATE_WINDOW_MINUTES = 30;
+const NANOS_PER = { minute: 60_000_000_000, day: 86_400_000_000_000 };
+/** Size of all streams together, unless the installation sets another; the server's `max_file_store` must be at least this. */
+export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
+const ADVISORY_SUBJECT = '$JS.EVENT.ADVISORY.CONSUMER';
+
+/** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
+const DECLARED_STREAMS: readonly StreamDeclaration[] = [
+  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 20, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
+  // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
+  { ...workQueue(STREAMS.wakeups, 'temper.wakes.*', 7), storePercent: 1, maxPerSubject: 1, discard: DiscardPolicy.Old },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 20, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.audit, subjects: ['temper.audit.*'], storePercent: 15, days: 90 },
+  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 5, days: 30, maxPerSubject: 1 },
+  {
+    ...workQueue(STREAMS.advisories, `${ADVISORY_SUBJECT}.MAX_DELIVERIES.${STREAMS.inbox}.*`, 7),
+    subjects: [
+      `${ADVISORY_SUBJECT}.MAX_DELIVERIES.${STREAMS.inbox}.*`,
+      `${ADVISORY_SUBJECT}.MSG_TERMINATED.${STREAMS.inbox}.*`,
+    ],
+    storePercent: 1,
+    discard: DiscardPolicy.Old,
+  },
+];
+
+const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
+  { name: BUCKETS.sessions, storePercent: 16, days: 180 },
+  { name: BUCKETS.sessionTools, storePercent: 8, days: 7 },
+  // No maximum age: an agent's memory is kept until the agent is deleted.
+  { name: BUCKETS.memory, storePercent: 5, days: 0 },
+  { name: BUCKETS.ledger, storePercent: 2, days: 62 },
+  { name: BUCKETS.health, storePercent: 1, days: 0 },
+  // Kept longer than a duplicate can be stored and a message be redelivered. Discards the oldest, because a full bucket must
+  // not prevent an ack.
+  { name: BUCKETS.acked, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
+];
+
+/** The configuration of all streams and buckets, in the server's format. */
+export function desiredStreams(options: TopologyOptions = {}): DesiredStream[] {
+  const streams = DECLARED_STREAMS.map((declared) => streamConfig(declared, options));
+  const buckets = DECLARED_BUCKETS.map(({ name, storePercent: share, days, discard = DiscardPolicy.New }) => ({
+    ...streamConfig(
+      {
+        name: bucketStream(name),
+        subjects: [bucketSubject(name, '>')],
+        storePercent: share,
+        days,
+        discard,
+        maxPerSubject: 1,
+      },
+      options,
+    ),
+    // One value per key. With DiscardNew per subject the server would reject an update; instead the new value replaces the old.
+    discard_new_per_subject: false,
+    // Other key-value clients delete a key with a rollup header.
+    allow_rollup_hdrs: true,
+  }));
+  return [...streams, ...buckets];
+}
+
+/** Creates or updates every stream and bucket. Never deletes one. Throws TEMPER_BUS_* when a stream cannot be read or created. */
+export async function reconcileTopology(
+  connection: JetStreamConnection,
+  options: TopologyOptions = {},
+): Promise<TopologyReport> {
+  const report: TopologyReport = { created: [], updated: [], drift: [] };
+  await connection.ready();
+  for (const desired of desiredStreams(options)) {
+    try {
+      await reconcileStream(connection, desired, report);
+    } catch (error) {
+      throw natsError(error, `reconciling the stream ${desired.name}`);
+    }
+  }
+  return report;
+}
+
+async function reconcileStream(
+  { manager, clock }: JetStreamConnection,
+  desired: DesiredStream,
+  report: TopologyReport,
+): Promise<void> {
+  const existing = await streamInfo(manager, desired.name);
+  if (existing === undefined) {
+    // Only for events: their followers resume with a sequence, which may belong to a store that was lost.
+    const sequence = desired.name === STREAMS.events ? { first_seq: initialSequence(clock.now()) } : {};
+    await manager.streams.add({ ...desired, ...sequence });
+    report.created.push(desired.name);
+    return;
+  }
+  const changed = changedFields(existing.config, desired);
+  const immutable = changed.filter((field) => field === 'retention' || field === 'storage');
+  for (const field of immutable) {
+    report.drift.push(
+      `stream ${desired.name}: ${field} is "${existing.config[field]}", not "${desired[field]}", and cannot be changed; delete the stream so that it is created again`,
+    );
+  }
+  if (changed.length === immutable.length) return;
+  const { retention, storage } = existing.config;
+  try {
+    await manager.streams.update(desired.name, { ...desired, retention, storage } as Partial<StreamConfig>);
+    report.updated.push(desired.name);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError)) throw error;
+    report.drift.push(
+      `stream ${desired.name}: ${changed.join(', ')} differ and the server rejects the change: ${printable(messageOf(error), 200)}`,
+    );
+  }
+}
+
+async function streamInfo(manager: JetStreamConnection['manager'], stream: string): Promise<StreamInfo | undefined> {
+  try {
+    return await manager.streams.info(stream);
+  } catch (error) {
+    if (isStreamMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Names of the fields that differ. */
+function changedFields(existing: StreamConfig, desired: DesiredStream): (keyof DesiredStream)[] {
+  const fields = Object.keys(desired) as (keyof DesiredStream)[];
+  return fields.filter((field) => JSON.stringify(existing[field] ?? false) !== JSON.stringify(desired[field]));
+}
+
+function streamConfig(
+  declared: StreamDeclaration,
+  { replicas = 1, storeBytes = DEFAULT_STORE_BYTES }: TopologyOptions,
+): DesiredStream {
+  const {
+    name,
+    subjects,
+    storePercent: share,
+    days,
+    maxPerSubject: perSubject = -1,
+    discard = DiscardPolicy.Old,
+  } = declared;
+  return {
+    name,
+    subjects,
+    retention: declared.retention ?? RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard,
+    discard_new_per_subject: discard === DiscardPolicy.New,
+    max_bytes: Math.floor((storeBytes * share) / 100),
+    max_age: days * NANOS_PER.day,
+    max_msgs: -1,
+    max_msg_size: MAX_MESSAGE_BYTES,
+    max_msgs_per_subject: perSubject,
+    duplicate_window: DUPLICATE_WINDOW_MINUTES * NANOS_PER.minute,
+    num_replicas: replicas,
+    allow_direct: true,
+    allow_rollup_hdrs: false,
+  };
+}
+
+/** A stream with work-queue retention: each message is stored until one of several consumers acknowledges it. */
+function workQueue(name: string, subject: string, days: number) {
+  return { name, subjects: [subject], days, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New };
+}

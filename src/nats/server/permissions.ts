@@ -1,0 +1,92 @@
+import { BUCKETS, bucketStream, CONSUMERS, STREAMS } from '../jetstream/names.ts';
+
+/*
+ * Subjects that the operator and the gateway may publish to, one per API request. No user may publish to the server's own subjects
+ * ($JS.EVENT, $SYS), only the operator may create and update streams, and no user may delete one.
+ */
+interface RolePermissions {
+  publish: readonly string[];
+  subscribe: readonly string[];
+}
+
+const ALL_STREAMS = [...Object.values(STREAMS), ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket))];
+const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
+/** Streams in which the operator may purge the subjects of a deleted agent. */
+const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.advisories);
+
+export const gatewayPermissions: RolePermissions = {
+  publish: [
+    '$JS.API.INFO',
+    ...['inbox', 'events', 'wakes', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...Object.values(BUCKETS).map((bucket) => `$KV.${bucket}.>`),
+    ...GATEWAY_READABLE.flatMap(readSubjects),
+    `$JS.API.CONSUMER.CREATE.${STREAMS.inbox}.>`,
+    `$JS.API.CONSUMER.INFO.${STREAMS.inbox}.*`,
+    `$JS.API.CONSUMER.DELETE.${STREAMS.inbox}.*`,
+    `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
+    `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.inbox}.*`,
+    `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
+    `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
+    ...queueConsumerSubjects(STREAMS.advisories, CONSUMERS.deadLetters),
+    ...ephemeralConsumerSubjects(STREAMS.events),
+    ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
+    ...[BUCKETS.sessions, BUCKETS.sessionTools].map((bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`),
+    `$JS.ACK.${STREAMS.inbox}.>`,
+  ],
+  subscribe: [],
+};
+
+export const operatorPermissions: RolePermissions = {
+  publish: [
+    '$JS.API.INFO',
+    ...['inbox', 'wakes', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    `$KV.${BUCKETS.ledger}.>`,
+    ...ALL_STREAMS.flatMap((stream) => [
+      `$JS.API.STREAM.CREATE.${stream}`,
+      `$JS.API.STREAM.UPDATE.${stream}`,
+      ...readSubjects(stream),
+    ]),
+    ...PURGEABLE.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
+    `$JS.API.CONSUMER.INFO.${STREAMS.inbox}.*`,
+    `$JS.API.CONSUMER.DELETE.${STREAMS.inbox}.*`,
+    `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
+    `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
+    `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
+    // Redelivers the in-flight message of a deleted pod.
+    `$JS.ACK.${STREAMS.inbox}.>`,
+    ...queueConsumerSubjects(STREAMS.advisories, CONSUMERS.deadLetters),
+    ...queueConsumerSubjects(STREAMS.wakeups, CONSUMERS.wakeups),
+    ...queueConsumerSubjects(STREAMS.promotions, CONSUMERS.promotions),
+    ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
+  ],
+  subscribe: [],
+};
+
+/** The one user of the system account: it may request a configuration reload, and nothing else. */
+export const systemPermissions: RolePermissions = { publish: ['$SYS.REQ.SERVER.*.RELOAD'], subscribe: [] };
+
+function readSubjects(stream: string): string[] {
+  return [`$JS.API.STREAM.INFO.${stream}`, `$JS.API.STREAM.MSG.GET.${stream}`, `$JS.API.DIRECT.GET.${stream}`];
+}
+
+/** Create, read and pull from one durable consumer that all replicas share. */
+function queueConsumerSubjects(stream: string, consumer: string): string[] {
+  return [
+    `$JS.API.CONSUMER.CREATE.${stream}.${consumer}`,
+    `$JS.API.CONSUMER.CREATE.${stream}.${consumer}.>`,
+    `$JS.API.CONSUMER.INFO.${stream}.${consumer}`,
+    `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`,
+    `$JS.ACK.${stream}.${consumer}.>`,
+  ];
+}
+
+/** Create, read and delete ephemeral consumers of a stream. */
+function ephemeralConsumerSubjects(stream: string): string[] {
+  return [
+    `$JS.API.CONSUMER.CREATE.${stream}.>`,
+    `$JS.API.CONSUMER.INFO.${stream}.*`,
+    `$JS.API.CONSUMER.DELETE.${stream}.*`,
+    `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
+    `$JS.FC.${stream}.>`,
+  ];
+}

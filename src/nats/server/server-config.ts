@@ -1,0 +1,156 @@
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { gatewayPermissions, operatorPermissions, systemPermissions } from './permissions.ts';
+import { SYSTEM_USER } from './reload.ts';
+
+export interface NatsPermissions {
+  /** Subjects, wildcards allowed. */
+  publish: readonly string[];
+  /** The user's private inbox is always added. */
+  subscribe: readonly string[];
+}
+
+export interface NatsUser {
+  /** The user's private inbox is `_INBOX_<name>.>`. */
+  name: string;
+  /** Public nkey, `U…`. */
+  publicKey: string;
+  /** Not allowed for `operator` and `gateway`, whose permissions are fixed; required for every other user. */
+  permissions?: NatsPermissions;
+}
+
+export interface ServerConfigOptions {
+  users: readonly NatsUser[];
+  /** Public nkey of the user that may request a configuration reload. */
+  systemKey?: string;
+  /** Absolute paths in the server's file system. */
+  certificateFile: string;
+  keyFile: string;
+  storeFolder: string;
+  /** Maximum size of all streams together. */
+  storeBytes: number;
+  serverName: string;
+  /** Default 4222. */
+  port?: number;
+  /** Default 0.0.0.0. */
+  host?: string;
+  /** Listens on loopback only. Default 8222. */
+  monitoringPort?: number;
+}
+
+const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const PUBLIC_KEY = /^U[A-Z2-7]{55}$/;
+const PATH = /^\/[A-Za-z0-9._/-]{0,400}$/;
+const HOST = /^[0-9a-fA-F.:]{2,45}$/;
+const SUBJECT = /^[A-Za-z0-9_$*>=.-]{1,200}$/;
+const FIXED_PERMISSIONS = { operator: operatorPermissions, gateway: gatewayPermissions } as const;
+
+/**
+ * The text of a `nats-server.conf`: users by nkey with their permissions, TLS, storage synced before a message is acknowledged;
+ * no anonymous user, no websocket, MQTT or leaf nodes. Throws TEMPER_USAGE for an invalid name, key or path.
+ */
+export function serverConfig(options: ServerConfigOptions): string {
+  const { port = 4_222, host = '0.0.0.0', monitoringPort = 8_222 } = options;
+  return `server_name: ${quoted('the server name', options.serverName, NAME)}
+listen: ${quoted('the address', `${checked('the host', host, HOST)}:${integer('the port', port)}`, /./)}
+http: "127.0.0.1:${integer('the monitoring port', monitoringPort)}"
+
+tls {
+  cert_file: ${quoted('the certificate', options.certificateFile, PATH)}
+  key_file: ${quoted('the key', options.keyFile, PATH)}
+  min_version: "1.3"
+  timeout: 5
+}
+
+max_payload: 256KB
+max_control_line: 4KB
+max_pending: 2MB
+max_connections: 1024
+max_subscriptions: 65536
+write_deadline: "2s"
+no_fast_producer_stall: true
+ping_interval: "20s"
+ping_max: 2
+lame_duck_grace_period: "2s"
+lame_duck_duration: "30s"
+
+jetstream {
+  store_dir: ${quoted('the store', options.storeFolder, PATH)}
+  max_memory_store: 0
+  max_file_store: ${integer('the size of the store', options.storeBytes)}
+  # By default a message is acknowledged up to two minutes before it is on the disk.
+  sync_interval: always
+}
+
+system_account: SYSTEM
+accounts {
+  SYSTEM {${systemAccount(options.systemKey)}}
+  TEMPER {
+    jetstream: enabled
+    users: [
+${options.users.map(userEntry).join('\n')}
+    ]
+  }
+}
+`;
+}
+
+function userEntry(user: NatsUser): string {
+  const name = checked('the name of a user', user.name, NAME);
+  const fixed = Object.hasOwn(FIXED_PERMISSIONS, name)
+    ? FIXED_PERMISSIONS[name as keyof typeof FIXED_PERMISSIONS]
+    : undefined;
+  if ((fixed === undefined) === (user.permissions === undefined)) {
+    throw new TemperError(
+      'TEMPER_USAGE',
+      fixed === undefined
+        ? `the user "${name}" has no permissions; name the subjects it may publish and subscribe`
+        : `the permissions of "${name}" are fixed; leave them out`,
+    );
+  }
+  return formatUser(name, user.publicKey, fixed ?? user.permissions ?? { publish: [], subscribe: [] });
+}
+
+function systemAccount(key: string | undefined): string {
+  if (key === undefined) return '';
+  return `
+    users: [
+${formatUser(SYSTEM_USER, key, systemPermissions)}
+    ]
+  `;
+}
+
+function formatUser(name: string, publicKey: string, { publish, subscribe }: NatsPermissions): string {
+  return `      # ${name}
+      {
+        nkey: ${quoted(`the key of "${name}"`, publicKey, PUBLIC_KEY)}
+        permissions: {
+          publish: { allow: ${subjectList(publish)} }
+          subscribe: { allow: ${subjectList([`_INBOX_${name}.>`, ...subscribe])} }
+        }
+      }`;
+}
+
+function subjectList(subjects: readonly string[]): string {
+  // An empty list would allow everything.
+  if (subjects.length === 0) return '["_NOTHING"]';
+  return `[${subjects.map((subject) => quoted('a subject', subject, SUBJECT)).join(', ')}]`;
+}
+
+/** Accepts only characters that need no escape in the server's format. */
+function quoted(what: string, text: string, pattern: RegExp): string {
+  return `"${checked(what, text, pattern)}"`;
+}
+
+function checked(what: string, text: string, form: RegExp): string {
+  if (form.test(text)) return text;
+  throw new TemperError(
+    'TEMPER_USAGE',
+    `${what}, "${printable(text, 100)}", is not valid in the NATS configuration; it must match ${form.source}`,
+  );
+}
+
+function integer(what: string, value: number): string {
+  if (Number.isSafeInteger(value) && value > 0) return String(value);
+  throw new TemperError('TEMPER_USAGE', `${what} must be a positive whole number, not ${value}`);
+}

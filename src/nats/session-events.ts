@@ -1,0 +1,200 @@
+import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
+import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
+import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { StampedEvent } from '../tools/events.ts';
+import type { JetStreamConnection } from './connection/connection.ts';
+import { isStreamMissing } from './connection/errors.ts';
+import { STREAMS, subjects, token } from './jetstream/names.ts';
+import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
+import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
+import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
+
+/** One event of a session. */
+export type SessionEvent =
+  | { kind: 'event'; event: StampedEvent }
+  | { kind: 'reply'; message: string; text: string; ending: 'complete' | 'cut' | 'refusal' }
+  | { kind: 'failed'; message: string; code: ErrorCode; text: string };
+
+/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `FollowLine` of the user API. */
+export type StoredSessionEvent = SessionEvent & { seq: number };
+
+export interface FollowOptions {
+  /** Events after this sequence; 0 for all stored events. */
+  after: number;
+  signal: AbortSignal;
+  /** Throws TEMPER_BUS_STORE_LOST when the store of `after` was lost, instead of continuing with the events of the new store. */
+  failOnStoreLoss?: boolean;
+}
+
+interface AppendEventOptions {
+  /** Deduplication key, any text: of the events with one key the first is stored. */
+  once?: string | undefined;
+  /** Sent as a header. */
+  traceparent?: string | undefined;
+}
+
+export interface SessionEvents {
+  /**
+   * Returns the event's sequence. Within 30 minutes the first reply to a message is stored and repeated ones are ignored; likewise
+   * events of one agent with the same `once` key. Throws TEMPER_BUS_*.
+   */
+  append(agentUid: string, session: string, line: SessionEvent, options?: AppendEventOptions): Promise<number>;
+  /** Stored events, oldest first, at most `limit`. */
+  read(agentUid: string, session: string, after: number, limit: number): Promise<StoredSessionEvent[]>;
+  /** The sequence of the session's last event; without events the sequence before the store's first event. */
+  lastSequence(agentUid: string, session: string): Promise<number>;
+  /** The sequence before the first event of this store. */
+  baseSequence(): Promise<number>;
+  /** Stored and new events, in order and without gaps, until the signal is aborted; then returns without an error. */
+  follow(agentUid: string, session: string, options: FollowOptions): AsyncIterable<StoredSessionEvent>;
+  /** Deletes all events of a deleted agent. */
+  remove(agentUid: string): Promise<void>;
+}
+
+/** Maximum size of the events in flight to one follower. */
+const MAX_IN_FLIGHT_BYTES = 512 * 1_024;
+const RETRY_MS = 500;
+/** The server deletes the ephemeral consumer of a follower that disconnected without deleting it after this time. */
+const INACTIVE_THRESHOLD_MS = 30_000;
+
+/** Transcripts and replies, stored for one day. */
+export function createSessionEvents(connection: JetStreamConnection): SessionEvents {
+  const generation = new BaseSequenceCache(connection);
+  const storedEvents = async function* (subject: string, after: number): AsyncGenerator<StoredSessionEvent> {
+    for await (const { data, seq } of readMessages(connection, STREAMS.events, subject, after + 1)) {
+      const line = parseEvent(parseJsonBytes(data));
+      if (line !== undefined) yield { ...line, seq };
+    }
+  };
+  return {
+    async append(agentUid, session, line, { once, traceparent } = {}) {
+      const id =
+        line.kind === 'event'
+          ? deduplicationOptions(agentUid, once)
+          : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
+      const options = { ...id, traceparent };
+      const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
+      return ack?.seq ?? 0;
+    },
+    async read(agentUid, session, after, limit) {
+      const lines: StoredSessionEvent[] = [];
+      if (limit <= 0) return lines;
+      for await (const line of storedEvents(subjects.events(agentUid, session), after)) {
+        lines.push(line);
+        if (lines.length >= limit) break;
+      }
+      return lines;
+    },
+    async lastSequence(agentUid, session) {
+      const found = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session));
+      return found?.seq ?? generation.get();
+    },
+    baseSequence: () => generation.get(),
+    async *follow(agentUid, session, { after, signal, failOnStoreLoss = false }) {
+      const subject = subjects.events(agentUid, session);
+      const ended = AbortSignal.any([signal, connection.closed]);
+      let last = after;
+      while (!ended.aborted) {
+        try {
+          last = await resumeSequence(connection, last, failOnStoreLoss);
+          // Stored events are read in pages: all at once could exceed the server's `max_pending` for one client.
+          for await (const line of storedEvents(subject, last)) {
+            if (ended.aborted) return;
+            yield line;
+            last = line.seq;
+          }
+          for await (const line of newEvents(connection, subject, last + 1, ended)) {
+            yield line;
+            last = line.seq;
+          }
+        } catch (error) {
+          if (!ended.aborted && !isTransient(error, connection)) throw error;
+        }
+        await connection.clock.sleep(RETRY_MS, ended).catch(() => undefined);
+      }
+    },
+    remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
+  };
+}
+
+/** The sequence after which to continue in the current store. */
+async function resumeSequence(
+  connection: JetStreamConnection,
+  last: number,
+  failOnStoreLoss: boolean,
+): Promise<number> {
+  const { baseSequence, createdAt } = await readStoreGeneration(connection);
+  if (last >= baseSequence) return last;
+  if (last > 0 && failOnStoreLoss) {
+    const message = `NATS lost its store and has a new one since ${createdAt}: waiting messages are lost; send the message again`;
+    throw new TemperError('TEMPER_BUS_STORE_LOST', message, { retry: 'never' });
+  }
+  return baseSequence;
+}
+
+/** True for errors that end by themselves: the server becomes available again, and the operator recreates lost streams. */
+function isTransient(error: unknown, connection: JetStreamConnection): boolean {
+  return !connection.state().connected || isStreamMissing(error instanceof Error ? (error.cause ?? error) : error);
+}
+
+function deduplicationOptions(agentUid: string, once: string | undefined): PublishOptions {
+  return once === undefined ? {} : { id: deduplicationId(`${token(agentUid)}\n${once}`) };
+}
+
+/** New events, until the signal is aborted or the server ends the consumer. */
+async function* newEvents(
+  connection: JetStreamConnection,
+  subject: string,
+  fromSequence: number,
+  signal: AbortSignal,
+): AsyncGenerator<StoredSessionEvent> {
+  const options = {
+    filter_subjects: subject,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: fromSequence,
+    inactive_threshold: INACTIVE_THRESHOLD_MS,
+  };
+  const consumer = await connection.request(() => connection.jetstream.consumers.get(STREAMS.events, options));
+  const messages: ConsumerMessages = await consumer.consume({ max_bytes: MAX_IN_FLIGHT_BYTES });
+  const stop = (): void => messages.stop();
+  signal.addEventListener('abort', stop, { once: true });
+  // The client alone would wait for heartbeats of a server that has deleted this consumer.
+  const unsubscribe = connection.onChange(stop);
+  try {
+    if (signal.aborted) return;
+    for await (const { data, seq } of messages) {
+      const line = parseEvent(parseJsonBytes(data));
+      if (line !== undefined) yield { ...line, seq };
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+    unsubscribe();
+    messages.stop();
+    // Otherwise the server deletes it after the inactive threshold.
+    if (connection.state().connected) await consumer.delete().catch(() => false);
+  }
+}
+
+/** Parses a stored event; undefined for an invalid one. */
+function parseEvent(value: Json | undefined): SessionEvent | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return value.kind === 'event' ? parseToolEvent(value.event) : parseEnding(value);
+}
+
+/** Pods report these events: only `type` and `time` are validated. */
+function parseToolEvent(event: Json | undefined): SessionEvent | undefined {
+  if (!isJsonObject(event) || typeof event.type !== 'string' || typeof event.time !== 'string') return undefined;
+  return { kind: 'event', event: event as unknown as StampedEvent };
+}
+
+function parseEnding({ kind, message, text, ending, code }: JsonObject): SessionEvent | undefined {
+  if (typeof message !== 'string' || typeof text !== 'string') return undefined;
+  if (kind === 'reply' && (ending === 'complete' || ending === 'cut' || ending === 'refusal')) {
+    return { kind, message, text, ending };
+  }
+  if (kind === 'failed' && typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)) {
+    return { kind, message, code: code as ErrorCode, text };
+  }
+  return undefined;
+}

@@ -1,0 +1,88 @@
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { createDocumentStore, type DocumentStore } from '../jetstream/document-store.ts';
+import { BUCKETS, sessionToken, token } from '../jetstream/names.ts';
+import { createSessionToolStore, type SessionToolStore } from './session-tools.ts';
+
+/** The forged tools of sessions. Several gateways register concurrently: of two tools with the same name one wins. */
+export interface SessionRegistry {
+  /** Active tools of a session, oldest first. */
+  tools(agentUid: string, session: string): Promise<RegisteredTool[]>;
+  /** Active tools of all sessions of the agent. */
+  allTools(agentUid: string): Promise<RegisteredTool[]>;
+  /** The digests of `tools`, with one read instead of two. */
+  digests(agentUid: string, session: string): Promise<Digest[]>;
+  /**
+   * Calls `check` with the active tools, and again after each conflict with another gateway; what `check` throws is thrown. Throws
+   * TEMPER_FORGE_LIMIT_REACHED after 32 conflicts.
+   */
+  register(agentUid: string, tool: RegisteredTool, check: (actives: readonly RegisteredTool[]) => void): Promise<void>;
+  close(agentUid: string, session: string): Promise<void>;
+}
+
+const MAX_ATTEMPTS = 32;
+
+/**
+ * A tool is first written under its digest, where it is not active yet. It becomes active when the session's list contains its digest;
+ * the list is only written over the revision that was read (compare and swap).
+ */
+function createSessionRegistry(
+  stored: Pick<SessionToolStore, 'put' | 'list' | 'removeSession'>,
+  lists: DocumentStore,
+): SessionRegistry {
+  const readTools = async (agentUid: string, session: string) => {
+    const [list, all] = await Promise.all([lists.get(listKey(agentUid, session)), stored.list(agentUid, session)]);
+    const digests = parseDigests(list?.value);
+    const tools = all.filter((tool) => digests.includes(tool.digest));
+    return { tools, revision: list?.revision ?? 0 };
+  };
+  const readDigests = async (agentUid: string, session: string): Promise<Digest[]> =>
+    parseDigests((await lists.get(listKey(agentUid, session)))?.value);
+  return {
+    digests: readDigests,
+    async allTools(agentUid) {
+      const all = await stored.list(agentUid);
+      const found: RegisteredTool[] = [];
+      for (const session of new Set(all.map(({ owner }) => owner.session))) {
+        const digests = await readDigests(agentUid, session);
+        found.push(...all.filter((tool) => tool.owner.session === session && digests.includes(tool.digest)));
+      }
+      return found;
+    },
+    tools: async (agentUid, session) => (await readTools(agentUid, session)).tools,
+    async register(agentUid, tool, check) {
+      const { session } = tool.owner;
+      check((await readTools(agentUid, session)).tools);
+      await stored.put(agentUid, tool);
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+        const { tools, revision } = await readTools(agentUid, session);
+        check(tools);
+        const digests = [...tools.map(({ digest }) => digest), tool.digest];
+        if ((await lists.write(listKey(agentUid, session), { digests }, revision)) !== undefined) return;
+      }
+      const message = `the tools of session "${session}" were changed ${MAX_ATTEMPTS} times by other gateways; forge again`;
+      throw new TemperError('TEMPER_FORGE_LIMIT_REACHED', message, { retry: 'backoff' });
+    },
+    close: (agentUid, session) => stored.removeSession(agentUid, session),
+  };
+}
+
+export function openSessionRegistry(connection: JetStreamConnection): SessionRegistry {
+  return createSessionRegistry(
+    createSessionToolStore(connection),
+    createDocumentStore(connection, BUCKETS.sessionTools),
+  );
+}
+
+/** In the same bucket as the tools, whose keys end with a digest; removed with them. */
+function listKey(agentUid: string, session: string): string {
+  return `${token(agentUid)}.${sessionToken(session)}.list`;
+}
+
+function parseDigests(value: Json | undefined): Digest[] {
+  const digests = isJsonObject(value) ? value['digests'] : undefined;
+  return Array.isArray(digests) ? (digests as Digest[]) : [];
+}

@@ -1,0 +1,153 @@
+import { LABELS } from '../../api/cluster.ts';
+import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
+import type { NamespaceProtection } from '../agent/observed.ts';
+import type { Cache } from '../kube/cache.ts';
+import { type PlainObject, TYPES } from '../kube/types.ts';
+import { type ExpectedPolicies, installedPoliciesError, installedPoliciesVersion } from './installed-policies.ts';
+
+export interface AdmissionPolicyMonitorDeps {
+  readonly client: KubeClient;
+  readonly policies: Cache<PlainObject>;
+  readonly bindings: Cache<PlainObject>;
+  /** Undefined: the installation has no admission policies, and no namespace is protected. */
+  readonly expected: ExpectedPolicies | undefined;
+}
+
+interface CachedState {
+  readonly version: string;
+  readonly labelled: boolean;
+  readonly state: NamespaceProtection;
+}
+
+const FIX =
+  'upgrade the one release of the chart that installs the admission policies, with clusterPrerequisites.enabled';
+
+/** Whether the admission policies protect agent pods, by namespace. An unknown state counts as not protected. */
+export class AdmissionPolicyMonitor {
+  readonly #deps: AdmissionPolicyMonitorDeps;
+  readonly #known = new Map<string, CachedState>();
+  readonly #running = new Map<string, Promise<NamespaceProtection>>();
+
+  constructor(deps: AdmissionPolicyMonitorDeps) {
+    this.#deps = deps;
+  }
+
+  /** The cached state while the policies have not changed; otherwise checks the namespace. Throws ApiError. */
+  state(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
+    const known = this.#known.get(namespace);
+    if (known !== undefined && known.version === this.#version()) return Promise.resolve(known.state);
+    return this.#checkOnce(namespace, signal);
+  }
+
+  /** Checks the namespace again. Returns true when the state changed. Throws ApiError. */
+  async refresh(namespace: string, signal: AbortSignal): Promise<boolean> {
+    const before = this.#known.get(namespace)?.state;
+    const after = await this.#checkOnce(namespace, signal);
+    return JSON.stringify(before) !== JSON.stringify(after);
+  }
+
+  /** Were the admission policies not in force at the last check? */
+  isNotEnforced(namespace: string): boolean {
+    return this.#known.get(namespace)?.state.kind === 'missing';
+  }
+
+  /** The states of all checked namespaces. */
+  states(): NamespaceProtection['kind'][] {
+    return [...this.#known.values()].map(({ state }) => state.kind);
+  }
+
+  #checkOnce(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
+    const running = this.#running.get(namespace);
+    if (running !== undefined) return running;
+    const started = this.#check(namespace, signal).finally(() => this.#running.delete(namespace));
+    this.#running.set(namespace, started);
+    return started;
+  }
+
+  async #check(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
+    const version = this.#version();
+    const labelled = await this.#isLabelled(namespace, signal);
+    const known = this.#known.get(namespace);
+    const isKnown = known?.version === version && known.labelled === labelled && known.state.kind !== 'missing';
+    const state = isKnown ? known.state : await this.#evaluate(namespace, labelled, signal);
+    this.#known.set(namespace, { version, labelled, state });
+    return state;
+  }
+
+  async #evaluate(namespace: string, labelled: boolean, signal: AbortSignal): Promise<NamespaceProtection> {
+    const { expected, policies, bindings } = this.#deps;
+    if (expected === undefined) return { kind: 'notFenced' };
+    const problem = installedPoliciesError({ policies: policies.list(), bindings: bindings.list() }, expected);
+    if (problem !== undefined)
+      return { kind: 'missing', message: `${problem}, so the operator creates no new pod; ${FIX}` };
+    if (!labelled) return { kind: 'notFenced' };
+    return (await this.#probe(namespace, signal)) ?? { kind: 'fenced' };
+  }
+
+  /**
+   * Dry-run creates of two pods: without the agent-pod label the API server must reject it, with the label it must not, otherwise another
+   * rule rejects both. Reading the policies is not enough, because a new policy is enforced only after a delay.
+   */
+  async #probe(namespace: string, signal: AbortSignal): Promise<NamespaceProtection | undefined> {
+    if (!(await this.#isRejected(namespace, {}, signal))) {
+      const message = `the admission policies accepted a probe pod in namespace "${namespace}" that they must reject, so the operator creates no new pod; ${FIX}`;
+      return { kind: 'missing', message };
+    }
+    if (await this.#isRejected(namespace, { [LABELS.agentPod]: 'true' }, signal)) {
+      const message = `cannot determine whether namespace "${namespace}" is protected: the dry run of an agent pod is rejected too; if another release installs the admission policies, list this release's namespace in its guards.operatorNamespaces; otherwise check the quotas and the other admission rules of the namespace`;
+      return { kind: 'missing', message };
+    }
+    return undefined;
+  }
+
+  async #isRejected(namespace: string, labels: Record<string, string>, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#deps.client.create(TYPES.pods, probePod(namespace, labels), signal, { dryRun: true });
+      return false;
+    } catch (error) {
+      if (error instanceof ApiError && (error.status === 403 || error.status === 422)) return true;
+      throw error;
+    }
+  }
+
+  /** A namespace that the operator may not read counts as not labelled. */
+  async #isLabelled(namespace: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const found = await this.#deps.client.get<PlainObject>(TYPES.namespaces, { name: namespace }, signal);
+      return found?.metadata.labels?.[LABELS.agents] === 'true';
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 403) return false;
+      throw error;
+    }
+  }
+
+  #version(): string {
+    return installedPoliciesVersion({ policies: this.#deps.policies.list(), bindings: this.#deps.bindings.list() });
+  }
+}
+
+function probePod(namespace: string, labels: Record<string, string>) {
+  const amounts = { cpu: '1m', memory: '1Mi', 'ephemeral-storage': '1Mi' };
+  const securityContext = {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'temper-guard-probe', namespace, labels },
+    spec: {
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 10_001, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          name: 'probe',
+          image: 'temper.invalid/probe',
+          resources: { requests: amounts, limits: amounts },
+          securityContext,
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,115 @@
+import { LABELS } from '../api/cluster.ts';
+import { PRIORITY, type Priority } from '../kube/controller/priority-fifo.ts';
+import type { ChangeSource } from '../kube/informer/reflector.ts';
+import type { Change, KubeObject } from '../kube/informer/store.ts';
+import type { WorkQueue } from '../kube/controller/work-queue.ts';
+import { INDEX } from './agent/observe.ts';
+import { podFingerprint } from './pods/pod-state.ts';
+import { reasonOf } from './conditions.ts';
+import type { Informers } from './kube/informers.ts';
+import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
+import type { WarmPool } from './pool/warm-pool.ts';
+
+export interface Queues {
+  readonly agents: WorkQueue;
+  readonly policies: WorkQueue;
+  /** Keys are `namespace/class`. */
+  readonly pools: WorkQueue;
+  /** Keys are namespaces. */
+  readonly namespaces: WorkQueue;
+}
+
+export interface RouteDeps {
+  readonly informers: Informers;
+  readonly queues: Queues;
+  readonly pool: WarmPool;
+  /** Called when an agent is deleted. */
+  readonly onAgentDeleted: (agent: StoredAgent) => void;
+  readonly onPolicyDeleted: (policy: StoredPolicy) => void;
+  /** Did another writer write this status? */
+  readonly isExternalStatus: (object: StoredAgent | StoredPolicy) => boolean;
+  /** Called when an object that the operator maintains in a namespace is deleted. */
+  readonly onChildDeleted: (plural: string, object: PlainObject) => void;
+}
+
+/** Delay of the agent count in a policy status, because many agents may be created at once. */
+const COUNT_DELAY_MS = 10_000;
+
+/** Subscribes to all informers and adds the affected keys to the queues. */
+export function routeEvents(deps: RouteDeps): void {
+  const { informers } = deps;
+  informers.agents.subscribe((change, origin) => onAgent(deps, change, priorityOf(origin)));
+  informers.policies.subscribe((change, origin) => onPolicy(deps, change, priorityOf(origin)));
+  informers.pods.subscribe((change, origin) => onPod(deps, change, priorityOf(origin)));
+  for (const child of informers.children) child.subscribe((change) => onChild(deps, child.type.plural, change));
+}
+
+function priorityOf(origin: ChangeSource): Priority {
+  return origin === 'change' ? PRIORITY.normal : PRIORITY.resync;
+}
+
+function keyOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}
+
+function policyKey({ metadata, spec }: StoredAgent): string {
+  return `${metadata.namespace}/${spec.trustPolicyRef.name}`;
+}
+
+/** A pure status change must not requeue its own object. */
+function isOnlyStatus(change: Change<KubeObject>): boolean {
+  return change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation;
+}
+
+function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priority): void {
+  const { informers, queues, onAgentDeleted: agentGone } = deps;
+  const { object } = change;
+  if (isOnlyStatus(change) && !deps.isExternalStatus(object)) return;
+  queues.agents.add(keyOf(object), priority);
+  const before = change.type === 'updated' ? policyKey(change.before) : undefined;
+  if (change.type === 'updated' && before === policyKey(object)) return;
+  for (const key of new Set([policyKey(object), before ?? policyKey(object)])) {
+    queues.policies.addAfter(key, COUNT_DELAY_MS, priority);
+    if (change.type === 'added') continue;
+    // An agent left the policy, so another agent may now fit its quota.
+    for (const other of informers.agents.cache.byIndex(INDEX.policy, key)) {
+      if (reasonOf(other.status?.conditions, 'Ready') === 'AgentQuotaExceeded') queues.agents.add(keyOf(other));
+    }
+  }
+  if (change.type === 'deleted') agentGone(object);
+}
+
+function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Priority): void {
+  const { informers, queues, onPolicyDeleted: policyGone } = deps;
+  const key = keyOf(change.object);
+  if (isOnlyStatus(change)) {
+    if (deps.isExternalStatus(change.object)) queues.policies.add(key, priority);
+    return;
+  }
+  if (change.type === 'deleted') policyGone(change.object);
+  queues.policies.add(key, priority);
+  const agents = informers.agents.cache.byIndex(INDEX.policy, key);
+  for (const agent of agents) queues.agents.add(keyOf(agent), priority);
+  // The quotas of the policy are part of the ResourceQuota of the namespace.
+  if (informers.agents.cache.list().length > 0) queues.namespaces.add(change.object.metadata.namespace, priority);
+}
+
+function onPod({ queues, pool }: RouteDeps, change: Change<Pod>, priority: Priority): void {
+  const pods = change.type === 'updated' ? [change.before, change.object] : [change.object];
+  pool.onObserved(change.object.metadata.uid, change.type === 'deleted');
+  if (change.type === 'updated' && podFingerprint(change.before) === podFingerprint(change.object)) return;
+  for (const { metadata } of pods) {
+    const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
+    if (owner !== undefined) queues.agents.add(`${metadata.namespace}/${owner.name}`, priority);
+    const className = metadata.labels?.[LABELS.sandboxClass];
+    const isWarm = metadata.labels?.[LABELS.agentUid] === undefined && className !== undefined;
+    if (isWarm) queues.pools.add(`${metadata.namespace}/${className}`, priority);
+  }
+}
+
+function onChild({ queues, onChildDeleted: childGone }: RouteDeps, plural: string, change: Change<PlainObject>): void {
+  const { namespace } = change.object.metadata;
+  if (change.type === 'added' || namespace === undefined) return;
+  if (change.type === 'deleted') childGone(plural, change.object);
+  queues.namespaces.add(namespace);
+}

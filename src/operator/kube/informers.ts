@@ -1,0 +1,130 @@
+import { LABELS, NAMESPACE_OBJECTS } from '../../api/cluster.ts';
+import type { ResourceType } from '../../kube/client/kube-client.ts';
+import type { Metrics } from '../../kube/metrics.ts';
+import { type ChangeListener, Reflector } from '../../kube/informer/reflector.ts';
+import { type KubeObject, Store } from '../../kube/informer/store.ts';
+import type { Transport } from '../../kube/client/transport.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import { Cache } from './cache.ts';
+import type { OperatorConfig } from '../config.ts';
+import { POLICY_LABEL_SELECTOR } from '../admission-policies/installed-policies.ts';
+import { type PlainObject, type Pod, type StoredAgent, type StoredPolicy, TYPES } from './types.ts';
+
+export interface InformerDeps {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly random: () => number;
+}
+
+/** The informer of one kind: its cache, its reflectors and its change listeners. */
+interface Informer<T extends KubeObject> {
+  readonly cache: Cache<T>;
+  readonly reflectors: readonly Reflector<T>[];
+  readonly subscribe: (listener: ChangeListener<T>) => void;
+}
+
+export interface Informers {
+  readonly agents: Informer<StoredAgent>;
+  readonly policies: Informer<StoredPolicy>;
+  readonly pods: Informer<Pod>;
+  /** Objects with a fixed name in namespaces with agents. */
+  readonly children: readonly (Informer<PlainObject> & { readonly type: ResourceType })[];
+  readonly admissionPolicies: Informer<PlainObject>;
+  readonly admissionBindings: Informer<PlainObject>;
+  /** All reflectors by name, for the manager. */
+  readonly all: Readonly<Record<string, Reflector<KubeObject>>>;
+}
+
+export function createInformers(deps: InformerDeps, config: OperatorConfig): Informers {
+  const all: Record<string, Reflector<KubeObject>> = {};
+  const namespaces = config.namespaces ?? [undefined];
+  const watch = <T extends KubeObject>(type: ResourceType, options: InformerOptions<T> = {}) => {
+    const scopes = type.namespaced ? namespaces : [undefined];
+    const reflectors = (options.off === true ? [] : scopes).map((namespace) => {
+      const { labelSelector, fieldSelector, transform } = options;
+      const reflector = new Reflector<T>({
+        ...deps,
+        type,
+        store: new Store<T>(),
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(labelSelector === undefined ? {} : { labelSelector }),
+        ...(fieldSelector === undefined ? {} : { fieldSelector }),
+        ...(transform === undefined ? {} : { transform }),
+      });
+      const what = `${type.plural}${fieldSelector === undefined ? '' : ` ${fieldSelector}`}`;
+      all[namespace === undefined ? what : `${what} of ${namespace}`] = reflector as unknown as Reflector<KubeObject>;
+      return reflector;
+    });
+    return {
+      type,
+      cache: new Cache(reflectors.map(({ store }) => store)),
+      reflectors,
+      subscribe: (listener: ChangeListener<T>) => reflectors.forEach((reflector) => reflector.subscribe(listener)),
+    };
+  };
+  // By name: RBAC allows the operator to read no other object of these kinds.
+  const child = (type: ResourceType, name: string) =>
+    watch<PlainObject>(type, { fieldSelector: `metadata.name=${name}`, transform: withoutStatus });
+  const guards = { labelSelector: POLICY_LABEL_SELECTOR, off: config.guard === undefined };
+  return {
+    agents: watch<StoredAgent>(TYPES.agents),
+    policies: watch<StoredPolicy>(TYPES.trustPolicies),
+    pods: watch<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true`, transform: prunePod }),
+    children: [
+      child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
+      child(TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway),
+      child(TYPES.resourceQuotas, NAMESPACE_OBJECTS.resourceQuota),
+      child(TYPES.serviceAccounts, NAMESPACE_OBJECTS.agentServiceAccount),
+      child(TYPES.serviceAccounts, NAMESPACE_OBJECTS.usersServiceAccount),
+      child(TYPES.configMaps, NAMESPACE_OBJECTS.endpoints),
+    ],
+    admissionPolicies: watch<PlainObject>(TYPES.admissionPolicies, guards),
+    admissionBindings: watch<PlainObject>(TYPES.admissionBindings, guards),
+    all,
+  };
+}
+
+interface InformerOptions<T> {
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly transform?: (object: T) => T;
+  /** The kind is not part of this installation: it is not watched, and its cache stays empty. */
+  readonly off?: boolean;
+}
+
+/** Keeps only the fields that a reconcile reads, because thousands of full pods would use too much memory. */
+function prunePod({ metadata, spec, status }: Pod): Pod {
+  const { conditions = [], containerStatuses, phase, reason, message } = status ?? {};
+  return {
+    metadata,
+    spec: spec?.nodeName === undefined ? {} : { nodeName: spec.nodeName },
+    status: {
+      ...(phase === undefined ? {} : { phase }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(message === undefined ? {} : { message }),
+      conditions: conditions.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
+      ...(containerStatuses === undefined ? {} : { containerStatuses: containerStatuses.map(pruneContainer) }),
+    },
+  };
+}
+
+type Containers = NonNullable<NonNullable<Pod['status']>['containerStatuses']>;
+
+function pruneContainer({ name, ready, restartCount, state, lastState }: Containers[number]): Containers[number] {
+  return {
+    name,
+    ...(ready === undefined ? {} : { ready }),
+    ...(restartCount === undefined ? {} : { restartCount }),
+    ...(state === undefined ? {} : { state }),
+    ...(lastState === undefined ? {} : { lastState }),
+  };
+}
+
+/** The status of a ResourceQuota changes with every pod, and the operator does not read it. */
+function withoutStatus(object: PlainObject): PlainObject {
+  const { status: _dropped, ...rest } = object;
+  return rest;
+}

@@ -1,0 +1,110 @@
+import { GROUP, VERSION } from '../../api/names.ts';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { ResourceType } from '../../kube/client/kube-client.ts';
+import type { KubeObject } from '../../kube/informer/store.ts';
+
+/** An Agent or TrustPolicy as the API server returns it, with the metadata that is optional in a manifest. */
+type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
+  readonly metadata: KubeObject['metadata'] & {
+    readonly namespace: string;
+    readonly uid: string;
+    readonly resourceVersion: string;
+    readonly generation: number;
+    readonly creationTimestamp: string;
+    readonly deletionTimestamp?: string;
+  };
+};
+export type StoredAgent = Stored<Agent>;
+export type StoredPolicy = Stored<TrustPolicy>;
+
+interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly ready?: boolean;
+  readonly restartCount?: number;
+  readonly state?: ContainerState;
+  readonly lastState?: ContainerState;
+}
+
+interface ContainerState {
+  readonly running?: object;
+  readonly waiting?: { readonly reason?: string; readonly message?: string };
+  readonly terminated?: { readonly exitCode: number; readonly reason?: string; readonly message?: string };
+}
+
+export interface Pod extends KubeObject {
+  readonly metadata: KubeObject['metadata'] & {
+    readonly creationTimestamp?: string;
+    readonly deletionTimestamp?: string;
+    readonly ownerReferences?: readonly OwnerReference[];
+  };
+  readonly spec?: { readonly nodeName?: string };
+  readonly status?: {
+    readonly phase?: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly conditions?: readonly { type: string; status: string; reason?: string; message?: string }[];
+    readonly containerStatuses?: readonly ContainerStatus[];
+  };
+}
+
+/** An object that the operator only compares with its desired state. */
+export type PlainObject = KubeObject & Readonly<Record<string, unknown>>;
+
+const core = (plural: string, kind: string, namespaced = true): ResourceType => ({
+  group: '',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced,
+});
+const own = (plural: string, kind: string): ResourceType => ({
+  group: GROUP,
+  version: VERSION,
+  plural,
+  kind,
+  namespaced: true,
+});
+const admission = (plural: string, kind: string): ResourceType => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: false,
+});
+
+export const TYPES = {
+  agents: own('agents', 'Agent'),
+  trustPolicies: own('trustpolicies', 'TrustPolicy'),
+  pods: core('pods', 'Pod'),
+  configMaps: core('configmaps', 'ConfigMap'),
+  events: core('events', 'Event'),
+  secrets: core('secrets', 'Secret'),
+  services: core('services', 'Service'),
+  serviceAccounts: core('serviceaccounts', 'ServiceAccount'),
+  resourceQuotas: core('resourcequotas', 'ResourceQuota'),
+  namespaces: core('namespaces', 'Namespace', false),
+  networkPolicies: {
+    group: 'networking.k8s.io',
+    version: 'v1',
+    plural: 'networkpolicies',
+    kind: 'NetworkPolicy',
+    namespaced: true,
+  },
+  admissionPolicies: admission('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
+  admissionBindings: admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
+} as const satisfies Record<string, ResourceType>;
+
+/** Field manager of all writes. */
+export const FIELD_MANAGER = 'temper-operator';
+
+/** Label of every object that the operator applies. */
+export const MANAGED_LABEL = { 'app.kubernetes.io/managed-by': 'temper-operator' } as const;

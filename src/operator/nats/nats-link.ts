@@ -1,0 +1,192 @@
+import type { Clock } from '../../lib/clock.ts';
+import { messageOf, TemperError } from '../../lib/errors.ts';
+import { type JetStreamConnection, type ConnectionState, connectNats } from '../../nats/connection/connection.ts';
+import { DEFAULT_STORE_BYTES, reconcileTopology } from '../../nats/jetstream/topology.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { OperatorConfig } from '../config.ts';
+import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
+
+export type NatsOptions = NonNullable<OperatorConfig['nats']>;
+
+export interface NatsLinkDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Pick<OperatorMetrics, 'count' | 'gauge' | 'watch'>;
+}
+
+const RETRY_MS = 2_000;
+/** Interval of the check that restores deleted streams. */
+const TOPOLOGY_INTERVAL_MS = 60_000;
+
+/**
+ * The operator's NATS connection. Creates and updates the declared streams and buckets. The NATS server starts with keys and certificates
+ * that the operator creates, so the operator runs before the server exists: it connects in the background, with retries.
+ */
+export class NatsLink implements AsyncDisposable {
+  readonly #options: NatsOptions;
+  readonly #deps: NatsLinkDeps;
+  readonly #stopping = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  readonly #running: Promise<void>;
+  #connection: JetStreamConnection | undefined;
+  /** Since when no connection exists. */
+  #since: Date;
+  #lastWarning = '';
+
+  constructor(options: NatsOptions, deps: NatsLinkDeps) {
+    this.#options = options;
+    this.#deps = deps;
+    this.#since = deps.clock.now();
+    deps.metrics.watch('temper_bus_connected', {}, () => (this.unavailableSince() === undefined ? 1 : 0));
+    deps.metrics.gauge('temper_bus_topology_ready', {}, 0);
+    this.#running = this.#run();
+  }
+
+  /** The current connection, without waiting. Throws TEMPER_BUS_UNAVAILABLE while NATS is unreachable. */
+  current(): JetStreamConnection {
+    const connection = this.#connection;
+    if (connection !== undefined && connection.state().connected) return connection;
+    const since = this.unavailableSince()?.toISOString() ?? '';
+    throw new TemperError('TEMPER_BUS_UNAVAILABLE', `NATS is unreachable since ${since}`, { retry: 'backoff' });
+  }
+
+  /** Waits for a connection. Undefined when the signal aborts first. */
+  async waitForConnection(signal: AbortSignal): Promise<JetStreamConnection | undefined> {
+    while (this.#connection === undefined) {
+      if (signal.aborted) return undefined;
+      await this.nextChange(signal);
+    }
+    return this.#connection;
+  }
+
+  /** Since when NATS is unreachable; undefined while it is reachable. */
+  unavailableSince(): Date | undefined {
+    const state = this.#connection?.state();
+    if (state === undefined) return this.#since;
+    return state.connected ? undefined : state.since;
+  }
+
+  /** Resolves at the next change of the connection state, or when the signal aborts. */
+  nextChange(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#listeners.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      if (signal.aborted) return resolve();
+      this.#listeners.add(done);
+      signal.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await using connection = await this.#connect(signal);
+        await this.#serve(connection, signal);
+      } catch (error) {
+        if (!signal.aborted) this.#warn(error);
+      }
+      await this.#pause(RETRY_MS, signal);
+    }
+  }
+
+  #connect(signal: AbortSignal): Promise<JetStreamConnection> {
+    const { url, seedFile, caFile } = this.#options;
+    return connectNats({
+      servers: url,
+      name: 'temper-operator',
+      user: 'operator',
+      seedFile,
+      ...(caFile === undefined ? {} : { caFile }),
+      clock: this.#deps.clock,
+      signal,
+      onRetry: (error) => this.#warn(error),
+    });
+  }
+
+  /** Serves a connection until it is closed permanently. */
+  async #serve(connection: JetStreamConnection, signal: AbortSignal): Promise<void> {
+    const ended = AbortSignal.any([signal, connection.closed]);
+    const stop = connection.onChange((state) => this.#onState(state));
+    this.#connection = connection;
+    this.#onState(connection.state());
+    try {
+      while (!ended.aborted) {
+        const pause = await this.#topology(connection);
+        await this.#pause(pause, ended);
+      }
+    } finally {
+      stop();
+      this.#connection = undefined;
+      this.#since = this.#deps.clock.now();
+      this.#notify();
+    }
+  }
+
+  /** Returns the milliseconds until the next check. */
+  async #topology(connection: JetStreamConnection): Promise<number> {
+    // A reconnect ends the pause early and checks at once, because the store may have been lost meanwhile.
+    if (!connection.state().connected) return TOPOLOGY_INTERVAL_MS;
+    const { replicas, server } = this.#options;
+    const storeBytes = server?.storeBytes ?? DEFAULT_STORE_BYTES;
+    const { log, metrics } = this.#deps;
+    try {
+      const report = await reconcileTopology(connection, {
+        storeBytes,
+        ...(replicas === undefined ? {} : { replicas }),
+      });
+      metrics.gauge('temper_bus_topology_ready', {}, 1);
+      const { created, updated, drift } = report;
+      if (created.length + updated.length > 0) log.info({ created, updated }, 'created or updated NATS streams');
+      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS streams differ from their declaration');
+      return TOPOLOGY_INTERVAL_MS;
+    } catch (error) {
+      metrics.gauge('temper_bus_topology_ready', {}, 0);
+      this.#warn(error);
+      return RETRY_MS;
+    }
+  }
+
+  #onState({ connected, reason }: ConnectionState): void {
+    const { log, metrics } = this.#deps;
+    metrics.count('temper_bus_connection_changes_total', { to: connected ? 'connected' : 'lost' });
+    if (connected) {
+      this.#lastWarning = '';
+      log.info({}, 'NATS connected');
+    } else if (!this.#stopping.signal.aborted) log.warn({ reason }, 'NATS connection lost; reconnecting');
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Ends early at each change of the connection state. */
+  async #pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+    const changedState = new AbortController();
+    const ended = AbortSignal.any([signal, changedState.signal]);
+    const changed = this.nextChange(ended).then(() => changedState.abort());
+    await this.#deps.clock.sleep(milliseconds, ended).catch(() => undefined);
+    changedState.abort();
+    await changed;
+  }
+
+  #warn(error: unknown): void {
+    this.#warnOnce(messageOf(error, 400), 'NATS is not usable yet; retrying');
+  }
+
+  /** Attempts repeat about every second, so a message is logged only when it differs from the previous one. */
+  #warnOnce(problem: string, message: string): void {
+    if (problem === this.#lastWarning) return;
+    this.#lastWarning = problem;
+    this.#deps.log.warn({ problem }, message);
+  }
+}

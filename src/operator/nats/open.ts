@@ -1,0 +1,26 @@
+import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
+import { NatsAgentStats } from './agent-stats.ts';
+import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
+import { NatsAgentActivity } from './agent-activity.ts';
+import { ledgerSpendReader } from './spend-reader.ts';
+
+/** The NATS adapters of the operator. Disposing closes the connection. */
+export interface OperatorNats extends AsyncDisposable {
+  readonly bus: AgentActivity;
+  readonly facts: AgentStats;
+  readonly spend: SpendReader;
+}
+
+/** Starts to connect in the background and returns at once. */
+export function openOperatorNats(
+  options: NatsOptions,
+  deps: Pick<NatsLinkDeps, 'clock' | 'log' | 'metrics'>,
+): OperatorNats {
+  const link = new NatsLink(options, deps);
+  return {
+    bus: new NatsAgentActivity({ ...deps, link }),
+    facts: new NatsAgentStats({ ...deps, link }),
+    spend: ledgerSpendReader(link, deps.clock),
+    [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
+  };
+}

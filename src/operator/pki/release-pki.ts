@@ -1,0 +1,201 @@
+import { randomBytes } from 'node:crypto';
+import { createUser, fromSeed } from '@nats-io/nkeys';
+import { PORTS, RELEASE_OBJECTS } from '../../api/cluster.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { serverConfig } from '../../nats/server/server-config.ts';
+import { DEFAULT_STORE_BYTES } from '../../nats/jetstream/topology.ts';
+import type { OperatorConfig } from '../config.ts';
+import { type PlainObject, TYPES } from '../kube/types.ts';
+import type { GatewayEndpointData } from '../namespace/objects.ts';
+import { type ServerNames, isDue, isSignedBy, issueCertificate, readCertificate } from './certificates.ts';
+import { type CaState, caBundleOf, rotateCa } from './ca-rotation.ts';
+import type { DesiredNatsServer } from './nats-reload.ts';
+import { type SecretData, ReleaseSecrets } from './release-secrets.ts';
+
+export interface ReleasePkiDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'nats'>;
+}
+
+const CERTIFICATE_LIFETIME_MS = 90 * 86_400_000;
+const SIGNING_KEY_BYTES = 32;
+/** File paths inside the NATS server pod. */
+const NATS_FILES = {
+  certificateFile: '/etc/nats-tls/tls.crt',
+  keyFile: '/etc/nats-tls/tls.key',
+  storeFolder: '/data',
+} as const;
+const USERS = ['operator', 'gateway'] as const;
+const SYSTEM_SEED = 'system.nk';
+
+/**
+ * Maintains the CA of a release, the certificates that it issues, the gateway signing key, and the NATS users and configuration. One
+ * reconcile creates or replaces what is missing, due for renewal or invalid, and writes nothing else.
+ */
+export class ReleasePki {
+  readonly #deps: ReleasePkiDeps;
+  readonly #secrets: ReleaseSecrets;
+  readonly #expirations = new Map<string, Date>();
+  #gatewayEndpoint: GatewayEndpointData | undefined;
+  #server: DesiredNatsServer | undefined;
+
+  constructor(deps: ReleasePkiDeps) {
+    this.#deps = deps;
+    this.#secrets = new ReleaseSecrets(deps.client, deps.config.namespace);
+  }
+
+  /** Gateway address and CA bundle for agent pods; undefined until the gateway has an address. */
+  get gatewayEndpoint(): GatewayEndpointData | undefined {
+    return this.#gatewayEndpoint;
+  }
+
+  /** Desired files of the NATS server of this release; undefined before the first reconcile, and with an external NATS server. */
+  get natsServer(): DesiredNatsServer | undefined {
+    return this.#server;
+  }
+
+  /** Expiration time of each certificate, by the name of its Secret. */
+  expirations(): ReadonlyMap<string, Date> {
+    return this.#expirations;
+  }
+
+  /** Returns true when the gateway address or the CA bundle changed. Throws ApiError. */
+  async reconcile(signal: AbortSignal): Promise<boolean> {
+    const { config } = this.#deps;
+    const { state, systemSeed } = await this.#reconcileCa(signal);
+    const bundle = caBundleOf(state);
+    const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
+    await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
+    await this.#signingKey(signal);
+    await this.#nats(state, bundle, systemSeed, signal);
+    const [address] = gateway.addresses;
+    const gatewayEndpoint = address === undefined ? undefined : gatewayEndpointOf(address, gateway, bundle);
+    const isChanged = JSON.stringify(gatewayEndpoint) !== JSON.stringify(this.#gatewayEndpoint);
+    this.#gatewayEndpoint = gatewayEndpoint;
+    return isChanged;
+  }
+
+  /** Also keeps the seed of the NATS system user, which only the operator has, to reload the server after the other keys changed. */
+  async #reconcileCa(signal: AbortSignal): Promise<{ state: CaState; systemSeed: string }> {
+    const known = await this.#secrets.read(RELEASE_OBJECTS.ca, signal);
+    const state = await rotateCa(stateOf(known), this.#deps.clock.now());
+    const systemSeed = known?.[SYSTEM_SEED] ?? newSeed();
+    await this.#secrets.apply(RELEASE_OBJECTS.ca, { ...dataOf(state), [SYSTEM_SEED]: systemSeed }, known, signal);
+    this.#recordExpiration(RELEASE_OBJECTS.ca, state.current.certificate);
+    return { state, systemSeed };
+  }
+
+  async #certificate(
+    name: string,
+    state: CaState,
+    bundle: string,
+    desired: ServerNames,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const known = await this.#secrets.read(name, signal);
+    const pair = (await this.#isValid(known, state, desired))
+      ? { certificate: known?.['tls.crt'] ?? '', key: known?.['tls.key'] ?? '' }
+      : await issueCertificate(state.current, desired, this.#deps.clock.now(), CERTIFICATE_LIFETIME_MS);
+    const data = { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': bundle };
+    await this.#secrets.apply(name, data, known, signal);
+    this.#recordExpiration(name, pair.certificate);
+    return pair.certificate;
+  }
+
+  #recordExpiration(name: string, certificate: string): void {
+    const notAfter = readCertificate(certificate)?.notAfter;
+    if (notAfter !== undefined) this.#expirations.set(name, notAfter);
+  }
+
+  async #isValid(known: SecretData | undefined, state: CaState, desired: ServerNames): Promise<boolean> {
+    const text = known?.['tls.crt'];
+    const facts = readCertificate(text);
+    if (text === undefined || facts === undefined || known?.['tls.key'] === undefined) return false;
+    if (isDue(facts, this.#deps.clock.now())) return false;
+    if (!sameList(facts.names, desired.names) || !sameList(facts.addresses, desired.addresses)) return false;
+    return isSignedBy(text, state.current.certificate);
+  }
+
+  async #signingKey(signal: AbortSignal): Promise<void> {
+    const known = await this.#secrets.read(RELEASE_OBJECTS.gatewaySigningKeys, signal);
+    if (known?.['lease.key'] !== undefined) return;
+    const key = randomBytes(SIGNING_KEY_BYTES).toString('base64url');
+    await this.#secrets.apply(RELEASE_OBJECTS.gatewaySigningKeys, { 'lease.key': key }, known, signal);
+  }
+
+  /** Only for the NATS server of this release: an external server has its own keys. */
+  async #nats(state: CaState, bundle: string, systemSeed: string, signal: AbortSignal): Promise<void> {
+    const { service, server = {} } = this.#deps.config.nats ?? {};
+    if (service === undefined) return;
+    const names = await this.#serviceNames(service, server.extraNames ?? [], signal);
+    const certificate = await this.#certificate(RELEASE_OBJECTS.natsCertificate, state, bundle, names, signal);
+    const known = await this.#secrets.read(RELEASE_OBJECTS.natsUsers, signal);
+    const seeds = Object.fromEntries(USERS.map((user) => [user, known?.[`${user}.nk`] ?? newSeed()]));
+    const files = Object.fromEntries(USERS.map((user) => [`${user}.nk`, seeds[user] ?? '']));
+    await this.#secrets.apply(RELEASE_OBJECTS.natsUsers, files, known, signal);
+    const text = serverConfig({
+      users: USERS.map((name) => ({ name, publicKey: publicKeyOf(seeds[name] ?? '') })),
+      systemKey: publicKeyOf(systemSeed),
+      ...NATS_FILES,
+      storeBytes: server.storeBytes ?? DEFAULT_STORE_BYTES,
+      serverName: RELEASE_OBJECTS.nats,
+      port: PORTS.nats,
+    });
+    const configuration = await this.#secrets.read(RELEASE_OBJECTS.natsConfiguration, signal);
+    await this.#secrets.apply(RELEASE_OBJECTS.natsConfiguration, { 'nats-server.conf': text }, configuration, signal);
+    const operatorSeed = seeds['operator'] ?? '';
+    this.#server = { certificate, caBundle: bundle, configuration: text, operatorSeed, systemSeed };
+  }
+
+  /** All DNS names of a Service inside the cluster, and its cluster IP once it is assigned. */
+  async #serviceNames(service: string, extra: readonly string[], signal: AbortSignal): Promise<ServerNames> {
+    const { namespace } = this.#deps.config;
+    const ref = { namespace, name: service };
+    const found = await this.#deps.client.get<PlainObject>(TYPES.services, ref, signal);
+    const { clusterIP = 'None' } = (found?.['spec'] ?? {}) as { clusterIP?: string };
+    const full = `${service}.${namespace}.svc`;
+    const addresses = clusterIP === 'None' || clusterIP === '' ? [] : [clusterIP];
+    return { names: [full, `${full}.cluster.local`, `${service}.${namespace}`, service, ...extra], addresses };
+  }
+}
+
+function gatewayEndpointOf(address: string, { names }: ServerNames, authorities: string): GatewayEndpointData {
+  const host = address.includes(':') ? `[${address}]` : address;
+  return { gateway: `https://${host}:${PORTS.gateway}`, gatewayName: names[0] ?? '', caBundle: authorities };
+}
+
+function stateOf(data: SecretData | undefined): CaState | undefined {
+  const pair = (name: string) => {
+    const certificate = data?.[`${name}.crt`];
+    const key = data?.[`${name}.key`];
+    return certificate === undefined || key === undefined ? undefined : { certificate, key };
+  };
+  const current = pair('ca');
+  if (current === undefined) return undefined;
+  const next = pair('next');
+  const previous = data?.['previous.crt'];
+  return { current, ...(next === undefined ? {} : { next }), ...(previous === undefined ? {} : { previous }) };
+}
+
+function dataOf({ current, next, previous }: CaState): SecretData {
+  return {
+    'ca.crt': current.certificate,
+    'ca.key': current.key,
+    ...(next === undefined ? {} : { 'next.crt': next.certificate, 'next.key': next.key }),
+    ...(previous === undefined ? {} : { 'previous.crt': previous }),
+  };
+}
+
+function newSeed(): string {
+  return new TextDecoder().decode(createUser().getSeed());
+}
+
+function publicKeyOf(seed: string): string {
+  return fromSeed(new TextEncoder().encode(seed)).getPublicKey();
+}
+
+function sameList(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}

@@ -1,0 +1,39 @@
+import { TemperError } from '../../lib/errors.ts';
+import type { StampedEvent } from '../../tools/events.ts';
+
+interface MessageContext {
+  deliveryToken: string;
+  session: string;
+  rootMessage: string;
+  signal: AbortSignal;
+}
+
+/** The message being processed. Every gateway call made meanwhile carries its delivery token. */
+export class CurrentMessage {
+  #current: MessageContext | undefined;
+
+  /** Runs `run` with `context` as the current message. */
+  async during<T>(context: MessageContext, run: () => Promise<T>): Promise<T> {
+    this.#current = context;
+    try {
+      return await run();
+    } finally {
+      this.#current = undefined;
+    }
+  }
+
+  /** The delivery token of the current message. Throws TEMPER_LEASE_LOST when there is no current message. */
+  readonly deliveryToken = (): string => this.#required().deliveryToken;
+
+  readonly signal = (): AbortSignal => this.#required().signal;
+
+  stamp(): Pick<StampedEvent, 'session' | 'rootMessage'> {
+    const { session, rootMessage } = this.#required();
+    return { session, rootMessage };
+  }
+
+  #required(): MessageContext {
+    if (this.#current !== undefined) return this.#current;
+    throw new TemperError('TEMPER_LEASE_LOST', 'no message is being processed');
+  }
+}

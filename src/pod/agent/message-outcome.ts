@@ -1,0 +1,62 @@
+import type { HandledMessage } from '../../agent/loop/loop.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError, messageOf } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+
+/** The result of the work on one message, and so what to send to the gateway. */
+export type MessageOutcome =
+  | { end: 'answer'; reply: string; ending: 'complete' | 'cut' | 'refusal' }
+  | { end: 'retry'; afterMilliseconds: number; code: ErrorCode }
+  | { end: 'reject'; code: ErrorCode; message: string }
+  /** The message was redelivered to another pod: no ack or nak. */
+  | { end: 'lost' };
+
+/** The message can never be processed: reject it, so that it becomes a dead letter. */
+const UNPROCESSABLE: ReadonlySet<ErrorCode> = new Set(['TEMPER_SESSION_INVALID', 'TEMPER_GATEWAY_ANSWER']);
+/** A limit per message was reached: the text produced so far becomes the reply. */
+const LIMIT_REACHED: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_TURN_LIMIT',
+  'TEMPER_STEP_LIMIT',
+  'TEMPER_LOOP_DETECTED',
+]);
+/** A retry may succeed, in this pod or another. NATS limits the number of deliveries. */
+const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_CANCELLED',
+  'TEMPER_GATEWAY_UNAVAILABLE',
+  'TEMPER_GATEWAY_UNTRUSTED',
+  'TEMPER_GATEWAY_REFUSED',
+  'TEMPER_INTERNAL',
+  'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_RATE_LIMITED',
+  'TEMPER_MODEL_TIMEOUT',
+  'TEMPER_SANDBOX_UNAVAILABLE',
+  'TEMPER_STATE_CORRUPT',
+]);
+const RETRY_MS = 2_000;
+const MAX_RETRY_MS = 60_000;
+
+export function replyOutcome({ reply, ending }: Pick<HandledMessage, 'reply' | 'ending'>): MessageOutcome {
+  return { end: 'answer', reply, ending };
+}
+
+/**
+ * A failure that a retry would repeat becomes the reply, so that the user does not wait for an answer that never comes. A transient
+ * failure is retried. Only a message that can never be processed is rejected, and becomes a dead letter.
+ */
+export function errorOutcome(error: unknown): MessageOutcome {
+  const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+  const message = printable(messageOf(error, 1_000), 1_000);
+  if (code === 'TEMPER_LEASE_LOST') return { end: 'lost' };
+  if (UNPROCESSABLE.has(code)) return { end: 'reject', code, message };
+  if (TRANSIENT.has(code)) return { end: 'retry', afterMilliseconds: retryAfter(error), code };
+  const partialReply = isTemperError(error) ? error.details['reply'] : undefined;
+  if (LIMIT_REACHED.has(code) && typeof partialReply === 'string' && partialReply !== '') {
+    return { end: 'answer', reply: `${partialReply}\n\n[${code}: ${message}]`, ending: 'cut' };
+  }
+  return { end: 'answer', reply: `[${code}: ${message}]`, ending: 'refusal' };
+}
+
+function retryAfter(error: unknown): number {
+  const retry = isTemperError(error) ? error.retry : 'backoff';
+  return typeof retry === 'number' ? Math.min(retry, MAX_RETRY_MS) : RETRY_MS;
+}

@@ -1,0 +1,199 @@
+import { chmod } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
+import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from '../../sandbox/port.ts';
+import type { ResolvedFile } from '../../tools/host-files.ts';
+import type { RemoteWorkspace } from '../../tools/remote-workspace.ts';
+import { Channel } from '../socket/channel.ts';
+import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame } from '../socket/protocol.ts';
+import { RemoteFile } from './remote-file.ts';
+import { RemoteJob } from './remote-job.ts';
+
+export interface SandboxConnectionOptions {
+  clock: Clock;
+  /** Called when the sandbox connects (after its handshake) and when it disconnects. */
+  onChange: (connected: boolean, reason: string) => void;
+}
+
+/** How long a call waits for the sandbox container to connect again after a restart. */
+const RECONNECT_TIMEOUT_MS = 10_000;
+const HANDSHAKE_TIMEOUT_MS = 5_000;
+const SOCKET_MODE = 0o660;
+
+interface PendingRequest {
+  /** False when the frame is not valid in the present state of the request. */
+  handleFrame(frame: SandboxFrame, bytes: number): boolean;
+  connectionLost(reason: string): void;
+}
+
+/**
+ * The agent container's side of the socket to the sandbox container. At most one connection; it may break and be opened again.
+ *
+ *   listening ──connect──▶ connected ──hello / welcome──▶ ready ──socket closes──▶ listening
+ *                             └──no hello within 5 s, or a wrong frame──▶ listening
+ *
+ * Calls wait up to 10 s for the state `ready`. When the connection breaks, every pending request fails.
+ */
+export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposable {
+  readonly #options: SandboxConnectionOptions;
+  readonly #server: Server;
+  readonly #pending = new Map<number, PendingRequest>();
+  #channel: Channel | undefined;
+  #handshake = Promise.withResolvers<void>();
+  #connected = false;
+  #lastId = 0;
+
+  private constructor(options: SandboxConnectionOptions) {
+    this.#options = options;
+    this.#server = createServer((socket) => this.#accept(socket));
+  }
+
+  /** Listens on the Unix socket `path`. */
+  static async listen(path: string, options: SandboxConnectionOptions): Promise<SandboxConnection> {
+    const link = new SandboxConnection(options);
+    await new Promise<void>((resolve, reject) => {
+      link.#server.once('error', reject);
+      link.#server.listen(path, resolve);
+    });
+    await chmod(path, SOCKET_MODE);
+    return link;
+  }
+
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  async run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome> {
+    const channel = await this.#waitForConnection(op).catch(() => undefined);
+    if (channel === undefined) {
+      return op.signal.aborted
+        ? failure('TEMPER_CANCELLED', 'the caller cancelled the call')
+        : failure('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected');
+    }
+    return new Promise((resolve) => {
+      const id = this.#nextId();
+      const done = (outcome: JobOutcome): void => {
+        this.#pending.delete(id);
+        op.signal.removeEventListener('abort', cancel);
+        resolve(outcome);
+      };
+      const send = (frame: AgentFrame): boolean => channel.send(frame);
+      const remote = new RemoteJob({ id, job, host, op, send, onOutcome: done });
+      const cancel = (): void => remote.cancel();
+      this.#pending.set(id, remote);
+      op.signal.addEventListener('abort', cancel, { once: true });
+      remote.start();
+    });
+  }
+
+  async callTool(name: string, input: Json, op: CallOptions): Promise<Json> {
+    return this.#request(op, (id) => ({ type: 'tool', id, name, input }));
+  }
+
+  readonly readFile: RemoteWorkspace['readFile'] = async (path, refuse, op) => {
+    const text = await this.#request(op, (id) => ({ type: 'read', id, path }), refuse);
+    if (typeof text === 'string') return text;
+    throw new TemperError('TEMPER_FILE_FAILED', 'the sandbox returned a value that is not text');
+  };
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#channel?.close('the agent container stops');
+    await closed;
+  }
+
+  async #request(
+    op: CallOptions,
+    frame: (id: number) => AgentFrame,
+    refuse?: (found: ResolvedFile) => string | undefined,
+  ): Promise<Json> {
+    const channel = await this.#waitForConnection(op);
+    const id = this.#nextId();
+    const { promise, resolve, reject } = Promise.withResolvers<Json>();
+    const send = (outgoing: AgentFrame): boolean => channel.send(outgoing);
+    const file = new RemoteFile({ id, send, resolve, reject, ...(refuse === undefined ? {} : { refuse }) });
+    const cancel = (): void => file.cancel();
+    this.#pending.set(id, file);
+    op.signal.addEventListener('abort', cancel, { once: true });
+    try {
+      if (op.signal.aborted) cancel();
+      else if (!send(frame(id))) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', 'the arguments are too large');
+      return await promise;
+    } finally {
+      this.#pending.delete(id);
+      op.signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  /** Waits up to RECONNECT_TIMEOUT_MS for a connection. Throws TEMPER_SANDBOX_UNAVAILABLE. */
+  async #waitForConnection(op: CallOptions): Promise<Channel> {
+    const { clock } = this.#options;
+    if (!this.#connected) {
+      await withTimeout(op, clock, RECONNECT_TIMEOUT_MS, ({ signal }) =>
+        Promise.race([
+          this.#handshake.promise,
+          new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+        ]),
+      );
+    }
+    if (this.#channel !== undefined && this.#connected && !op.signal.aborted) return this.#channel;
+    throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected', { retry: 'backoff' });
+  }
+
+  /** Refuses a second connection: the sandbox container opens only one, so another one can only be an impostor. */
+  #accept(socket: Socket): void {
+    if (this.#channel !== undefined) {
+      socket.destroy();
+      return;
+    }
+    const channel = new Channel(socket, {
+      onFrame: (frame, bytes) => this.#onFrame(channel, frame, bytes),
+      onClosed: (reason) => this.#onDisconnect(reason),
+    });
+    this.#channel = channel;
+    const timer = setTimeout(() => {
+      if (!this.#connected) channel.close('no handshake in time');
+    }, HANDSHAKE_TIMEOUT_MS);
+    socket.once('close', () => clearTimeout(timer));
+  }
+
+  #onFrame(channel: Channel, value: Json, bytes: number): boolean {
+    const frame = parseSandboxFrame(value);
+    if (frame === undefined) return false;
+    if (frame.type !== 'hello') return this.#connected && this.#dispatch(frame, bytes);
+    if (this.#connected || frame.version !== PROTOCOL_VERSION) return false;
+    channel.send({ type: 'welcome', version: PROTOCOL_VERSION });
+    this.#connected = true;
+    this.#handshake.resolve();
+    this.#options.onChange(true, 'handshake complete');
+    return true;
+  }
+
+  /** The sandbox may still respond to a cancelled request; such frames are ignored. */
+  #dispatch(frame: Exclude<SandboxFrame, { type: 'hello' }>, bytes: number): boolean {
+    const pending = this.#pending.get(frame.id);
+    return pending === undefined ? frame.id <= this.#lastId : pending.handleFrame(frame, bytes);
+  }
+
+  #onDisconnect(reason: string): void {
+    const wasConnected = this.#connected;
+    this.#channel = undefined;
+    this.#connected = false;
+    this.#handshake = Promise.withResolvers<void>();
+    const affected = new Set(this.#pending.values());
+    for (const request of affected) request.connectionLost(reason);
+    if (wasConnected) this.#options.onChange(false, reason);
+  }
+
+  #nextId(): number {
+    this.#lastId += 1;
+    return this.#lastId;
+  }
+}
+
+function failure(code: SandboxFailure, message: string): JobOutcome & { ok: false } {
+  return { ok: false, code, message, usage: { milliseconds: 0, heapBytes: 0, hostCalls: 0 } };
+}

@@ -1,0 +1,48 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Amounts, Ledger } from '../../ledger/port.ts';
+
+const MINUTE_MS = 60_000;
+const NO_USAGE: Required<Amounts> = { inputTokens: 0, outputTokens: 0, costMicros: 0, toolCalls: 0, networkBytes: 0 };
+
+/**
+ * Limits tool calls per minute: the only quota counted in the pod, because most tool calls never leave it. The gateway counts
+ * tokens and cost, and refuses a call that would exceed them.
+ */
+export class ToolCallLimiter implements Ledger {
+  readonly #clock: Clock;
+  readonly #limit: number;
+  #minute = 0;
+  #calls = 0;
+
+  /** Without `toolCallsPerMinute` there is no limit. */
+  constructor(clock: Clock, toolCallsPerMinute = Number.POSITIVE_INFINITY) {
+    this.#clock = clock;
+    this.#limit = toolCallsPerMinute;
+  }
+
+  async reserve(maximum: Amounts): ReturnType<Ledger['reserve']> {
+    const calls = maximum.toolCalls ?? 0;
+    this.#roll();
+    if (calls > 0 && this.#calls + calls > this.#limit) {
+      const resumesAt = new Date((this.#minute + 1) * MINUTE_MS).toISOString();
+      const quota = 'spec.quotas.toolCallsPerMinute';
+      return { granted: false, quota, limit: this.#limit, used: this.#calls, resumesAt };
+    }
+    this.#calls += calls;
+    return { granted: true, id: 'minute' };
+  }
+
+  async commit(): Promise<void> {}
+
+  async usage(): ReturnType<Ledger['usage']> {
+    this.#roll();
+    return { hour: NO_USAGE, day: NO_USAGE, month: NO_USAGE, minuteToolCalls: this.#calls };
+  }
+
+  #roll(): void {
+    const minute = Math.floor(this.#clock.now().getTime() / MINUTE_MS);
+    if (minute === this.#minute) return;
+    this.#minute = minute;
+    this.#calls = 0;
+  }
+}

@@ -1,0 +1,61 @@
+import type { PreparedPolicy } from '../prepare.ts';
+import { deny, notApplicable, passed } from './rule.ts';
+import type { Rule, RuleViolation } from './rule.ts';
+import type { PolicyRequest } from '../types.ts';
+
+/** The `suspend` fields. These rules run before all others. */
+export function suspendRules({ snapshot }: PreparedPolicy): Rule<PolicyRequest>[] {
+  const { agent, policy } = snapshot;
+  return [
+    {
+      id: 'suspend.policy',
+      check: () =>
+        policy.spec.suspend === true
+          ? deny(`TrustPolicy "${policy.name}" is suspended: nothing is allowed until a user resumes it.`)
+          : undefined,
+      explain: () => passed(`TrustPolicy "${policy.name}" is not suspended`),
+    },
+    {
+      id: 'suspend.agent',
+      check: () =>
+        agent.spec.suspend === true
+          ? deny(`Agent "${agent.name}" is suspended: nothing is allowed until spec.suspend is cleared.`)
+          : undefined,
+      explain: () => passed(`Agent "${agent.name}" is not suspended`),
+    },
+  ];
+}
+
+type TaintedAction = 'forge' | 'promote' | 'message' | 'network';
+
+const TAINTED_NOUNS: Readonly<Record<TaintedAction, string>> = {
+  forge: 'forging',
+  promote: 'promotion',
+  message: 'messages to other agents',
+  network: 'network access',
+};
+
+/** Denies an action while the session contains untrusted content. */
+export function taintedRule<R>(
+  prepared: PreparedPolicy,
+  what: TaintedAction,
+  applies: (request: R) => boolean = always,
+): Rule<R> {
+  const { snapshot, taintedDeny } = prepared;
+  const denied = snapshot.tainted && taintedDeny.has(what);
+  const violation: RuleViolation = deny(
+    `The session contains untrusted content, and TrustPolicy "${snapshot.policy.name}" then denies ${TAINTED_NOUNS[what]}; use a fresh session.`,
+  );
+  return {
+    id: `tainted.${what}`,
+    check: (request) => (denied && applies(request) ? violation : undefined),
+    explain: () =>
+      snapshot.tainted
+        ? passed(`the session is tainted; tainted.deny does not name ${what}, or the request does not concern it`)
+        : notApplicable('the session is not tainted'),
+  };
+}
+
+function always(): boolean {
+  return true;
+}

@@ -1,0 +1,161 @@
+import { printable } from '../../lib/printable.ts';
+import { argumentRule } from './argument-pins.ts';
+import { detectorRules } from '../detect/rules.ts';
+import type { PreparedPolicy } from '../prepare.ts';
+import { isDiscoveryTool, isForgeTool } from './rule-inputs.ts';
+import type { ToolRuleInput } from './rule-inputs.ts';
+import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
+import type { Rule } from './rule.ts';
+import { taintedRule } from './common.ts';
+import { constraintRules } from './constraints.ts';
+import { ALWAYS_DENIED, LEVELS, riskOf } from '../tables.ts';
+import type { ForgeLimits, ToolCategory } from '../types.ts';
+
+/** The rules in order. Rules about arguments are skipped for a listing, so a call is never allowed where its listing is denied. */
+export function toolRules(prepared: PreparedPolicy, limits: ForgeLimits): Rule<ToolRuleInput>[] {
+  return [
+    ...hardDenyRules(prepared),
+    grantRule(prepared, limits),
+    ...nameRules(prepared),
+    ...constraintRules(prepared),
+    argumentRule(prepared),
+    ...approvalRules(prepared),
+    ...detectorRules(),
+  ];
+}
+
+function hardDenyRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
+  const policy = prepared.snapshot.policy.name;
+  return [
+    {
+      id: 'deny.action',
+      check: ({ name, action }) =>
+        ALWAYS_DENIED.has(action)
+          ? deny(`Tool "${name}" does ${action}, which no policy can allow to an agent; a user has to do it.`)
+          : undefined,
+      explain: ({ action }) => passed(`${printable(action, 64)} is not one of ${[...ALWAYS_DENIED].join(', ')}`),
+    },
+    {
+      id: 'rules.deny',
+      check: ({ name, action }) =>
+        prepared.deniedActions.has(action)
+          ? deny(`Tool "${name}" does ${action}, which rules.deny of TrustPolicy "${policy}" forbids.`)
+          : undefined,
+      explain: ({ action }) => passed(`rules.deny does not name ${printable(action, 64)}`),
+    },
+    {
+      id: 'deny.tools',
+      check: ({ name, subject }) =>
+        prepared.policyDeny.covers(subject)
+          ? deny(
+              `Tool "${name}" is denied by tools.deny "${prepared.policyDeny.find(name)}" of TrustPolicy "${policy}".`,
+            )
+          : undefined,
+      explain: () => passed(`tools.deny is ${prepared.policyDeny.describe()}`),
+    },
+    taintedRule(prepared, 'forge', isForgeTool),
+    taintedRule(prepared, 'network', ({ category }) => category === 'web'),
+    taintedRule(prepared, 'message', ({ category }) => category === 'communication'),
+  ];
+}
+
+/** A forged tool can do nothing that its author could not do, so the right to forge also grants its calls; a grant by name does too. */
+function grantRule(prepared: PreparedPolicy, limits: ForgeLimits): Rule<ToolRuleInput> {
+  const mayForge = prepared.snapshot.agent.spec.forge?.enabled === true;
+  const agent = prepared.snapshot.agent.name;
+  return {
+    id: 'grant.tools',
+    check: (request) => {
+      if (isForgeTool(request)) return limits.allowed ? undefined : deny(forgeDenied(prepared), 'grant.forge');
+      if ((mayForge && request.forged) || isDiscoveryTool(request)) return undefined;
+      if (prepared.tools.covers(request.subject)) return undefined;
+      return deny(
+        `Tool "${request.name}" is not granted to agent "${agent}": grants.tools allows ${prepared.tools.describe()}.`,
+      );
+    },
+    explain: (request) => {
+      if (isDiscoveryTool(request)) return allowed('tool discovery needs no grant');
+      return isForgeTool(request) || (mayForge && request.forged)
+        ? allowed('granted by spec.forge.enabled')
+        : allowed(`granted by grants.tools "${prepared.tools.find(request.name)}"`);
+    },
+  };
+}
+
+function forgeDenied({ snapshot, level }: PreparedPolicy): string {
+  return snapshot.agent.spec.forge?.enabled === true
+    ? `Agent "${snapshot.agent.name}" may not forge: level ${level.name} permits ${level.forgeModes.join(' and ') || 'no mode'}, and spec.forge.modes names none of them.`
+    : `Agent "${snapshot.agent.name}" may not forge: spec.forge.enabled is not set.`;
+}
+
+function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
+  const { level, deniedNames, policyAllow, snapshot } = prepared;
+  const openCategories = [...level.categories].join(', ');
+  return [
+    {
+      id: 'deny.name',
+      check: ({ name, subject }) =>
+        deniedNames.covers(subject)
+          ? deny(`Tool "${name}" is denied by denyTools "${deniedNames.find(name)}" of agent "${snapshot.agent.name}".`)
+          : undefined,
+      explain: () => passed(`denyTools is ${deniedNames.describe()}`),
+    },
+    {
+      id: 'level.category',
+      check: (request) => {
+        if (level.categories.has(request.category) || policyAllow.covers(request.subject)) return undefined;
+        if (isForgeTool(request) || isDiscoveryTool(request)) return undefined;
+        return deny(
+          `Tool "${request.name}" is of category ${request.category}; level ${level.name} opens ${openCategories || 'none'}, and tools.allow of TrustPolicy "${snapshot.policy.name}" does not name it${neededLevel(request.category)}.`,
+        );
+      },
+      explain: (request) => {
+        if (policyAllow.covers(request.subject))
+          return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
+        if (isForgeTool(request)) return notApplicable('forging has its own rules for levels');
+        if (isDiscoveryTool(request)) return notApplicable('tool discovery needs no level');
+        return allowed(`category ${request.category} is open at level ${level.name}`);
+      },
+    },
+  ];
+}
+
+function neededLevel(category: ToolCategory): string {
+  const found = Object.entries(LEVELS).find(([, table]) => table.categories.includes(category));
+  return found === undefined ? '' : `; ${category} opens at level ${found[0]}`;
+}
+
+/** These rules only turn Allow into Escalate. */
+function approvalRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
+  const { autonomy, automatic, approvedActions, snapshot } = prepared;
+  return [
+    {
+      id: 'rules.requireApproval',
+      check: ({ name, action }) =>
+        approvedActions.has(action)
+          ? escalate(
+              `Tool "${name}" does ${action}: rules.requireApproval of TrustPolicy "${snapshot.policy.name}" requires approval.`,
+            )
+          : undefined,
+      explain: ({ action }) => passed(`rules.requireApproval does not name ${printable(action, 64)}`),
+    },
+    {
+      id: 'autonomy',
+      check: (request) => {
+        const { name, action } = request;
+        if (automatic === undefined || automatic.has(action) || isDiscoveryTool(request)) return undefined;
+        return escalate(
+          `Tool "${name}" does ${action} (risk ${riskOf(action)}), which needs an approver under autonomy ${autonomy}; without approval these run: ${describeAutomatic(automatic)}.`,
+        );
+      },
+      explain: (request) =>
+        isDiscoveryTool(request)
+          ? notApplicable('tool discovery needs no approver')
+          : passed(`autonomy ${autonomy} lets ${printable(request.action, 64)} run without approval`),
+    },
+  ];
+}
+
+function describeAutomatic(automatic: ReadonlySet<string>): string {
+  return automatic.size === 0 ? 'nothing' : [...automatic].join(', ');
+}

@@ -1,0 +1,72 @@
+import type { Engine } from '../engine/engine.ts';
+import { isTemperError, messageOf } from '../lib/errors.ts';
+import type { RecordStore } from '../lib/record-store.ts';
+import type { Registry } from '../tempering/registry/registry.ts';
+import type { EventSink } from '../tools/events.ts';
+import type { FileApprovals } from './approvals.ts';
+import { applyDecisions, type UserDecision } from './decision-files.ts';
+
+/** Poll interval of the decisions folder; short enough for interactive use. */
+const POLL_INTERVAL_MS = 200;
+
+export interface DecisionWatcherDeps {
+  records: RecordStore;
+  registry: Registry;
+  approvals: FileApprovals;
+  engine: Engine;
+  events: EventSink;
+}
+
+/** Polls for decisions that users submit in other terminals while this process holds the state, and applies them. */
+export class DecisionWatcher {
+  readonly #deps: DecisionWatcherDeps;
+  #timer: NodeJS.Timeout | undefined;
+  #pending: Promise<void> = Promise.resolve();
+
+  constructor(deps: DecisionWatcherDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#pending = this.#poll();
+    this.#timer = setInterval(() => {
+      this.#pending = this.#pending.then(() => this.#poll());
+    }, POLL_INTERVAL_MS);
+  }
+
+  /** Stops polling after it has applied the pending decisions once more. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#pending;
+    await this.#poll();
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      await applyDecisions(
+        this.#deps.records,
+        (decision) => this.#apply(decision),
+        (problem) => this.#report(problem),
+      );
+    } catch (error) {
+      this.#report(error);
+    }
+  }
+
+  #report(error: unknown): void {
+    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+    this.#deps.events({ type: 'error', code, message: messageOf(error), attempt: 1 });
+  }
+
+  async #apply(decision: UserDecision): Promise<void> {
+    if (decision.verb !== 'Demote') return this.#deps.approvals.decide(decision);
+    const { registry, engine } = this.#deps;
+    const matching = registry
+      .all()
+      .filter(({ active }) => active)
+      .filter(({ object, digest, artifact }) =>
+        [object, object.split('/').at(-1), digest, artifact.name].includes(decision.target),
+      );
+    for (const tool of matching) await engine.demote(tool.digest, decision.reason, decision.by);
+  }
+}

@@ -1,0 +1,82 @@
+import type { Digest } from '../../lib/canonical.ts';
+import { createDemotion, type Demotion } from '../promotion/demotion.ts';
+import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
+import { createPanel } from '../judge/panel.ts';
+import { createPromotion, type Promotion } from '../promotion/promotion.ts';
+import { promotionRules } from '../promotion/promotion-rules.ts';
+import { createVerifier } from '../promotion/verifier.ts';
+import type { Tool } from '../../tools/contract.ts';
+import { deniedHostCalls } from '../../tools/host-calls.ts';
+import { createInvoker } from '../../tools/invoker.ts';
+import { createLoopGuard } from '../../tools/loop-guard.ts';
+import { createToolView } from '../../tools/view.ts';
+
+/** A verification intentionally makes many calls of few tools. */
+const NO_REPETITION_LIMIT = {
+  warnAt: Number.POSITIVE_INFINITY,
+  blockAt: Number.POSITIVE_INFINITY,
+  breakAt: Number.POSITIVE_INFINITY,
+};
+const TOOL_TIMEOUT_MS = 60_000;
+
+/** Creates promotion and demotion for the tools of one agent. */
+export function createPromotionAndDemotion(
+  context: LifecycleContext,
+  here: LocalLifecyclePorts,
+  builtIn: readonly Tool[],
+): { promotion: Promotion; demotion: Demotion } {
+  const { ports, agent, agentModel, events, schemas } = context;
+  const { registry, records } = here;
+  const { clock, ids } = ports;
+  const nonce = (): string => ids.next('nonce');
+  const rules = () => promotionRules(agent.policy.spec);
+  const verifier = verifierOf(context, here, builtIn);
+  const panel = createPanel({ model: context.reviewModel, reviewers: agentModel.reviewers, clock, nonce });
+  const promotion = createPromotion({
+    ...ports,
+    registry,
+    records,
+    verifier,
+    panel,
+    schemas,
+    events,
+    nonce,
+    rules,
+    limits: () => context.decider({ agent: agent.name, namespace: agent.namespace, session: '' }).forgeLimits,
+    persistSource: () => agent.spec.forge?.persistSource ?? true,
+  });
+  return { promotion, demotion: createDemotion({ registry, verifier, schemas, events, rules }) };
+}
+
+/** Creates a verifier that calls only built-in tools without side effects, with the permissions of the agent. */
+function verifierOf(context: LifecycleContext, here: LocalLifecyclePorts, builtIn: readonly Tool[]) {
+  const { ports, agent, schemas } = context;
+  const view = createToolView(builtIn.filter((tool) => !tool.descriptor.sideEffects));
+  const invoker = createInvoker({
+    ...ports,
+    ...context,
+    view: () => view,
+    loopGuard: () => createLoopGuard(NO_REPETITION_LIMIT),
+    timeoutOf: () => TOOL_TIMEOUT_MS,
+    observe: () => undefined,
+  });
+  const caller = {
+    agent: agent.name,
+    namespace: agent.namespace,
+    session: 'verification',
+    rootMessage: 'verification',
+    stack: [],
+  };
+  return createVerifier({
+    openSandbox: () => here.openFreshSandbox(),
+    dependency: (digest) => {
+      const tool = here.registry.get(digest as Digest);
+      return tool?.active === true ? tool.artifact : undefined;
+    },
+    view,
+    invoke: (tool, input, op) => invoker.invoke(tool, input, caller, op),
+    host: deniedHostCalls,
+    schemas,
+    clock: ports.clock,
+  });
+}

@@ -1,0 +1,53 @@
+import type { Digest } from '../../lib/canonical.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Tool } from '../../tools/contract.ts';
+import type { CompletedCall } from '../../tools/invoker.ts';
+import type { BackgroundTasks } from './background-tasks.ts';
+import type { LifecycleContext, RemoteLifecyclePorts, LocalLifecyclePorts } from './ports.ts';
+import { ToolPromotion } from './tool-promotion.ts';
+import { createPromotionAndDemotion } from './promotion-and-demotion.ts';
+import { toToolUse } from '../use/tool-use.ts';
+
+/** Lifecycle of accepted forged tools: use records, promotion and demotion. */
+export interface ToolLifecycle {
+  /** Records a finished call of a forged tool; other calls are ignored. */
+  observe(call: CompletedCall): void;
+  /** Throws TEMPER_POLICY_DENIED when the lifecycle is remote. */
+  demote(digest: Digest, reason: string, actor: string): Promise<void>;
+  /** Resumes promotions that awaited an approval when the previous process ended. */
+  resume(): Promise<void>;
+}
+
+/** Runs the lifecycle in this process. */
+export function createLocalLifecycle(
+  context: LifecycleContext,
+  here: LocalLifecyclePorts,
+  builtIn: readonly Tool[],
+  background: BackgroundTasks,
+): ToolLifecycle {
+  const { agent, decider, ports } = context;
+  const { registry } = here;
+  const tempering = createPromotionAndDemotion(context, here, builtIn);
+  const rise = new ToolPromotion({ agent, decider, registry, ...tempering, background, clock: ports.clock });
+  return {
+    observe: (call) => rise.observe(call),
+    demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
+    resume: () => rise.resume(),
+  };
+}
+
+/** Reports uses to the gateway, which runs the lifecycle; this engine neither promotes nor demotes. */
+export function createRemoteLifecycle(elsewhere: RemoteLifecyclePorts, clock: Clock): ToolLifecycle {
+  return {
+    observe(call) {
+      const use = toToolUse(call, 'claimed', clock);
+      if (use !== undefined) elsewhere.reportUse(use);
+    },
+    demote: () =>
+      Promise.reject(
+        new TemperError('TEMPER_POLICY_DENIED', 'this engine cannot demote tools; the gateway manages their lifecycle'),
+      ),
+    resume: async () => undefined,
+  };
+}

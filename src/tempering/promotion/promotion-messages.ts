@@ -1,0 +1,25 @@
+import type { PromotionSubject } from './promotion-state-store.ts';
+import type { RerunFigures } from './promotion-rules.ts';
+import type { RegisteredTool } from '../types.ts';
+
+/** Risk and reason shown to the approver, without any text from the tool's author. */
+export function approvalSummary(
+  subject: PromotionSubject,
+  tool: RegisteredTool | undefined,
+): { risk: 'medium' | 'high'; reason: string } {
+  const apis = tool?.artifact.requires.apis ?? [];
+  const hasExternalAccess = apis.some((api) => api === 'fetch' || api === 'fs.readFile');
+  const access = apis.length === 0 ? 'it asks for no host function' : `it asks for ${apis.join(', ')}`;
+  return {
+    risk: hasExternalAccess ? 'high' : 'medium',
+    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${access}`,
+  };
+}
+
+export function formatFigures({ successes, reruns, distinctInputs, tests }: RerunFigures): string {
+  return `${successes} valid re-runs of ${reruns}, ${distinctInputs} root messages, ${tests} tests`;
+}
+
+export function testFailureMessage({ failedTests, tests }: RerunFigures): string {
+  return `${failedTests} of ${tests} tests failed in a fresh runner`;
+}

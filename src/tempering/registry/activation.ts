@@ -1,0 +1,99 @@
+import type { ChainedRecord } from '../../audit/port.ts';
+import { type Json, member } from '../../lib/json.ts';
+
+/** The state of one stored object according to the audit chain. Files define what a tool is; only the chain decides whether it may run. */
+export interface Activation {
+  object: string;
+  digest: string;
+  namespace: string;
+  /** For tier Session: the session it lives in. */
+  session?: string;
+  /** Digest of the accepted tool with its tier, owner, contributors and verdicts. */
+  record: string;
+  active: boolean;
+  reason?: string;
+}
+
+export interface ActivationLedger {
+  byObject: Map<string, Activation>;
+  /** Demoted digests with the reason: in one namespace (`<namespace> <digest>`) or in all (`* <digest>`). */
+  demoted: Map<string, string>;
+}
+
+export function demotionKey(digest: string, namespace = '*'): string {
+  return `${namespace} ${digest}`;
+}
+
+export function demotionReason(
+  demoted: ReadonlyMap<string, string>,
+  digest: string,
+  namespace: string,
+): string | undefined {
+  return demoted.get(demotionKey(digest)) ?? demoted.get(demotionKey(digest, namespace));
+}
+
+/** Folds the chain from its first record; a later record overrides an earlier one. */
+export function foldActivations(records: readonly ChainedRecord[]): ActivationLedger {
+  const ledger: ActivationLedger = { byObject: new Map(), demoted: new Map() };
+  for (const record of records) apply(ledger, record);
+  return ledger;
+}
+
+function apply(ledger: ActivationLedger, record: ChainedRecord): void {
+  switch (record.action) {
+    case 'tool.accepted':
+    case 'tool.promoted':
+      activate(ledger, record);
+      return;
+    case 'tool.demoted':
+      demote(ledger, record);
+      return;
+    case 'session.closed':
+      for (const item of ledger.byObject.values()) {
+        if (item.session === record.subject) ledger.byObject.delete(item.object);
+      }
+      return;
+    default:
+  }
+}
+
+function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedRecord): void {
+  const object = text(facts, 'object');
+  const supersedes = member(facts, 'supersedes');
+  if (action === 'tool.promoted' && Array.isArray(supersedes)) {
+    deactivate(ledger, (item) => supersedes.includes(item.object), `promoted as ${object}`);
+  }
+  const namespace = text(facts, 'namespace');
+  // A demotion is permanent, even when the record of a concurrent activation follows it on the chain.
+  const demoted = demotionReason(ledger.demoted, subject, namespace);
+  ledger.byObject.set(object, {
+    object,
+    digest: subject,
+    namespace,
+    ...(member(facts, 'tier') === 'Session' ? { session: text(facts, 'session') } : {}),
+    record: text(facts, 'record'),
+    active: demoted === undefined,
+    ...(demoted === undefined ? {} : { reason: demoted }),
+  });
+}
+
+function demote(ledger: ActivationLedger, { subject, facts }: ChainedRecord): void {
+  const namespace = member(facts, 'namespace');
+  const inAllNamespaces = typeof namespace !== 'string';
+  const reason = `demoted: ${text(facts, 'reason')}`;
+  ledger.demoted.set(demotionKey(subject, inAllNamespaces ? undefined : namespace), reason);
+  deactivate(ledger, (item) => item.digest === subject && (inAllNamespaces || item.namespace === namespace), reason);
+}
+
+function deactivate(ledger: ActivationLedger, matches: (item: Activation) => boolean, reason: string): void {
+  for (const item of ledger.byObject.values()) {
+    if (!item.active || !matches(item)) continue;
+    item.active = false;
+    item.reason = reason;
+  }
+}
+
+function text(facts: Json, key: string): string {
+  const value = member(facts, key);
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,275 @@
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import {
+  ASSERTIONS,
+  type SubschemaForm,
+  DEFINITIONS,
+  FORBIDDEN_KEYWORDS,
+  IN_PLACE,
+  isAnnotation,
+  UNSAFE_NAMES,
+  TO_ITEMS,
+  TO_MEMBERS,
+} from './keywords.ts';
+import { SCHEMA_FORMATS } from './formats.ts';
+import { patternProblem } from './patterns.ts';
+
+/** The kind of a violation: malformed, dangerous, or an unknown keyword (harmless, but surely a mistake). */
+type SchemaProblem = 'invalid' | 'unsafe' | 'unknown-keyword';
+
+export interface SchemaViolation {
+  problem: SchemaProblem;
+  /** The name of the schema and the JSON pointer of the violation: `inputSchema/properties/age`. */
+  path: string;
+  message: string;
+}
+
+/** A schema or subschema. Its subschemas are grouped by the values that they apply to. */
+export interface SchemaNode {
+  path: string;
+  /** Work of one visit: members, enum values and the like. */
+  weight: number;
+  reference?: string;
+  /** Subschemas that apply to the same value. */
+  inPlace: SchemaNode[];
+  /** Subschemas by member name; at most one applies to any given member. */
+  properties: SchemaNode[];
+  /** Other subschemas for members; all of them may apply to the same member. */
+  members: SchemaNode[];
+  /** Subschemas for the items of a list. */
+  items: SchemaNode[];
+}
+
+export interface SchemaTree {
+  root: SchemaNode;
+  byPointer: ReadonlyMap<string, SchemaNode>;
+  /** The schema for the validator: only known assertions, without annotations and identifiers. */
+  clean: Json;
+  violations: SchemaViolation[];
+}
+
+const LIMITS = { depth: 32, nodes: 1_000, patterns: 50, violations: 50, nameLength: 256 };
+
+/** Parses an untrusted schema into a tree with bounded recursion, and checks every keyword. */
+export function readSchema(schema: Json, what: string): SchemaTree {
+  const reader = new SchemaReader(what);
+  const { node, clean } = reader.read(schema, '', 0);
+  return { root: node, byPointer: reader.byPointer, clean, violations: reader.violations };
+}
+
+interface ReadSchema {
+  node: SchemaNode;
+  clean: Json;
+}
+
+/**
+ * Walks a schema once and builds three results at the same time:
+ *
+ *   read(schema)              one schema object -> a node and its cleaned form
+ *     #keyword(...)           one member, by kind:
+ *       assertion             -> copied to `clean` if its value is valid (`pattern` and `format` are checked further)
+ *       carries subschemas    -> #subschemas: 'list' and 'schema' read() each child; maps go to #map
+ *       $ref                  -> recorded on the node, resolved later by costOf
+ *       root $id, annotation  -> dropped
+ *       forbidden, unknown    -> violation
+ *
+ * `byPointer` maps each JSON pointer to its node, `clean` is the input of the validator, `violations` lists the problems.
+ * The same group of parameters goes through all methods: `node` (of the containing schema), `clean` (its cleaned form),
+ * `keyword` and `value` (the member), `pointer` and `depth` (of the containing schema).
+ */
+class SchemaReader {
+  readonly byPointer = new Map<string, SchemaNode>();
+  readonly violations: SchemaViolation[] = [];
+  #patterns = 0;
+  readonly #what: string;
+
+  constructor(what: string) {
+    this.#what = what;
+  }
+
+  read(schema: Json, pointer: string, depth: number): ReadSchema {
+    const node: SchemaNode = {
+      path: this.#what + pointer,
+      weight: 1,
+      inPlace: [],
+      properties: [],
+      members: [],
+      items: [],
+    };
+    this.byPointer.set(pointer, node);
+    if (typeof schema === 'boolean') return { node, clean: schema };
+    if (!isJsonObject(schema)) {
+      this.#report('invalid', pointer, 'a schema must be an object, true or false');
+      return { node, clean: true };
+    }
+    if (depth >= LIMITS.depth) {
+      this.#report('unsafe', pointer, `schemas may be nested at most ${LIMITS.depth} levels deep; flatten this one`);
+      return { node, clean: true };
+    }
+    if (this.byPointer.size > LIMITS.nodes) {
+      this.#report('unsafe', pointer, `at most ${LIMITS.nodes} subschemas are allowed; use fewer`);
+      return { node, clean: true };
+    }
+    const clean: JsonObject = {};
+    for (const [keyword, value] of Object.entries(schema)) {
+      this.#keyword(node, clean, keyword, value, pointer, depth);
+    }
+    if (clean['nullable'] !== undefined && clean['type'] === undefined) delete clean['nullable'];
+    return { node, clean };
+  }
+
+  #keyword(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string, depth: number): void {
+    const assertion = ASSERTIONS.get(keyword);
+    const carries = subschemaFormOf(keyword);
+    if (assertion !== undefined) {
+      if (assertion.holds(value)) this.#assertion(node, clean, keyword, value, pointer);
+      else this.#report('invalid', pointer, `${keyword} must ${assertion.must}`);
+    } else if (carries !== undefined) {
+      this.#subschemas(node, clean, keyword, carries, value, pointer, depth);
+    } else if (keyword === '$ref') {
+      this.#reference(node, clean, value, pointer);
+    } else if (keyword === '$id' && pointer === '') {
+      // No other document may refer to this schema, so its identifier is not needed.
+    } else if (FORBIDDEN_KEYWORDS.has(keyword) || keyword === '$id') {
+      this.#report('unsafe', pointer, `${keyword} is not allowed; use $ref to #/$defs/NAME`);
+    } else if (!isAnnotation(keyword)) {
+      this.#report('unknown-keyword', pointer, `${shown(keyword)} is not a keyword of JSON Schema; remove it`);
+    }
+  }
+
+  #assertion(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string): void {
+    if (keyword === 'format') {
+      if (typeof value === 'string' && SCHEMA_FORMATS.has(value)) clean[keyword] = value;
+      return;
+    }
+    if (keyword === 'pattern' && typeof value === 'string' && !this.#pattern(value, pointer)) return;
+    if (keyword === 'uniqueItems') node.weight += 10;
+    node.weight += weightOf(value);
+    clean[keyword] = value;
+  }
+
+  #pattern(pattern: string, pointer: string): boolean {
+    this.#patterns += 1;
+    if (this.#patterns > LIMITS.patterns) {
+      this.#report('unsafe', pointer, `at most ${LIMITS.patterns} patterns are allowed; use fewer`);
+      return false;
+    }
+    const problem = patternProblem(pattern);
+    if (problem === undefined) return true;
+    this.#report(problem.problem, pointer, problem.message);
+    return false;
+  }
+
+  #reference(node: SchemaNode, clean: JsonObject, value: Json, pointer: string): void {
+    if (typeof value !== 'string') this.#report('invalid', pointer, '$ref must be text');
+    else if (!value.startsWith('#')) {
+      this.#report('unsafe', pointer, `$ref ${shown(value)} leads outside the schema; refer to #/$defs/NAME`);
+    } else {
+      node.reference = value;
+      clean['$ref'] = value;
+    }
+  }
+
+  #subschemas(
+    node: SchemaNode,
+    clean: JsonObject,
+    keyword: string,
+    carries: SubschemaForm,
+    value: Json,
+    pointer: string,
+    depth: number,
+  ): void {
+    const place = `${pointer}/${escapePointer(keyword)}`;
+    const add = this.#groupFor(node, keyword);
+    if (carries === 'list' || (carries === 'schema-or-list' && Array.isArray(value))) {
+      if (!Array.isArray(value) || value.length === 0) {
+        this.#report('invalid', pointer, `${keyword} must be a non-empty list of schemas`);
+        return;
+      }
+      const read = value.map((child, index) => this.read(child, `${place}/${index}`, depth + 1));
+      for (const child of read) add(child.node);
+      // Draft-07 wrote tuples as a list under `items`.
+      clean[keyword === 'items' ? 'prefixItems' : keyword] = read.map((child) => child.clean);
+    } else if (carries === 'schema' || carries === 'schema-or-list') {
+      const read = this.read(value, place, depth + 1);
+      add(read.node);
+      clean[keyword === 'additionalItems' ? 'items' : keyword] = read.clean;
+    } else {
+      clean[keyword] = this.#map(node, add, keyword, carries, value, pointer, depth);
+    }
+  }
+
+  #map(
+    node: SchemaNode,
+    add: (child: SchemaNode) => void,
+    keyword: string,
+    carries: SubschemaForm,
+    value: Json,
+    pointer: string,
+    depth: number,
+  ): Json {
+    const clean: JsonObject = {};
+    if (!isJsonObject(value)) {
+      this.#report('invalid', pointer, `${keyword} must be an object`);
+      return clean;
+    }
+    for (const [name, child] of Object.entries(value)) {
+      const place = `${pointer}/${escapePointer(keyword)}/${escapePointer(name)}`;
+      if (UNSAFE_NAMES.has(name) || name.length > LIMITS.nameLength) {
+        this.#report('unsafe', pointer, `${keyword} may not contain the name ${shown(name)}; choose another`);
+        continue;
+      }
+      if (keyword === 'patternProperties' && !this.#pattern(name, place)) continue;
+      node.weight += 1;
+      if (carries === 'schemas-or-names' && Array.isArray(child)) {
+        clean[name] = child.filter((item) => typeof item === 'string');
+        continue;
+      }
+      const read = this.read(child, place, depth + 1);
+      add(read.node);
+      clean[name] = read.clean;
+    }
+    return clean;
+  }
+
+  #groupFor(node: SchemaNode, keyword: string): (child: SchemaNode) => void {
+    if (keyword === 'properties') return (child) => node.properties.push(child);
+    if (TO_MEMBERS.has(keyword)) return (child) => node.members.push(child);
+    if (TO_ITEMS.has(keyword)) return (child) => node.items.push(child);
+    if (IN_PLACE.has(keyword)) return (child) => node.inPlace.push(child);
+    return () => undefined;
+  }
+
+  #report(problem: SchemaProblem, pointer: string, message: string): void {
+    if (this.violations.length < LIMITS.violations) {
+      this.violations.push({ problem, path: shownPath(this.#what + pointer), message });
+    }
+  }
+}
+
+function subschemaFormOf(keyword: string): SubschemaForm | undefined {
+  return IN_PLACE.get(keyword) ?? TO_MEMBERS.get(keyword) ?? TO_ITEMS.get(keyword) ?? DEFINITIONS.get(keyword);
+}
+
+/** The number of values in `enum`, `const` and name lists, each of which a visit compares. */
+function weightOf(value: Json): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  let weight = 1;
+  const stack: Json[] = [value];
+  for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
+    weight += 1;
+    if (typeof item === 'object' && item !== null) stack.push(...(Array.isArray(item) ? item : Object.values(item)));
+  }
+  return weight;
+}
+
+function escapePointer(token: string): string {
+  return token.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}
+
+function shownPath(path: string): string {
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path;
+}
