@@ -200,11 +200,11 @@ class MessageBench implements AsyncDisposable {
     this.#userToken = await fixture.createUserToken(NAMESPACE);
     const identity = await issueTlsIdentity(this.#folder, 'gateway', GATEWAY_NAME);
     await this.#startGateway();
-    await Promise.all(['doors', 'run', 'workspace'].map((name) => mkdir(join(this.#folder, name))));
-    const doors = join(this.#folder, 'doors');
+    await Promise.all(['endpoints', 'run', 'workspace'].map((name) => mkdir(join(this.#folder, name))));
+    const doors = join(this.#folder, 'endpoints');
     await writeGatewayConfig(doors, { url: this.#url, name: GATEWAY_NAME, authority: identity.authority, token });
     const shared = ['--run', join(this.#folder, 'run'), '--workspace', join(this.#folder, 'workspace')];
-    this.#roles['agent'] = new RoleProcess('agent', ['--doors', doors, '--token', join(doors, 'token'), ...shared]);
+    this.#roles['agent'] = new RoleProcess('agent', ['--endpoints', doors, '--token', join(doors, 'token'), ...shared]);
     this.#roles['sandbox'] = new RoleProcess('sandbox', ['--agent-uid', String(process.getuid?.() ?? 0), ...shared]);
   }
 

@@ -23,9 +23,9 @@ export const NAMESPACE_OBJECTS = {
   /** The ServiceAccount of agent pods. It has no permissions. */
   agentServiceAccount: 'temper-agent',
   /** The ServiceAccount for users. A user who may create a token of it may send messages to the agents of the namespace. */
-  usersServiceAccount: 'temper-people',
+  usersServiceAccount: 'temper-users',
   /** The ConfigMap with the gateway address and the CA bundle. */
-  endpoints: 'temper-doors',
+  endpoints: 'temper-endpoints',
   denyAll: 'temper-deny-all',
   allowGateway: 'temper-allow-gateway',
   resourceQuota: 'temper-agents',
@@ -38,17 +38,17 @@ export const RELEASE_OBJECTS = {
   gateway: 'temper-gateway',
   nats: 'temper-nats',
   /** Secrets that the operator maintains: the CA, the certificates that it issued, and keys. */
-  ca: 'temper-authority',
+  ca: 'temper-ca',
   gatewayCertificate: 'temper-gateway-tls',
   natsCertificate: 'temper-nats-tls',
   /** NATS server configuration with the public keys of the NATS users. */
   natsConfiguration: 'temper-nats-config',
   /** One nkey seed per NATS user: `operator.nk`, `gateway.nk`. */
   natsUsers: 'temper-nats-users',
-  /** `lease.key`: the key that signs delivery tokens. */
-  gatewaySigningKeys: 'temper-gateway-keys',
+  /** `delivery-token.key`: the key that signs delivery tokens. */
+  gatewaySigningKeys: 'temper-gateway-signing-keys',
   /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
-  natsStore: 'temper-bus-store',
+  natsStore: 'temper-nats-store',
 } as const;
 
 /** The audience of a token names the endpoint that accepts it. */
@@ -65,7 +65,7 @@ export const PORTS = {
 /** Mount paths in an agent pod. */
 export const POD_PATHS = {
   /** Folder with the files `gateway` (`https://address:port`), `gateway-name` (the expected name in its certificate) and `ca.crt`. */
-  endpoints: '/etc/temper/doors',
+  endpoints: '/etc/temper/endpoints',
   gatewayToken: '/var/run/temper/tokens/gateway',
   /** In-memory volume that both containers mount. The agent container creates its own folder in it. */
   run: '/run/temper',

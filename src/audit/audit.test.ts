@@ -48,7 +48,7 @@ async function rewrite(records: RecordStore, lines: Json[]): Promise<void> {
   for (const line of lines) await records.append('audit/records', line);
 }
 
-const isInvalidChain = (error: unknown): boolean => isTemperError(error, 'TEMPER_AUDIT_BROKEN');
+const isInvalidChain = (error: unknown): boolean => isTemperError(error, 'TEMPER_AUDIT_CHAIN_INVALID');
 
 for (const [adapter, make] of Object.entries(adapters)) {
   describe(`audit contract: ${adapter}`, () => {
@@ -184,7 +184,7 @@ describe('audit chain on disk', () => {
         await writeFile(file, bytes);
         await assert.rejects(
           open(fileRecordStore(folder)),
-          (error) => isTemperError(error, 'TEMPER_AUDIT_BROKEN') || isTemperError(error, 'TEMPER_STATE_CORRUPT'),
+          (error) => isTemperError(error, 'TEMPER_AUDIT_CHAIN_INVALID') || isTemperError(error, 'TEMPER_STATE_CORRUPT'),
         );
       }),
       { numRuns: 300 },

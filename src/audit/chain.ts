@@ -67,6 +67,6 @@ const TEXT_MEMBERS = ['action', 'actor', 'subject', 'time', 'previous', 'digest'
 function isChainedRecord(value: Json): value is JsonObject & ChainedRecord {
   if (!isJsonObject(value)) return false;
   if (!Number.isSafeInteger(value.seq) || !isJsonObject(value.facts)) return false;
-  if (value.evidence !== 'observed' && value.evidence !== 'claimed') return false;
+  if (value.evidence !== 'observed' && value.evidence !== 'reported') return false;
   return TEXT_MEMBERS.every((member) => typeof value[member] === 'string');
 }

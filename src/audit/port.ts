@@ -5,10 +5,10 @@ import type { Durability } from '../lib/record-store.ts';
 export interface AuditRecord {
   /** `tool.accepted`, `tool.refused`, `tool.called`, `tool.promoted`, `tool.demoted`, `session.closed`, `approval.decided`, … */
   action: string;
-  /** The actor: `agent/<name>`, `person/<name>` (a user), `system`. */
+  /** The actor: `agent/<name>`, `user/<name>` (a user), `system`. */
   actor: string;
   /** `observed` by the engine itself, or only reported by a pod (`claimed`). */
-  evidence: 'observed' | 'claimed';
+  evidence: 'observed' | 'reported';
   /** The object of the action: a tool's digest, a session's id. */
   subject: string;
   facts: JsonObject;
@@ -33,7 +33,7 @@ export interface Checkpoint {
 export interface Audit {
   /**
    * Resolves when the record is as durable as requested, by default `synced`: actions that activate a tool are synced, tool calls are
-   * only written. Throws TEMPER_AUDIT_BROKEN at every call after a failed write or after another writer was detected, which happens
+   * only written. Throws TEMPER_AUDIT_CHAIN_INVALID at every call after a failed write or after another writer was detected, which happens
    * at the next checkpoint, about a second later. Not idempotent: each call adds a record.
    */
   append(record: AuditRecord, durability?: Durability): Promise<void>;
@@ -41,7 +41,7 @@ export interface Audit {
 
 /** Read access to the whole chain. */
 export interface AuditTrail extends Audit {
-  /** Every record, in order, verified. Throws TEMPER_AUDIT_BROKEN with the number of the first invalid record. */
+  /** Every record, in order, verified. Throws TEMPER_AUDIT_CHAIN_INVALID with the number of the first invalid record. */
   records(): Promise<ChainedRecord[]>;
   /** The last written record; undefined for an empty chain. */
   head(): Checkpoint | undefined;

@@ -21,7 +21,7 @@ interface PendingRecord {
 /**
  * The provenance chain in a record store: `audit/records.jsonl` with one record per line, and `audit/head.json` with the checkpoint,
  * which is written after the record: a call waits for its record, not for the checkpoint. Verifies the chain before the first append
- * and throws TEMPER_AUDIT_BROKEN. `known`: a copy of the checkpoint that was stored elsewhere.
+ * and throws TEMPER_AUDIT_CHAIN_INVALID. `known`: a copy of the checkpoint that was stored elsewhere.
  */
 export async function openAudit(deps: { records: RecordStore; clock: Clock; known?: Checkpoint }): Promise<AuditTrail> {
   const written = await readChain(deps.records, deps.known);
@@ -135,7 +135,10 @@ async function readHead(store: RecordStore): Promise<Checkpoint | undefined> {
   const seq = member(value, 'seq');
   const digest = member(value, 'digest');
   if (typeof seq === 'number' && typeof digest === 'string') return { seq, digest };
-  throw new TemperError('TEMPER_AUDIT_BROKEN', 'audit/head.json is not a checkpoint; restore it from its backup');
+  throw new TemperError(
+    'TEMPER_AUDIT_CHAIN_INVALID',
+    'audit/head.json is not a checkpoint; restore it from its backup',
+  );
 }
 
 function checkpointOf(record: ChainedRecord | undefined): Checkpoint | undefined {
@@ -145,14 +148,14 @@ function checkpointOf(record: ChainedRecord | undefined): Checkpoint | undefined
 function assertOnlyWriter(found: Checkpoint | undefined, mine: Checkpoint | undefined): void {
   if (found?.digest === mine?.digest && found?.seq === mine?.seq) return;
   throw new TemperError(
-    'TEMPER_AUDIT_BROKEN',
+    'TEMPER_AUDIT_CHAIN_INVALID',
     `another writer moved the audit chain to record ${found?.seq ?? 0} while this one was at ${mine?.seq ?? 0}; stop one of the two processes and restart the other`,
   );
 }
 
 function invalidChain({ seq, problem }: ChainProblem): TemperError {
   return new TemperError(
-    'TEMPER_AUDIT_BROKEN',
+    'TEMPER_AUDIT_CHAIN_INVALID',
     `audit record ${seq} ${problem}; do not trust tools activated after it, restore audit/ from its backup`,
     { details: { seq } },
   );
@@ -160,9 +163,9 @@ function invalidChain({ seq, problem }: ChainProblem): TemperError {
 
 /** After a failed write the content of the file is unknown, so this writer stops; the next `openAudit` verifies the chain. */
 function chainError(error: unknown, last: Checkpoint | undefined): TemperError {
-  if (error instanceof TemperError && error.code === 'TEMPER_AUDIT_BROKEN') return error;
+  if (error instanceof TemperError && error.code === 'TEMPER_AUDIT_CHAIN_INVALID') return error;
   return new TemperError(
-    'TEMPER_AUDIT_BROKEN',
+    'TEMPER_AUDIT_CHAIN_INVALID',
     `the audit record after ${last?.seq ?? 0} could not be written (${messageOf(error, 200)}); no record is written until the process is restarted`,
     { cause: error },
   );

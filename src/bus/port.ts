@@ -30,7 +30,7 @@ export interface Receipt {
 
 /**
  * One delivery of a message. Exactly one of `ack`, `retry` and `reject` ends it. A call after the end, or after the acknowledgement
- * timeout, throws: TEMPER_TIMEOUT from the in-memory bus, TEMPER_LEASE_LOST from the client of the gateway, which also throws
+ * timeout, throws: TEMPER_TIMEOUT from the in-memory bus, TEMPER_DELIVERY_LOST from the client of the gateway, which also throws
  * TEMPER_GATEWAY_* when the gateway cannot be reached.
  */
 export interface Delivery {

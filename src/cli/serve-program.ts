@@ -51,9 +51,10 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .addOption(run())
     .addOption(workspace())
     .addOption(
-      new Option('--doors <folder>', 'folder with the address, server name and CA certificate of the gateway').default(
-        POD_PATHS.endpoints,
-      ),
+      new Option(
+        '--endpoints <folder>',
+        'folder with the address, server name and CA certificate of the gateway',
+      ).default(POD_PATHS.endpoints),
     )
     .addOption(new Option('--token <file>', 'file with the token for the gateway').default(POD_PATHS.gatewayToken))
     .option('--grace <seconds>', 'how long work on a message may continue during shutdown', parseCount, 20)

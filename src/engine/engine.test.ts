@@ -113,7 +113,7 @@ describe('the engine', () => {
             asked.push(ask);
             return `request-${asked.length}`;
           },
-          waitForDecision: async () => ({ decision: 'Deny', by: 'person/kim', reason: 'no' }),
+          waitForDecision: async () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
         },
         tools: registry,
         tempering: {
@@ -203,7 +203,7 @@ describe('the engine', () => {
     await call('forge_tool', TWICE);
     const [tool] = registry.all();
     assert.ok(tool !== undefined);
-    await engine.demote(tool.digest, 'wrong', 'person/kim');
+    await engine.demote(tool.digest, 'wrong', 'user/kim');
     const after = await call('twice', { n: 1 });
     assert.equal(!after.ok && after.error.code, 'TEMPER_TOOL_NOT_FOUND');
     const again = await call('forge_tool', TWICE);

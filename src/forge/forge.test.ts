@@ -142,7 +142,7 @@ describe('request normalisation', () => {
   });
   it('the forge refuses text that is not valid JSON', async () => {
     const result = await refused(aRequest({ testCases: '[{"input":' }));
-    assert.deepEqual([result.gate, result.class], ['repair', 'parse_error']);
+    assert.deepEqual([result.gate, result.class], ['normalization', 'parse_error']);
   });
 });
 
@@ -156,7 +156,7 @@ describe('refusals', () => {
       'shape_check',
       /name.*description.*inputSchema|inputSchema.*name/s,
     ],
-    'no object': [[1], 'repair', 'TEMPER_FORGE_SHAPE', 'parse_error', /object/],
+    'no object': [[1], 'normalization', 'TEMPER_FORGE_SHAPE', 'parse_error', /object/],
     'a bad name': [aRequest({ name: 'Double It' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /name/],
     'a reserved name': [aRequest({ name: 'forge_tool' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /reserved/],
     'a name from the prototype': [
@@ -233,7 +233,7 @@ describe('refusals', () => {
       'tests',
       'TEMPER_FORGE_TEST_FAILED',
       'other',
-      /no luck.*TEMPER_SANDBOX_THREW/,
+      /no luck.*TEMPER_SANDBOX_EXCEPTION/,
     ],
     'a tool that never ends': [
       aRequest({ implementation: loop, limits: { duration: '300ms' } }),
@@ -266,7 +266,7 @@ describe('refusals', () => {
     'a limit beyond the policy': [
       aRequest({ limits: { duration: '50m' } }),
       'policy',
-      'TEMPER_FORGE_CEILING',
+      'TEMPER_FORGE_LIMIT_EXCEEDED',
       'other',
       /limits.duration/,
     ],
@@ -277,7 +277,7 @@ describe('refusals', () => {
         }),
       }),
       'policy',
-      'TEMPER_FORGE_CEILING',
+      'TEMPER_FORGE_LIMIT_EXCEEDED',
       'other',
       /fetch/,
     ],
@@ -299,7 +299,7 @@ describe('refusals', () => {
     const context = aContext({ decider: aDecider({ level: 'sandboxed' }) });
     const result = await createForge({ sandbox: watched, clock, schemas }).check({ request: aRequest() }, context);
     assert.ok(
-      'accepted' in result && result.gate === 'policy' && result.code === 'TEMPER_FORGE_CEILING',
+      'accepted' in result && result.gate === 'policy' && result.code === 'TEMPER_FORGE_LIMIT_EXCEEDED',
       JSON.stringify(result),
     );
     assert.equal(jobs.length, 0);

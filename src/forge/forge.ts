@@ -116,7 +116,7 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
   const named = member(repaired.request, 'name');
   const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
   announce(repaired.request, log, context);
-  if (hasViolations(repaired.violations)) return log.refuse('repair', repaired.violations);
+  if (hasViolations(repaired.violations)) return log.refuse('normalization', repaired.violations);
   const shape = checkShape(repaired.request, context.decider.forgeLimits.minTestCases);
   if ('violations' in shape) return log.refuse('shape', shape.violations);
   const { request } = shape;
@@ -183,7 +183,7 @@ async function testedCandidate(
   }
   log.pass('output-schema');
   const measured = checkResourceLimits(open, results);
-  if (hasViolations(measured)) return log.refuse('measured', measured, { evidence, details });
-  log.pass('measured', usageNote(results));
+  if (hasViolations(measured)) return log.refuse('resources', measured, { evidence, details });
+  log.pass('resources', usageNote(results));
   return { artifact: open.artifact, digest: open.digest, evidence, gates: log.gates };
 }

@@ -12,7 +12,7 @@ export function classifyRejection(
   if (extraField || has('TEMPER_FORGE_EXTRA_FIELD')) return 'schema_extra_field';
   if (gate === 'shape') return 'shape_check';
   if (has('TEMPER_FORGE_SYNTAX', 'TEMPER_SANDBOX_SYNTAX')) return 'syntax_error';
-  if (gate === 'repair') return 'parse_error';
+  if (gate === 'normalization') return 'parse_error';
   if (has('TEMPER_JUDGE_REFUSED')) return 'judge_correctness';
   return 'other';
 }

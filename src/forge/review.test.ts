@@ -70,7 +70,7 @@ describe('forge review', () => {
     );
     assert.deepEqual(
       result.gates.map(({ gate }) => gate),
-      ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'measured', 'policy', 'judge', 'register'],
+      ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'resources', 'policy', 'judge', 'registration'],
     );
     assert.equal(events.at(-1)?.type, 'forge-accepted');
   });
@@ -147,12 +147,12 @@ describe('forge review', () => {
     'a host function beyond the policy': [
       () => withArtifact((artifact) => ({ ...artifact, requires: { apis: ['fetch'], domains: ['*'], paths: [] } })),
       'policy',
-      'TEMPER_FORGE_CEILING',
+      'TEMPER_FORGE_LIMIT_EXCEEDED',
     ],
     'a limit beyond the policy': [
       () => withArtifact((artifact) => ({ ...artifact, limits: { duration: '2h', memory: '64Gi' } })),
       'policy',
-      'TEMPER_FORGE_CEILING',
+      'TEMPER_FORGE_LIMIT_EXCEEDED',
     ],
   };
   for (const [name, [given, gate, code]] of Object.entries(TAMPERED)) {
@@ -204,7 +204,7 @@ describe('forge review', () => {
     const { registry, events, submit } = aReview();
     registry.failure = new TemperError('TEMPER_FORGE_NAME_TAKEN', 'taken a moment ago');
     const result = await submit(candidate);
-    assert.ok(!result.accepted && result.gate === 'register' && result.code === 'TEMPER_FORGE_NAME_TAKEN');
+    assert.ok(!result.accepted && result.gate === 'registration' && result.code === 'TEMPER_FORGE_NAME_TAKEN');
     assert.deepEqual([registry.accepted.length, registry.refused.length], [0, 1]);
     assert.ok(!events.some(({ type }) => type === 'forge-accepted'));
   });

@@ -49,7 +49,7 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
 }
 
 /** Gates that the author's side may report as passed; the review runs the others itself. */
-const AUTHOR_GATES: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'measured'];
+const AUTHOR_GATES: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'resources'];
 
 function reportedGates({ gates = [] }: ToolCandidate): GateResult[] {
   return AUTHOR_GATES.flatMap((gate) => {
@@ -171,9 +171,9 @@ async function register(
   } catch (error) {
     // An unavailable store is no verdict on the tool: the caller submits the tool again.
     if (!isTemperError(error) || error.retry !== 'never') throw error;
-    return log.refuse('register', [{ code: error.code, message: error.message }], { evidence });
+    return log.refuse('registration', [{ code: error.code, message: error.message }], { evidence });
   }
-  log.pass('register', 'Session');
+  log.pass('registration', 'Session');
   events({ type: 'forge-accepted', tool: accepted.artifact.name, digest, tier: 'Session' });
   return { ...accepted, gates: log.gates };
 }

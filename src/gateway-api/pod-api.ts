@@ -23,7 +23,7 @@ export const POD_API_PATHS = {
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
   /** POST `DeliveryOutcome`. */
-  deliveries: '/v1/leases',
+  deliveries: '/v1/deliveries',
   /** POST `StreamRequest`: one `ModelStreamLine` per line. */
   modelStream: '/v1/models/stream',
   /** POST `{texts}`: `{vectors}`. */
@@ -37,7 +37,7 @@ export const POD_API_PATHS = {
   /** GET and PUT `/v1/memory/{key}`; GET `?query=&limit=`. */
   memory: '/v1/memory',
   /** POST `PodReports`: 204. */
-  reports: '/v1/claims',
+  reports: '/v1/reports',
   /** POST `TracesRequest`: 204. */
   traces: '/v1/traces',
   /** POST `DiscoveryRequest`: `DiscoveryAnswer`. */

@@ -1,7 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 
-/** Readers for members of the gateway's responses. Each throws TEMPER_GATEWAY_ANSWER for a missing or wrong member. */
+/** Readers for members of the gateway's responses. Each throws TEMPER_GATEWAY_BAD_RESPONSE for a missing or wrong member. */
 
 export function requireObject(value: Json | undefined, path: string): JsonObject {
   if (!isJsonObject(value)) throw malformedResponse(path);
@@ -26,5 +26,5 @@ export function requireNumber(value: JsonObject, key: string, path: string): num
 }
 
 export function malformedResponse(path: string): TemperError {
-  return new TemperError('TEMPER_GATEWAY_ANSWER', `the gateway's response has no valid "${path}"`);
+  return new TemperError('TEMPER_GATEWAY_BAD_RESPONSE', `the gateway's response has no valid "${path}"`);
 }

@@ -1,12 +1,12 @@
 /**
- * The API between clients of users and the gateway, below `/v1/people/namespaces/{namespace}`: JSON over HTTPS through the API server's
- * service proxy. The proxy consumes the header `Authorization`, so `Temper-Token` carries the token of `temper-people`.
+ * The API between clients of users and the gateway, below `/v1/users/namespaces/{namespace}`: JSON over HTTPS through the API server's
+ * service proxy. The proxy consumes the header `Authorization`, so `Temper-Token` carries the token of `temper-users`.
  */
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { StampedEvent } from '../tools/events.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';
-export const USERS_PATH = '/v1/people/namespaces';
+export const USERS_PATH = '/v1/users/namespaces';
 
 /** POST `…/agents/{agent}/messages`; idempotent by `Idempotency-Key`. */
 export interface UserMessageRequest {

@@ -116,7 +116,7 @@ export class RemoteBus implements Bus {
     } catch (error) {
       if (!isTemperError(error) || !DELIVERY_ENDED.has(error.details['status'])) throw error;
       throw new TemperError(
-        'TEMPER_LEASE_LOST',
+        'TEMPER_DELIVERY_LOST',
         'this delivery has ended: the message was acknowledged or redelivered',
         {
           cause: error,

@@ -70,7 +70,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     await gateway[Symbol.asyncDispose]();
   });
 
-  const post = (op = anOp()) => client.call({ method: 'POST', path: '/v1/claims', body: {}, op });
+  const post = (op = anOp()) => client.call({ method: 'POST', path: '/v1/reports', body: {}, op });
 
   it('the client sends no token to a server with another CA or another name', async () => {
     await writeGatewayConfig(folder, { authority: second.authority });
@@ -115,9 +115,9 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
 
   it('the client does not retry permanent errors', async () => {
     for (const [status, code] of [
-      [403, 'TEMPER_GATEWAY_REFUSED'],
+      [403, 'TEMPER_GATEWAY_FORBIDDEN'],
       [429, 'TEMPER_GATEWAY_UNAVAILABLE'],
-      [400, 'TEMPER_GATEWAY_ANSWER'],
+      [400, 'TEMPER_GATEWAY_BAD_RESPONSE'],
     ] as const) {
       gateway.requests.length = 0;
       gateway.fault = () => ({ status });
@@ -130,7 +130,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     }
     gateway.fault = () => undefined;
     gateway.tokens.clear();
-    await assert.rejects(post(), hasCode('TEMPER_GATEWAY_REFUSED'));
+    await assert.rejects(post(), hasCode('TEMPER_GATEWAY_FORBIDDEN'));
   });
 
   it('the client reports what is wrong with its gateway configuration files', async () => {
@@ -169,7 +169,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     modelOutput = new Error('boom');
     await assert.rejects(events(), hasCode('TEMPER_INTERNAL'));
     modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
-    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_ANSWER'));
+    await assert.rejects(events(), hasCode('TEMPER_GATEWAY_BAD_RESPONSE'));
   });
 
   it('reports stay buffered in order until the gateway accepts them, and reports that are too large are dropped', async () => {
@@ -191,7 +191,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     );
     assert.deepEqual(
       gateway.audit.map(({ evidence }) => evidence),
-      ['claimed'],
+      ['reported'],
     );
     assert.equal(problems.length, 1);
     await reports[Symbol.asyncDispose]();
@@ -213,7 +213,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     }
     gateway.fault = () => ({ status: 403 });
     reports.event({ type: 'message', text: 'kept', delta: true, ...stamp });
-    await assert.rejects(reports.flush(anOp()), hasCode('TEMPER_GATEWAY_REFUSED'));
+    await assert.rejects(reports.flush(anOp()), hasCode('TEMPER_GATEWAY_FORBIDDEN'));
     gateway.fault = () => undefined;
     await reports.flush(anOp());
     assert.deepEqual(
@@ -284,7 +284,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     ]) {
       await assert.rejects(async () => {
         for await (const line of readLines(chunks('abc', 'd\n'), limits)) lines.push(line);
-      }, hasCode('TEMPER_GATEWAY_ANSWER'));
+      }, hasCode('TEMPER_GATEWAY_BAD_RESPONSE'));
     }
   });
 });

@@ -202,7 +202,8 @@ async function textOf(body: GatewayResponse['body'], limit: number, op: CallOpti
 
 function parsed(text: string): Json {
   const value = json(text);
-  if (value === undefined) throw new TemperError('TEMPER_GATEWAY_ANSWER', 'the gateway sent a body that is not JSON');
+  if (value === undefined)
+    throw new TemperError('TEMPER_GATEWAY_BAD_RESPONSE', 'the gateway sent a body that is not JSON');
   return value;
 }
 

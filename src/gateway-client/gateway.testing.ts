@@ -122,7 +122,7 @@ export class GatewayDouble implements AsyncDisposable {
       const fault = this.fault(what);
       if (fault === 'reset') return void request.socket.destroy();
       if (fault !== undefined) return void response.writeHead(fault.status, fault.headers).end();
-      if (!this.tokens.has(token)) throw refused(401, 'TEMPER_GATEWAY_REFUSED', 'this token is not known');
+      if (!this.tokens.has(token)) throw refused(401, 'TEMPER_GATEWAY_FORBIDDEN', 'this token is not known');
       const body = request.method === 'POST' || request.method === 'PUT' ? await readJson(request) : undefined;
       const parts = url.pathname.split('/').slice(2).map(decodeURIComponent);
       const op: CallOptions = { signal: cancelled.signal, deadline: systemClock.monotonic() + 600_000, key: what };

@@ -43,7 +43,7 @@ export class InboxDouble {
   /** The message of a delivery that is still in flight. */
   messageOf(lease: string): Envelope {
     const held = this.#inFlight.get(lease);
-    if (held === undefined) throw refused(409, 'TEMPER_LEASE_LOST', 'this delivery has ended');
+    if (held === undefined) throw refused(409, 'TEMPER_DELIVERY_LOST', 'this delivery has ended');
     return held.message;
   }
 
@@ -100,7 +100,7 @@ export function aMessage(changes: Partial<Envelope> = {}): Envelope {
   const id = ulids.next('msg');
   return {
     id,
-    from: 'person/kim',
+    from: 'user/kim',
     to: 'analyst',
     session: 's-1',
     text: 'hello',

@@ -5,7 +5,7 @@ export interface LineLimits {
   totalBytes: number;
 }
 
-/** The non-empty lines of a byte stream. Throws TEMPER_GATEWAY_ANSWER beyond the limits. */
+/** The non-empty lines of a byte stream. Throws TEMPER_GATEWAY_BAD_RESPONSE beyond the limits. */
 export async function* readLines(chunks: AsyncIterable<Buffer>, limits: LineLimits): AsyncGenerator<string> {
   let total = 0;
   let pending: Buffer[] = [];
@@ -30,5 +30,5 @@ export async function* readLines(chunks: AsyncIterable<Buffer>, limits: LineLimi
 }
 
 export function tooLarge(what: string): TemperError {
-  return new TemperError('TEMPER_GATEWAY_ANSWER', `the gateway sent ${what}`);
+  return new TemperError('TEMPER_GATEWAY_BAD_RESPONSE', `the gateway sent ${what}`);
 }

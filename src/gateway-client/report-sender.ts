@@ -54,7 +54,7 @@ export class ReportSender implements AsyncDisposable {
 
   readonly audit: Audit = {
     append: async (record: AuditRecord) =>
-      this.#add('audit', { ...record, evidence: 'claimed' }, 2 * MAX_BUFFERED_BYTES),
+      this.#add('audit', { ...record, evidence: 'reported' }, 2 * MAX_BUFFERED_BYTES),
   };
 
   event(event: StampedEvent): void {
@@ -62,7 +62,7 @@ export class ReportSender implements AsyncDisposable {
   }
 
   use(use: ToolUse): void {
-    this.#add('uses', { ...use, evidence: 'claimed' }, 2 * MAX_BUFFERED_BYTES);
+    this.#add('uses', { ...use, evidence: 'reported' }, 2 * MAX_BUFFERED_BYTES);
   }
 
   /** Resolves when the gateway accepted all reports so far. Throws the failure of the request; the reports stay buffered then. */

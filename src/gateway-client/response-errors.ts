@@ -28,7 +28,7 @@ export function errorFromResponse(status: number, body: Json | undefined, retryA
 function codeOf(status: number, code: Json | undefined): ErrorCode {
   if (isErrorCode(code)) return code;
   if (TRANSIENT_STATUSES.has(status) || status === 429) return 'TEMPER_GATEWAY_UNAVAILABLE';
-  return status === 401 || status === 403 ? 'TEMPER_GATEWAY_REFUSED' : 'TEMPER_GATEWAY_ANSWER';
+  return status === 401 || status === 403 ? 'TEMPER_GATEWAY_FORBIDDEN' : 'TEMPER_GATEWAY_BAD_RESPONSE';
 }
 
 function retryOf(status: number, milliseconds: Json | undefined, retryAfter: string | undefined): Retry {

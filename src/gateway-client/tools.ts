@@ -113,7 +113,10 @@ export class RemoteTools implements SessionToolSource {
 
   #accept(accepted: AcceptedTool, submitted: string, caller: ForgeCaller): void {
     if (accepted.digest !== submitted) {
-      throw new TemperError('TEMPER_GATEWAY_ANSWER', 'the gateway accepted a different tool than the one submitted');
+      throw new TemperError(
+        'TEMPER_GATEWAY_BAD_RESPONSE',
+        'the gateway accepted a different tool than the one submitted',
+      );
     }
     this.#add(sessionTool(accepted, caller, this.#options.clock.now().toISOString()));
     this.#notify();

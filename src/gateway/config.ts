@@ -36,7 +36,7 @@ const GatewayConfigFile = Type.Object(
     namespaces: Type.Optional(
       Type.Array(Namespace, { minItems: 1, maxItems: 1_000, description: 'Namespaces of agents. Absent: all.' }),
     ),
-    leaseKeys: Type.Array(Path('At least 32 bytes.'), {
+    deliveryTokenKeys: Type.Array(Path('At least 32 bytes.'), {
       minItems: 1,
       maxItems: 2,
       description: 'Keys of delivery tokens. The first signs; both verify. The second file may be missing.',
@@ -57,7 +57,7 @@ export interface GatewayConfig {
   kubeconfig: string | undefined;
   /** Undefined: all. */
   namespaces: string[] | undefined;
-  leaseKeys: string[];
+  deliveryTokenKeys: string[];
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   /** Validated and used by the model module. */
   models: unknown;
@@ -82,7 +82,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     nats: file.nats,
     kubeconfig: file.kubernetes?.kubeconfig,
     namespaces: file.namespaces,
-    leaseKeys: file.leaseKeys,
+    deliveryTokenKeys: file.deliveryTokenKeys,
     logLevel: file.logLevel ?? 'info',
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),

@@ -90,19 +90,9 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
-  const modules = stack.use(
-    await run.openModule({
-      clock,
-      ids: ulids,
-      log,
-      metrics: counts,
-      bus,
-      directory,
-      demotions,
-      catalog,
-      models: config.models,
-    }),
-  );
+  const { models } = config;
+  const shared = { clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog, models };
+  const modules = stack.use(await run.openModule(shared));
   const keys = stack.use(await openTokenKeys(config, log));
   const context = {
     config,
@@ -157,10 +147,10 @@ function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<
   });
 }
 
-function openTokenKeys({ leaseKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
+function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
   return FileWatcher.open({
-    paths: leaseKeys.slice(0, 1),
-    optional: leaseKeys.slice(1),
+    paths: deliveryTokenKeys.slice(0, 1),
+    optional: deliveryTokenKeys.slice(1),
     clock,
     log,
     // Throws for invalid keys; the previous keys stay in use then.

@@ -33,8 +33,7 @@ describe('the identity of a pod', () => {
     conflicts = [];
     identity = createAuthenticator({
       verifier: {
-        verify: async (token) =>
-          token === 'person' ? { kind: 'person', namespace: 'team-a', tokenId: 'token-1' } : TOKEN,
+        verify: async (token) => (token === 'user' ? { kind: 'user', namespace: 'team-a', tokenId: 'token-1' } : TOKEN),
       },
       bindings: new PodBindings(agents, pods),
       onBindingConflict: (_podUid, bound) => conflicts.push(bound.map(({ metadata }) => metadata.name)),
@@ -53,9 +52,9 @@ describe('the identity of a pod', () => {
   });
 
   it('a request from another address is rejected, in any notation of the address', async () => {
-    await refused('10.0.0.8', 'TEMPER_POD_ADDRESS');
-    await refused('::ffff:10.0.0.70', 'TEMPER_POD_ADDRESS');
-    await refused('', 'TEMPER_POD_ADDRESS');
+    await refused('10.0.0.8', 'TEMPER_POD_ADDRESS_MISMATCH');
+    await refused('::ffff:10.0.0.70', 'TEMPER_POD_ADDRESS_MISMATCH');
+    await refused('', 'TEMPER_POD_ADDRESS_MISMATCH');
     await identity.pod('pod', '::ffff:10.0.0.7');
   });
 
@@ -78,7 +77,7 @@ describe('the identity of a pod', () => {
 
   it('a pod that two agents name is rejected, in any namespace, and the conflict is reported', async () => {
     agents.set(agent('double', SCOUT_POD, 'team-b'));
-    await refused('10.0.0.7', 'TEMPER_POD_BOUND_TWICE');
+    await refused('10.0.0.7', 'TEMPER_POD_BINDING_CONFLICT');
     assert.equal(identity.isStillBound('pod-uid-1', 'uid-of-scout'), false);
     assert.deepEqual(conflicts, [['scout', 'double']]);
   });
@@ -103,9 +102,9 @@ describe('the identity of a pod', () => {
   });
 
   it('a pod token is not accepted as a user token, nor a user token as a pod token', async () => {
-    await assert.rejects(identity.pod('person', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
+    await assert.rejects(identity.pod('user', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     await assert.rejects(identity.user('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
-    assert.deepEqual(await identity.user('person'), { kind: 'person', namespace: 'team-a', tokenId: 'token-1' });
+    assert.deepEqual(await identity.user('user'), { kind: 'user', namespace: 'team-a', tokenId: 'token-1' });
   });
 
   it('a pod may have several addresses, IPv4 and IPv6', async () => {

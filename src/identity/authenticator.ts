@@ -45,7 +45,7 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
     const agents = this.#options.bindings.agentsBoundTo(podUid);
     if (agents.length > 1) {
       this.#options.onBindingConflict(podUid, agents);
-      throw new TemperError('TEMPER_POD_BOUND_TWICE', 'more than one agent names this pod in status.pod');
+      throw new TemperError('TEMPER_POD_BINDING_CONFLICT', 'more than one agent names this pod in status.pod');
     }
     const [agent] = agents;
     // A binding by an Agent in another namespace is not valid.
@@ -61,7 +61,7 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
 
   async user(token: string): Promise<UserIdentity> {
     const subject = await this.#options.verifier.verify(token);
-    if (subject.kind !== 'person') throw invalidToken();
+    if (subject.kind !== 'user') throw invalidToken();
     return subject;
   }
 
@@ -76,7 +76,7 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
       throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', { retry: RETRY_MS });
     }
     if (!addresses.includes(normalAddress(address))) {
-      throw new TemperError('TEMPER_POD_ADDRESS', 'the request does not come from the address of its pod');
+      throw new TemperError('TEMPER_POD_ADDRESS_MISMATCH', 'the request does not come from the address of its pod');
     }
   }
 }

@@ -47,5 +47,5 @@ function podOf(cluster: Json | undefined, namespace: string): PodToken {
 /** Users request their tokens themselves. A token that is bound to a pod was mounted into it and is not a user's. */
 function userOf(claims: JsonObject, cluster: Json | undefined, namespace: string): UserIdentity {
   if (isJsonObject(cluster) && cluster['pod'] !== undefined) throw invalidToken();
-  return { kind: 'person', namespace, tokenId: textAt(claims, ['jti']) };
+  return { kind: 'user', namespace, tokenId: textAt(claims, ['jti']) };
 }

@@ -32,7 +32,7 @@ describe('the token verifier', () => {
       podUid: 'pod-uid-1',
     });
     assert.deepEqual(await verifier.verify(await signer.sign(userClaims(seconds(clock)))), {
-      kind: 'person',
+      kind: 'user',
       namespace: 'team-a',
       tokenId: 'token-1',
     });
@@ -51,7 +51,7 @@ describe('the token verifier', () => {
     ['has another issuer', (claims) => ({ ...claims, iss: 'https://elsewhere' })],
     ['has no issuer', ({ iss: _iss, ...claims }) => claims],
     ['has the subject of another account', (claims) => ({ ...claims, sub: 'system:serviceaccount:team-a:default' })],
-    ['names another account than its subject', inCluster({ serviceaccount: { name: 'temper-people' } })],
+    ['names another account than its subject', inCluster({ serviceaccount: { name: 'temper-users' } })],
     ['names another namespace than its subject', inCluster({ namespace: 'team-b' })],
     ['names no namespace', inCluster({ namespace: undefined })],
     ['is bound to no pod', inCluster({ pod: undefined })],
@@ -61,7 +61,7 @@ describe('the token verifier', () => {
       'is a user token bound to a pod',
       (claims) => ({
         ...userClaims(claims.iat ?? 0),
-        'kubernetes.io': { ...claims['kubernetes.io'], serviceaccount: { name: 'temper-people' } },
+        'kubernetes.io': { ...claims['kubernetes.io'], serviceaccount: { name: 'temper-users' } },
       }),
     ],
     [

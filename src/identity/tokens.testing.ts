@@ -43,7 +43,7 @@ export function podClaims(seconds: number): JWTPayload & { 'kubernetes.io': Reco
 export function userClaims(seconds: number): JWTPayload & { 'kubernetes.io': Record<string, unknown> } {
   return {
     ...podClaims(seconds),
-    sub: 'system:serviceaccount:team-a:temper-people',
-    'kubernetes.io': { namespace: 'team-a', serviceaccount: { name: 'temper-people', uid: 'sa-uid-2' } },
+    sub: 'system:serviceaccount:team-a:temper-users',
+    'kubernetes.io': { namespace: 'team-a', serviceaccount: { name: 'temper-users', uid: 'sa-uid-2' } },
   };
 }

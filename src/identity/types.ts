@@ -14,11 +14,11 @@ export interface PodIdentity extends PodToken {
 }
 
 /**
- * A user with a token of the ServiceAccount `temper-people` of a namespace. The token does not identify the user; the audit log of the API
+ * A user with a token of the ServiceAccount `temper-users` of a namespace. The token does not identify the user; the audit log of the API
  * server records who requested it.
  */
 export interface UserIdentity {
-  kind: 'person';
+  kind: 'user';
   namespace: string;
   /** The token's own id (`jti`), for logs. */
   tokenId: string;
@@ -28,12 +28,12 @@ export interface UserIdentity {
 export interface Authenticator {
   /**
    * The agent whose pod sends this token from this source IP address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
-   * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING, TEMPER_POD_ADDRESS, TEMPER_POD_NOT_BOUND or TEMPER_POD_BOUND_TWICE.
+   * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING, TEMPER_POD_ADDRESS_MISMATCH, TEMPER_POD_NOT_BOUND or TEMPER_POD_BINDING_CONFLICT.
    */
   pod(token: string, address: string): Promise<PodIdentity>;
   /** As `pod`, but a warm pod is accepted too: the result then has no agent. */
   podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity>;
-  /** The current identity of a pod whose token was verified; undefined while the pod is warm. Throws TEMPER_POD_BOUND_TWICE. */
+  /** The current identity of a pod whose token was verified; undefined while the pod is warm. Throws TEMPER_POD_BINDING_CONFLICT. */
   boundIdentity(pod: PodToken): PodIdentity | undefined;
   /** Whether the pod exists and is still bound to the agent, and to no other one. Reads the informer caches, without the token. */
   isStillBound(podUid: string, agentUid: string): boolean;

@@ -96,7 +96,7 @@ export const ERROR_CODES = {
     meaning: 'The source defines neither `execute` nor `run`.',
     fix: 'Define `function execute(input)`.',
   },
-  TEMPER_SANDBOX_THREW: {
+  TEMPER_SANDBOX_EXCEPTION: {
     meaning: 'The tool threw an exception.',
     fix: 'Correct the tool; the message is the exception text, truncated and with control characters escaped.',
   },
@@ -183,7 +183,7 @@ export const ERROR_CODES = {
     meaning: 'A test case used more time or memory than the policy allows.',
     fix: 'The message has the measured values and the limits.',
   },
-  TEMPER_FORGE_CEILING: {
+  TEMPER_FORGE_LIMIT_EXCEEDED: {
     meaning: 'The tool requests more than the policy allows for any tool.',
     fix: 'Request less; the message names the limit.',
   },
@@ -213,7 +213,7 @@ export const ERROR_CODES = {
     meaning: 'The package is malformed, redacted, or its digest does not match its content.',
     fix: 'Export it again with its source.',
   },
-  TEMPER_AUDIT_BROKEN: {
+  TEMPER_AUDIT_CHAIN_INVALID: {
     meaning: 'The audit chain has a gap, a modified record or a fork.',
     fix: 'Do not trust tools activated after the named record; restore the file from a backup.',
   },
@@ -262,7 +262,7 @@ export const ERROR_CODES = {
     meaning: 'NATS cannot be reached, or did not respond in time. A pending write may have been stored.',
     fix: 'Repeat the call with the same idempotency key; if the error persists, check the connection to NATS.',
   },
-  TEMPER_BUS_STORE_LOST: {
+  TEMPER_NATS_DATA_LOST: {
     meaning: 'NATS lost its data, including queued messages and messages in flight.',
     fix: 'Send the message again; find out why the volume of NATS was lost.',
   },
@@ -306,13 +306,13 @@ export const ERROR_CODES = {
   TEMPER_GATEWAY_UNTRUSTED: {
     meaning:
       'The server at the address of the gateway has no certificate of this installation. The pod sent it no token.',
-    fix: 'Find out which server responds at this address; the files in /etc/temper/doors contain the expected address and CA.',
+    fix: 'Find out which server responds at this address; the files in /etc/temper/endpoints contain the expected address and CA.',
   },
-  TEMPER_GATEWAY_REFUSED: {
+  TEMPER_GATEWAY_FORBIDDEN: {
     meaning: 'The gateway rejected the request: this pod is not bound to the agent, or may not make this call.',
     fix: 'A replaced pod exits by itself; otherwise compare Agent.status.pod with the pod.',
   },
-  TEMPER_GATEWAY_ANSWER: {
+  TEMPER_GATEWAY_BAD_RESPONSE: {
     meaning: 'A response of the gateway is malformed or larger than allowed.',
     fix: 'Run the same version of Temper in the pod and the gateway.',
   },
@@ -320,7 +320,7 @@ export const ERROR_CODES = {
     meaning: 'The tool needs network access, and pods have no egress from the cluster.',
     fix: 'Forge a tool that needs no network.',
   },
-  TEMPER_LEASE_LOST: {
+  TEMPER_DELIVERY_LOST: {
     meaning:
       'The delivery has ended: it was settled before, or it timed out and the message was redelivered to another pod.',
     fix: 'Nothing; the message is answered once.',
@@ -383,7 +383,7 @@ export const ERROR_CODES = {
     meaning: 'The API server does not have the address of the pod yet.',
     fix: 'Retry after the time that the response states.',
   },
-  TEMPER_POD_ADDRESS: {
+  TEMPER_POD_ADDRESS_MISMATCH: {
     meaning: 'The request does not come from the address of the pod whose token it carries.',
     fix: 'Remove any address translation (NAT) between the pod and the gateway; use a token only in its own pod.',
   },
@@ -391,15 +391,15 @@ export const ERROR_CODES = {
     meaning: 'No agent is bound to the pod: it is still warm, or was replaced.',
     fix: 'Nothing: a warm pod requests its assignment, and a replaced pod exits.',
   },
-  TEMPER_POD_BOUND_TWICE: {
+  TEMPER_POD_BINDING_CONFLICT: {
     meaning: 'More than one Agent names this pod in status.pod, so the gateway accepts none of them.',
     fix: 'Check status.pod of the agents that the log names; only the operator may write it.',
   },
-  TEMPER_LEASE_INVALID: {
+  TEMPER_DELIVERY_TOKEN_INVALID: {
     meaning: 'The delivery token was not issued to this pod by a gateway of this installation.',
     fix: 'Send the delivery token unchanged, as it was received with the message.',
   },
-  TEMPER_LEASE_EXPIRED: {
+  TEMPER_DELIVERY_TOKEN_EXPIRED: {
     meaning:
       'The deadline of the chain of messages has passed, or the message was settled or redelivered to another pod.',
     fix: 'Stop working on the message and request the next one.',

@@ -6,7 +6,7 @@ import { messageCounts, purge } from './jetstream/stream-reader.ts';
 /** Streams in which the agent's UID is the first token after the prefix. Audit and ledger are not listed: they outlive the agent. */
 const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.inbox, prefix: 'temper.inbox.' },
-  { stream: STREAMS.wakeups, prefix: 'temper.wakes.' },
+  { stream: STREAMS.wakeups, prefix: 'temper.wakeups.' },
   { stream: STREAMS.promotions, prefix: 'temper.promotions.' },
   { stream: STREAMS.events, prefix: 'temper.events.' },
   { stream: STREAMS.deadLetters, prefix: 'temper.deadletters.' },

@@ -52,6 +52,6 @@ function parseRecord(value: Json | undefined): AuditRecord | undefined {
   if (!isJsonObject(value)) return undefined;
   const { action, actor, evidence, subject, facts } = value;
   if (typeof action !== 'string' || typeof actor !== 'string' || typeof subject !== 'string') return undefined;
-  if ((evidence !== 'observed' && evidence !== 'claimed') || !isJsonObject(facts)) return undefined;
+  if ((evidence !== 'observed' && evidence !== 'reported') || !isJsonObject(facts)) return undefined;
   return { action, actor, evidence, subject, facts };
 }

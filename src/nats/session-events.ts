@@ -23,7 +23,7 @@ export interface FollowOptions {
   /** Events after this sequence; 0 for all stored events. */
   after: number;
   signal: AbortSignal;
-  /** Throws TEMPER_BUS_STORE_LOST when the store of `after` was lost, instead of continuing with the events of the new store. */
+  /** Throws TEMPER_NATS_DATA_LOST when the store of `after` was lost, instead of continuing with the events of the new store. */
   failOnStoreLoss?: boolean;
 }
 
@@ -128,7 +128,7 @@ async function resumeSequence(
   if (last >= baseSequence) return last;
   if (last > 0 && failOnStoreLoss) {
     const message = `NATS lost its store and has a new one since ${createdAt}: waiting messages are lost; send the message again`;
-    throw new TemperError('TEMPER_BUS_STORE_LOST', message, { retry: 'never' });
+    throw new TemperError('TEMPER_NATS_DATA_LOST', message, { retry: 'never' });
   }
   return baseSequence;
 }

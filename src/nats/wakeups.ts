@@ -22,7 +22,7 @@ export function createWakeups(connection: JetStreamConnection): Wakeups {
     },
     async consume(wake, signal, onFailure = () => undefined) {
       const queue = { stream: STREAMS.wakeups, consumer: CONSUMERS.wakeups, signal, onFailure };
-      await consumeQueue(connection, queue, ({ subject }) => wake(subject.slice('temper.wakes.'.length)));
+      await consumeQueue(connection, queue, ({ subject }) => wake(subject.slice('temper.wakeups.'.length)));
     },
   };
 }

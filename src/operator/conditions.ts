@@ -59,7 +59,7 @@ export function conditionEvents(
 }
 
 function shouldReport({ type, status }: Condition, awaited: string): boolean {
-  return type === awaited || (status === 'False' && type !== 'Fenced');
+  return type === awaited || (status === 'False' && type !== 'Protected');
 }
 
 /** Reasons with status False that are not a problem: intended, or temporary during the start. */

@@ -91,7 +91,7 @@ const Config = Type.Object(
       ),
     ),
     /** The admission policies that must be in force. Absent: they are not part of this installation, and no namespace is protected. */
-    guard: Type.Optional(
+    admissionPolicies: Type.Optional(
       Type.Object(
         {
           /** By policy name: the required digest of the spec, or `installed` for a policy of another release, whose digest is not known. */

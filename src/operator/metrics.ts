@@ -29,14 +29,16 @@ export function registerOperatorGauges(metrics: OperatorMetrics, observed: Opera
     config.sandboxClasses.flatMap(({ name, pool: pools = [] }) => {
       const desired = pools.reduce((sum, { size }) => sum + size, 0);
       const existing = pools.reduce((sum, { namespace }) => sum + pool.available(namespace, name).length, 0);
-      const labels = (kind: string) => ({ sandbox_class: name, kind });
+      const labels = (state: string) => ({ sandbox_class: name, state });
       return [
-        { labels: labels('wanted'), value: desired },
-        { labels: labels('there'), value: existing },
+        { labels: labels('desired'), value: desired },
+        { labels: labels('available'), value: existing },
       ];
     }),
   );
-  metrics.watchAll('temper_guard_namespaces', () => tally(policyMonitor.states().map((state) => ({ state }))));
+  metrics.watchAll('temper_admission_policy_namespaces', () =>
+    tally(policyMonitor.states().map((state) => ({ state }))),
+  );
   metrics.watchAll('temper_certificate_expiration_timestamp_seconds', () =>
     [...pki.expirations()].map(([certificate, end]) => ({
       labels: { certificate },
@@ -87,14 +89,14 @@ export async function* countWakeups(
   metrics: OperatorMetrics | undefined,
 ): AsyncGenerator<string> {
   for await (const uid of wakeups) {
-    metrics?.count('temper_wakes_total', {});
+    metrics?.count('temper_agent_wakeups_total', {});
     yield uid;
   }
 }
 
 function readinessOf({ status }: StoredAgent): { ready: string; reason: string } {
   const found = status?.conditions?.find(({ type }) => type === 'Ready');
-  if (found === undefined) return { ready: 'Unknown', reason: 'NotLookedAt' };
+  if (found === undefined) return { ready: 'Unknown', reason: 'NotReconciled' };
   // Another writer may have set an unknown reason, because status writes are not protected in every installation.
   return { ready: found.status, reason: READY_REASONS.has(found.reason) ? found.reason : 'Other' };
 }

@@ -195,7 +195,7 @@ function controllers(components: Components, deps: OperatorDeps): Controller[] {
       warnOnForeignPolicy(async (namespace, { signal }) => {
         if (!activeNamespaces(config, informers).includes(namespace)) return { kind: 'done' };
         const isPrepared = await namespaces.prepare(namespace, signal);
-        return isPrepared ? { kind: 'done' } : { kind: 'again', afterMs: RETRY_MS };
+        return isPrepared ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: RETRY_MS };
       }),
     ),
   ];
@@ -212,14 +212,14 @@ function createQueues(deps: OperatorDeps): Queues {
 }
 
 function createPolicyMonitor(
-  { guard }: OperatorConfig,
+  { admissionPolicies }: OperatorConfig,
   client: KubeClient,
   informers: Informers,
 ): AdmissionPolicyMonitor {
   const policies = informers.admissionPolicies.cache;
   return new AdmissionPolicyMonitor({
     client,
-    expected: guard?.policies,
+    expected: admissionPolicies?.policies,
     policies,
     bindings: informers.admissionBindings.cache,
   });

@@ -39,9 +39,9 @@ describe('a pod', { timeout: 240_000 }, () => {
     const gates = gateway.events.flatMap((event) =>
       event.type === 'forge-gate' && event.tool === 'csv_rows' ? [event.result.gate] : [],
     );
-    assert.deepEqual(gates.slice(-4), ['measured', 'policy', 'judge', 'register'], 'gate events arrive in order');
-    assert.ok(gateway.uses.some(({ evidence, succeeded }) => evidence === 'claimed' && succeeded));
-    assert.ok(gateway.audit.every(({ evidence }) => evidence === 'claimed'));
+    assert.deepEqual(gates.slice(-4), ['resources', 'policy', 'judge', 'registration'], 'gate events arrive in order');
+    assert.ok(gateway.uses.some(({ evidence, succeeded }) => evidence === 'reported' && succeeded));
+    assert.ok(gateway.audit.every(({ evidence }) => evidence === 'reported'));
     assert.ok(gateway.audit.some(({ action }) => action === 'tool.called'));
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
     assert.equal(await sandbox.end('SIGTERM'), 0, sandbox.log);
@@ -185,7 +185,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     const poison = await gateway.inbox.add(aMessage({ session: '../../etc' }));
     assert.ok(poison.action === 'reject' && poison.code === 'TEMPER_SESSION_INVALID', JSON.stringify(poison));
     gateway.tokens.add('token-2');
-    await writeGatewayConfig(bench.path('doors'), { token: 'token-2' });
+    await writeGatewayConfig(bench.path('endpoints'), { token: 'token-2' });
     gateway.tokens.delete('token-1');
     const answer = await gateway.inbox.add(aMessage({ text: APRIL }));
     assert.equal(answer.action, 'ack', JSON.stringify(answer));

@@ -83,7 +83,7 @@ export class PodFixture implements AsyncDisposable {
 
   static async open(script: string | ReplayScript = join(QUICKSTART, 'replay.yaml')): Promise<PodFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'temper-pod-'));
-    await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(join(folder, name))));
+    await Promise.all(['run', 'endpoints', 'keys', 'workspace'].map((name) => mkdir(join(folder, name))));
     for (const name of ['data', 'samples']) {
       await cp(join(QUICKSTART, name), join(folder, 'workspace', name), { recursive: true });
     }
@@ -93,7 +93,7 @@ export class PodFixture implements AsyncDisposable {
     const model = createModels({ providers }, { clock: systemClock, random: Math.random, environment: {} });
     const gateway = await GatewayDouble.start(identity, model);
     const { authority } = identity;
-    await writeGatewayConfig(join(folder, 'doors'), {
+    await writeGatewayConfig(join(folder, 'endpoints'), {
       url: gateway.url,
       name: GATEWAY_NAME,
       authority,
@@ -107,7 +107,13 @@ export class PodFixture implements AsyncDisposable {
   }
 
   agent(...options: string[]): RoleProcess {
-    return this.#start('agent', ['--doors', this.path('doors'), '--token', this.path('doors/token'), ...options]);
+    return this.#start('agent', [
+      '--endpoints',
+      this.path('endpoints'),
+      '--token',
+      this.path('endpoints/token'),
+      ...options,
+    ]);
   }
 
   sandbox(...options: string[]): RoleProcess {

@@ -56,19 +56,19 @@ describe('guest code', () => {
     assert.match(syntax.message, /tool\.js:2:11/);
     assert.equal((await failureOf('const helper = 1;')).code, 'TEMPER_SANDBOX_NO_ENTRY');
     assert.equal((await failureOf('const execute = 1;')).code, 'TEMPER_SANDBOX_NO_ENTRY');
-    assert.equal((await failureOf('module.exports = () => 1;')).code, 'TEMPER_SANDBOX_THREW');
+    assert.equal((await failureOf('module.exports = () => 1;')).code, 'TEMPER_SANDBOX_EXCEPTION');
     assert.equal((await failureOf('import fs from "fs"; function execute() {}')).code, 'TEMPER_SANDBOX_SYNTAX');
   });
 
   it('the error for an exception contains its message and line', async () => {
     const thrown = await failureOf('function execute(input) {\n  return input.rows.length;\n}');
-    assert.equal(thrown.code, 'TEMPER_SANDBOX_THREW');
+    assert.equal(thrown.code, 'TEMPER_SANDBOX_EXCEPTION');
     assert.match(thrown.message, /^TypeError: Cannot read .*\(line 2, column 21\)$/);
     assert.equal((await failureOf('function execute() { throw "plain"; }')).message, 'plain');
     assert.equal((await failureOf('async function execute() { throw null; }')).message, 'null');
     assert.equal(
       (await failureOf('function execute() { throw new SyntaxError("mine"); }')).code,
-      'TEMPER_SANDBOX_THREW',
+      'TEMPER_SANDBOX_EXCEPTION',
     );
     const long = await failureOf('function execute() { throw new Error("\\u202e\\u0000" + "x".repeat(1e6)); }');
     assert.ok(long.message.length < 4_200 && long.message.includes('\\u{202e}\\u{0}'));
@@ -209,7 +209,7 @@ describe('guest code', () => {
         echoHost,
         anOp(),
       );
-      assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_THREW');
+      assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_EXCEPTION');
     }
   });
 

@@ -104,7 +104,7 @@ describe('a job on a compromised runner', () => {
 
   it('the message of a failure is printable and bounded', async () => {
     const message = '"\\u001b[2J\\u202e" + "y".repeat(20000)';
-    const script = `say({ type: "done", job: 1, ok: false, code: "TEMPER_SANDBOX_THREW", message: ${message}, usage }); stay();`;
+    const script = `say({ type: "done", job: 1, ok: false, code: "TEMPER_SANDBOX_EXCEPTION", message: ${message}, usage }); stay();`;
     const { outcome } = await underHostileRunner(script);
     assert.ok(!outcome.ok && outcome.message.length < 4_200);
     assert.ok(!outcome.ok && outcome.message.startsWith('\\u{1b}[2J\\u{202e}'));

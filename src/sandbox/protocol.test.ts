@@ -52,7 +52,7 @@ describe('parseRunnerFrame', () => {
     assert.deepEqual(parseRunnerFrame('{"type":"ready","x":1}'), { type: 'ready' });
     const call = { type: 'call', job: 1, call: 1, api: 'fetch', input: '{}' };
     assert.deepEqual(parseRunnerFrame(JSON.stringify(call)), call);
-    const failed = { type: 'done', job: 1, ok: false, code: 'TEMPER_SANDBOX_THREW', message: 'm', usage: USAGE };
+    const failed = { type: 'done', job: 1, ok: false, code: 'TEMPER_SANDBOX_EXCEPTION', message: 'm', usage: USAGE };
     assert.deepEqual(parseRunnerFrame(JSON.stringify(failed)), failed);
   });
 

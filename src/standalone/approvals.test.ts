@@ -32,7 +32,7 @@ function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }) {
 }
 
 function aDecision(target: string, verb: UserDecision['verb']): UserDecision {
-  return { id: 'd-1', verb, target, reason: 'looked at it', by: 'person/kim', time: '2026-01-01T00:00:00.000Z' };
+  return { id: 'd-1', verb, target, reason: 'looked at it', by: 'user/kim', time: '2026-01-01T00:00:00.000Z' };
 }
 
 describe('file approvals', () => {
@@ -41,7 +41,7 @@ describe('file approvals', () => {
     const id = await approvals.request(ask);
     const waiting = approvals.waitForDecision(id, anOp());
     await approvals.decide(aDecision(id, 'Approve'));
-    assert.deepEqual(await waiting, { decision: 'Approve', by: 'person/kim', reason: 'looked at it' });
+    assert.deepEqual(await waiting, { decision: 'Approve', by: 'user/kim', reason: 'looked at it' });
     const request = await records.get('approvalrequests', id);
     assert.equal(member(member(request, 'status'), 'decision'), 'Approve');
   });

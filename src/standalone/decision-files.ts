@@ -32,7 +32,7 @@ export async function submitDecision(
   const complete: UserDecision = {
     ...decision,
     id: deps.ids.next('decision'),
-    by: `person/${printable(userInfo().username, 64)}`,
+    by: `user/${printable(userInfo().username, 64)}`,
     time: deps.clock.now().toISOString(),
   };
   await records.put(COLLECTION, complete.id, complete as unknown as JsonObject);

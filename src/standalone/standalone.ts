@@ -48,7 +48,7 @@ export interface Standalone extends AsyncDisposable {
   readonly agent: EngineAgent;
 }
 
-/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_BROKEN, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
+/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
 export async function openStandalone(options: StandaloneOptions): Promise<Standalone> {
   await using opening = new AsyncDisposableStack();
   const lock = await lockState(options.state);

@@ -11,12 +11,12 @@ describe('registered metrics', () => {
     metrics.count('temper_messages_total', { outcome: 'sent' });
     metrics.count('temper_messages_total', { outcome: 'sent' }, 2);
     metrics.count('temper_messages_total', { outcome: 'refused' }, 0);
-    metrics.gauge('temper_bus_connected', {}, 1);
+    metrics.gauge('temper_nats_connected', {}, 1);
     metrics.observe('temper_message_wait_seconds', {}, 0.3);
     const text = await registry.metrics();
     assert.match(text, /^temper_messages_total\{outcome="sent"\} 3$/m);
     assert.match(text, /^temper_messages_total\{outcome="refused"\} 0$/m);
-    assert.match(text, /^temper_bus_connected 1$/m);
+    assert.match(text, /^temper_nats_connected 1$/m);
     assert.match(text, /^temper_message_wait_seconds_bucket\{le="0.5"\} 1$/m);
     assert.match(text, /^process_resident_memory_bytes \d+$/m);
   });

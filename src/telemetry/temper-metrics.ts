@@ -22,7 +22,7 @@ export const GATEWAY_METRICS = {
     help: 'From the acceptance of a message to its answer.',
     buckets: MESSAGE_BUCKETS,
   },
-  temper_lease_extensions_total: {
+  temper_delivery_extensions_total: {
     type: 'counter',
     labels: [],
     help: 'Extensions of delivery tokens, by pods that still process their message.',
@@ -62,7 +62,7 @@ export const GATEWAY_METRICS = {
     labels: ['outcome'],
     help: 'Reviews of tool candidates by outcome: accepted, the gate that rejected the candidate, or failed for an error of the review itself.',
   },
-  temper_door_refusals_total: { type: 'counter', labels: ['code'], help: 'HTTP error responses by error code.' },
+  temper_http_errors_total: { type: 'counter', labels: ['code'], help: 'HTTP error responses by error code.' },
   temper_requests_total: { type: 'counter', labels: ['route', 'status'], help: 'HTTP requests by route and status.' },
   temper_request_duration_seconds: {
     type: 'histogram',
@@ -70,7 +70,7 @@ export const GATEWAY_METRICS = {
     help: 'Duration of HTTP requests, without long polls.',
   },
   temper_long_polls: { type: 'gauge', labels: [], help: 'Current long polls.' },
-  temper_bus_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
+  temper_nats_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
   temper_pod_spans_total: {
     type: 'counter',
     labels: ['outcome'],
@@ -92,37 +92,37 @@ export const OPERATOR_METRICS = {
   },
   temper_warm_pods: {
     type: 'gauge',
-    labels: ['sandbox_class', 'kind'],
-    help: 'Warm pods of a sandbox class in all namespaces: the desired number (wanted) and the existing number (there).',
+    labels: ['sandbox_class', 'state'],
+    help: 'Warm pods of a sandbox class in all namespaces: the desired number (desired) and the existing unclaimed number (available).',
   },
   temper_writes_total: {
     type: 'counter',
     labels: ['resource', 'verb', 'outcome'],
     help: 'Writes to the API server by resource, verb and outcome: ok, conflict, failed. Excludes Leases and Events.',
   },
-  temper_wakes_total: { type: 'counter', labels: [], help: 'Reconciles of agents triggered by a new message.' },
+  temper_agent_wakeups_total: { type: 'counter', labels: [], help: 'Reconciles of agents triggered by a new message.' },
   temper_certificate_expiration_timestamp_seconds: {
     type: 'gauge',
     labels: ['certificate'],
     help: 'Expiry time of the certificate, in seconds since 1970; reported by the leader.',
   },
-  temper_guard_namespaces: {
+  temper_admission_policy_namespaces: {
     type: 'gauge',
     labels: ['state'],
-    help: 'Namespaces with agents by the state of their admission policies: fenced, notFenced, missing; reported by the leader.',
+    help: 'Namespaces with agents by the state of their admission policies: protected, notProtected, notEnforced; reported by the leader.',
   },
-  temper_bus_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
-  temper_bus_connection_changes_total: {
+  temper_nats_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
+  temper_nats_connection_changes_total: {
     type: 'counter',
     labels: ['to'],
     help: 'Changes of the connection to NATS, by new state: connected, lost.',
   },
-  temper_bus_store_losses_total: {
+  temper_nats_data_loss_total: {
     type: 'counter',
     labels: [],
     help: 'Times that NATS reconnected with a different data store.',
   },
-  temper_bus_topology_ready: {
+  temper_nats_topology_ready: {
     type: 'gauge',
     labels: [],
     help: '1 when the last check found or created all streams and buckets as declared, 0 otherwise.',

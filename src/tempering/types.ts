@@ -15,7 +15,7 @@ export interface RegisteredTool {
   tier: Tier;
   /** The agent and session that forged it. For a Shared tool this is only the origin; it has no owner. */
   owner: { agent: string; namespace: string; session: string };
-  /** Agents and users that contributed to it, as `agent/<name>` or `person/<name>`. They must not approve it. */
+  /** Agents and users that contributed to it, as `agent/<name>` or `user/<name>`. They must not approve it. */
   contributors: string[];
   verdicts: JudgeVerdict[];
   /** The model that wrote it. This model must not review it. */
@@ -40,7 +40,7 @@ export interface ToolScope {
 export interface ToolUse extends ToolScope {
   digest: Digest;
   /** `claimed`: reported by a pod. `observed`: seen by the engine itself. */
-  evidence: 'observed' | 'claimed';
+  evidence: 'observed' | 'reported';
   rootMessage: string;
   input: Json;
   succeeded: boolean;
@@ -54,7 +54,7 @@ export interface ToolStatistics {
   successes: number;
   failures: number;
   /** Number of uses that were only reported by a pod. */
-  claimedUses: number;
+  reportedUses: number;
   /** Counted up to 200. */
   distinctInputs: number;
   /** Counted up to 200. */

@@ -4,17 +4,17 @@ import type { Json } from '../lib/json.ts';
 
 /** The gates of a forge, in order. */
 const GATES = [
-  'repair',
+  'normalization',
   'shape',
   'static',
   'schemas',
   'build',
   'tests',
   'output-schema',
-  'measured',
+  'resources',
   'policy',
   'judge',
-  'register',
+  'registration',
 ] as const;
 export type Gate = (typeof GATES)[number];
 

@@ -80,7 +80,7 @@ function anInvoker(stubs: Stubs) {
         asked.push(ask);
         return 'request-1';
       },
-      waitForDecision: async () => stubs.answer ?? { decision: 'Approve', by: 'person/kim', reason: 'fine' },
+      waitForDecision: async () => stubs.answer ?? { decision: 'Approve', by: 'user/kim', reason: 'fine' },
     },
     audit: {
       append: async (record) => {
@@ -166,7 +166,7 @@ describe('the invoker', () => {
     const no = anInvoker({
       tools: [double],
       decide: () => ask,
-      answer: { decision: 'Deny', by: 'person/kim', reason: 'not now' },
+      answer: { decision: 'Deny', by: 'user/kim', reason: 'not now' },
     });
     assert.equal(codeOf(await no.invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_APPROVAL_DENIED');
     assert.equal(no.observed.length, 0);

@@ -74,14 +74,14 @@ describe('the admission policy of Approvals', () => {
     const { status, body } = await call('POST', PATH, { body: approval(name, answer), as: answer.by });
     assert.equal(status, 201, JSON.stringify(body));
   };
-  const assertDenied = async (answer: Decision, guard = 'approvals') => {
+  const assertDenied = async (answer: Decision, policy = 'approvals') => {
     const got = await dryRunApproval(answer);
-    assert.ok(isDeniedBy(guard, got), JSON.stringify(got.body));
+    assert.ok(isDeniedBy(policy, got), JSON.stringify(got.body));
   };
 
   before(async () => {
     plane = await startControlPlane();
-    await installAdmissionPolicies(plane, '--set', `guards.approvers={${GITOPS.user},${DEPLOYER.user}}`);
+    await installAdmissionPolicies(plane, '--set', `admissionPolicies.approvers={${GITOPS.user},${DEPLOYER.user}}`);
     await createNamespace(plane, 'team-a');
     const approves = {
       apiGroups: ['temper.dev'],

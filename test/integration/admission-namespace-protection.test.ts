@@ -34,22 +34,22 @@ describe('the admission policy of protected namespaces', () => {
   before(async () => {
     plane = await startControlPlane({ controllerManager: true });
     await installAdmissionPolicies(plane);
-    await createNamespace(plane, 'fenced');
+    await createNamespace(plane, 'protected');
     await createNamespace(plane, 'open');
-    for (const namespace of ['fenced', 'open']) {
+    for (const namespace of ['protected', 'open']) {
       await grant(plane, EDITOR, 'edit', namespace);
       await populate(plane, namespace);
     }
     const label = { metadata: { labels: { 'temper.dev/agents': 'true' } } };
     const patch = { body: label, contentType: 'application/merge-patch+json' };
-    assert.equal((await plane.admin.call('PATCH', '/api/v1/namespaces/fenced', patch)).status, 200);
+    assert.equal((await plane.admin.call('PATCH', '/api/v1/namespaces/protected', patch)).status, 200);
     await grant(plane, OPERATOR, 'cluster-admin');
     const probe = ATTEMPTS.find(({ action }) => action === 'create a secret');
     assert.ok(probe !== undefined);
     await until(
       'the grants of edith and the label of the namespace',
-      () => attempt(probe, 'fenced', EDITOR),
-      (answer) => isDeniedBy('fence', answer),
+      () => attempt(probe, 'protected', EDITOR),
+      (answer) => isDeniedBy('namespace-protection', answer),
     );
   });
 
@@ -59,26 +59,26 @@ describe('the admission policy of protected namespaces', () => {
 
   for (const one of ATTEMPTS) {
     it(`a user with the role edit cannot ${one.action}`, async () => {
-      const inside = await attempt(one, 'fenced', EDITOR);
-      assert.ok(isDeniedBy('fence', inside), JSON.stringify(inside.body));
+      const inside = await attempt(one, 'protected', EDITOR);
+      assert.ok(isDeniedBy('namespace-protection', inside), JSON.stringify(inside.body));
       const outside = await attempt(one, 'open', EDITOR);
-      assert.ok(!isDeniedBy('fence', outside) && outside.status !== 403, JSON.stringify(outside.body));
+      assert.ok(!isDeniedBy('namespace-protection', outside) && outside.status !== 403, JSON.stringify(outside.body));
     });
   }
 
   it('a cluster administrator is denied too', async () => {
     for (const one of ATTEMPTS) {
-      const answer = await attempt(one, 'fenced');
-      assert.ok(isDeniedBy('fence', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
+      const answer = await attempt(one, 'protected');
+      assert.ok(isDeniedBy('namespace-protection', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
     }
   });
 
   it('a service account of the namespace with the role edit is denied', async () => {
-    const as = { user: 'system:serviceaccount:fenced:temper-people', groups: ['system:serviceaccounts'] };
-    await grant(plane, as, 'edit', 'fenced');
+    const as = { user: 'system:serviceaccount:protected:temper-users', groups: ['system:serviceaccounts'] };
+    await grant(plane, as, 'edit', 'protected');
     for (const one of ATTEMPTS) {
-      const answer = await attempt(one, 'fenced', as);
-      assert.ok(isDeniedBy('fence', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
+      const answer = await attempt(one, 'protected', as);
+      assert.ok(isDeniedBy('namespace-protection', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
     }
   });
 
@@ -87,10 +87,10 @@ describe('the admission policy of protected namespaces', () => {
     const spec = { automountServiceAccountToken: false, containers: [container] };
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', labels }, spec };
     // The operator uses these two dry runs to check that the policy is enforced.
-    const pods = '/api/v1/namespaces/fenced/pods?dryRun=All';
+    const pods = '/api/v1/namespaces/protected/pods?dryRun=All';
     assert.equal((await plane.admin.call('POST', pods, { body: pod, as: OPERATOR })).status, 201);
     const bare = { ...pod, metadata: { name: 'p' } };
-    assert.ok(isDeniedBy('fence', await plane.admin.call('POST', pods, { body: bare, as: OPERATOR })));
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('POST', pods, { body: bare, as: OPERATOR })));
     const may = [
       'create a service account',
       'create a network policy that allows all egress',
@@ -99,30 +99,30 @@ describe('the admission policy of protected namespaces', () => {
       'change the labels of the pod',
     ];
     for (const one of ATTEMPTS) {
-      const answer = await attempt(one, 'fenced', OPERATOR);
+      const answer = await attempt(one, 'protected', OPERATOR);
       if (may.includes(one.action)) assert.ok(answer.status < 300, `${one.action}: ${JSON.stringify(answer.body)}`);
       else if (one.action !== 'delete all pods') {
-        assert.ok(isDeniedBy('fence', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
+        assert.ok(isDeniedBy('namespace-protection', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
       }
     }
   });
 
   it('only nodes can write the status of pods', async () => {
-    const path = '/api/v1/namespaces/fenced/pods/analyst/status?dryRun=All';
+    const path = '/api/v1/namespaces/protected/pods/analyst/status?dryRun=All';
     const body = { status: { phase: 'Running' } };
     const contentType = 'application/strategic-merge-patch+json';
     const byNode = await plane.admin.call('PATCH', path, { body, contentType, as: NODE });
     assert.equal(byNode.status, 200, JSON.stringify(byNode.body));
-    assert.ok(isDeniedBy('fence', await plane.admin.call('PATCH', path, { body, contentType })));
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType })));
     const named = { user: 'system:node:node-1', groups: ['system:authenticated'] };
-    await grant(plane, named, 'edit', 'fenced');
+    await grant(plane, named, 'edit', 'protected');
     await grant(plane, named, 'cluster-admin');
-    assert.ok(isDeniedBy('fence', await plane.admin.call('PATCH', path, { body, contentType, as: named })));
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType, as: named })));
   });
 
   it('a node can create tokens for the pods that it runs', async () => {
-    const path = '/api/v1/namespaces/fenced/serviceaccounts/temper-agent/token';
-    const { body: pod } = await plane.admin.call('GET', '/api/v1/namespaces/fenced/pods/analyst');
+    const path = '/api/v1/namespaces/protected/serviceaccounts/temper-agent/token';
+    const { body: pod } = await plane.admin.call('GET', '/api/v1/namespaces/protected/pods/analyst');
     const { uid } = pod['metadata'] as { uid: string };
     const spec = { ...GATEWAY_TOKEN, boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'analyst', uid } };
     const answer = await plane.admin.call('POST', path, { body: { spec }, as: NODE });
@@ -130,11 +130,11 @@ describe('the admission policy of protected namespaces', () => {
   });
 
   it("a user's token can only be created for the gateway", async () => {
-    const path = '/api/v1/namespaces/fenced/serviceaccounts/temper-people/token';
+    const path = '/api/v1/namespaces/protected/serviceaccounts/temper-users/token';
     const token = (spec: object, as = EDITOR) => plane.admin.call('POST', path, { body: { spec }, as });
     const good = await token(GATEWAY_TOKEN);
     assert.equal(good.status, 201, JSON.stringify(good.body));
-    const { body: pod } = await plane.admin.call('GET', '/api/v1/namespaces/fenced/pods/analyst');
+    const { body: pod } = await plane.admin.call('GET', '/api/v1/namespaces/protected/pods/analyst');
     const { uid } = pod['metadata'] as { uid: string };
     const bad = [
       { audiences: ['temper-egress'], expirationSeconds: 600 },
@@ -146,19 +146,19 @@ describe('the admission policy of protected namespaces', () => {
       const answer = await token(spec);
       assert.ok(answer.status >= 400, JSON.stringify(answer.body));
     }
-    assert.ok(isDeniedBy('fence', await token(GATEWAY_TOKEN, OPERATOR)));
+    assert.ok(isDeniedBy('namespace-protection', await token(GATEWAY_TOKEN, OPERATOR)));
   });
 
   it('the API server reports no type errors for any admission policy', async () => {
     const path = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
-    for (const guard of ['fence', 'reserved', 'use-policy', 'resume', 'approvals', 'contributors']) {
+    for (const policy of ['namespace-protection', 'reserved', 'use-policy', 'resume', 'approvals', 'contributors']) {
       const checked = await until(
-        `the type check of temper-${guard}`,
-        () => plane.admin.call('GET', `${path}/temper-${guard}`),
+        `the type check of temper-${policy}`,
+        () => plane.admin.call('GET', `${path}/temper-${policy}`),
         ({ body }) => (body['status'] as ApiObject | undefined)?.['observedGeneration'] === 1,
       );
       const { typeChecking } = checked.body['status'] as ApiObject;
-      assert.deepEqual(typeChecking ?? {}, {}, guard);
+      assert.deepEqual(typeChecking ?? {}, {}, policy);
     }
   });
 
@@ -187,7 +187,7 @@ async function populate(plane: ControlPlane, namespace: string): Promise<void> {
   });
   await createAll(plane, [
     in_('ServiceAccount', 'v1', 'temper-agent'),
-    in_('ServiceAccount', 'v1', 'temper-people'),
+    in_('ServiceAccount', 'v1', 'temper-users'),
     in_('NetworkPolicy', 'networking.k8s.io/v1', 'temper-deny-all', { spec: { podSelector: {} } }),
     in_('Service', 'v1', 'web', { spec: { ports: [{ port: 80 }] } }),
     in_('Pod', 'v1', 'analyst', {

@@ -40,7 +40,7 @@ describe('the admission policy of reserved objects', () => {
       metadata: { name, namespace: 'team-a' },
     }));
     await createAll(plane, accounts);
-    const endpoints = { body: configMap('temper-doors'), as: OPERATOR };
+    const endpoints = { body: configMap('temper-endpoints'), as: OPERATOR };
     assert.equal((await call('POST', '/api/v1/namespaces/team-a/configmaps', endpoints)).status, 201);
   });
 
@@ -49,14 +49,18 @@ describe('the admission policy of reserved objects', () => {
   });
 
   it('every admission policy carries the digest of its stored spec', async () => {
-    const guards = (await admissionObjects()).filter(({ kind }) => kind.startsWith('Validating'));
-    assert.equal(guards.length, 12);
-    for (const guard of guards) {
-      const { body } = await call('GET', `${collectionOf(guard)}/${guard.metadata.name}`);
+    const policies = (await admissionObjects()).filter(({ kind }) => kind.startsWith('Validating'));
+    assert.equal(policies.length, 12);
+    for (const policy of policies) {
+      const { body } = await call('GET', `${collectionOf(policy)}/${policy.metadata.name}`);
       const spec = body['spec'] as Json;
       assert.ok(isJsonObject(spec));
       const { annotations } = body['metadata'] as { annotations: Record<string, string> };
-      assert.equal(annotations['temper.dev/guard-digest'], digestOf(spec), `${guard.kind} ${guard.metadata.name}`);
+      assert.equal(
+        annotations['temper.dev/admission-policy-digest'],
+        digestOf(spec),
+        `${policy.kind} ${policy.metadata.name}`,
+      );
     }
   });
 
@@ -110,7 +114,7 @@ describe('the admission policy of reserved objects', () => {
     const good = [
       {},
       { volumes: [{ name: 'v', emptyDir: { medium: 'Memory' } }] },
-      { volumes: [{ name: 'v', configMap: { name: 'temper-doors' } }] },
+      { volumes: [{ name: 'v', configMap: { name: 'temper-endpoints' } }] },
       { volumes: [{ name: 'v', configMap: { name: 'other' } }] },
       tokenFor('temper-gateway', 3600),
       {
@@ -183,7 +187,7 @@ describe('the admission policy of reserved objects', () => {
     const made = { metadata: { name: 'mine', labels: { 'temper.dev/agents': 'true' } } };
     assert.ok(isDeniedBy('reserved', await call('POST', '/api/v1/namespaces?dryRun=All', { body: made, as: WRITER })));
     assert.equal((await patch(path, label('true'))).status, 200);
-    await grant(plane, WRITER, [{ apiGroups: ['temper.dev'], resources: ['guards'], verbs: ['manage'] }]);
+    await grant(plane, WRITER, [{ apiGroups: ['temper.dev'], resources: ['admissionpolicies'], verbs: ['manage'] }]);
     await until(
       'the grant of the verb',
       () => patch(path, label('true'), WRITER),
@@ -195,12 +199,14 @@ describe('the admission policy of reserved objects', () => {
     const path = '/api/v1/namespaces/team-a/configmaps';
     for (const as of [undefined, WRITER]) {
       const with_ = as === undefined ? {} : { as };
-      assert.ok(isDeniedBy('reserved', await patch(`${path}/temper-doors`, { data: { gateway: 'https://evil' } }, as)));
-      assert.ok(isDeniedBy('reserved', await call('DELETE', `${path}/temper-doors`, with_)));
+      assert.ok(
+        isDeniedBy('reserved', await patch(`${path}/temper-endpoints`, { data: { gateway: 'https://evil' } }, as)),
+      );
+      assert.ok(isDeniedBy('reserved', await call('DELETE', `${path}/temper-endpoints`, with_)));
       // deletecollection has no object name.
       assert.ok(isDeniedBy('reserved', await call('DELETE', path, with_)));
     }
-    assert.equal((await call('GET', `${path}/temper-doors`)).status, 200);
+    assert.equal((await call('GET', `${path}/temper-endpoints`)).status, 200);
     assert.equal((await call('POST', path, { body: configMap('other'), as: WRITER })).status, 201);
     const approvers = '/api/v1/namespaces/temper-system/configmaps/temper-approvers';
     const mine = { data: { serviceAccounts: 'system:serviceaccount:team-a:mine' } };

@@ -117,10 +117,10 @@ describe('the conditions of an agent', () => {
   for (const [what, id, config, reason, pattern] of [
     [
       'the admission policies of the cluster are missing',
-      'fault-guard',
-      { guard: { policies: { 'temper-fence': `sha256:${'0'.repeat(64)}` } } },
-      'GuardMissing',
-      /ValidatingAdmissionPolicy "temper-fence" does not exist, so the operator creates no new pod; upgrade the one release of the chart that installs the admission policies, with clusterPrerequisites\.enabled/,
+      'fault-policy',
+      { admissionPolicies: { policies: { 'temper-namespace-protection': `sha256:${'0'.repeat(64)}` } } },
+      'AdmissionPolicyMissing',
+      /ValidatingAdmissionPolicy "temper-namespace-protection" does not exist, so the operator creates no new pod; upgrade the one release of the chart that installs the admission policies, with clusterPrerequisites\.enabled/,
     ],
     [
       'the gateway has no Service',

@@ -49,8 +49,8 @@ describe('the chart', () => {
     ['gateway.replicas=0', '/gateway/replicas'],
     ['image.repositry=x', '/image'],
     ['unknown=x', 'additional properties'],
-    ['guards.approvers={bob}', '/guards/approvers/0'],
-    ["guards.systemAccounts={a' || true || 'b}", '/guards/systemAccounts/0'],
+    ['admissionPolicies.approvers={bob}', '/admissionPolicies/approvers/0'],
+    ["admissionPolicies.systemAccounts={a' || true || 'b}", '/admissionPolicies/systemAccounts/0'],
     ['operator.resources.cpu=lots', '/operator/resources/cpu'],
     ['nats.enabled=yes', '/nats/enabled'],
     ['nats.replicas=3', '/nats/replicas'],
@@ -61,7 +61,7 @@ describe('the chart', () => {
     ['gateway.providers[0].name=x', '/gateway/providers/0'],
     ['gateway.aliases.nonsense=x', '/gateway/aliases'],
     ['networkPolicies.apiServerPorts={0}', '/networkPolicies/apiServerPorts/0'],
-    ['people.subjects[0].kind=ServiceAccount', '/people/subjects/0'],
+    ['users.subjects[0].kind=ServiceAccount', '/people/subjects/0'],
     ['tracing.endpoint=collector:4318', '/tracing/endpoint'],
     ['tracing.sampleRatio=2', '/tracing/sampleRatio'],
   ];
@@ -100,12 +100,12 @@ describe('the chart', () => {
   });
 
   it('the operator of a second release accepts the installed admission policies of the first', async () => {
-    const guardOf = async (...flags: string[]) => {
+    const policiesOf = async (...flags: string[]) => {
       const config = configOf(await renderChart(...flags), 'temper-operator', 'operator.yaml');
-      return parseOperatorConfig(stringify(config)).guard?.policies ?? {};
+      return parseOperatorConfig(stringify(config)).admissionPolicies?.policies ?? {};
     };
-    const own = await guardOf();
-    const second = await guardOf('--set', 'clusterPrerequisites.enabled=false');
+    const own = await policiesOf();
+    const second = await policiesOf('--set', 'clusterPrerequisites.enabled=false');
     assert.deepEqual(Object.keys(second), Object.keys(own));
     assert.ok(Object.values(own).every((digest) => digest.startsWith('sha256:')) && Object.keys(own).length === 6);
     assert.deepEqual(new Set(Object.values(second)), new Set(['installed']));
@@ -201,7 +201,7 @@ function briefs(objects: readonly ChartObject[]): Record<string, unknown> {
   const entries = objects.map((object) => {
     const { kind, metadata } = object;
     const { labels: _, annotations = {}, ...rest } = metadata;
-    const kept = Object.entries(annotations).filter(([name]) => !/checksum|guard-digest/.test(name));
+    const kept = Object.entries(annotations).filter(([name]) => !/checksum|admission-policy-digest/.test(name));
     const header = kept.length === 0 ? rest : { ...rest, annotations: Object.fromEntries(kept) };
     const key = `${kind} ${metadata.namespace === undefined ? '' : `${metadata.namespace}/`}${metadata.name}`;
     if (kind === 'CustomResourceDefinition' || kind === 'ValidatingAdmissionPolicy') return [key, { metadata: header }];

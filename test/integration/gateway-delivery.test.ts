@@ -18,11 +18,11 @@ import {
 } from '../support/gateway/gateway-fixture.ts';
 
 const NEXT = '/v1/messages/next';
-const DELIVERIES = '/v1/leases';
-const AGENTS = '/v1/people/namespaces/team-a/agents';
+const DELIVERIES = '/v1/deliveries';
+const AGENTS = '/v1/users/namespaces/team-a/agents';
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
-const LETTERS = '/v1/people/namespaces/team-a/deadletters';
+const LETTERS = '/v1/users/namespaces/team-a/deadletters';
 
 function parsed({ text, status }: HttpResponse, expected = 200): unknown {
   assert.equal(status, expected, text);
@@ -96,7 +96,7 @@ describe('messages through two gateway replicas', () => {
     const { message, lease, leaseMilliseconds } = await next(scout, one);
     assert.deepEqual(
       [message.id, message.root, message.text, message.from, message.depth],
-      [receipt.id, receipt.id, 'hello', 'person', 0],
+      [receipt.id, receipt.id, 'hello', 'user', 0],
     );
     assert.ok(leaseMilliseconds > 0);
     assert.equal((await postDelivery(scout, { lease, action: 'extend' }, other)).status, 204);
@@ -161,11 +161,11 @@ describe('messages through two gateway replicas', () => {
     const receipt = receiptOf(await sendMessage('victim', 'mine'));
     const { lease } = await next(victim);
     const ack = (given: string) => ({ lease: given, action: 'ack', reply: 'stolen', ending: 'complete' });
-    assertError(await postDelivery(thief, ack(lease)), 403, 'TEMPER_LEASE_INVALID');
+    assertError(await postDelivery(thief, ack(lease)), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
     assertError(
       await postDelivery(victim, ack(`${lease.slice(0, -1)}${lease.endsWith('A') ? 'B' : 'A'}`)),
       403,
-      'TEMPER_LEASE_INVALID',
+      'TEMPER_DELIVERY_TOKEN_INVALID',
     );
     assertError(await postDelivery(victim, { ...ack(lease), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
     const successor = await fixture.createPod('team-a', 'victim-2');
@@ -175,7 +175,7 @@ describe('messages through two gateway replicas', () => {
     assertError(await postDelivery(victim, ack(lease)), 403, 'TEMPER_POD_NOT_BOUND');
     const token = await fixture.createPodToken('team-a', successor);
     await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
-    assertError(await one.call('POST', DELIVERIES, { token, body: ack(lease) }), 403, 'TEMPER_LEASE_INVALID');
+    assertError(await one.call('POST', DELIVERIES, { token, body: ack(lease) }), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
     const path = `${AGENTS}/victim/sessions/${receipt.session}/events`;
     assert.equal((await one.call('GET', path, { userToken })).text, '');
   });
@@ -219,7 +219,7 @@ describe('messages through two gateway replicas', () => {
       });
     assertError(await send('scout'), 403, 'TEMPER_POLICY_DENIED');
     assertError(await send('absent'), 404, 'TEMPER_NOT_FOUND');
-    assertError(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_LEASE_INVALID');
+    assertError(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
   });
 
   it('an agent without the tool agent_send cannot send through the API either', async () => {
@@ -326,7 +326,7 @@ describe('messages through two gateway replicas', () => {
     const bus = await fixture.bus.connect('gateway');
     const past = new Date(Date.now() - 1_000).toISOString();
     const message = {
-      from: 'person',
+      from: 'user',
       to: 'tardy',
       session: 's-late',
       text: 'late',
@@ -347,12 +347,12 @@ describe('messages through two gateway replicas', () => {
     const agent = await createReadyAgent('boaster');
     const stamp = { time: 'yesterday', agent: 'scout', session: 's-claims', rootMessage: 'm' };
     const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };
-    const audit = { action: 'tool.called', actor: 'person/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
-    const send = (key: string, body: object) => one.call('POST', '/v1/claims', { token: agent.token, key, body });
+    const audit = { action: 'tool.called', actor: 'user/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
+    const send = (key: string, body: object) => one.call('POST', '/v1/reports', { token: agent.token, key, body });
     parsed(await send('a', { events: [event], audit: [audit] }), 204);
     parsed(await send('a', { events: [event], audit: [audit] }), 204);
     const repeated = { token: agent.token, key: 'a', body: { events: [event], audit: [audit] } };
-    parsed(await other.call('POST', '/v1/claims', repeated), 204);
+    parsed(await other.call('POST', '/v1/reports', repeated), 204);
     assertError(await send('b', { events: [{ ...event, type: 'reply' }] }), 400, 'TEMPER_REQUEST_INVALID');
     assertError(await send('c', { events: [{ ...event, more: true }] }), 400, 'TEMPER_REQUEST_INVALID');
     const gate = (name: string, passed: boolean) => ({
@@ -362,7 +362,7 @@ describe('messages through two gateway replicas', () => {
       ...stamp,
     });
     const verdicts = [
-      ...['policy', 'judge', 'register'].map((name) => gate(name, true)),
+      ...['policy', 'judge', 'registration'].map((name) => gate(name, true)),
       { type: 'forge-accepted', tool: 't', digest: 'd', tier: 'Session', ...stamp },
       { type: 'approval-decided', request: 'r', decision: 'Approve', by: 'alice', ...stamp },
     ];
@@ -386,8 +386,8 @@ describe('messages through two gateway replicas', () => {
     assert.deepEqual(
       kept.map(({ actor, evidence, facts }) => [actor, evidence, facts]),
       [
-        ['agent/boaster', 'claimed', { n: 1 }],
-        ['agent/boaster', 'claimed', { omitted: '20008 bytes' }],
+        ['agent/boaster', 'reported', { n: 1 }],
+        ['agent/boaster', 'reported', { omitted: '20008 bytes' }],
       ],
     );
   });
@@ -396,7 +396,7 @@ describe('messages through two gateway replicas', () => {
     const agent = await createReadyAgent('watched');
     for (const text of ['one', 'two', 'three']) parsed(await sendMessage('watched', text));
     await next(agent);
-    const all = parsed(await one.call('GET', '/v1/people/namespaces/team-a/top', { userToken })) as TopAgent[];
+    const all = parsed(await one.call('GET', '/v1/users/namespaces/team-a/top', { userToken })) as TopAgent[];
     assert.deepEqual(
       all.find(({ agent: name }) => name === 'watched'),
       { agent: 'watched', waiting: 2, inFlight: 1, deadLetters: 0, tokensThisHour: 42 },
@@ -406,7 +406,7 @@ describe('messages through two gateway replicas', () => {
     }
     const usage = parsed(await one.call('GET', `${AGENTS}/watched/usage`, { userToken })) as UsageReport;
     assert.equal(usage.windows[0]?.costMicros, 7);
-    const policies = '/v1/people/namespaces/team-a/policies';
+    const policies = '/v1/users/namespaces/team-a/policies';
     parsed(await one.call('GET', `${policies}/standard/usage`, { userToken }));
     assertError(await one.call('GET', `${policies}/none/usage`, { userToken }), 404, 'TEMPER_NOT_FOUND');
     assertError(await one.call('GET', `${AGENTS}/none/usage`, { userToken }), 404, 'TEMPER_NOT_FOUND');

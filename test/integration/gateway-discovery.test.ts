@@ -48,7 +48,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
 
   async function aCaller(name: string, spec: object): Promise<Caller> {
     const { uid, pod, token } = await fixture.createRunningAgent(NAMESPACE, name, spec);
-    const key = await readFile(join(fixture.folder, 'lease.key'));
+    const key = await readFile(join(fixture.folder, 'delivery-token.key'));
     const lease = createDeliveryTokens(() => [key]).sign({
       agentUid: uid,
       agent: name,

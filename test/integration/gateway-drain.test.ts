@@ -72,7 +72,7 @@ describe('temper serve gateway', () => {
   });
 
   const INVALID_CONFIGS: Record<string, [field: object, pattern: RegExp]> = {
-    'too few lease keys': [{ leaseKeys: [] }, /\/leaseKeys/],
+    'too few lease keys': [{ deliveryTokenKeys: [] }, /\/deliveryTokenKeys/],
     'a provider of no type': [
       {
         models: {
@@ -102,7 +102,7 @@ describe('temper serve gateway', () => {
 
   it('the process exits with the field and the code of a configuration error', async () => {
     const file = join(fixture.folder, 'wrong.yaml');
-    await writeFile(file, JSON.stringify({ ...fixture.replicaConfig(), leaseKeys: [] }));
+    await writeFile(file, JSON.stringify({ ...fixture.replicaConfig(), deliveryTokenKeys: [] }));
     const child = spawn(TEMPER, ['serve', 'gateway', '--config', file], { stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
@@ -111,7 +111,7 @@ describe('temper serve gateway', () => {
     const code = await new Promise((resolve) => child.once('close', resolve));
     assert.equal(code, 1);
     assert.match(output, /TEMPER_CONFIGURATION_INVALID/);
-    assert.match(output, /\/leaseKeys/);
+    assert.match(output, /\/deliveryTokenKeys/);
   });
 
   it('a replaced certificate is served without a restart', async () => {

@@ -11,7 +11,7 @@ import {
 
 const ASSIGNMENT = '/v1/assignment';
 const NEXT = '/v1/messages/next';
-const PEOPLE = '/v1/people/namespaces/team-a/top';
+const PEOPLE = '/v1/users/namespaces/team-a/top';
 
 function codeOf({ text }: HttpResponse): ErrorCode | undefined {
   return text === '' ? undefined : (JSON.parse(text) as Partial<ErrorBody>).error?.code;
@@ -53,8 +53,8 @@ describe('authentication at the gateway with tokens of a real API server', () =>
   });
 
   it('a token is rejected from another address', async () => {
-    await assertRejected('TEMPER_POD_ADDRESS', ASSIGNMENT, { token: scout.token, localAddress: '127.0.0.2' });
-    await assertRejected('TEMPER_POD_ADDRESS', NEXT, { token: scout.token, localAddress: '127.0.0.2' });
+    await assertRejected('TEMPER_POD_ADDRESS_MISMATCH', ASSIGNMENT, { token: scout.token, localAddress: '127.0.0.2' });
+    await assertRejected('TEMPER_POD_ADDRESS_MISMATCH', NEXT, { token: scout.token, localAddress: '127.0.0.2' });
   });
 
   it('a token with a wrong audience, lifetime, account, binding or signature is rejected', async () => {
@@ -84,7 +84,7 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     await assertRejected('TEMPER_TOKEN_INVALID', PEOPLE, { token: userToken });
     await assertRejected('TEMPER_TOKEN_INVALID', PEOPLE, { userToken: scout.token });
     await assertRejected('TEMPER_POLICY_DENIED', PEOPLE, { userToken: await fixture.createUserToken('team-b') });
-    const agents = await gateway.call('GET', '/v1/people/namespaces/team-a/deadletters', { userToken });
+    const agents = await gateway.call('GET', '/v1/users/namespaces/team-a/deadletters', { userToken });
     assert.deepEqual([agents.status, agents.text], [200, '[]']);
   });
 
@@ -114,7 +114,7 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     await fixture.bindPod('team-a', 'thief', both.pod);
     await eventually(async () => {
       const answer = await gateway.call('GET', ASSIGNMENT, { token: both.token });
-      return codeOf(answer) === 'TEMPER_POD_BOUND_TWICE';
+      return codeOf(answer) === 'TEMPER_POD_BINDING_CONFLICT';
     });
     assert.ok(fixture.logLines.some((line) => line.includes(both.pod.uid) && line.includes('team-a/thief')));
   });

@@ -167,7 +167,7 @@ describe('the model API of the gateway', () => {
     ]);
     const body = { lease: fixture.deliveryToken('cleo'), request: aModelRequest() };
     const stolen = await one.call('POST', '/v1/models/stream', { agent: 'carl', body });
-    assert.deepEqual(errorOf(stolen), [403, 'TEMPER_LEASE_INVALID']);
+    assert.deepEqual(errorOf(stolen), [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
   });
 
   it('a request above the quota is rejected on every replica with the time of the reset', async () => {
@@ -287,7 +287,7 @@ describe('the model API of the gateway', () => {
         },
       });
     assert.equal((await append('s1', 0)).status, 200);
-    assert.deepEqual(errorOf(await append('s2', 0)), [403, 'TEMPER_LEASE_INVALID']);
+    assert.deepEqual(errorOf(await append('s2', 0)), [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
     const answers = await Promise.all([append('s1', 1), append('s1', 1, 's1', other)]);
     assert.deepEqual(
       answers.map(({ status }) => status).toSorted((a, b) => a - b),

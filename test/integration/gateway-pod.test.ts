@@ -24,7 +24,7 @@ import {
 
 const QUICKSTART = new URL('../../manifests/quickstart/', import.meta.url);
 const NAME = 'temper-gateway.temper-system.svc';
-const AGENT = '/v1/people/namespaces/team-a/agents/analyst';
+const AGENT = '/v1/users/namespaces/team-a/agents/analyst';
 const OBJECTS = '/apis/temper.dev/v1alpha1/namespaces/team-a';
 const APRIL =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
@@ -35,10 +35,10 @@ const GATES = [
   'build',
   'tests',
   'output-schema',
-  'measured',
+  'resources',
   'policy',
   'judge',
-  'register',
+  'registration',
 ];
 
 function parsed({ text, status }: HttpResponse): unknown {
@@ -61,7 +61,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   before(async () => {
     fixture = await GatewayFixture.open(['team-a']);
     replay = await startReplay({ script: new URL('replay.yaml', QUICKSTART).pathname, clock: systemClock });
-    await Promise.all(['run', 'doors', 'keys', 'workspace'].map((name) => mkdir(at(name))));
+    await Promise.all(['run', 'endpoints', 'keys', 'workspace'].map((name) => mkdir(at(name))));
     await cp(new URL('data/', QUICKSTART), at('workspace/data'), { recursive: true });
     await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
     const { authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME);
@@ -88,7 +88,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await fixture.bindPod('team-a', 'analyst', pod);
     token = await fixture.createPodToken('team-a', pod);
     userToken = await fixture.createUserToken('team-a');
-    await writeGatewayConfig(at('doors'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
+    await writeGatewayConfig(at('endpoints'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
     start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
   });
   after(async () => {
@@ -98,7 +98,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   });
 
   function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
-    const doors = role === 'agent' ? ['--doors', at('doors'), '--token', at('doors/token')] : [];
+    const doors = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
     const started = new RoleProcess(role, ['--run', at('run'), '--workspace', at('workspace'), ...doors, ...options]);
     roles.push(started);
     return started;
@@ -155,14 +155,14 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
     const registered = digests('tool.accepted', 'observed');
     assert.deepEqual(
-      digests('tool.used', 'claimed').filter((digest) => !registered.includes(digest)),
+      digests('tool.used', 'reported').filter((digest) => !registered.includes(digest)),
       [],
     );
     const tools = parsed(await one.call('GET', `${AGENT}/tools`, { userToken })) as SessionToolSummary[];
     assert.deepEqual(tools.map(({ name }) => name).toSorted(), accepted.toSorted());
     const found = tools.find(({ name }) => name === used.tool);
     assert.ok(found !== undefined && found.uses > 0);
-    assert.equal(found.uses, digests('tool.used', 'claimed').filter((digest) => digest === found.digest).length);
+    assert.equal(found.uses, digests('tool.used', 'reported').filter((digest) => digest === found.digest).length);
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
   });
 

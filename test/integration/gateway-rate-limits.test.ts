@@ -62,7 +62,7 @@ describe('the rate limits of agents', { timeout: 120_000 }, () => {
     for (let made = 0; made < FEW; made += 1) await call(modest);
     await flood;
     const answered = (agent: string, status: number): number => {
-      const facts = [`"agent":"${agent}"`, `"status":${status}`, '"route":"/v1/claims"'];
+      const facts = [`"agent":"${agent}"`, `"status":${status}`, '"route":"/v1/reports"'];
       return fixture.logLines.filter((line) => facts.every((fact) => line.includes(fact))).length;
     };
     assert.deepEqual([answered('greedy', 204), answered('modest', 204)], [MANY, FEW]);

@@ -105,7 +105,7 @@ describe('review of forged tools', () => {
     assert.ok(accepted.accepted, JSON.stringify(accepted));
     assert.deepEqual(
       accepted.gates.map(({ gate }) => gate),
-      ['build', 'policy', 'judge', 'register'],
+      ['build', 'policy', 'judge', 'registration'],
     );
     const [tool] = await tools('anna', 's1', other);
     assert.deepEqual(
@@ -151,7 +151,7 @@ describe('review of forged tools', () => {
       [
         { gate: 'policy', passed: true, note: '' },
         { gate: 'judge', passed: true, note: '0.90' },
-        { gate: 'register', passed: true, note: 'Session' },
+        { gate: 'registration', passed: true, note: 'Session' },
         'forge-accepted',
       ],
     );
@@ -185,7 +185,7 @@ describe('review of forged tools', () => {
     const refused = await result('dirk', double, { session: 's2' });
     fixture.demoted.clear();
     assert.ok(!refused.accepted);
-    assert.deepEqual([refused.gate, refused.code], ['register', 'TEMPER_TOOL_DEMOTED']);
+    assert.deepEqual([refused.gate, refused.code], ['registration', 'TEMPER_TOOL_DEMOTED']);
     assert.match(refused.message, /demoted by alice/);
   });
 
@@ -201,7 +201,7 @@ describe('review of forged tools', () => {
       namespace: 'team-a',
       session: 's1',
       digest,
-      evidence: 'claimed',
+      evidence: 'reported',
       rootMessage: `m-${value}`,
       input: { value },
       succeeded: value !== 3,
@@ -212,7 +212,7 @@ describe('review of forged tools', () => {
     await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first')));
     await uses.record('uid-uwe', [use(3)], 'second');
     const statistics = await counts.statistics('uid-uwe', use(1));
-    const { totalUses, successes, claimedUses: claimed, distinctInputs, rootMessages } = statistics;
+    const { totalUses, successes, reportedUses: claimed, distinctInputs, rootMessages } = statistics;
     assert.deepEqual([totalUses, successes, claimed, distinctInputs, rootMessages], [4, 3, 4, 3, 3]);
     const reports = createSessionReports({ bus, registry, uses: counts });
     for (const session of ['s1', undefined]) {
@@ -249,7 +249,7 @@ describe('review of forged tools', () => {
       () => aCandidate('wide', { requires: { apis: ['fetch'], domains: ['example.com'], paths: [] } }),
       'policy',
     ],
-    'the name of a built-in tool': [() => aCandidate('file_read'), 'register'],
+    'the name of a built-in tool': [() => aCandidate('file_read'), 'registration'],
   };
   for (const [what, [candidate, gate]] of Object.entries(TAMPERED)) {
     it(`a review rejects ${what}, regardless of the judge`, async () => {
@@ -329,7 +329,7 @@ describe('review of forged tools', () => {
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
     const audit = await createNatsAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');
-    assert.equal(kept?.evidence, 'claimed');
+    assert.equal(kept?.evidence, 'reported');
     assert.ok(!JSON.stringify(kept).includes('\u202e'));
     assert.deepEqual(errorOf(await submit('finn', { artifact: {}, digest: 'x' })), [400, 'TEMPER_REQUEST_INVALID']);
     const empty = await result('finn', { ...aCandidate('x'), artifact: {} });

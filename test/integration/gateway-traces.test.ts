@@ -16,7 +16,7 @@ import { eventually, GatewayFixture, httpsClient } from '../support/gateway/gate
 import { parsePrometheusText } from '../support/prometheus-text.ts';
 import { type CollectedSpan, TraceCollector } from '../support/trace-collector.ts';
 
-const AGENTS = '/v1/people/namespaces/team-a/agents';
+const AGENTS = '/v1/users/namespaces/team-a/agents';
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 /** Texts that occur only in the user's message, a file and the model's response. */
 const CANARIES = { person: 'canary-of-the-person', file: 'canary-of-the-file', model: 'canary-of-the-model' };
@@ -67,13 +67,13 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     const spec = { trustPolicyRef: { name: 'traced' }, grants: { tools: ['file_read'] } };
     const { token, pod } = await fixture.createRunningAgent('team-a', 'scout', spec);
     podUid = pod.uid;
-    await Promise.all(['run', 'doors', 'workspace'].map((name) => mkdir(join(folder, name))));
+    await Promise.all(['run', 'endpoints', 'workspace'].map((name) => mkdir(join(folder, name))));
     await writeFile(join(folder, 'workspace', FILE), CANARIES.file);
     const { authority } = identity;
     const door = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
-    await writeGatewayConfig(join(folder, 'doors'), door);
+    await writeGatewayConfig(join(folder, 'endpoints'), door);
     const shared = ['--run', join(folder, 'run'), '--workspace', join(folder, 'workspace')];
-    const doors = ['--doors', join(folder, 'doors'), '--token', join(folder, 'doors', 'token')];
+    const doors = ['--endpoints', join(folder, 'endpoints'), '--token', join(folder, 'endpoints', 'token')];
     const agent = startRole('agent', [...shared, ...doors]);
     startRole('sandbox', [...shared, '--agent-uid', String(process.getuid?.() ?? 0)]);
     await agent.logged('"ready":true');
@@ -229,7 +229,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
       }
     }
     const routes = routesOf(logs.other);
-    for (const route of ['/v1/messages/next', '/v1/models/stream', '/v1/leases']) {
+    for (const route of ['/v1/messages/next', '/v1/models/stream', '/v1/deliveries']) {
       assert.ok(routes.includes(route), `${route} of ${routes.join(', ')}`);
     }
     for (const canary of [...Object.values(CANARIES), FILE]) {
@@ -257,7 +257,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     }
     assert.ok(value(worked, 'temper_pod_spans_total{outcome="taken"}') > 0);
     assert.equal(value(worked, 'temper_pod_spans_total{outcome="refused"}'), 0);
-    assert.equal(value(worked, 'temper_bus_connected'), 1);
+    assert.equal(value(worked, 'temper_nats_connected'), 1);
     assert.ok(sent.samples.has('temper_dead_letters'));
     for (const { samples } of [sent, worked]) {
       for (const sample of samples.keys())
@@ -274,7 +274,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
       const answer = await other.call('POST', '/v1/messages/next', { token, body: { waitSeconds: 20 } });
       const delivery = JSON.parse(answer.text) as PodDelivery;
       const body = { lease: delivery.lease, action: 'ack', reply: '', ending: 'complete' };
-      await other.call('POST', '/v1/leases', { token, key: `${key}-end`, body });
+      await other.call('POST', '/v1/deliveries', { token, key: `${key}-end`, body });
       return delivery;
     };
     const { lease } = await sent('forger-1', '01');

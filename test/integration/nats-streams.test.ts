@@ -191,7 +191,7 @@ describe('the audit', () => {
     const record = {
       action: 'tool.called',
       actor: 'agent/a',
-      evidence: 'claimed',
+      evidence: 'reported',
       subject: 'sha256:x',
       facts: { n: 1 },
     } as const;

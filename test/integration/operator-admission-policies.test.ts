@@ -8,7 +8,7 @@ import { buildAgent, readyMessage, buildTrustPolicy, readyReason } from '../supp
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../support/operator/start-operator.ts';
 
 const never = new AbortController().signal;
-const NAME = 'temper-fence';
+const NAME = 'temper-namespace-protection';
 /** The rule of the protection policy that the operator probes, with all defaults. */
 const SPEC = {
   failurePolicy: 'Fail',
@@ -29,15 +29,15 @@ const SPEC = {
 const BINDING = { policyName: NAME, validationActions: ['Deny'] };
 
 function admissionObject(kind: string, spec: object) {
-  const annotations = { 'temper.dev/guard-digest': digestOf(spec as Json) };
-  const metadata = { name: NAME, labels: { 'temper.dev/guard': 'true' }, annotations };
+  const annotations = { 'temper.dev/admission-policy-digest': digestOf(spec as Json) };
+  const metadata = { name: NAME, labels: { 'temper.dev/admission-policy': 'true' }, annotations };
   return { apiVersion: 'admissionregistration.k8s.io/v1', kind, metadata, spec };
 }
 
 describe('an operator and the admission policies it needs', () => {
   let apiServer: ApiServerFixture;
   let operator: RunningOperator;
-  const protectedCondition = (agent: StoredAgent) => agent.status?.conditions?.find(({ type }) => type === 'Fenced');
+  const protectedCondition = (agent: StoredAgent) => agent.status?.conditions?.find(({ type }) => type === 'Protected');
   const applyAgent = async (namespace: string) => {
     await apiServer.apply(buildTrustPolicy(namespace));
     await apiServer.apply(buildAgent(namespace, 'analyst'));
@@ -48,7 +48,10 @@ describe('an operator and the admission policies it needs', () => {
     await apiServer.createNamespace('team-a');
     const labels = { 'temper.dev/agents': 'true' };
     await apiServer.client.patch<PlainObject>(TYPES.namespaces, { name: 'team-a' }, { metadata: { labels } }, never);
-    operator = await startOperator(apiServer, { ...OPERATOR_CONFIG, guard: { policies: { [NAME]: digestOf(SPEC) } } });
+    operator = await startOperator(apiServer, {
+      ...OPERATOR_CONFIG,
+      admissionPolicies: { policies: { [NAME]: digestOf(SPEC) } },
+    });
   });
 
   after(async () => {
@@ -62,9 +65,9 @@ describe('an operator and the admission policies it needs', () => {
       'team-a',
       'analyst',
       'waits',
-      (agent) => readyReason(agent) === 'GuardMissing',
+      (agent) => readyReason(agent) === 'AdmissionPolicyMissing',
     );
-    assert.match(readyMessage(waiting), /ValidatingAdmissionPolicy "temper-fence" does not exist/);
+    assert.match(readyMessage(waiting), /ValidatingAdmissionPolicy "temper-namespace-protection" does not exist/);
     assert.deepEqual(await apiServer.listPods('team-a'), []);
     await apiServer.apply(admissionObject('ValidatingAdmissionPolicy', SPEC));
     await apiServer.apply(admissionObject('ValidatingAdmissionPolicyBinding', BINDING));
@@ -76,7 +79,7 @@ describe('an operator and the admission policies it needs', () => {
     );
     assert.deepEqual(
       [protectedCondition(agent)?.status, protectedCondition(agent)?.reason],
-      ['True', 'NamespaceFenced'],
+      ['True', 'NamespaceProtected'],
     );
   });
 
@@ -86,7 +89,7 @@ describe('an operator and the admission policies it needs', () => {
     const agent = await apiServer.waitForAgent('open', 'analyst', 'runs', (found) => readyReason(found) === 'Running');
     assert.deepEqual(
       [protectedCondition(agent)?.status, protectedCondition(agent)?.reason],
-      ['False', 'NamespaceNotFenced'],
+      ['False', 'NamespaceNotProtected'],
     );
   });
 
@@ -97,14 +100,14 @@ describe('an operator and the admission policies it needs', () => {
       'team-a',
       'analyst',
       'reports the policy',
-      (agent) => protectedCondition(agent)?.reason === 'GuardMissing',
+      (agent) => protectedCondition(agent)?.reason === 'AdmissionPolicyMissing',
     );
     await apiServer.apply(buildAgent('team-a', 'second'));
     const second = await apiServer.waitForAgent(
       'team-a',
       'second',
       'waits',
-      (agent) => readyReason(agent) === 'GuardMissing',
+      (agent) => readyReason(agent) === 'AdmissionPolicyMissing',
     );
     assert.match(readyMessage(second), /was changed/);
     assert.equal((await apiServer.listPods('team-a')).length, 1);

@@ -52,11 +52,11 @@ describe('the metrics of the operator', () => {
     assert.equal(value('temper_agents{ready="False",reason="TrustPolicyNotFound"}'), 1);
     assert.equal(value('temper_pods{kind="agent",state="ready"}'), 2);
     const { name = '' } = POOLED;
-    assert.equal(value(`temper_warm_pods{sandbox_class="${name}",kind="wanted"}`), 3);
-    assert.equal(value(`temper_warm_pods{sandbox_class="${name}",kind="there"}`), 3);
+    assert.equal(value(`temper_warm_pods{sandbox_class="${name}",state="desired"}`), 3);
+    assert.equal(value(`temper_warm_pods{sandbox_class="${name}",state="available"}`), 3);
     const end = value('temper_certificate_expiration_timestamp_seconds{certificate="temper-gateway-tls"}') ?? 0;
     assert.ok(end > Date.now() / 1_000 + 80 * 86_400 && end < Date.now() / 1_000 + 91 * 86_400);
-    assert.ok((value('temper_certificate_expiration_timestamp_seconds{certificate="temper-authority"}') ?? 0) > end);
+    assert.ok((value('temper_certificate_expiration_timestamp_seconds{certificate="temper-ca"}') ?? 0) > end);
   });
 
   /** Waits until pods and caches are stable and every write has a response, and returns the samples. */
@@ -67,7 +67,7 @@ describe('the metrics of the operator', () => {
       const counted = [...samples].filter(([sample]) => sample.startsWith('temper_writes_total'));
       return (
         samples.get('temper_pods{kind="agent",state="ready"}') === 2 &&
-        samples.get(`temper_warm_pods{sandbox_class="${POOLED.name}",kind="there"}`) === 3 &&
+        samples.get(`temper_warm_pods{sandbox_class="${POOLED.name}",state="available"}`) === 3 &&
         samples.get('temper_writes_total{resource="pods",verb="create",outcome="ok"}') === 5 &&
         counted.reduce((sum, [, count]) => sum + count, 0) === writes()
       );

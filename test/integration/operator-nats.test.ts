@@ -274,7 +274,7 @@ describe('an operator and its NATS server', () => {
           break;
         }
       }
-      assert.match(await registry.metrics(), /^temper_bus_connected 1$/m);
+      assert.match(await registry.metrics(), /^temper_nats_connected 1$/m);
     } finally {
       await parts[Symbol.asyncDispose]();
       fixture.operator = await fixture.startOperator();
@@ -378,9 +378,9 @@ describe('an operator and its NATS server', () => {
         return line;
       return undefined;
     };
-    const certain = assert.rejects(follow(sequence, true), { code: 'TEMPER_BUS_STORE_LOST' });
+    const certain = assert.rejects(follow(sequence, true), { code: 'TEMPER_NATS_DATA_LOST' });
     const open = follow(sequence, false);
-    const before = (await eventsOf('standard', 'BusStoreLost')).reduce((sum, { count }) => sum + count, 0);
+    const before = (await eventsOf('standard', 'NATSDataLost')).reduce((sum, { count }) => sum + count, 0);
     await fixture.loseStore();
     await mkdir(fixture.storeFolder);
     await server.restart();
@@ -410,7 +410,7 @@ describe('an operator and its NATS server', () => {
       'an Event about the second message',
     );
     await eventually(
-      () => eventsOf('standard', 'BusStoreLost'),
+      () => eventsOf('standard', 'NATSDataLost'),
       (found) => found.reduce((sum, { count }) => sum + count, 0) === before + 2,
       'one Event per lost store',
     );

@@ -221,7 +221,7 @@ describe('an operator on a real API server', () => {
       'conflict',
       'target',
       'reports the conflict',
-      hasReadyReason('PodNameTaken'),
+      hasReadyReason('PodNameConflict'),
     );
     assert.match(readyMessage(target), new RegExp(`pod "${name}" exists`));
     assert.equal(target.status?.pod, undefined);

@@ -56,7 +56,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
       await createNamespace(plane, team, { [LABELS.agents]: 'true' });
     }
     kubelet = runFakeKubelet(await aNode(), new Set(), stopping.signal);
-    const prerequisites = ['--set', `guards.operatorNamespaces={${SECOND.release}}`];
+    const prerequisites = ['--set', `admissionPolicies.operatorNamespaces={${SECOND.release}}`];
     await install(FIRST, prerequisites);
     await install(SECOND, ['--set', 'clusterPrerequisites.enabled=false']);
     await install(UNLISTED, ['--set', 'clusterPrerequisites.enabled=false']);
@@ -143,14 +143,14 @@ describe('two releases in one cluster, each with its own namespaces', () => {
     const query = { namespace: team, fieldSelector: 'involvedObject.kind=Agent' };
     const events = () => client.list<StoredEvent>(EVENTS, query, NEVER);
     const [event] = await eventually(events, (found) => found.length > 0, 'an Event with the reason');
-    assert.deepEqual([event?.type, event?.reason], ['Warning', 'GuardMissing']);
-    assert.match(event?.message ?? '', new RegExp(`list ${release} in guards\\.operatorNamespaces`));
+    assert.deepEqual([event?.type, event?.reason], ['Warning', 'AdmissionPolicyMissing']);
+    assert.match(event?.message ?? '', new RegExp(`list ${release} in admissionPolicies\\.operatorNamespaces`));
     assert.deepEqual(await podsIn(team), []);
     // List the release, as an upgrade of the first release does.
-    const both = `guards.operatorNamespaces={${SECOND.release},${release}}`;
-    for (const guard of await admissionObjects('--set', `namespaces={${FIRST.team}}`, '--set', both)) {
-      const { kind, metadata } = guard;
-      if (kind === 'ValidatingAdmissionPolicy') await client.patch(TYPES.admissionPolicies, metadata, guard, NEVER);
+    const both = `admissionPolicies.operatorNamespaces={${SECOND.release},${release}}`;
+    for (const policy of await admissionObjects('--set', `namespaces={${FIRST.team}}`, '--set', both)) {
+      const { kind, metadata } = policy;
+      if (kind === 'ValidatingAdmissionPolicy') await client.patch(TYPES.admissionPolicies, metadata, policy, NEVER);
     }
     await eventually(() => agentIn(team), hasReadyReason('Running'), 'a running agent');
     assert.equal((await podsIn(team)).length, 1);

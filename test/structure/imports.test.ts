@@ -11,7 +11,7 @@ const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'schedule', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
-const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'remote', 'identity', 'review'];
+const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity', 'review'];
 const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
@@ -35,14 +35,15 @@ const MODULES: Record<string, readonly string[]> = {
   standalone: [...ENGINE_MAY, 'engine'],
   interop: ['lib', 'api'],
   nats: [...ENGINE_MAY, 'engine'],
-  remote: [...ENGINE_MAY, 'engine'],
+  'gateway-api': ENGINE_MAY,
+  'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
   review: [...FOUNDATION, 'api', 'tempering', 'net'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   egress: ROLES_MAY,
   console: ROLES_MAY,
-  pod: ROLES_MAY,
+  pod: [...ROLES_MAY, 'gateway-client'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
@@ -57,7 +58,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   'isolated-vm': ['sandbox'],
   openai: ['models'],
   '@anthropic-ai/sdk': ['models'],
-  undici: ['net', 'kube', 'remote'],
+  undici: ['net', 'kube', 'gateway-client'],
   'ipaddr.js': ['net'],
   pino: ['telemetry'],
   'prom-client': ['telemetry'],
@@ -77,6 +78,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/swagger': ['gateway', 'egress', 'console'],
   '@fastify/under-pressure': ['gateway', 'egress', 'console'],
   commander: ['cli'],
+  '@jridgewell/trace-mapping': ['cli'],
   'fast-check': ['*'],
 };
 

@@ -299,7 +299,7 @@ describe('the audit chain of a state folder', () => {
     await writeFile(file, (await readFile(file, 'utf8')).replace('agent/analyst', 'agent/analysT'));
     const broken = await project.temper('audit');
     assert.equal(broken.code, 1);
-    assert.match(broken.stderr, /TEMPER_AUDIT_BROKEN.*record 1/);
+    assert.match(broken.stderr, /TEMPER_AUDIT_CHAIN_INVALID.*record 1/);
   });
 });
 

@@ -28,13 +28,13 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Unschedulable: 'No node fits the pod. The message contains the reason of the scheduler.',
         PodRejected:
           'A quota, Pod Security, an admission policy or a webhook rejected the pod or an object that the pod needs. The message contains the error of the API server.',
-        PodNameTaken: 'A pod with the same name exists that the operator did not create. Delete that pod.',
+        PodNameConflict: 'A pod with the same name exists that the operator did not create. Delete that pod.',
         ImagePullFailed: 'An image of the pod cannot be pulled.',
         PodCrashLooping: 'A container of the pod exits repeatedly. The message contains the end of its output.',
         NodeNotReady:
           'The node of the pod does not respond. A new pod with an empty workspace is created 30 seconds after the cluster marks the node as not ready.',
         BusUnavailable: 'NATS is unreachable. Messages wait.',
-        GuardMissing:
+        AdmissionPolicyMissing:
           'The admission policies that protect agent pods are missing or changed, so the operator creates no new pod. Upgrade, with clusterPrerequisites.enabled, the one release of the chart that installs them.',
       },
     },
@@ -72,13 +72,14 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       },
     },
     {
-      type: 'Fenced',
+      type: 'Protected',
       meaning: 'Only the operator can create agent pods in the namespace, and no user can exec into or attach to them.',
       reasons: {
-        NamespaceFenced: 'The namespace has the label temper.dev/agents=true and the admission policies are in force.',
-        NamespaceNotFenced:
+        NamespaceProtected:
+          'The namespace has the label temper.dev/agents=true and the admission policies are in force.',
+        NamespaceNotProtected:
           'Every user who may edit this namespace can act as any agent in it. Label the namespace temper.dev/agents=true.',
-        GuardMissing: 'The namespace has the label, but the admission policies are not in force. See Ready.',
+        AdmissionPolicyMissing: 'The namespace has the label, but the admission policies are not in force. See Ready.',
       },
     },
   ],

@@ -21,14 +21,14 @@ const IDLE_TIMEOUT_MS = 60_000;
 
 export interface UserApiRequest {
   readonly method: RawRequest['method'];
-  /** Path below `/v1/people/namespaces/{namespace}/`, with query. */
+  /** Path below `/v1/users/namespaces/{namespace}/`, with query. */
   readonly path: string;
   readonly body?: object;
   /** The gateway handles calls with the same key once. */
   readonly idempotencyKey?: string;
 }
 
-/** Client of the gateway's user API: through the API server's service proxy, with a token of the ServiceAccount `temper-people`. */
+/** Client of the gateway's user API: through the API server's service proxy, with a token of the ServiceAccount `temper-users`. */
 export class GatewayUserClient {
   readonly #cluster: Cluster;
   readonly #signal: AbortSignal;
@@ -126,7 +126,7 @@ export class GatewayUserClient {
     const detail = printable(typeof body === 'string' ? body : textAt(body, ['message']), 500);
     const where = `the gateway in namespace ${printable(this.#release ?? '', 63)}`;
     if (status === 403) {
-      const message = `you may not reach ${where}: this needs services/proxy on https:${RELEASE_OBJECTS.gateway}:${PORTS.gateway} there, which the chart grants to people.subjects (${detail})`;
+      const message = `you may not reach ${where}: this needs services/proxy on https:${RELEASE_OBJECTS.gateway}:${PORTS.gateway} there, which the chart grants to users.subjects (${detail})`;
       return new TemperError('TEMPER_CLUSTER_FORBIDDEN', message);
     }
     if (status === 404) {

@@ -12,7 +12,7 @@ export interface AuditOptions {
   output: 'text' | 'json';
 }
 
-/** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_BROKEN with the first invalid record. */
+/** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_CHAIN_INVALID with the first invalid record. */
 export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
   const trail = await openAudit({ records: fileRecordStore(resolve(io.cwd, options.state)), clock: systemClock });
   const all = await trail.records();

@@ -56,7 +56,7 @@ function refusal(refused: RefusedTool): Omit<ToolReport, 'milliseconds'> {
 }
 
 function acceptance({ artifact, digest, evidence, gates }: ToolCandidate): Omit<ToolReport, 'milliseconds'> {
-  const stage = gates?.at(-1)?.gate ?? 'measured';
+  const stage = gates?.at(-1)?.gate ?? 'resources';
   const message = evidence.warnings.join('; ');
   const tests = { passed: artifact.tests.length, failed: 0 };
   return { name: artifact.name, digest, accepted: true, stage, code: null, message, tests };

@@ -13,7 +13,7 @@ export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: 
   const { mode } = artifact.implementation;
   const violations: ForgeViolation[] = [];
   const refuse = (message: string): void => {
-    violations.push({ code: 'TEMPER_FORGE_CEILING', message });
+    violations.push({ code: 'TEMPER_FORGE_LIMIT_EXCEEDED', message });
   };
   if (!ceilings.allowed) {
     const message = 'this agent may not forge tools; use the existing tools';

@@ -65,7 +65,7 @@ describe('the authorization of a delivery token', () => {
   it('the token is invalid for another pod, agent or namespace', () => {
     for (const check of both) {
       for (const other of [{ podUid: 'pod-2' }, { agentUid: 'a-2' }, { namespace: 'team-b' }]) {
-        refused(check, other, deps(), 'TEMPER_LEASE_INVALID');
+        refused(check, other, deps(), 'TEMPER_DELIVERY_TOKEN_INVALID');
       }
     }
   });
@@ -79,7 +79,7 @@ describe('the authorization of a delivery token', () => {
 
   it('after its deadline, or for a suspended agent, the token can only end the delivery', () => {
     const expired = { deadline: new Date(Date.now() - 1).toISOString() };
-    refused(authorizeDelivery, expired, deps(), 'TEMPER_LEASE_EXPIRED');
+    refused(authorizeDelivery, expired, deps(), 'TEMPER_DELIVERY_TOKEN_EXPIRED');
     refused(authorizeDelivery, {}, deps({ suspended: true }), 'TEMPER_AGENT_SUSPENDED');
     authorizeDeliveryEnd(request, deliveryTokens.sign({ ...CLAIMS, ...expired }), deps({ suspended: true }));
   });

@@ -14,13 +14,13 @@ type Deps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryToke
 
 /**
  * Authorizes a request by its delivery token: the token is signed by this installation and issued to the calling pod, the pod is still
- * bound to the agent, the deadline of the chain is ahead and the agent is not suspended. Throws TEMPER_LEASE_INVALID,
- * TEMPER_LEASE_EXPIRED, TEMPER_POD_NOT_BOUND or TEMPER_AGENT_SUSPENDED.
+ * bound to the agent, the deadline of the chain is ahead and the agent is not suspended. Throws TEMPER_DELIVERY_TOKEN_INVALID,
+ * TEMPER_DELIVERY_TOKEN_EXPIRED, TEMPER_POD_NOT_BOUND or TEMPER_AGENT_SUSPENDED.
  */
 export function authorizeDelivery(request: FastifyRequest, token: string, deps: Deps): AuthorizedDelivery {
   const delivery = authorizeDeliveryEnd(request, token, deps);
   if (Date.parse(delivery.claims.deadline) <= deps.clock.now().getTime()) {
-    throw new TemperError('TEMPER_LEASE_EXPIRED', 'the deadline of the message chain has passed');
+    throw new TemperError('TEMPER_DELIVERY_TOKEN_EXPIRED', 'the deadline of the message chain has passed');
   }
   if (delivery.state.suspended) {
     throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${delivery.claims.agent}" is suspended`);
@@ -33,7 +33,7 @@ export function authorizeDeliveryEnd(request: FastifyRequest, token: string, dep
   const claims = deps.deliveryTokens.verify(token);
   const { pod } = request;
   if (claims.podUid !== pod.podUid || claims.agentUid !== pod.agentUid || claims.namespace !== pod.namespace) {
-    throw new TemperError('TEMPER_LEASE_INVALID', 'the delivery token belongs to another pod');
+    throw new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'the delivery token belongs to another pod');
   }
   Object.assign(request.logFields, messageLogFields(claims));
   const state = deps.directory.byUid(claims.agentUid);

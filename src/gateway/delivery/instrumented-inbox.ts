@@ -42,7 +42,7 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
     },
     async working(at) {
       await inbox.working(at);
-      metrics.count('temper_lease_extensions_total', {});
+      metrics.count('temper_delivery_extensions_total', {});
     },
     inFlight: (agentUid) => inbox.inFlight(agentUid),
     redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),

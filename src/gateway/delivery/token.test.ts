@@ -19,7 +19,7 @@ const CLAIMS: DeliveryTokenClaims = {
   at: { streamSequence: 7, consumerSequence: 3, deliveries: 1 },
 };
 
-const invalid = (error: unknown) => isTemperError(error, 'TEMPER_LEASE_INVALID');
+const invalid = (error: unknown) => isTemperError(error, 'TEMPER_DELIVERY_TOKEN_INVALID');
 const text = fc.string({ minLength: 1, maxLength: 64, unit: 'binary' }).filter((value) => value.isWellFormed());
 const claims = fc.record({
   agentUid: text,

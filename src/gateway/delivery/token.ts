@@ -33,7 +33,7 @@ export function coordinatesOf({ agentUid, message, at }: DeliveryTokenClaims): D
 /** Signs and verifies delivery tokens. Any replica with the same keys verifies tokens of another replica. */
 export interface DeliveryTokens {
   sign(claims: DeliveryTokenClaims): string;
-  /** Throws TEMPER_LEASE_INVALID for a token that no gateway of this installation signed. Does not check the binding: see `authorizeDelivery`. */
+  /** Throws TEMPER_DELIVERY_TOKEN_INVALID for a token that no gateway of this installation signed. Does not check the binding: see `authorizeDelivery`. */
   verify(token: string): DeliveryTokenClaims;
 }
 
@@ -83,7 +83,7 @@ function signature(content: string, key: Uint8Array): Buffer {
 }
 
 function invalidToken(): TemperError {
-  return new TemperError('TEMPER_LEASE_INVALID', 'no gateway of this installation signed this delivery token');
+  return new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'no gateway of this installation signed this delivery token');
 }
 
 /** Checks all required claims: an older or newer gateway may have signed a token without some of them. */

@@ -22,7 +22,7 @@ export function openApiOptions(): FastifyDynamicSwaggerOptions {
             type: 'apiKey',
             in: 'header',
             name: 'Temper-Token',
-            description: "A token of the namespace's ServiceAccount temper-people.",
+            description: "A token of the namespace's ServiceAccount temper-users.",
           },
         },
       },

@@ -50,7 +50,7 @@ const identity: Authenticator = {
   isStillBound: () => true,
   user: async (token) => {
     if (token !== 'user') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
-    return { kind: 'person', namespace: 'team-a', tokenId: 't-1' };
+    return { kind: 'user', namespace: 'team-a', tokenId: 't-1' };
   },
 };
 
@@ -142,7 +142,7 @@ describe('every route of the gateway', () => {
   it('a route refuses a body nested deeply enough to overflow a stack, and does not log it', async () => {
     const nested = `${'['.repeat(50_000)}"the-secret"${']'.repeat(50_000)}`;
     const record = `{"action":"a","actor":"b","evidence":"claimed","subject":"c","facts":{"n":${nested}}}`;
-    const reports: Route = { method: 'POST', url: '/v1/claims', access: 'pod' };
+    const reports: Route = { method: 'POST', url: '/v1/reports', access: 'pod' };
     const { status, code } = await errorOf(reports, { authorization: 'Bearer hostile' }, `{"audit":[${record}]}`);
     assert.deepEqual([status, code], [400, 'TEMPER_REQUEST_INVALID']);
     assert.ok(!lines.join('').includes('the-secret'));

@@ -19,7 +19,7 @@ export type RouteModule = (server: GatewayServer, deps: GatewayDeps) => void;
 
 /**
  * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `user`: a client with a token
- * of `temper-people` of the namespace in the path's `:namespace` (`request.user`). `anyone`: no authentication; only for public content.
+ * of `temper-users` of the namespace in the path's `:namespace` (`request.user`). `anyone`: no authentication; only for public content.
  */
 export type RouteAccess = 'pod' | 'warm-pod' | 'user' | 'anyone';
 

@@ -39,7 +39,7 @@ const identity: Authenticator = {
   podOrWarm: async () => POD,
   boundIdentity: () => POD,
   isStillBound: () => true,
-  user: async (token) => ({ kind: 'person', namespace: token, tokenId: 't-1' }),
+  user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
 };
 
 const lines: string[] = [];

@@ -118,7 +118,7 @@ function addHooks(
 
 function sendError(reply: FastifyReply, { status, body }: ErrorResponse, { metrics }: GatewayDeps): FastifyReply {
   const { code, retryAfterMilliseconds } = body.error;
-  metrics.count('temper_door_refusals_total', { code });
+  metrics.count('temper_http_errors_total', { code });
   if (retryAfterMilliseconds !== undefined) {
     void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMilliseconds / 1_000)));
   }

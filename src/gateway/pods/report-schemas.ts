@@ -10,17 +10,17 @@ const digest = note(128);
 const count = Type.Integer({ minimum: 0 });
 
 const Gate = Type.Enum([
-  'repair',
+  'normalization',
   'shape',
   'static',
   'schemas',
   'build',
   'tests',
   'output-schema',
-  'measured',
+  'resources',
   'policy',
   'judge',
-  'register',
+  'registration',
 ]);
 
 /** Members of every event. The gateway overwrites `agent` with the agent of the pod. */
@@ -108,7 +108,7 @@ export const ReportedAuditRecord = Type.Object(
   {
     action: Type.String({ pattern: '^[a-z][a-z0-9.-]{0,63}$' }),
     actor: name,
-    evidence: Type.Enum(['observed', 'claimed']),
+    evidence: Type.Enum(['observed', 'reported']),
     subject: note(512),
     facts: Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), { maxProperties: 64 }),
   },
@@ -121,7 +121,7 @@ export const ReportedToolUse = Type.Object(
     namespace: name,
     session: SessionId,
     digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
-    evidence: Type.Enum(['observed', 'claimed']),
+    evidence: Type.Enum(['observed', 'reported']),
     rootMessage: note(128),
     input: Type.Unknown(),
     succeeded: Type.Boolean(),

@@ -77,7 +77,7 @@ async function storeReports(
   return dropped;
 }
 
-const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'register']);
+const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'registration']);
 
 /** Decisions made outside the pod are published by the component that makes them, so that no client sees a verdict invented by an agent. */
 function isGatewayOnly(event: StampedEvent): boolean {
@@ -107,11 +107,11 @@ function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayD
 
 function reportedRecord(pod: PodIdentity, record: Static<typeof ReportedAuditRecord>): AuditRecord {
   const facts = withinLimit(record.facts as JsonObject);
-  return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'claimed' };
+  return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'reported' };
 }
 
 function reportedUse(pod: PodIdentity, use: Static<typeof ReportedToolUse>): ToolUse {
-  return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'claimed' };
+  return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'reported' };
 }
 
 function withinLimit(facts: JsonObject): JsonObject {

@@ -64,7 +64,10 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
         const { claims } = authorizeDelivery(request, lease, deps);
         const { session } = request.params;
         if (claims.session !== session) {
-          throw new TemperError('TEMPER_LEASE_INVALID', `the delivery token belongs to session "${claims.session}"`);
+          throw new TemperError(
+            'TEMPER_DELIVERY_TOKEN_INVALID',
+            `the delivery token belongs to session "${claims.session}"`,
+          );
         }
         const marks = tainted === true ? { tainted } : {};
         const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items.map(storedMessage), marks);

@@ -39,7 +39,7 @@ async function auditUse(audit: NatsAudit, agentUid: string, use: ToolUse, key: s
     {
       action: 'tool.used',
       actor: `agent/${agent}`,
-      evidence: 'claimed',
+      evidence: 'reported',
       subject: digest,
       facts: { agentUid, session, rootMessage, inputDigest, succeeded, milliseconds },
     },

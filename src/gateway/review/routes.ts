@@ -78,7 +78,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       async (request, reply) => {
         const { claims, state } = authorizeDelivery(request, request.body.lease, deps);
         const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
-        const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'claimed' }, modelAccess);
+        const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'reported' }, modelAccess);
         await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
         return reply.code(204).send(null);
       },
@@ -160,7 +160,7 @@ function repeatAccepted(
   const log = new GateRecorder(artifact.name, events, gates);
   log.pass('policy');
   log.pass('judge', verdict?.confidence.toFixed(2));
-  log.pass('register', 'Session');
+  log.pass('registration', 'Session');
   events({ type: 'forge-accepted', tool: artifact.name, digest, tier: 'Session' });
   return {
     accepted: true,
@@ -176,7 +176,7 @@ interface ReviewSubject {
   claims: DeliveryTokenClaims;
   /** Idempotency key of the audit records. */
   key: string;
-  evidence: 'observed' | 'claimed';
+  evidence: 'observed' | 'reported';
 }
 
 function toolsOf(

@@ -21,7 +21,7 @@ export interface GatewayToolsDeps {
   /** Why a tool is out of service; undefined when it is in service. */
   demoted: (digest: Digest) => string | undefined;
   /** `observed`: the gateway refused the tool. `claimed`: the pod reports that it refused it. */
-  evidence: 'observed' | 'claimed';
+  evidence: 'observed' | 'reported';
 }
 
 export interface GatewayTools extends SessionToolRegistry {

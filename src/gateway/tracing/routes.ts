@@ -95,7 +95,7 @@ function resourceOf({ namespace, podName, podUid, agent, agentUid }: PodIdentity
     'k8s.pod.uid': podUid,
     'gen_ai.agent.name': agent,
     'gen_ai.agent.id': agentUid,
-    'temper.evidence': 'claimed',
+    'temper.evidence': 'reported',
   };
 }
 

@@ -87,7 +87,7 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
     : deps.events.lastSequence(state.uid, session));
   const message = {
     to: state.agent.metadata.name,
-    from: 'person',
+    from: 'user',
     session: targetSession,
     text,
     depth: 0,

@@ -15,7 +15,13 @@ const responses = (description: string) => ({ 200: Type.Unknown({ description })
 
 /** Read-only reports about agents for users. */
 export function userReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
-  const config = { access: 'user' } as const;
+  agentReportRoutes(server, deps);
+  namespaceReportRoutes(server, deps);
+}
+
+const config = { access: 'user' } as const;
+
+function agentReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.get(
     `${AGENT_PATH}/sessions`,
     {
@@ -42,6 +48,9 @@ export function userReportRoutes(server: GatewayServer, deps: GatewayDeps): void
     { config, schema: { ...USER_SECURITY, params: AgentParams, response: responses('`UsageReport` of the agent.') } },
     (request) => deps.usage.agent(requireAgent(request.params, deps)),
   );
+}
+
+function namespaceReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.get(
     `${NAMESPACE_PATH}/policies/:policy/usage`,
     {

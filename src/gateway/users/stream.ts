@@ -78,7 +78,7 @@ async function* live(
       if (isReplyTo(line, message)) return;
     }
   } catch (error) {
-    if (message === undefined || !isTemperError(error, 'TEMPER_BUS_STORE_LOST')) throw error;
+    if (message === undefined || !isTemperError(error, 'TEMPER_NATS_DATA_LOST')) throw error;
     yield { seq: after, kind: 'failed', message, code: error.code, text: error.message };
   }
 }

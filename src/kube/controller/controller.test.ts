@@ -76,7 +76,7 @@ describe('the controller', () => {
   });
 
   it('the controller requeues the key after the requested delay', async () => {
-    const { clock, metrics, queue, controller } = aController(async () => ({ kind: 'again', afterMs: 5_000 }));
+    const { clock, metrics, queue, controller } = aController(async () => ({ kind: 'requeueAfter', afterMs: 5_000 }));
     queue.add('a');
     await clock.advance(4_999);
     assert.equal(metrics.counts['controller_runtime_reconcile_total{requeue_after}'], 1);

@@ -127,7 +127,7 @@ export class Controller {
         queue.forget(work.key);
         this.#countResult('success');
         return;
-      case 'again':
+      case 'requeueAfter':
         queue.forget(work.key);
         queue.addAfter(work.key, result.afterMs, work.priority);
         this.#countResult('requeue_after');

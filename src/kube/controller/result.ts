@@ -2,7 +2,7 @@
 export type ReconcileResult =
   | { readonly kind: 'done' }
   /** Success; requeue the key after this many milliseconds. */
-  | { readonly kind: 'again'; readonly afterMs: number }
+  | { readonly kind: 'requeueAfter'; readonly afterMs: number }
   /** Failed; the key is requeued with backoff, unless the error is a TerminalError. */
   | { readonly kind: 'failed'; readonly error: unknown };
 

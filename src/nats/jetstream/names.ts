@@ -5,7 +5,7 @@ import { printable } from '../../lib/printable.ts';
 export const STREAMS = {
   inbox: 'temper-inbox',
   events: 'temper-events',
-  wakeups: 'temper-wakes',
+  wakeups: 'temper-wakeups',
   promotions: 'temper-promotions',
   audit: 'temper-audit',
   deadLetters: 'temper-deadletters',
@@ -20,7 +20,7 @@ export const BUCKETS = {
   /** Health of model providers. */
   health: 'temper-health',
   /** Ids of acknowledged messages, so that none is processed twice. */
-  acked: 'temper-settled',
+  acked: 'temper-acked',
 } as const;
 
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
@@ -41,7 +41,7 @@ export function bucketSubject(bucket: BucketName, key: string): string {
 export const subjects = {
   inbox: (agentUid: string) => `temper.inbox.${token(agentUid)}`,
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
-  wakeups: (agentUid: string) => `temper.wakes.${token(agentUid)}`,
+  wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,
   audit: (namespace: string) => `temper.audit.${token(namespace)}`,
 } as const;

@@ -69,7 +69,12 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
   { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 20, maxPerSubject: 1_000 },
   { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
   // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
-  { ...workQueue(STREAMS.wakeups, 'temper.wakes.*', 7), storePercent: 1, maxPerSubject: 1, discard: DiscardPolicy.Old },
+  {
+    ...workQueue(STREAMS.wakeups, 'temper.wakeups.*', 7),
+    storePercent: 1,
+    maxPerSubject: 1,
+    discard: DiscardPolicy.Old,
+  },
   { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 20, days: 1, maxPerSubject: 10_000 },
   { name: STREAMS.audit, subjects: ['temper.audit.*'], storePercent: 15, days: 90 },
   { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 5, days: 30, maxPerSubject: 1 },

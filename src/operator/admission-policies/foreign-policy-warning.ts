@@ -23,7 +23,7 @@ const RETRY_MS = 30_000;
  * this release. Status writes are rejected too, so only Events and the log can report it.
  */
 export function withForeignPolicyWarning(deps: ForeignPolicyDeps, reconcile: Reconcile): Reconcile {
-  const message = `the admission policies of the cluster do not allow the operator of namespace ${deps.namespace} to write here; list ${deps.namespace} in guards.operatorNamespaces of the release that installed them`;
+  const message = `the admission policies of the cluster do not allow the operator of namespace ${deps.namespace} to write here; list ${deps.namespace} in admissionPolicies.operatorNamespaces of the release that installed them`;
   return async (key, context) => {
     try {
       return await reconcile(key, context);
@@ -35,9 +35,9 @@ export function withForeignPolicyWarning(deps: ForeignPolicyDeps, reconcile: Rec
       if (agent !== undefined) {
         const metadata = { name, namespace, uid: agent.metadata.uid };
         const subject = { apiVersion: API_VERSION, kind: 'Agent', metadata };
-        deps.events.record(subject, { type: 'Warning', reason: 'GuardMissing', message });
+        deps.events.record(subject, { type: 'Warning', reason: 'AdmissionPolicyMissing', message });
       }
-      return { kind: 'again', afterMs: RETRY_MS };
+      return { kind: 'requeueAfter', afterMs: RETRY_MS };
     }
   };
 }

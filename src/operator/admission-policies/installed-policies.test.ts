@@ -5,15 +5,15 @@ import type { PlainObject } from '../kube/types.ts';
 import { POLICY_DIGEST_ANNOTATION, installedPoliciesError, installedPoliciesVersion } from './installed-policies.ts';
 
 const SPEC = { failurePolicy: 'Fail', validations: [{ expression: 'false' }] };
-const BINDING = { policyName: 'temper-fence', validationActions: ['Deny'] };
+const BINDING = { policyName: 'temper-namespace-protection', validationActions: ['Deny'] };
 
-function guardObject(
+function policyObject(
   spec: Record<string, unknown>,
   digest: string = digestOf(JSON.parse(JSON.stringify(spec))),
 ): PlainObject {
   return {
     metadata: {
-      name: 'temper-fence',
+      name: 'temper-namespace-protection',
       uid: 'u',
       resourceVersion: '1',
       annotations: { [POLICY_DIGEST_ANNOTATION]: digest },
@@ -22,8 +22,8 @@ function guardObject(
   };
 }
 
-const EXPECTED = { 'temper-fence': digestOf(SPEC) };
-const GOOD = { policies: [guardObject(SPEC)], bindings: [guardObject(BINDING)] };
+const EXPECTED = { 'temper-namespace-protection': digestOf(SPEC) };
+const GOOD = { policies: [policyObject(SPEC)], bindings: [policyObject(BINDING)] };
 
 describe('installedPoliciesError', () => {
   it('is undefined when each policy and binding is unchanged', () => {
@@ -31,30 +31,30 @@ describe('installedPoliciesError', () => {
   });
 
   const weak = { ...SPEC, failurePolicy: 'Ignore' };
-  for (const [what, guards, problem] of [
-    ['a policy is missing', { ...GOOD, policies: [] }, /Policy "temper-fence" does not exist/],
-    ['a binding is missing', { ...GOOD, bindings: [] }, /Binding "temper-fence" does not exist/],
-    ['a policy was edited', { ...GOOD, policies: [guardObject(weak, digestOf(SPEC))] }, /was changed/],
-    ['a policy and its digest annotation were edited', { ...GOOD, policies: [guardObject(weak)] }, /another version/],
+  for (const [what, installed, problem] of [
+    ['a policy is missing', { ...GOOD, policies: [] }, /Policy "temper-namespace-protection" does not exist/],
+    ['a binding is missing', { ...GOOD, bindings: [] }, /Binding "temper-namespace-protection" does not exist/],
+    ['a policy was edited', { ...GOOD, policies: [policyObject(weak, digestOf(SPEC))] }, /was changed/],
+    ['a policy and its digest annotation were edited', { ...GOOD, policies: [policyObject(weak)] }, /another version/],
     [
       'a binding only warns',
-      { ...GOOD, bindings: [guardObject({ ...BINDING, validationActions: ['Warn'] })] },
+      { ...GOOD, bindings: [policyObject({ ...BINDING, validationActions: ['Warn'] })] },
       /does not deny in all namespaces/,
     ],
     [
       'a binding excludes namespaces',
-      { ...GOOD, bindings: [guardObject({ ...BINDING, matchResources: { namespaceSelector: {} } })] },
+      { ...GOOD, bindings: [policyObject({ ...BINDING, matchResources: { namespaceSelector: {} } })] },
       /does not deny in all namespaces/,
     ],
   ] as const) {
-    it(`is set when ${what}`, () => assert.match(installedPoliciesError(guards, EXPECTED) ?? '', problem));
+    it(`is set when ${what}`, () => assert.match(installedPoliciesError(installed, EXPECTED) ?? '', problem));
   }
 
   it('accepts unchanged policies of another release, and rejects changed ones', () => {
-    const installed = { 'temper-fence': 'installed' };
+    const installed = { 'temper-namespace-protection': 'installed' };
     const otherSpec = { ...SPEC, validations: [{ expression: 'true' }] };
-    assert.equal(installedPoliciesError({ ...GOOD, policies: [guardObject(otherSpec)] }, installed), undefined);
-    const changed = { ...GOOD, policies: [guardObject(weak, digestOf(SPEC))] };
+    assert.equal(installedPoliciesError({ ...GOOD, policies: [policyObject(otherSpec)] }, installed), undefined);
+    const changed = { ...GOOD, policies: [policyObject(weak, digestOf(SPEC))] };
     assert.match(installedPoliciesError(changed, installed) ?? '', /was changed/);
     assert.match(installedPoliciesError({ ...GOOD, policies: [] }, installed) ?? '', /does not exist/);
   });

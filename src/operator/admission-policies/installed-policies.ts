@@ -3,8 +3,8 @@ import type { Json } from '../../lib/json.ts';
 import type { PlainObject } from '../kube/types.ts';
 
 /** Annotation of an admission policy or binding: the digest of its spec as canonical JSON. */
-export const POLICY_DIGEST_ANNOTATION = 'temper.dev/guard-digest';
-export const POLICY_LABEL_SELECTOR = 'temper.dev/guard=true';
+export const POLICY_DIGEST_ANNOTATION = 'temper.dev/admission-policy-digest';
+export const POLICY_LABEL_SELECTOR = 'temper.dev/admission-policy=true';
 
 interface InstalledPolicies {
   readonly policies: readonly PlainObject[];

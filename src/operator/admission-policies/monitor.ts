@@ -48,7 +48,7 @@ export class AdmissionPolicyMonitor {
 
   /** Were the admission policies not in force at the last check? */
   isNotEnforced(namespace: string): boolean {
-    return this.#known.get(namespace)?.state.kind === 'missing';
+    return this.#known.get(namespace)?.state.kind === 'notEnforced';
   }
 
   /** The states of all checked namespaces. */
@@ -68,7 +68,7 @@ export class AdmissionPolicyMonitor {
     const version = this.#version();
     const labelled = await this.#isLabelled(namespace, signal);
     const known = this.#known.get(namespace);
-    const isKnown = known?.version === version && known.labelled === labelled && known.state.kind !== 'missing';
+    const isKnown = known?.version === version && known.labelled === labelled && known.state.kind !== 'notEnforced';
     const state = isKnown ? known.state : await this.#evaluate(namespace, labelled, signal);
     this.#known.set(namespace, { version, labelled, state });
     return state;
@@ -76,12 +76,12 @@ export class AdmissionPolicyMonitor {
 
   async #evaluate(namespace: string, labelled: boolean, signal: AbortSignal): Promise<NamespaceProtection> {
     const { expected, policies, bindings } = this.#deps;
-    if (expected === undefined) return { kind: 'notFenced' };
+    if (expected === undefined) return { kind: 'notProtected' };
     const problem = installedPoliciesError({ policies: policies.list(), bindings: bindings.list() }, expected);
     if (problem !== undefined)
-      return { kind: 'missing', message: `${problem}, so the operator creates no new pod; ${FIX}` };
-    if (!labelled) return { kind: 'notFenced' };
-    return (await this.#probe(namespace, signal)) ?? { kind: 'fenced' };
+      return { kind: 'notEnforced', message: `${problem}, so the operator creates no new pod; ${FIX}` };
+    if (!labelled) return { kind: 'notProtected' };
+    return (await this.#probe(namespace, signal)) ?? { kind: 'protected' };
   }
 
   /**
@@ -91,11 +91,11 @@ export class AdmissionPolicyMonitor {
   async #probe(namespace: string, signal: AbortSignal): Promise<NamespaceProtection | undefined> {
     if (!(await this.#isRejected(namespace, {}, signal))) {
       const message = `the admission policies accepted a probe pod in namespace "${namespace}" that they must reject, so the operator creates no new pod; ${FIX}`;
-      return { kind: 'missing', message };
+      return { kind: 'notEnforced', message };
     }
     if (await this.#isRejected(namespace, { [LABELS.agentPod]: 'true' }, signal)) {
-      const message = `cannot determine whether namespace "${namespace}" is protected: the dry run of an agent pod is rejected too; if another release installs the admission policies, list this release's namespace in its guards.operatorNamespaces; otherwise check the quotas and the other admission rules of the namespace`;
-      return { kind: 'missing', message };
+      const message = `cannot determine whether namespace "${namespace}" is protected: the dry run of an agent pod is rejected too; if another release installs the admission policies, list this release's namespace in its admissionPolicies.operatorNamespaces; otherwise check the quotas and the other admission rules of the namespace`;
+      return { kind: 'notEnforced', message };
     }
     return undefined;
   }
@@ -136,7 +136,7 @@ function probePod(namespace: string, labels: Record<string, string>) {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name: 'temper-guard-probe', namespace, labels },
+    metadata: { name: 'temper-admission-probe', namespace, labels },
     spec: {
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, runAsUser: 10_001, seccompProfile: { type: 'RuntimeDefault' } },

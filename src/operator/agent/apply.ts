@@ -13,7 +13,7 @@ export type ApplyResult =
   | { readonly kind: 'unbound' }
   /** The pod cannot be bound yet; `message` states why. */
   | { readonly kind: 'waiting'; readonly message: string }
-  | { readonly kind: 'refused'; readonly reason: 'PodRejected' | 'PodNameTaken'; readonly message: string };
+  | { readonly kind: 'refused'; readonly reason: 'PodRejected' | 'PodNameConflict'; readonly message: string };
 
 const REJECTION_STATUSES = new Set([400, 403, 422]);
 const SERVER_ERROR = 500;
@@ -119,7 +119,7 @@ async function checkExisting(
   const isOutdated = existing.metadata.annotations?.[ANNOTATIONS.template] !== template.digest;
   if (!isOwnedBy(existing, agent) || (!isOutdated && !containsFields(existing.spec, template.spec))) {
     const message = `pod "${ref.name}" exists and does not belong to the operator; delete it: kubectl delete pod ${ref.name} --namespace ${ref.namespace}`;
-    return { kind: 'refused', reason: 'PodNameTaken', message };
+    return { kind: 'refused', reason: 'PodNameConflict', message };
   }
   if (existing.metadata.deletionTimestamp !== undefined) {
     return { kind: 'waiting', message: `the previous pod "${ref.name}" is still terminating` };

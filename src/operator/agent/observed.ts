@@ -4,10 +4,10 @@ import type { PodTemplate } from '../pods/pod-template.ts';
 
 /** State of the admission policies in a namespace. */
 export type NamespaceProtection =
-  | { readonly kind: 'fenced' }
-  | { readonly kind: 'notFenced' }
+  | { readonly kind: 'protected' }
+  | { readonly kind: 'notProtected' }
   /** The admission policies are missing, changed or not enforced: the operator creates no new pod. */
-  | { readonly kind: 'missing'; readonly message: string };
+  | { readonly kind: 'notEnforced'; readonly message: string };
 
 /** The input of the plan for one agent. */
 export interface ObservedAgent {

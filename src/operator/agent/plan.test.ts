@@ -68,7 +68,7 @@ function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgent {
     grantError: undefined,
     modelError: undefined,
     rank: { older: 0, all: 1 },
-    protection: { kind: 'fenced' },
+    protection: { kind: 'protected' },
     pods: [],
     bound: undefined,
     delay: undefined,
@@ -212,15 +212,24 @@ const FAULT_CASES: readonly FaultCase[] = [
   {
     what: 'another pod has the same name',
     observed: {},
-    applied: { kind: 'refused', reason: 'PodNameTaken', message: 'pod "p" exists and does not belong to the operator' },
-    reason: 'PodNameTaken',
+    applied: {
+      kind: 'refused',
+      reason: 'PodNameConflict',
+      message: 'pod "p" exists and does not belong to the operator',
+    },
+    reason: 'PodNameConflict',
     message: /exists and does not belong/,
   },
   {
     what: 'the admission policies are missing',
-    observed: { protection: { kind: 'missing', message: 'ValidatingAdmissionPolicy "temper-fence" does not exist' } },
-    reason: 'GuardMissing',
-    message: /temper-fence/,
+    observed: {
+      protection: {
+        kind: 'notEnforced',
+        message: 'ValidatingAdmissionPolicy "temper-namespace-protection" does not exist',
+      },
+    },
+    reason: 'AdmissionPolicyMissing',
+    message: /temper-namespace-protection/,
   },
   {
     what: 'NATS is unreachable for a while',
@@ -283,9 +292,9 @@ const FAULT_CASES: readonly FaultCase[] = [
   },
   {
     what: 'the namespace is not protected',
-    observed: { protection: { kind: 'notFenced' } },
-    type: 'Fenced',
-    reason: 'NamespaceNotFenced',
+    observed: { protection: { kind: 'notProtected' } },
+    type: 'Protected',
+    reason: 'NamespaceNotProtected',
     message: /label the namespace temper\.dev\/agents=true/,
   },
 ];
@@ -342,7 +351,7 @@ describe('plan and summarize', () => {
   });
 
   it('keep a running pod and create no pod while the admission policies are missing', () => {
-    const protection = { kind: 'missing', message: 'gone' } as const;
+    const protection = { kind: 'notEnforced', message: 'gone' } as const;
     assert.equal(plan(anObservation({ ...running(READY), protection })).step.kind, 'keep');
     assert.equal(plan(anObservation({ protection })).step.kind, 'none');
   });

@@ -69,7 +69,7 @@ function withPod(observed: ObservedAgent): Omit<PodPlan, 'suspended'> {
   const create: PodStep = { kind: 'create', name, template };
   // The pod already exists. `create` gets AlreadyExists and then checks the existing pod.
   if (existing !== undefined) return { remove, step: create, requeueAfterMs: undefined };
-  const wait = protection.kind === 'missing' ? policyMissing(protection.message) : backingOff(observed);
+  const wait = protection.kind === 'notEnforced' ? policyMissing(protection.message) : backingOff(observed);
   if (wait !== undefined) return { remove, ...wait };
   if (warm === undefined) return { remove, step: create, requeueAfterMs: undefined };
   return { remove, step: { kind: 'claim', pod: warm, template }, requeueAfterMs: undefined };
@@ -89,7 +89,7 @@ function isPreclaimed(pod: Pod, { agent, bound }: ObservedAgent): boolean {
 }
 
 function policyMissing(message: string): { step: PodStep; requeueAfterMs: undefined } {
-  return { step: { kind: 'none', ready: notReady('GuardMissing', message) }, requeueAfterMs: undefined };
+  return { step: { kind: 'none', ready: notReady('AdmissionPolicyMissing', message) }, requeueAfterMs: undefined };
 }
 
 function running(pods: readonly Pod[]): Pod[] {

@@ -144,13 +144,15 @@ export class AgentReconciler {
   }
 
   #outcome(uid: string, planned: PodPlan, applied: ApplyResult): ReconcileResult {
-    if (applied.kind === 'waiting') return { kind: 'again', afterMs: WAITING_RETRY_MS };
+    if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: WAITING_RETRY_MS };
     if (applied.kind === 'refused') {
       const count = this.#rejections.get(uid) ?? 0;
       this.#rejections.set(uid, count + 1);
-      return { kind: 'again', afterMs: Math.min(MIN_RETRY_MS * 2 ** count, MAX_RETRY_MS) };
+      return { kind: 'requeueAfter', afterMs: Math.min(MIN_RETRY_MS * 2 ** count, MAX_RETRY_MS) };
     }
     if (planned.step.kind !== 'none') this.#rejections.delete(uid);
-    return planned.requeueAfterMs === undefined ? { kind: 'done' } : { kind: 'again', afterMs: planned.requeueAfterMs };
+    return planned.requeueAfterMs === undefined
+      ? { kind: 'done' }
+      : { kind: 'requeueAfter', afterMs: planned.requeueAfterMs };
   }
 }

@@ -115,21 +115,21 @@ function activeCondition(suspended: string | undefined): ConditionUpdate<'Active
   return { type: 'Active', status: 'True', reason: 'Active', message: 'not suspended' };
 }
 
-function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Fenced'> {
-  if (protection.kind === 'missing') {
-    return { type: 'Fenced', status: 'False', reason: 'GuardMissing', message: protection.message };
+function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Protected'> {
+  if (protection.kind === 'notEnforced') {
+    return { type: 'Protected', status: 'False', reason: 'AdmissionPolicyMissing', message: protection.message };
   }
   const { namespace } = agent.metadata;
-  if (protection.kind === 'fenced') {
+  if (protection.kind === 'protected') {
     return {
-      type: 'Fenced',
+      type: 'Protected',
       status: 'True',
-      reason: 'NamespaceFenced',
+      reason: 'NamespaceProtected',
       message: `namespace "${namespace}" is protected`,
     };
   }
   const message = `every user who may edit namespace "${namespace}" can act as any agent in it; label the namespace temper.dev/agents=true`;
-  return { type: 'Fenced', status: 'False', reason: 'NamespaceNotFenced', message };
+  return { type: 'Protected', status: 'False', reason: 'NamespaceNotProtected', message };
 }
 
 function modelFinding({ facts, modelError }: ObservedAgent): ConditionUpdate<'ModelAvailable'> | undefined {

@@ -68,7 +68,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
   // By name: RBAC allows the operator to read no other object of these kinds.
   const child = (type: ResourceType, name: string) =>
     watch<PlainObject>(type, { fieldSelector: `metadata.name=${name}`, transform: withoutStatus });
-  const guards = { labelSelector: POLICY_LABEL_SELECTOR, off: config.guard === undefined };
+  const installed = { labelSelector: POLICY_LABEL_SELECTOR, off: config.admissionPolicies === undefined };
   return {
     agents: watch<StoredAgent>(TYPES.agents),
     policies: watch<StoredPolicy>(TYPES.trustPolicies),
@@ -81,8 +81,8 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
       child(TYPES.serviceAccounts, NAMESPACE_OBJECTS.usersServiceAccount),
       child(TYPES.configMaps, NAMESPACE_OBJECTS.endpoints),
     ],
-    admissionPolicies: watch<PlainObject>(TYPES.admissionPolicies, guards),
-    admissionBindings: watch<PlainObject>(TYPES.admissionBindings, guards),
+    admissionPolicies: watch<PlainObject>(TYPES.admissionPolicies, installed),
+    admissionBindings: watch<PlainObject>(TYPES.admissionBindings, installed),
     all,
   };
 }

@@ -46,10 +46,10 @@ export class DataLossDetector {
     this.#known = store.createdAt;
   }
 
-  #report(before: string, { createdAt: made, lostMessages: lost }: NatsStore): void {
+  #report(before: string, { createdAt, lostMessages: lost }: NatsStore): void {
     const { agents, policies, events, log, counts } = this.#deps;
-    log.error({ before, made }, 'NATS lost its store: waiting messages, sessions and session tools are lost');
-    counts?.count('temper_bus_store_losses_total', {});
+    log.error({ before, createdAt }, 'NATS lost its store: waiting messages, sessions and session tools are lost');
+    counts?.count('temper_nats_data_loss_total', {});
     for (const agent of agents.list()) {
       const { name, namespace, uid } = agent.metadata;
       const count = Math.max(lost[uid] ?? 0, agent.status?.queue ?? 0);
@@ -61,10 +61,10 @@ export class DataLossDetector {
       const message = `NATS lost its store: ${messages} lost; send unanswered messages again`;
       events.record(subjectOf(agent, { name, namespace, uid }), { type: 'Warning', reason: 'MessagesLost', message });
     }
-    const message = `NATS lost its store and has a new one since ${made}: waiting messages, sessions, session tools and memories of its agents are lost; spend is restored from status.spend`;
+    const message = `NATS lost its store and has a new one since ${createdAt}: waiting messages, sessions, session tools and memories of its agents are lost; spend is restored from status.spend`;
     for (const policy of policies.list()) {
       const { name, namespace, uid } = policy.metadata;
-      events.record(subjectOf(policy, { name, namespace, uid }), { type: 'Warning', reason: 'BusStoreLost', message });
+      events.record(subjectOf(policy, { name, namespace, uid }), { type: 'Warning', reason: 'NATSDataLost', message });
     }
   }
 
@@ -75,13 +75,13 @@ export class DataLossDetector {
       { namespace, name: RELEASE_OBJECTS.natsStore },
       signal,
     );
-    return (found?.['data'] as { made?: string } | undefined)?.made;
+    return (found?.['data'] as { createdAt?: string } | undefined)?.createdAt;
   }
 
   async #write(createdAt: string, signal: AbortSignal): Promise<void> {
     const { client, namespace } = this.#deps;
     const metadata = { name: RELEASE_OBJECTS.natsStore, namespace, labels: { ...MANAGED_LABEL } };
-    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { made: createdAt } };
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { createdAt } };
     await client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
   }
 }

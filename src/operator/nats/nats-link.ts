@@ -37,8 +37,8 @@ export class NatsLink implements AsyncDisposable {
     this.#options = options;
     this.#deps = deps;
     this.#since = deps.clock.now();
-    deps.metrics.watch('temper_bus_connected', {}, () => (this.unavailableSince() === undefined ? 1 : 0));
-    deps.metrics.gauge('temper_bus_topology_ready', {}, 0);
+    deps.metrics.watch('temper_nats_connected', {}, () => (this.unavailableSince() === undefined ? 1 : 0));
+    deps.metrics.gauge('temper_nats_topology_ready', {}, 0);
     this.#running = this.#run();
   }
 
@@ -143,13 +143,13 @@ export class NatsLink implements AsyncDisposable {
         storeBytes,
         ...(replicas === undefined ? {} : { replicas }),
       });
-      metrics.gauge('temper_bus_topology_ready', {}, 1);
+      metrics.gauge('temper_nats_topology_ready', {}, 1);
       const { created, updated, drift } = report;
       if (created.length + updated.length > 0) log.info({ created, updated }, 'created or updated NATS streams');
       if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS streams differ from their declaration');
       return TOPOLOGY_INTERVAL_MS;
     } catch (error) {
-      metrics.gauge('temper_bus_topology_ready', {}, 0);
+      metrics.gauge('temper_nats_topology_ready', {}, 0);
       this.#warn(error);
       return RETRY_MS;
     }
@@ -157,7 +157,7 @@ export class NatsLink implements AsyncDisposable {
 
   #onState({ connected, reason }: ConnectionState): void {
     const { log, metrics } = this.#deps;
-    metrics.count('temper_bus_connection_changes_total', { to: connected ? 'connected' : 'lost' });
+    metrics.count('temper_nats_connection_changes_total', { to: connected ? 'connected' : 'lost' });
     if (connected) {
       this.#lastWarning = '';
       log.info({}, 'NATS connected');

@@ -120,9 +120,9 @@ export class ReleasePki {
 
   async #signingKey(signal: AbortSignal): Promise<void> {
     const known = await this.#secrets.read(RELEASE_OBJECTS.gatewaySigningKeys, signal);
-    if (known?.['lease.key'] !== undefined) return;
+    if (known?.['delivery-token.key'] !== undefined) return;
     const key = randomBytes(SIGNING_KEY_BYTES).toString('base64url');
-    await this.#secrets.apply(RELEASE_OBJECTS.gatewaySigningKeys, { 'lease.key': key }, known, signal);
+    await this.#secrets.apply(RELEASE_OBJECTS.gatewaySigningKeys, { 'delivery-token.key': key }, known, signal);
   }
 
   /** Only for the NATS server of this release: an external server has its own keys. */

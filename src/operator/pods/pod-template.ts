@@ -104,7 +104,7 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
     securityContext: securityContext(POD_USERS.agent),
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
-      { name: 'doors', mountPath: POD_PATHS.endpoints, readOnly: true },
+      { name: 'endpoints', mountPath: POD_PATHS.endpoints, readOnly: true },
       {
         name: 'tokens',
         mountPath: POD_PATHS.gatewayToken.slice(0, POD_PATHS.gatewayToken.lastIndexOf('/')),
@@ -183,7 +183,7 @@ function securityContext(runAsUser: number) {
 function volumes(workspace: string, files: WorkspaceFiles) {
   const serviceAccountToken = { audience: AUDIENCES.gateway, expirationSeconds: TOKEN_SECONDS, path: 'gateway' };
   return [
-    { name: 'doors', configMap: { name: NAMESPACE_OBJECTS.endpoints } },
+    { name: 'endpoints', configMap: { name: NAMESPACE_OBJECTS.endpoints } },
     { name: 'tokens', projected: { sources: [{ serviceAccountToken }] } },
     { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: TEMP_VOLUME_SIZE } },
     { name: 'workspace', emptyDir: { sizeLimit: workspace } },

@@ -68,7 +68,7 @@ export class PolicyReconciler {
         this.#deps.events.record(subject, transition);
       }
     }
-    return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'again', afterMs: STATUS_INTERVAL_MS };
+    return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: STATUS_INTERVAL_MS };
   }
 
   /** Drops the in-memory state of a deleted policy. */

@@ -44,9 +44,9 @@ export async function reconcilePool(
   );
   for (const pod of remove) await removePod(deps.client, pod, signal);
   if (make === 0) return { kind: 'done' };
-  if ((await deps.policyMonitor.state(namespace, signal)).kind === 'missing')
-    return { kind: 'again', afterMs: RETRY_MS };
-  if (!(await deps.namespaces.prepare(namespace, signal))) return { kind: 'again', afterMs: 1_000 };
+  if ((await deps.policyMonitor.state(namespace, signal)).kind === 'notEnforced')
+    return { kind: 'requeueAfter', afterMs: RETRY_MS };
+  if (!(await deps.namespaces.prepare(namespace, signal))) return { kind: 'requeueAfter', afterMs: 1_000 };
   for (let made = 0; made < make; made += 1) {
     const object = {
       apiVersion: 'v1',
@@ -64,7 +64,7 @@ export async function reconcilePool(
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
       log.warn({ error: printable(error.message, 500) }, 'the API server rejected a warm pod');
-      return { kind: 'again', afterMs: RETRY_MS };
+      return { kind: 'requeueAfter', afterMs: RETRY_MS };
     }
   }
   return { kind: 'done' };

@@ -22,7 +22,7 @@ export class CurrentMessage {
     }
   }
 
-  /** The delivery token of the current message. Throws TEMPER_LEASE_LOST when there is no current message. */
+  /** The delivery token of the current message. Throws TEMPER_DELIVERY_LOST when there is no current message. */
   readonly deliveryToken = (): string => this.#required().deliveryToken;
 
   readonly signal = (): AbortSignal => this.#required().signal;
@@ -34,6 +34,6 @@ export class CurrentMessage {
 
   #required(): MessageContext {
     if (this.#current !== undefined) return this.#current;
-    throw new TemperError('TEMPER_LEASE_LOST', 'no message is being processed');
+    throw new TemperError('TEMPER_DELIVERY_LOST', 'no message is being processed');
   }
 }

@@ -12,7 +12,7 @@ export type MessageOutcome =
   | { end: 'lost' };
 
 /** The message can never be processed: reject it, so that it becomes a dead letter. */
-const UNPROCESSABLE: ReadonlySet<ErrorCode> = new Set(['TEMPER_SESSION_INVALID', 'TEMPER_GATEWAY_ANSWER']);
+const UNPROCESSABLE: ReadonlySet<ErrorCode> = new Set(['TEMPER_SESSION_INVALID', 'TEMPER_GATEWAY_BAD_RESPONSE']);
 /** A limit per message was reached: the text produced so far becomes the reply. */
 const LIMIT_REACHED: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_TURN_LIMIT',
@@ -24,7 +24,7 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_CANCELLED',
   'TEMPER_GATEWAY_UNAVAILABLE',
   'TEMPER_GATEWAY_UNTRUSTED',
-  'TEMPER_GATEWAY_REFUSED',
+  'TEMPER_GATEWAY_FORBIDDEN',
   'TEMPER_INTERNAL',
   'TEMPER_MODEL_OVERLOADED',
   'TEMPER_MODEL_RATE_LIMITED',
@@ -46,7 +46,7 @@ export function replyOutcome({ reply, ending }: Pick<HandledMessage, 'reply' | '
 export function errorOutcome(error: unknown): MessageOutcome {
   const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
   const message = printable(messageOf(error, 1_000), 1_000);
-  if (code === 'TEMPER_LEASE_LOST') return { end: 'lost' };
+  if (code === 'TEMPER_DELIVERY_LOST') return { end: 'lost' };
   if (UNPROCESSABLE.has(code)) return { end: 'reject', code, message };
   if (TRANSIENT.has(code)) return { end: 'retry', afterMilliseconds: retryAfter(error), code };
   const partialReply = isTemperError(error) ? error.details['reply'] : undefined;

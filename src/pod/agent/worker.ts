@@ -145,7 +145,7 @@ export class Worker {
       try {
         await delivery.extend(this.#op(half));
       } catch (error) {
-        if (isTemperError(error, 'TEMPER_LEASE_LOST')) tokenLost.abort(error);
+        if (isTemperError(error, 'TEMPER_DELIVERY_LOST')) tokenLost.abort(error);
         else log.warn({ reason: messageOf(error, 300) }, 'could not extend the delivery token');
       }
     };

@@ -74,7 +74,7 @@ function judge(frame: RunFrame, counters: JobCounters, end: EntryResult): JobVer
     return failure('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB`);
   }
   if (counters.verdict !== undefined) return counters.verdict;
-  if (end === 'threw') return failure('TEMPER_SANDBOX_THREW', 'the tool threw a value that cannot be read');
+  if (end === 'threw') return failure('TEMPER_SANDBOX_EXCEPTION', 'the tool threw a value that cannot be read');
   if (counters.waiting > 0) return undefined;
   return failure(
     'TEMPER_SANDBOX_TIMEOUT',
@@ -136,10 +136,12 @@ function verdictOf(
       return failure('TEMPER_SANDBOX_NO_ENTRY', 'the source defines neither execute(input) nor run(input)');
     case 'syntax': {
       const message = environment.syntaxError(frame.source);
-      return message === undefined ? failure('TEMPER_SANDBOX_THREW', first) : failure('TEMPER_SANDBOX_SYNTAX', message);
+      return message === undefined
+        ? failure('TEMPER_SANDBOX_EXCEPTION', first)
+        : failure('TEMPER_SANDBOX_SYNTAX', message);
     }
     default:
-      return failure('TEMPER_SANDBOX_THREW', `${first}${locationOf(second)}`);
+      return failure('TEMPER_SANDBOX_EXCEPTION', `${first}${locationOf(second)}`);
   }
 }
 

@@ -41,7 +41,7 @@ export function createLocalLifecycle(
 export function createRemoteLifecycle(elsewhere: RemoteLifecyclePorts, clock: Clock): ToolLifecycle {
   return {
     observe(call) {
-      const use = toToolUse(call, 'claimed', clock);
+      const use = toToolUse(call, 'reported', clock);
       if (use !== undefined) elsewhere.reportUse(use);
     },
     demote: () =>

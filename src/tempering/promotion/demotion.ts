@@ -24,7 +24,7 @@ export interface Demotion {
   demoteIfFailing(digest: Digest, owner: ToolOwner): Promise<boolean>;
   /** Re-runs the tests of an active tool in a fresh runner and demotes the tool when one fails. Returns true on demotion. */
   demoteIfTestsFail(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<boolean>;
-  /** Demotion by a user (`actor` is `person/<name>`), in all namespaces of this state. */
+  /** Demotion by a user (`actor` is `user/<name>`), in all namespaces of this state. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
 }
 

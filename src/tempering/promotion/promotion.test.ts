@@ -122,7 +122,7 @@ const { digest } = anAcceptance(artifact);
 async function useOften({ registry }: Fixture, uses = 5): Promise<void> {
   await registry.register(anAcceptance(artifact), aCaller());
   for (let value = 0; value < uses; value += 1) {
-    await registry.recordUse(aUse(artifact, { value }, { rootMessage: `m-${value}`, evidence: 'claimed' }));
+    await registry.recordUse(aUse(artifact, { value }, { rootMessage: `m-${value}`, evidence: 'reported' }));
   }
 }
 
@@ -187,7 +187,7 @@ describe('promotion to tier Agent', () => {
     const fixture = await createFixture({
       verifier: {
         outputs: async (_tool, inputs) =>
-          inputs.map(() => ({ ok: false, code: 'TEMPER_SANDBOX_THREW', message: 'no' })),
+          inputs.map(() => ({ ok: false, code: 'TEMPER_SANDBOX_EXCEPTION', message: 'no' })),
       },
     });
     await useOften(fixture);
@@ -299,7 +299,7 @@ describe('promotion to tier Agent', () => {
     assert.equal(fixture.panelCalls.count, 1);
     const [subject] = await fixture.promotion.awaitingApproval();
     assert.ok(subject);
-    fixture.decide({ decision: 'Approve', by: 'person/ann', reason: 'fine' });
+    fixture.decide({ decision: 'Approve', by: 'user/ann', reason: 'fine' });
     assert.deepEqual(await fixture.promotion.awaitDecision(subject, anOp()), { state: 'Promoted', to: 'Agent' });
     assert.deepEqual(await fixture.promotion.awaitingApproval(), []);
   });
@@ -319,7 +319,7 @@ describe('promotion to tier Shared', () => {
     assert.equal(fixture.registry.get(digest)?.tier, 'Agent');
     const [subject] = await fixture.promotion.awaitingApproval();
     assert.ok(subject);
-    fixture.decide({ decision: 'Approve', by: 'person/ann', reason: 'fine' });
+    fixture.decide({ decision: 'Approve', by: 'user/ann', reason: 'fine' });
     assert.deepEqual(await fixture.promotion.awaitDecision(subject, anOp()), { state: 'Promoted', to: 'Shared' });
     assert.equal(fixture.registry.resolve('writer', 'team-a', 's-9')[0]?.tier, 'Shared');
   });
@@ -329,7 +329,7 @@ describe('promotion to tier Shared', () => {
     const [subject] = await fixture.promotion.awaitingApproval();
     assert.ok(subject);
     const settled = [1, 2, 3].map(() => fixture.promotion.awaitDecision(subject, anOp()));
-    fixture.decide({ decision: 'Approve', by: 'person/ann', reason: 'fine' });
+    fixture.decide({ decision: 'Approve', by: 'user/ann', reason: 'fine' });
     for (const state of await Promise.all(settled)) assert.deepEqual(state, { state: 'Promoted', to: 'Shared' });
     assert.equal(fixture.events.filter(({ type }) => type === 'approval-decided').length, 1);
   });
@@ -345,9 +345,9 @@ describe('promotion to tier Shared', () => {
     await fixture.promotion.requestShared(digest, OWNER, anOp());
     const [subject] = await fixture.promotion.awaitingApproval();
     assert.ok(subject);
-    fixture.decide({ decision: 'Deny', by: 'person/ann', reason: 'not yet' });
+    fixture.decide({ decision: 'Deny', by: 'user/ann', reason: 'not yet' });
     const state = await fixture.promotion.awaitDecision(subject, anOp());
-    assert.ok(state.state === 'Rejected' && state.reason.includes('person/ann denied it: not yet'));
+    assert.ok(state.state === 'Rejected' && state.reason.includes('user/ann denied it: not yet'));
     assert.equal((await fixture.promotion.requestShared(digest, OWNER, anOp())).state, 'Rejected');
     fixture.clock.advance(DAY + 1);
     assert.deepEqual(await fixture.promotion.requestShared(digest, OWNER, anOp()), {
@@ -369,8 +369,8 @@ describe('promotion to tier Shared', () => {
     await fixture.promotion.requestShared(digest, OWNER, anOp());
     const [subject] = await fixture.promotion.awaitingApproval();
     assert.ok(subject);
-    await fixture.demotion.demote(digest, 'wrong', 'person/bob');
-    fixture.decide({ decision: 'Approve', by: 'person/ann', reason: 'fine' });
+    await fixture.demotion.demote(digest, 'wrong', 'user/bob');
+    fixture.decide({ decision: 'Approve', by: 'user/ann', reason: 'fine' });
     assert.equal((await fixture.promotion.awaitDecision(subject, anOp())).state, 'Candidate');
     assert.deepEqual(fixture.registry.resolve('writer', 'team-a', 's-9'), []);
   });

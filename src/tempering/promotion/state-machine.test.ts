@@ -54,7 +54,7 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
       arbitrary: fc.record({
         do: fc.constant('decide' as const),
         decision: fc.constantFrom('Approve' as const, 'Approve' as const, 'Deny' as const),
-        by: fc.constantFrom('person/eve', 'person/eve', 'agent/ann'),
+        by: fc.constantFrom('user/eve', 'user/eve', 'agent/ann'),
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('demote' as const), tool }) },
@@ -85,7 +85,7 @@ class RegistryFixture {
   readonly expected = new ExpectedState();
   panelSays = true;
   testsPass = true;
-  decision: ApprovalDecision = { decision: 'Deny', by: 'person/eve', reason: '' };
+  decision: ApprovalDecision = { decision: 'Deny', by: 'user/eve', reason: '' };
   registry!: Registry;
   promotion!: Promotion;
   counts = { agent: 0, shared: 0 };
@@ -162,7 +162,7 @@ async function execute(fixture: RegistryFixture, command: Command, index: number
       return decide(fixture, command);
     case 'demote':
       fixture.expected.demoted.add(targetOf(command).digest);
-      return fixture.registry.demote(targetOf(command).digest, 'by hand', 'person/eve');
+      return fixture.registry.demote(targetOf(command).digest, 'by hand', 'user/eve');
     case 'close':
       return fixture.registry.closeSession(targetOf(command).session);
     case 'panel':

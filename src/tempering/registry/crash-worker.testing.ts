@@ -36,7 +36,7 @@ for (let number = 0; ; number += 1) {
     report('Agent', accepted.digest);
   }
   if (number % 5 === 4) {
-    await registry.demote(accepted.digest, 'by hand', 'person/eve');
+    await registry.demote(accepted.digest, 'by hand', 'user/eve');
     report('demoted', accepted.digest);
   }
 }

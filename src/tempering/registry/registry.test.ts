@@ -147,7 +147,7 @@ describe('promotion in the registry', () => {
       refusal('TEMPER_PROMOTION_NOT_READY'),
     );
     await registry.promote(order(accepted.digest));
-    const shared = await registry.promote(order(accepted.digest, { to: 'Shared', actor: 'person/ann' }));
+    const shared = await registry.promote(order(accepted.digest, { to: 'Shared', actor: 'user/ann' }));
     assert.equal(shared.tier, 'Shared');
     assert.deepEqual(names(registry.resolve('writer', 'team-a', 's-9')), ['double:Shared']);
     assert.deepEqual(names(registry.resolve('analyst', 'team-a', 's-1')), ['double:Shared']);
@@ -196,7 +196,7 @@ describe('demotion', () => {
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller());
     await registry.promote(order(accepted.digest));
-    const done = registry.demote(accepted.digest, 'gives\nwrong sums', 'person/ann');
+    const done = registry.demote(accepted.digest, 'gives\nwrong sums', 'user/ann');
     assert.deepEqual(registry.resolve('analyst', 'team-a', 's-1'), []);
     await done;
     assert.match(registry.get(accepted.digest)?.inactiveReason ?? '', /gives\\nwrong sums/);
@@ -219,7 +219,7 @@ describe('demotion', () => {
     const accepted = anAcceptance();
     await registry.register(accepted, aCaller());
     const promotion = registry.promote(order(accepted.digest));
-    await registry.demote(accepted.digest, 'no', 'person/ann');
+    await registry.demote(accepted.digest, 'no', 'user/ann');
     await Promise.allSettled([promotion]);
     assert.deepEqual(registry.resolve('analyst', 'team-a', 's-1'), []);
   });
@@ -291,7 +291,7 @@ describe('stored tools', () => {
     const lines = await records.read('audit/records');
     await records.deleteCollection('audit/records');
     for (const line of lines) await records.append('audit/records', { ...(line as JsonObject), actor: 'system' });
-    await assert.rejects(openAudit({ records, clock: createFakeClock() }), refusal('TEMPER_AUDIT_BROKEN'));
+    await assert.rejects(openAudit({ records, clock: createFakeClock() }), refusal('TEMPER_AUDIT_CHAIN_INVALID'));
   });
 });
 
@@ -306,14 +306,14 @@ describe('uses', () => {
       registry.recordUse(aUse(artifact, { value: 1 }, { milliseconds: 1, rootMessage: 'm-1' })),
       registry.recordUse(aUse(artifact, { value: 2 }, { milliseconds: 3, rootMessage: 'm-2' })),
       registry.recordUse(
-        aUse(artifact, { value: 2 }, { milliseconds: 8, rootMessage: 'm-2', succeeded: false, evidence: 'claimed' }),
+        aUse(artifact, { value: 2 }, { milliseconds: 8, rootMessage: 'm-2', succeeded: false, evidence: 'reported' }),
       ),
     ]);
     const expected = {
       totalUses: 3,
       successes: 2,
       failures: 1,
-      claimedUses: 1,
+      reportedUses: 1,
       distinctInputs: 2,
       rootMessages: 2,
       agents: 1,

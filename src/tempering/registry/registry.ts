@@ -67,7 +67,7 @@ interface Activating {
   replaces: readonly RegisteredTool[];
 }
 
-/** Loads the stored tools and checks each one against its acceptance. Throws TEMPER_AUDIT_BROKEN when the audit chain is invalid. */
+/** Loads the stored tools and checks each one against its acceptance. Throws TEMPER_AUDIT_CHAIN_INVALID when the audit chain is invalid. */
 export async function openRegistry(deps: RegistryDeps): Promise<Registry> {
   const ledger = foldActivations(await deps.audit.records());
   const store = createToolDocumentStore(deps.records);

@@ -13,7 +13,7 @@ export interface UseRecord {
   namespace: string;
   totalUses: number;
   successes: number;
-  claimedUses: number;
+  reportedUses: number;
   averageMilliseconds: number;
   lastUsedAt: string;
   /** Distinct values, up to 200 each. */
@@ -51,7 +51,7 @@ export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
     namespace,
     totalUses: 0,
     successes: 0,
-    claimedUses: 0,
+    reportedUses: 0,
     averageMilliseconds: 0,
     lastUsedAt: '',
     inputs: [],
@@ -72,7 +72,7 @@ export function countUse(record: UseRecord, counted: CountedUse): UseEffect {
     ...record,
     totalUses: record.totalUses + 1,
     successes: record.successes + (use.succeeded ? 1 : 0),
-    claimedUses: record.claimedUses + (use.evidence === 'claimed' ? 1 : 0),
+    reportedUses: record.reportedUses + (use.evidence === 'reported' ? 1 : 0),
     averageMilliseconds: (record.averageMilliseconds * record.totalUses + use.milliseconds) / (record.totalUses + 1),
     lastUsedAt: use.time > record.lastUsedAt ? use.time : record.lastUsedAt,
     inputs: addDistinct(record.inputs, inputDigest),
@@ -110,7 +110,7 @@ export function statisticsOf(record: UseRecord): ToolStatistics {
     totalUses,
     successes,
     failures: totalUses - successes,
-    claimedUses: record.claimedUses,
+    reportedUses: record.reportedUses,
     distinctInputs: record.inputs.length,
     rootMessages: record.roots.length,
     agents: record.agents.length,

@@ -133,7 +133,7 @@ export function conversations(cluster: () => InstalledCluster): void {
             lease: `${form}.${changed}.${signature}`,
             draft,
           });
-          assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_LEASE_INVALID']);
+          assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
         }
       });
 
@@ -142,7 +142,7 @@ export function conversations(cluster: () => InstalledCluster): void {
           lease: delivery.lease,
           draft: { ...draft, to: 'ping' },
         });
-        assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_LEASE_INVALID']);
+        assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
       });
 
       it('a message to an agent without a grant is rejected', async () => {

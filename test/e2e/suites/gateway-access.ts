@@ -130,7 +130,7 @@ export function gatewayAccess(cluster: () => InstalledCluster): void {
       const call = (from: PodObject, call: Parameters<typeof callGateway>[2]) =>
         callGateway(cluster().node, from, call);
       const ask = { path: POD_API_PATHS.nextMessage, body: { waitSeconds: 0 } };
-      const userPath = `/v1/people/namespaces/${NAMESPACE}/top`;
+      const userPath = `/v1/users/namespaces/${NAMESPACE}/top`;
 
       before(async () => {
         const script = `
@@ -139,7 +139,7 @@ export function gatewayAccess(cluster: () => InstalledCluster): void {
         `;
         token = (await runInPod(cluster().node, pod, 'agent', script)) as string;
         const audience = `--audience=${AUDIENCES.gateway}`;
-        userToken = (await cluster().kubectl('create', 'token', 'temper-people', '-n', NAMESPACE, audience)).trim();
+        userToken = (await cluster().kubectl('create', 'token', 'temper-users', '-n', NAMESPACE, audience)).trim();
       });
 
       it('the sandbox container has no token', async () => {
@@ -169,7 +169,7 @@ export function gatewayAccess(cluster: () => InstalledCluster): void {
 
       it('a pod token is rejected from another address', async () => {
         const answer = await call(other, { ...ask, token });
-        assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_POD_ADDRESS']);
+        assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_POD_ADDRESS_MISMATCH']);
       });
 
       it('the token of a deleted pod is rejected within two seconds', async () => {

@@ -58,7 +58,7 @@ export function namespaceProtection(cluster: () => InstalledCluster): void {
           ...(body === undefined ? {} : { body }),
           ...(contentType === undefined ? {} : { contentType }),
         });
-        assert.ok(isDeniedBy('fence', answer), `${what}: ${JSON.stringify(answer.body)}`);
+        assert.ok(isDeniedBy('namespace-protection', answer), `${what}: ${JSON.stringify(answer.body)}`);
         refused.push(what);
       }
       assert.ok(refused.length >= 11);
@@ -66,7 +66,7 @@ export function namespaceProtection(cluster: () => InstalledCluster): void {
     });
 
     it('the service accounts of the namespace have no access to its pods', async () => {
-      for (const name of ['temper-agent', 'temper-people']) {
+      for (const name of ['temper-agent', 'temper-users']) {
         const as = { user: `system:serviceaccount:${PROTECTED}:${name}`, groups: ['system:serviceaccounts'] };
         const path = `/api/v1/namespaces/${PROTECTED}/pods/${pod.metadata.name}`;
         assert.equal((await cluster().node.admin.call('GET', path, { as })).status, 403);
@@ -86,7 +86,7 @@ export function namespaceProtection(cluster: () => InstalledCluster): void {
       const made = await cluster().node.admin.call('POST', path, { as: EDITOR, body: conflictingPod });
       assert.equal(made.status, 201, JSON.stringify(made.body));
       await inUnprotected().patchSpec('analyst', { suspend: false });
-      const message = await inUnprotected().waitForReason('analyst', 'PodNameTaken');
+      const message = await inUnprotected().waitForReason('analyst', 'PodNameConflict');
       assert.ok(message.includes(`kubectl delete pod ${name} --namespace ${UNPROTECTED}`), message);
       assert.equal((await inUnprotected().get('analyst')).status?.pod, undefined);
       await cluster().kubectl('delete', 'pod', name, '-n', UNPROTECTED, '--wait=false', '--grace-period=0', '--force');

@@ -11,10 +11,10 @@ const IN_EVERY_NAMESPACE = ['configmaps/kube-root-ca.crt', 'serviceaccounts/defa
 
 /** The objects that stay according to docs/install.md. */
 const KEPT_IN_RELEASE = [
-  'configmaps/temper-bus-store',
+  'configmaps/temper-nats-store',
   'persistentvolumeclaims/data-temper-nats-0',
-  'secrets/temper-authority',
-  'secrets/temper-gateway-keys',
+  'secrets/temper-ca',
+  'secrets/temper-gateway-signing-keys',
   'secrets/temper-gateway-tls',
   'secrets/temper-nats-config',
   'secrets/temper-nats-tls',
@@ -22,12 +22,12 @@ const KEPT_IN_RELEASE = [
 ];
 const KINDS = ['agents', 'approvalrequests', 'approvals', 'capabilities', 'emergenttools', 'trustpolicies'];
 const KEPT_WITH_AGENTS = [
-  'configmaps/temper-doors',
+  'configmaps/temper-endpoints',
   'networkpolicies/temper-allow-gateway',
   'networkpolicies/temper-deny-all',
   'resourcequotas/temper-agents',
   'serviceaccounts/temper-agent',
-  'serviceaccounts/temper-people',
+  'serviceaccounts/temper-users',
 ];
 
 /** The last suite of an installation. `before` are the objects before the chart was installed; `testNamespaces` were created by the suites. */

@@ -37,7 +37,8 @@ export async function installCrds(plane: ControlPlane): Promise<void> {
 export async function admissionObjects(...args: string[]): Promise<ChartObject[]> {
   const objects = await renderChart(...args);
   return objects.filter(
-    ({ metadata }) => metadata.labels?.['temper.dev/guard'] === 'true' || metadata.name === 'temper-approvers',
+    ({ metadata }) =>
+      metadata.labels?.['temper.dev/admission-policy'] === 'true' || metadata.name === 'temper-approvers',
   );
 }
 
@@ -65,9 +66,9 @@ const APPROVAL = {
 /** Waits until each policy denies a dry run. The policies are probed one by one, because the API server starts to enforce them at different times. */
 async function waitUntilEnforced(plane: ControlPlane): Promise<void> {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'probe' } };
-  const endpoints = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'temper-doors' } };
+  const endpoints = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'temper-endpoints' } };
   const probes = [
-    ['fence', '/api/v1/namespaces/probe/secrets', secret],
+    ['namespace-protection', '/api/v1/namespaces/probe/secrets', secret],
     ['reserved', '/api/v1/namespaces/probe/configmaps', endpoints],
     ['approvals', '/apis/temper.dev/v1alpha1/namespaces/probe/approvals', APPROVAL],
   ] as const;

@@ -259,7 +259,7 @@ const POD_CREATION_FAULTS: readonly AgentFault[] = [
   {
     cause: 'another user owns a pod with its pod name',
     id: 'conflict',
-    reason: 'PodNameTaken',
+    reason: 'PodNameConflict',
     messages: [
       /pod "analyst-\w+" exists and does not belong to the operator/,
       /kubectl delete pod analyst-\w+ --namespace fault-conflict/,

@@ -88,7 +88,7 @@ export class GatewayFixture implements AsyncDisposable {
   }
 
   async #prepare(namespaces: readonly string[]): Promise<void> {
-    await writeFile(join(this.folder, 'lease.key'), randomBytes(32));
+    await writeFile(join(this.folder, 'delivery-token.key'), randomBytes(32));
     const crds = new URL('crds/', ROOT);
     for (const file of await readdir(crds)) {
       const crd = parse(await readFile(new URL(file, crds), 'utf8')) as object;
@@ -200,7 +200,7 @@ export class GatewayFixture implements AsyncDisposable {
       tls: { certificate: new URL('certificate.pem', TLS).pathname, key: new URL('key.pem', TLS).pathname },
       nats: { servers: [this.bus.url], seedFile: this.bus.seedFile('gateway'), caFile: this.bus.caFile },
       kubernetes: { kubeconfig: this.plane.kubeconfig },
-      leaseKeys: [join(this.folder, 'lease.key')],
+      deliveryTokenKeys: [join(this.folder, 'delivery-token.key')],
     };
   }
 

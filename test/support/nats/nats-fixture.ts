@@ -121,5 +121,5 @@ export function newUid(): string {
 
 export function newMessage(text: string, session = 's-1'): NewMessage {
   const deadline = new Date(Date.now() + 3_600_000).toISOString();
-  return { from: 'person/a', to: 'agent', session, text, depth: 0, deadline, time: new Date().toISOString() };
+  return { from: 'user/a', to: 'agent', session, text, depth: 0, deadline, time: new Date().toISOString() };
 }

@@ -3,7 +3,7 @@ Approvers. The field that is authorised is the field that takes effect: a promot
 chose. Roles without resourceNames cover every digest. The parameter is the list of ServiceAccounts that may approve, such as the one that
 applies what was merged; without the list nothing passes.
 */}}
-{{- define "temper.guard.approvals" -}}
+{{- define "temper.admissionPolicy.approvals" -}}
 failurePolicy: Fail
 paramKind: {apiVersion: v1, kind: ConfigMap}
 matchConstraints:
@@ -101,7 +101,7 @@ validations:
 A contributor to a tool must not approve it. Evaluated once for every EmergentTool of the namespace, so it holds for the one with the digest;
 a tool that is not there yet cannot be looked at, so the operator checks again when it activates one.
 */}}
-{{- define "temper.guard.contributors" -}}
+{{- define "temper.admissionPolicy.contributors" -}}
 failurePolicy: Fail
 paramKind: {apiVersion: temper.dev/v1alpha1, kind: EmergentTool}
 matchConstraints:

@@ -1,5 +1,5 @@
 {{/* Writing an Agent requires the virtual verb `use` on the TrustPolicy it names, so authors of prompts do not choose the rules. */}}
-{{- define "temper.guard.use-policy" -}}
+{{- define "temper.admissionPolicy.use-policy" -}}
 failurePolicy: Fail
 matchConstraints:
   matchPolicy: Equivalent
@@ -24,7 +24,7 @@ validations:
 {{- end }}
 
 {{/* The kill switch: the right to stop every agent of a policy does not include the right to start them again. */}}
-{{- define "temper.guard.resume" -}}
+{{- define "temper.admissionPolicy.resume" -}}
 failurePolicy: Fail
 matchConstraints:
   matchPolicy: Equivalent

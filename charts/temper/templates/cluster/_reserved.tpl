@@ -1,5 +1,5 @@
 {{/* Reserved to the operator or the platform team in every namespace: labels, statuses, and objects that others trust by name. */}}
-{{- define "temper.guard.reserved" -}}
+{{- define "temper.admissionPolicy.reserved" -}}
 failurePolicy: Fail
 matchConstraints:
   matchPolicy: Equivalent
@@ -39,7 +39,7 @@ matchConditions:
       request.resource.group == 'temper.dev' ||
       [object, oldObject].exists(o, o != null && (
         (has(o.metadata.labels) && o.metadata.labels.exists(l, l in ['temper.dev/agents', 'temper.dev/agent-pod', 'temper.dev/agent-uid'])) ||
-        (request.resource.resource == 'configmaps' && has(o.metadata.name) && o.metadata.name in ['temper-doors', 'temper-approvers'])
+        (request.resource.resource == 'configmaps' && has(o.metadata.name) && o.metadata.name in ['temper-endpoints', 'temper-approvers'])
       ))
 variables:
   - name: isOperator
@@ -79,7 +79,7 @@ validations:
       !has(object.spec.volumes) || object.spec.volumes.all(v,
         has(v.emptyDir) || has(v.ephemeral) || has(v.configMap) ||
         (has(v.projected) && has(v.projected.sources) && v.projected.sources.all(s,
-          (has(s.configMap) && s.configMap.name == 'temper-doors') ||
+          (has(s.configMap) && s.configMap.name == 'temper-endpoints') ||
           (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience) &&
             s.serviceAccountToken.audience in ['temper-gateway', 'temper-egress'] && s.serviceAccountToken.expirationSeconds <= 3600))))
     message: the pod of an agent may mount only empty volumes, ConfigMaps and its tokens for the gateway and egress
@@ -95,14 +95,14 @@ validations:
       ('temper.dev/agents' in variables.labels ? variables.labels['temper.dev/agents'] : '') ==
         ('temper.dev/agents' in variables.oldLabels ? variables.oldLabels['temper.dev/agents'] : '') ||
       variables.isPlatform
-    message: changing the label temper.dev/agents requires the verb manage on guards.temper.dev
+    message: changing the label temper.dev/agents requires the verb manage on admissionpolicies.temper.dev
     reason: Forbidden
-  - expression: variables.configMap != 'temper-doors' || variables.isOperator || (request.operation == 'DELETE' && variables.isCollector)
-    message: temper-doors holds the address that agents send their tokens to; only the Temper operator writes it
+  - expression: variables.configMap != 'temper-endpoints' || variables.isOperator || (request.operation == 'DELETE' && variables.isCollector)
+    message: temper-endpoints holds the address that agents send their tokens to; only the Temper operator writes it
     reason: Forbidden
   - expression: >-
       variables.configMap != 'temper-approvers' || variables.isPlatform || (request.operation == 'DELETE' && variables.isCollector)
-    message: temper-approvers lists the ServiceAccounts that may approve; changing it requires the verb manage on guards.temper.dev
+    message: temper-approvers lists the ServiceAccounts that may approve; changing it requires the verb manage on admissionpolicies.temper.dev
     reason: Forbidden
   - expression: "!variables.isStatus || variables.isOperator"
     message: only the Temper operator writes the status

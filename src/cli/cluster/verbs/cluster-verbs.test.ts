@@ -17,8 +17,8 @@ import { sessions, top, usage } from './reports.ts';
 import { send } from './send.ts';
 import { suspend } from './suspend.ts';
 
-const PROXY = '/api/v1/namespaces/temper-system/services/https:temper-gateway:8443/proxy/v1/people/namespaces/team-a';
-const TOKEN = '/api/v1/namespaces/team-a/serviceaccounts/temper-people/token';
+const PROXY = '/api/v1/namespaces/temper-system/services/https:temper-gateway:8443/proxy/v1/users/namespaces/team-a';
+const TOKEN = '/api/v1/namespaces/team-a/serviceaccounts/temper-users/token';
 const AGENT = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst';
 const FORBIDDEN: FakeResponse = {
   status: 403,
@@ -69,7 +69,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; message:
 describe('temper send on a cluster', () => {
   const to = (cluster: FakeCluster) => ({ kubeconfig: cluster.kubeconfig, agent: 'analyst', output: 'text' }) as const;
 
-  it('send goes through the API server with a token of temper-people, and without the credential of the user', async () => {
+  it('send goes through the API server with a token of temper-users, and without the credential of the user', async () => {
     await using cluster = await installed(({ path }) =>
       path === `${PROXY}/agents/analyst/messages` ? { status: 200, body: RECEIPT } : undefined,
     );
@@ -203,7 +203,7 @@ describe('temper send on a cluster', () => {
     await using tokens = await installed(({ path }) => (path === TOKEN ? FORBIDDEN : undefined));
     const noToken = await refusal(send({ ...to(tokens), text: 'x' }, aTerminal()));
     assert.equal(noToken.code, 'TEMPER_CLUSTER_FORBIDDEN');
-    assert.match(noToken.message, /create on serviceaccounts\/token of temper-people.*--clusterrole=temper-user/);
+    assert.match(noToken.message, /create on serviceaccounts\/token of temper-users.*--clusterrole=temper-user/);
     await using proxies = await installed(({ path }) => (path.startsWith(PROXY) ? FORBIDDEN : undefined));
     const noProxy = await refusal(send({ ...to(proxies), text: 'x' }, aTerminal()));
     assert.equal(noProxy.code, 'TEMPER_CLUSTER_FORBIDDEN');
@@ -239,7 +239,7 @@ describe('temper send on a cluster', () => {
       'refused',
     );
     assert.ok(
-      cluster.requests.some(({ path }) => path.includes('/namespaces/team-b/serviceaccounts/temper-people/token')),
+      cluster.requests.some(({ path }) => path.includes('/namespaces/team-b/serviceaccounts/temper-users/token')),
     );
   });
 });

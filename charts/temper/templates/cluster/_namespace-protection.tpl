@@ -2,7 +2,7 @@
 Protects namespaces with agents. Elsewhere the built-in role `edit` can create tokens bound to an agent's pod, exec into the pod, open its network and
 take its name; in a protected namespace it can do none of that. Cluster administrators are refused as well: they may remove the label from the namespace.
 */}}
-{{- define "temper.guard.fence" -}}
+{{- define "temper.admissionPolicy.namespace-protection" -}}
 failurePolicy: Fail
 matchConstraints:
   matchPolicy: Equivalent
@@ -70,11 +70,11 @@ validations:
     reason: Forbidden
   - expression: >-
       !variables.isToken || variables.isSystem || (
-        !variables.isOperator && request.name == 'temper-people' &&
+        !variables.isOperator && request.name == 'temper-users' &&
         has(object.spec.audiences) && object.spec.audiences == ['temper-gateway'] &&
         (!has(object.spec.boundObjectRef) || object.spec.boundObjectRef == null)
       )
-    message: this namespace is protected because agents run in it; the only tokens that may be requested here are unbound tokens of temper-people for the audience temper-gateway
+    message: this namespace is protected because agents run in it; the only tokens that may be requested here are unbound tokens of temper-users for the audience temper-gateway
     reason: Forbidden
   - expression: >-
       request.operation == 'CONNECT' || variables.isToken || variables.isSystem || (

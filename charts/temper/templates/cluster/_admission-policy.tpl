@@ -3,7 +3,7 @@ A ValidatingAdmissionPolicy and its binding, each with the digest of its spec. T
 default is written out), so a digest over the stored spec, as canonical JSON, must be equal. Keep the specs in ASCII: then this is RFC 8785.
 Takes name, spec (YAML of the policy's spec), and paramRef (YAML) where the policy has parameters.
 */}}
-{{- define "temper.guard" -}}
+{{- define "temper.admissionPolicy" -}}
 {{- $spec := fromYaml .spec -}}
 {{- if hasKey $spec "Error" }}{{ fail (printf "admission policy %s: %s" .name $spec.Error) }}{{ end -}}
 {{- $binding := dict "policyName" .name "validationActions" (list "Deny") -}}
@@ -16,17 +16,17 @@ metadata:
   name: {{ $.name }}
   labels:
     {{- include "temper.labels" $.root | nindent 4 }}
-    temper.dev/guard: "true"
+    temper.dev/admission-policy: "true"
   annotations:
-    temper.dev/guard-digest: sha256:{{ $content | toRawJson | sha256sum }}
+    temper.dev/admission-policy-digest: sha256:{{ $content | toRawJson | sha256sum }}
 spec:
   {{- $content | toYaml | nindent 2 }}
 {{- end }}
 {{- end }}
 
 {{/* Digests of the policies by name, which the operator compares. */}}
-{{- define "temper.guardDigests" -}}
-{{- range $name := list "fence" "reserved" "use-policy" "resume" "approvals" "contributors" }}
-temper-{{ $name }}: sha256:{{ include (printf "temper.guard.%s" $name) $ | fromYaml | toRawJson | sha256sum }}
+{{- define "temper.admissionPolicyDigests" -}}
+{{- range $name := list "namespace-protection" "reserved" "use-policy" "resume" "approvals" "contributors" }}
+temper-{{ $name }}: sha256:{{ include (printf "temper.admissionPolicy.%s" $name) $ | fromYaml | toRawJson | sha256sum }}
 {{- end }}
 {{- end }}
