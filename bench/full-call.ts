@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { API_VERSION } from '../src/api/names.ts';
 import { replayProviders } from '../src/cli/run/providers.ts';
 import { systemClock } from '../src/lib/clock.ts';
-import { ulids } from '../src/lib/ids.ts';
-import type { CallOptions } from '../src/lib/call-options.ts';
 import { startReplay } from '../src/models/replay/server.ts';
 import { openModels } from '../src/models/named-models.ts';
 import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
 import { compareWithBareLoop, INPUT, SOURCE } from './baseline/baseline.ts';
 import type { BenchRow } from './row.ts';
+import { callOptions } from '../test/support/call-options.ts';
 
 const LIMITS = { p50: 2, p99: 4 };
 
@@ -81,19 +80,11 @@ export async function benchFullCall(): Promise<BenchRow[]> {
 async function benchCalls(options: StandaloneOptions): Promise<BenchRow> {
   await using standalone = await openStandalone(options);
   const call = async (tool: string, input: Parameters<typeof standalone.engine.invoke>[1]): Promise<void> => {
-    const result = await standalone.engine.invoke(tool, input, 'bench', anOp());
+    const result = await standalone.engine.invoke(tool, input, 'bench', callOptions());
     if (!result.ok) throw new Error(`${result.error.code}: ${result.error.message}`);
   };
   await call('forge_tool', REQUEST);
   return await compareWithBareLoop('warm tool call with all checks and a durable record', LIMITS, () =>
     call('totals', INPUT),
   );
-}
-
-function anOp(): CallOptions {
-  return {
-    signal: new AbortController().signal,
-    deadline: systemClock.monotonic() + 60_000,
-    key: ulids.next('bench'),
-  };
 }

@@ -8,9 +8,9 @@ import { openLedgerBook } from '../src/ledger/ledger.ts';
 import { systemClock } from '../src/lib/clock.ts';
 import { fileRecordStore } from '../src/lib/file-record-store.ts';
 import { ulids } from '../src/lib/ids.ts';
-import type { CallOptions } from '../src/lib/call-options.ts';
 import type { Model } from '../src/models/port.ts';
 import type { BenchRow } from './row.ts';
+import { callOptions } from '../test/support/call-options.ts';
 
 const ROUNDS = 5;
 const AGENTS = 50;
@@ -68,15 +68,10 @@ async function oneAgent(folder: string): Promise<{ turn: number; start: number }
     ids: ulids,
     costOf: () => 0,
   });
-  const op: CallOptions = {
-    signal: new AbortController().signal,
-    deadline: systemClock.monotonic() + 60_000,
-    key: folder,
-  };
   const message = { session: 's-1', rootMessage: 'root', text: 'What is it?' };
-  await loop.handle(message, anAgent(), () => undefined, { ...op, key: `${folder}/1` });
+  await loop.handle(message, anAgent(), () => undefined, callOptions());
   const before = performance.now();
-  const { turns } = await loop.handle(message, anAgent(), () => undefined, { ...op, key: `${folder}/2` });
+  const { turns } = await loop.handle(message, anAgent(), () => undefined, callOptions());
   const turn = (performance.now() - before) / turns;
   await book.close();
   return { turn, start: firstCall - created };

@@ -97,9 +97,9 @@ async function restart({ cluster, agents }: Bench, operator: OperatorProcess) {
   const endLoad = cluster.measure(next);
   await next.waitUntilReady({ leading: false });
   const known = performance.now();
-  await next.until('leading', () => next.isLeading());
+  await next.waitUntil('leading', () => next.isLeading());
   const led = performance.now();
-  await next.until('done with all agents', () => next.isReconciled(agents));
+  await next.waitUntil('done with all agents', () => next.isReconciled(agents));
   const done = performance.now();
   const spent = endLoad();
   await sleep(SETTLE_MS);
@@ -126,7 +126,7 @@ async function handOver({ cluster }: Bench, operator: OperatorProcess) {
     await sleep(3_000);
     const start = performance.now();
     const ended = leader.end(signal);
-    await other.until('leading', () => other.isLeading());
+    await other.waitUntil('leading', () => other.isLeading());
     const took = performance.now() - start;
     await ended;
     leader = other;

@@ -9,13 +9,15 @@ import type { OperatorProcess } from './support/operator-process.ts';
 import { listKinds, observeCalls, type OperatorCalls } from './support/operator-calls.ts';
 import { atMost, milliseconds, plain, type Row } from './row.ts';
 import type { LoadReport } from './support/load.ts';
+import { pollValue } from '../../test/support/poll.ts';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 
-const NOBODY = new AbortController().signal;
 const CONCURRENCY = 20;
 const PER_SECOND = 20;
 const POOL = 100;
 /** The agent count in the status of a policy, which is one of the writes, lags by ten seconds. */
 const LAG_MS = 12_000;
+const POOL_TIMEOUT_MS = 600_000;
 const MAX_CHECKS = 20;
 
 /** Measurements of the agents of one namespace from creation to Ready. */
@@ -52,8 +54,8 @@ async function waitForPool(
   { namespace, size }: { namespace: string; size: number },
 ): Promise<void> {
   await using pods = await readyPods(cluster, namespace);
-  const isFull = () => pods.list().filter(({ status }) => status?.phase === 'Running').length >= size;
-  while (!isFull()) await sleep(50);
+  const countRunning = () => pods.list().filter(({ status }) => status?.phase === 'Running').length;
+  await pollValue(`a pool of ${size} pods`, countRunning, (count) => count >= size, { timeoutMs: POOL_TIMEOUT_MS });
   await sleep(2_000);
 }
 
@@ -113,7 +115,7 @@ async function barePods(
   await using ready = await readyPods(cluster, namespace);
   const one = (index: number) => {
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: `pod-${index}`, namespace }, spec };
-    return ready.timeUntilReady(pod, () => client.create(TYPES.pods, pod, NOBODY));
+    return ready.timeUntilReady(pod, () => client.create(TYPES.pods, pod, NEVER_ABORTED));
   };
   // The first pods include one-time setup and are not measured.
   await runConcurrently(CONCURRENCY, CONCURRENCY, (index) => one(count + index));

@@ -18,10 +18,11 @@ import {
 } from '../../src/gateway-api/user-api.ts';
 import { startNats } from '../../test/cluster/nats-server.ts';
 import { freePorts } from '../../test/cluster/process.ts';
-import { eventually, GatewayFixture } from '../../test/support/gateway/gateway-fixture.ts';
+import { GatewayFixture } from '../../test/support/gateway/gateway-fixture.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { measureLoad, type LoadReport } from './support/load.ts';
 import { atMost, milliseconds, type Row } from './row.ts';
+import { poll } from '../../test/support/poll.ts';
 
 const NAMESPACE = 'team-a';
 const AGENT = 'speaker';
@@ -236,7 +237,7 @@ class MessageBench implements AsyncDisposable {
     const isReady = async () =>
       (await fetch(`http://127.0.0.1:${health}/readyz`).catch(() => undefined))?.status === 200;
     await Promise.race([
-      eventually(isReady),
+      poll('the readiness of the gateway', isReady),
       part.exited.then((code) => {
         throw new Error(`the gateway ended with ${code}: ${part.log.slice(-2_000)}`);
       }),

@@ -8,6 +8,8 @@ import { namespaceObject } from '../../test/e2e/support/fixture.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { type Api, createAgent, readyPods, runningAgents } from './support/agents.ts';
 import { atMost, milliseconds, type Row, seconds } from './row.ts';
+import { NO_METRICS } from '../../test/support/stubs.ts';
+import { buildTrustPolicy } from '../../test/support/builders.ts';
 
 const AGENTS = 20;
 const COLD = 'cold';
@@ -25,8 +27,7 @@ export async function benchPods(): Promise<Row[]> {
   }
   await using cluster = await startInstalledCluster('--set-json', `sandboxClasses=${JSON.stringify([aClass()])}`);
   const access = await loadClusterAccess({ kind: 'file', path: cluster.node.kubeconfig }, systemClock);
-  const metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
-  await using transport = createTransport({ access, clock: systemClock, metrics });
+  await using transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
   const api = { transport, client: createKubeClient(transport) };
   await createNamespaces(cluster);
   const cold = await creationTimes(api, COLD, () => sleep(QUIET_MS));
@@ -49,9 +50,7 @@ function aClass() {
 
 async function createNamespaces(cluster: InstalledCluster): Promise<void> {
   for (const namespace of [COLD, WARM]) {
-    const metadata = { name: 'standard', namespace };
-    const policy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec: {} };
-    await cluster.apply(namespaceObject(namespace), policy);
+    await cluster.apply(namespaceObject(namespace), buildTrustPolicy(namespace));
   }
 }
 

@@ -139,12 +139,12 @@ export class GatewayDouble implements AsyncDisposable {
     const [area, name] = call.parts;
     if (area === 'assignment') return this.#assignmentFor(call);
     if (area === 'messages') return name === 'next' ? this.#next(call) : this.#send(call.body as SendMessageRequest);
-    if (area === 'leases') return this.inbox.applyOutcome(call.body as DeliveryOutcome);
+    if (area === 'deliveries') return this.inbox.applyOutcome(call.body as DeliveryOutcome);
     if (area === 'models') return this.#stream(call);
     if (area === 'forge') return this.#forge(name ?? '', call);
     if (area === 'sessions') return this.#session(what, call);
     if (area === 'memory') return this.#accessMemory(what, call);
-    if (area === 'claims') return this.#claim(call.body as PodReports);
+    if (area === 'reports') return this.#acceptReports(call.body as PodReports);
     if (area === 'discovery') return this.#search(call.body as DiscoveryRequest);
     throw refused(404, 'TEMPER_NOT_FOUND', 'no such path');
   }
@@ -224,7 +224,7 @@ export class GatewayDouble implements AsyncDisposable {
     return this.found();
   }
 
-  #claim({ events = [], audit = [], uses = [] }: PodReports): undefined {
+  #acceptReports({ events = [], audit = [], uses = [] }: PodReports): undefined {
     this.events.push(...events);
     this.audit.push(...audit);
     this.uses.push(...uses);

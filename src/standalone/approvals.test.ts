@@ -131,7 +131,7 @@ describe('decisions from other processes', () => {
     const seen: string[] = [];
     const apply = async (decision: UserDecision): Promise<void> => {
       seen.push(decision.verb);
-      assert.match(decision.by, /^person\/./);
+      assert.match(decision.by, /^user\/./);
     };
     await applyDecisions(records, apply);
     await applyDecisions(records, apply);

@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { killServer, hasExited, logTail, type Server, startServer } from './process.ts';
 import { tool } from './tools.ts';
+import { pollAssertion, StopPolling } from '../support/poll.ts';
 
 /** A separate nats-server on loopback. Disposing kills it and removes its folder. */
 export interface NatsServer extends AsyncDisposable {
@@ -106,7 +106,7 @@ async function writeFiles(folder: string, storeDir: string, options: NatsOptions
 
 async function portOf(server: Server, folder: string): Promise<number> {
   const file = join(folder, `nats-server_${server.child.pid}.ports`);
-  return until(server, async () => {
+  return retry('the port of nats-server', server, async () => {
     const { nats } = JSON.parse(await readFile(file, 'utf8')) as { nats: [string] };
     return Number(new URL(nats[0]).port);
   });
@@ -114,7 +114,7 @@ async function portOf(server: Server, folder: string): Promise<number> {
 
 /** The server accepts connections only after JetStream has recovered its streams. */
 async function waitUntilListening(server: Server, port: number): Promise<void> {
-  await until(server, async () => {
+  await retry('a connection to nats-server', server, async () => {
     const socket = connect(port, '127.0.0.1');
     try {
       await new Promise((resolve, reject) => socket.once('data', resolve).once('error', reject).once('close', reject));
@@ -124,20 +124,16 @@ async function waitUntilListening(server: Server, port: number): Promise<void> {
   });
 }
 
-/** Tries until it does not throw. */
-async function until<T>(server: Server, attempt: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + READY_TIMEOUT_MS;
-  for (;;) {
+/** Repeats the attempt until it succeeds. Fails at once, with the tail of the log, when the server has exited. */
+function retry<T>(what: string, server: Server, attempt: () => Promise<T>): Promise<T> {
+  const check = async () => {
     try {
       return await attempt();
-    } catch (error) {
-      if (hasExited(server)) throw new Error(`nats-server ended: ${await logTail(server)}`, { cause: error });
-      if (performance.now() > deadline) {
-        throw new Error(`nats-server did not answer within ${READY_TIMEOUT_MS / 1000} s: ${await logTail(server)}`, {
-          cause: error,
-        });
-      }
+    } catch (cause) {
+      const log = await logTail(server);
+      if (hasExited(server)) throw new StopPolling(`nats-server ended: ${log}`, { cause });
+      throw new Error(`${String(cause)}; log: ${log}`, { cause });
     }
-    await sleep(20);
-  }
+  };
+  return pollAssertion(what, check, { timeoutMs: READY_TIMEOUT_MS, intervalMs: 20 });
 }

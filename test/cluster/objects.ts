@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiResponse, ApiUser } from './api-client.ts';
+import type { ApiUser } from './api-client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { ChartObject } from './helm.ts';
+import { pollValue } from '../support/poll.ts';
 
 const CLUSTER_SCOPED = new Set([
   'ClusterRole',
@@ -90,26 +90,9 @@ async function waitUntilAuthorized(
   const [name] = rule.resourceNames ?? [];
   const resourceAttributes = { verb, group, resource, subresource, name, namespace };
   const body = { spec: { user, groups, resourceAttributes } };
-  await until(
+  await pollValue(
     `the grant of ${user}`,
     () => plane.admin.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body }),
     (answer) => (answer.body['status'] as { allowed?: boolean } | undefined)?.allowed === true,
   );
-}
-
-const PATIENCE_MS = 60_000;
-
-/** Asks until the answer is as wished; throws with the last answer otherwise. */
-export async function until(
-  what: string,
-  ask: () => Promise<ApiResponse>,
-  wished: (answer: ApiResponse) => boolean,
-): Promise<ApiResponse> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const answer = await ask();
-    if (wished(answer)) return answer;
-    if (performance.now() > deadline) throw new Error(`${what}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    await sleep(100);
-  }
 }

@@ -5,6 +5,7 @@ import { isTemperError } from '../../src/lib/errors.ts';
 import type { Json } from '../../src/lib/json.ts';
 import type { ModelMessage } from '../../src/models/port.ts';
 import type { Memory, SessionStore } from '../../src/agent/ports.ts';
+import { clockAt } from '../support/clocks.ts';
 
 /** Opens the stores of sessions and memory. Each call opens a new instance, as another process would. */
 export interface Stores {
@@ -18,9 +19,9 @@ interface ListingStore extends SessionStore {
   idle(milliseconds: number): Promise<string[]>;
 }
 
-export const user = (text: string): ModelMessage => ({ role: 'user', text });
-export const whole: ModelMessage[] = [
-  user('hi'),
+export const userMessage = (text: string): ModelMessage => ({ role: 'user', text });
+export const TURN_MESSAGES: ModelMessage[] = [
+  userMessage('hi'),
   { role: 'assistant', text: '', toolCalls: [{ id: '1', name: 'f', arguments: '{"a":' }] },
   { role: 'tool', toolCallId: '1', name: 'f', text: '{}', isError: true },
 ];
@@ -32,19 +33,19 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       const stores = await make();
       const store = await stores.sessions(systemClock);
       assert.deepEqual(await store.load('s-1'), { seq: 0, items: [], tainted: false });
-      assert.equal(await store.append('s-1', 0, whole.slice(0, 1)), 1);
-      assert.equal(await store.append('s-1', 1, whole.slice(1)), 3);
+      assert.equal(await store.append('s-1', 0, TURN_MESSAGES.slice(0, 1)), 1);
+      assert.equal(await store.append('s-1', 1, TURN_MESSAGES.slice(1)), 3);
       for (const again of [store, await stores.sessions(systemClock)]) {
-        assert.deepEqual(await again.load('s-1'), { seq: 3, items: whole, tainted: false });
+        assert.deepEqual(await again.load('s-1'), { seq: 3, items: TURN_MESSAGES, tainted: false });
       }
     });
     it('the store rejects an append whose sequence number does not follow the last append', async () => {
       const stores = await make();
       const store = await stores.sessions(systemClock);
-      await store.append('s-1', 0, [user('a')]);
+      await store.append('s-1', 0, [userMessage('a')]);
       for (const writer of [store, await stores.sessions(systemClock)]) {
         for (const seq of [0, 2]) {
-          await assert.rejects(writer.append('s-1', seq, [user('b')]), (error) =>
+          await assert.rejects(writer.append('s-1', seq, [userMessage('b')]), (error) =>
             isTemperError(error, 'TEMPER_STATE_CORRUPT'),
           );
         }
@@ -53,21 +54,24 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
     });
     it('one of two concurrent appends at the same sequence number succeeds', async () => {
       const store = await (await make()).sessions(systemClock);
-      const both = await Promise.allSettled([store.append('s-1', 0, [user('a')]), store.append('s-1', 0, [user('b')])]);
+      const both = await Promise.allSettled([
+        store.append('s-1', 0, [userMessage('a')]),
+        store.append('s-1', 0, [userMessage('b')]),
+      ]);
       assert.deepEqual(both.map((outcome) => outcome.status).toSorted(), ['fulfilled', 'rejected']);
       assert.equal((await store.load('s-1')).seq, 1);
     });
     it('the store keeps the taint of a session', async () => {
       const stores = await make();
       const store = await stores.sessions(systemClock);
-      await store.append('s-1', 0, [user('a')], { tainted: true });
-      await store.append('s-1', 1, [user('b')]);
+      await store.append('s-1', 0, [userMessage('a')], { tainted: true });
+      await store.append('s-1', 1, [userMessage('b')]);
       assert.equal((await (await stores.sessions(systemClock)).load('s-1')).tainted, true);
     });
     it('closing a session removes it and keeps the other sessions', async () => {
       const store = await (await make()).sessions(systemClock);
-      await store.append('s-1', 0, [user('a')]);
-      await store.append('s-10', 0, [user('b')]);
+      await store.append('s-1', 0, [userMessage('a')]);
+      await store.append('s-10', 0, [userMessage('b')]);
       await store.close('s-1');
       assert.equal((await store.load('s-1')).seq, 0);
       assert.equal((await store.load('s-10')).seq, 1);
@@ -75,16 +79,16 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
         (await store.list()).map((info) => info.session),
         ['s-10'],
       );
-      assert.equal(await store.append('s-1', 0, [user('again')]), 1);
+      assert.equal(await store.append('s-1', 0, [userMessage('again')]), 1);
     });
     it('the store lists sessions that were not used for a given time', async () => {
       let now = Date.parse('2026-11-21T10:00:00Z');
-      const clock: Clock = { ...systemClock, now: () => new Date(now) };
+      const clock = clockAt(() => now);
       const store = await (await make()).sessions(clock);
-      await store.append('old', 0, [user('a')]);
-      await store.append('used', 0, [user('a')]);
+      await store.append('old', 0, [userMessage('a')]);
+      await store.append('used', 0, [userMessage('a')]);
       now += 3_600_000;
-      await store.append('used', 1, [user('b')]);
+      await store.append('used', 1, [userMessage('b')]);
       now += 1;
       assert.deepEqual(await store.idle(3_600_000), ['old']);
     });

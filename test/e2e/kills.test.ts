@@ -3,8 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type InstalledCluster, ROOT, startInstalledCluster, natsVolume } from './support/installed-cluster.ts';
-import { eventually } from './support/fixture.ts';
+
 import { assertCompletes, NAMESPACE, slowReplayScript, runQuickstart } from './support/quickstart-flow.ts';
+import { pollAssertion } from '../support/poll.ts';
 
 /** The operator writes the spend into the status once per minute. */
 const SPEND_TIMEOUT_MS = 150_000;
@@ -39,7 +40,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     it(`the quick start completes when ${name} is killed, ${TIMES} times`, async () => {
       for (let time = 0; time < TIMES; time += 1) {
         // The process may still be restarting after the previous kill.
-        await eventually(async () => void (await pidsOf(cluster, words)));
+        await pollAssertion(`a process with ${words}`, async () => void (await pidsOf(cluster, words)));
         // Kill at different points: after the first lines, in the middle, near the end.
         const line = 2 + Math.floor(((time + 0.5) * 18) / TIMES);
         await assertCompletes(cluster, line, () => kill(cluster, words));
@@ -69,7 +70,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
   it('a lost NATS store is reported on agents with queued messages', async () => {
     await cluster.temper('suspend', 'analyst', '-n', NAMESPACE);
     const waiting = runQuickstart(cluster, 0, () => Promise.resolve());
-    await eventually(async () => {
+    await pollAssertion('one queued message', async () => {
       const queue = await cluster.kubectl('get', 'agent', 'analyst', '-n', NAMESPACE, '-o', 'jsonpath={.status.queue}');
       assert.equal(queue, '1');
     });
@@ -77,7 +78,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     const { code, printed } = await waiting;
     assert.equal(code, 1);
     assert.match(printed.join('\n'), /✗ TEMPER_NATS_DATA_LOST: .*send it again/);
-    await eventually(async () => {
+    await pollAssertion('the Event about the lost message', async () => {
       const agent = await cluster.kubectl('describe', 'agent', 'analyst', '-n', NAMESPACE);
       assert.match(
         agent,
@@ -134,9 +135,13 @@ async function loseStore(cluster: InstalledCluster): Promise<void> {
 async function waitForTokens(cluster: InstalledCluster, isRight: (tokens: number) => boolean): Promise<number> {
   const path = 'jsonpath={.items[0].status.spend[?(@.window=="day")].inputTokens}';
   let tokens = 0;
-  await eventually(async () => {
-    tokens = Number(await cluster.kubectl('get', 'trustpolicy', '-n', NAMESPACE, '-o', path));
-    assert.ok(isRight(tokens), `${tokens} tokens`);
-  }, SPEND_TIMEOUT_MS);
+  await pollAssertion(
+    'the expected spend',
+    async () => {
+      tokens = Number(await cluster.kubectl('get', 'trustpolicy', '-n', NAMESPACE, '-o', path));
+      assert.ok(isRight(tokens), `${tokens} tokens`);
+    },
+    { timeoutMs: SPEND_TIMEOUT_MS },
+  );
   return tokens;
 }

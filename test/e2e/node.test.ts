@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { type NodeCluster, startNode } from '../cluster/node.ts';
 import { readState } from '../cluster/node/state.ts';
 import { type PodName, type Probe, SCENARIOS } from './support/network-policy-scenarios.ts';
+import { pollAssertion } from '../support/poll.ts';
 
 const IMAGE = 'localhost/prober:test';
 /** The port `web` has a different number in the pods of namespace b. */
@@ -17,7 +18,6 @@ const PORTS = [8080, 8081, 8082];
 const PROBES: readonly Probe[] = SOURCES.flatMap((from) =>
   (['a/server', 'b/other'] as const).flatMap((to) => (from === to ? [] : PORTS.map((port) => ({ from, to, port })))),
 );
-const TIMEOUT_MS = 30_000;
 // These tests cover the project's own node, not a cluster from TEMPER_E2E_KUBECONFIG.
 const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 
@@ -55,10 +55,10 @@ describe('startNode', { skip }, () => {
     assert.equal(service.status, 201, JSON.stringify(service.body));
     const { clusterIP } = service.body['spec'] as { clusterIP: string };
     const target = `${clusterIP}:80`;
-    await eventually(async () =>
+    await pollAssertion('the Service to be reachable by address', async () =>
       assert.deepEqual(await askProber(node, 'b/client', 'probe', target), { [target]: true }),
     );
-    await eventually(async () =>
+    await pollAssertion('the name of the Service to resolve', async () =>
       assert.equal(await askProber(node, 'b/client', 'resolve', 'server.a.svc.cluster.local'), clusterIP),
     );
   });
@@ -72,7 +72,9 @@ describe('startNode', { skip }, () => {
     it(`network policies are enforced: ${name}`, async () => {
       await setPolicies(node, policies(ip));
       const expected = PROBES.filter(open).map(probeText);
-      await eventually(async () => assert.deepEqual(await openProbes(node, ip), expected));
+      await pollAssertion('the expected connections', async () =>
+        assert.deepEqual(await openProbes(node, ip), expected),
+      );
       // The kubelet's probes come from the node, so every pod stays ready under any policy.
       for (const pod of PODS) assert.ok(isReady(await get(node, pod)), pod);
     });
@@ -86,21 +88,29 @@ describe('startNode', { skip }, () => {
     const to = [{ ipBlock: { cidr: '0.0.0.0/0', except: [`${url.hostname}/32`] } }];
     const spec = { podSelector: { matchLabels: { app: 'client' } }, policyTypes: ['Egress'], egress: [{ to }] };
     await setPolicies(node, []);
-    await eventually(async () => assert.deepEqual(await reached('a/client'), [true, true]));
+    await pollAssertion('the node and the API server to be reachable', async () =>
+      assert.deepEqual(await reached('a/client'), [true, true]),
+    );
     await setPolicies(node, [{ namespace: 'a', spec }]);
-    await eventually(async () => assert.deepEqual(await reached('a/client'), [false, false]));
+    await pollAssertion('the egress policy to take effect', async () =>
+      assert.deepEqual(await reached('a/client'), [false, false]),
+    );
     assert.deepEqual(await reached('a/other'), [true, true]);
     const opened = { ...spec, egress: [{ to: [{ ipBlock: { cidr: `${url.hostname}/32` } }] }] };
     await setPolicies(node, [{ namespace: 'a', spec: opened }]);
-    await eventually(async () => assert.deepEqual(await reached('a/client'), [true, true]));
+    await pollAssertion('the changed egress policy to take effect', async () =>
+      assert.deepEqual(await reached('a/client'), [true, true]),
+    );
   });
 
   it('network policies are enforced: open connections stay open', async () => {
     const target = `${ip['a/server']}:8080`;
     await setPolicies(node, []);
-    await eventually(async () => assert.equal(await askProber(node, 'b/client', 'open', target), true));
+    await pollAssertion('an open connection', async () =>
+      assert.equal(await askProber(node, 'b/client', 'open', target), true),
+    );
     await setPolicies(node, [{ namespace: 'a', spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'] } }]);
-    await eventually(async () =>
+    await pollAssertion('the policy to block new connections', async () =>
       assert.deepEqual(await askProber(node, 'b/client', 'probe', target), { [target]: false }),
     );
     assert.equal(await askProber(node, 'b/client', 'echo', target), true);
@@ -118,7 +128,7 @@ describe('startNode', { skip }, () => {
       const { status } = await node.admin.call('POST', '/api/v1/namespaces/b/pods', { body });
       assert.equal(status, 201);
       let reached: unknown;
-      await eventually(async () => {
+      await pollAssertion(`the first connection of pod ${name}`, async () => {
         reached = await askProber(node, `b/${name}` as PodName, 'first');
       });
       return reached;
@@ -147,11 +157,11 @@ describe('startNode', { skip }, () => {
     assert.equal(existsSync(`/proc/${state.pid}`), false);
     assert.ok(!cgroups().includes(state.cgroup));
     assert.ok(!readFileSync('/proc/self/mountinfo', 'utf8').includes(folder));
-    await eventually(async () =>
+    await pollAssertion('the end of all processes of the cluster', async () =>
       assert.ok(!execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).includes(folder)),
     );
     // The kernel removes a network namespace some time after its last process. Another cluster may reuse the link's name, but not its index.
-    await eventually(async () => assert.notEqual(links().get(link), index));
+    await pollAssertion('the removal of the network link', async () => assert.notEqual(links().get(link), index));
   });
 });
 
@@ -178,7 +188,7 @@ function podOf(name: PodName) {
 async function makePod(node: NodeCluster, name: PodName): Promise<void> {
   const path = `/api/v1/namespaces/${name.split('/')[0]}/pods`;
   // The namespace's service account is created shortly after the namespace.
-  await eventually(async () => {
+  await pollAssertion(`the creation of pod ${name}`, async () => {
     const { status, body } = await node.admin.call('POST', path, { body: podOf(name) });
     assert.equal(status, 201, JSON.stringify(body));
   });
@@ -198,7 +208,7 @@ function isReady({ status }: PodState): boolean {
 }
 
 async function addressOnceReady(node: NodeCluster, name: PodName): Promise<string> {
-  await eventually(async () => assert.ok(isReady(await get(node, name)), name));
+  await pollAssertion(`pod ${name} to be Ready`, async () => assert.ok(isReady(await get(node, name)), name));
   return (await get(node, name)).status.podIP ?? '';
 }
 
@@ -247,17 +257,4 @@ function links(): Map<string, number> {
 
 function cgroups(): string {
   return execFileSync('find', ['/sys/fs/cgroup', '-maxdepth', '2', '-type', 'd'], { encoding: 'utf8' });
-}
-
-/** Tries until it does not fail; what was seen last is the failure when it takes too long. */
-async function eventually(attempt: () => Promise<void>): Promise<void> {
-  const deadline = performance.now() + TIMEOUT_MS;
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-    }
-    await sleep(50);
-  }
 }

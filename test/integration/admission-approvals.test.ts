@@ -3,7 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import type { ApiResponse, ApiUser } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { installAdmissionPolicies, isDeniedBy } from '../support/admission/policies.ts';
-import { createAll, createNamespace, grant, until } from '../cluster/objects.ts';
+import { createAll, createNamespace, grant } from '../cluster/objects.ts';
+import { pollValue } from '../support/poll.ts';
 
 const AUTHENTICATED = 'system:authenticated';
 const account = (namespace: string, name: string): ApiUser => ({
@@ -101,7 +102,7 @@ describe('the admission policy of Approvals', () => {
     for (const wildcard of [GITOPS, OPERATOR, COLLECTOR, DEPLOYER, impersonated, account('argocd', 'controller')]) {
       await grant(plane, wildcard, 'cluster-admin');
     }
-    await until(
+    await pollValue(
       'the grants of carol',
       () => dryRunApproval({ by: CAROL }),
       ({ status }) => status === 201,
@@ -228,7 +229,7 @@ describe('the admission policy of Approvals', () => {
     assert.equal((await dryRunApproval({ by: ALICE, subject: promotion(digest, 'mine') })).status, 201);
     await createAll(plane, [tool('mine-1', digest, ['analyst', 'alice']), tool('theirs-1', OTHER, ['bob'])]);
     const refused = () => dryRunApproval({ by: ALICE, subject: promotion(digest, 'mine') });
-    await until('the policy sees the tool', refused, (answer) => isDeniedBy('contributors', answer));
+    await pollValue('the policy to see the tool', refused, (answer) => isDeniedBy('contributors', answer));
     assert.equal((await dryRunApproval({ by: ALICE, subject: promotion(OTHER, 'theirs') })).status, 201);
     const no = await dryRunApproval({ by: ALICE, decision: 'Deny', subject: promotion(digest, 'mine') });
     assert.equal(no.status, 201, 'a contributor who holds the verb can deny');
@@ -237,8 +238,8 @@ describe('the admission policy of Approvals', () => {
   it('every Approval is denied when the list of approving service accounts is missing', async () => {
     const list = '/api/v1/namespaces/temper-system/configmaps/temper-approvers';
     assert.equal((await call('DELETE', list)).status, 200);
-    await until(
-      'the policy sees the deletion of the list',
+    await pollValue(
+      'the policy to see the deletion of the list',
       () => dryRunApproval({ by: ALICE }),
       (answer) => isDeniedBy('approvals', answer),
     );

@@ -4,7 +4,8 @@ import type { ApiObject, ApiUser } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { type ForbiddenRequest, forbiddenRequests } from '../support/admission/forbidden-requests.ts';
 import { installAdmissionPolicies, isDeniedBy } from '../support/admission/policies.ts';
-import { createAll, createNamespace, grant, until } from '../cluster/objects.ts';
+import { createAll, createNamespace, grant } from '../cluster/objects.ts';
+import { pollValue } from '../support/poll.ts';
 
 const EDITOR: ApiUser = { user: 'edith', groups: ['system:authenticated'] };
 const OPERATOR: ApiUser = {
@@ -46,7 +47,7 @@ describe('the admission policy of protected namespaces', () => {
     await grant(plane, OPERATOR, 'cluster-admin');
     const probe = ATTEMPTS.find(({ action }) => action === 'create a secret');
     assert.ok(probe !== undefined);
-    await until(
+    await pollValue(
       'the grants of edith and the label of the namespace',
       () => attempt(probe, 'protected', EDITOR),
       (answer) => isDeniedBy('namespace-protection', answer),
@@ -117,7 +118,9 @@ describe('the admission policy of protected namespaces', () => {
     const named = { user: 'system:node:node-1', groups: ['system:authenticated'] };
     await grant(plane, named, 'edit', 'protected');
     await grant(plane, named, 'cluster-admin');
-    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType, as: named })));
+    assert.ok(
+      isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType, as: named })),
+    );
   });
 
   it('a node can create tokens for the pods that it runs', async () => {
@@ -152,7 +155,7 @@ describe('the admission policy of protected namespaces', () => {
   it('the API server reports no type errors for any admission policy', async () => {
     const path = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
     for (const policy of ['namespace-protection', 'reserved', 'use-policy', 'resume', 'approvals', 'contributors']) {
-      const checked = await until(
+      const checked = await pollValue(
         `the type check of temper-${policy}`,
         () => plane.admin.call('GET', `${path}/temper-${policy}`),
         ({ body }) => (body['status'] as ApiObject | undefined)?.['observedGeneration'] === 1,
@@ -169,7 +172,7 @@ describe('the admission policy of protected namespaces', () => {
     const patch = { body: label, contentType: 'application/merge-patch+json' };
     assert.equal((await plane.admin.call('PATCH', '/api/v1/namespaces/leaving', patch)).status, 200);
     assert.equal((await plane.admin.call('DELETE', '/api/v1/namespaces/leaving')).status, 200);
-    await until(
+    await pollValue(
       'the deletion of the namespace',
       () => plane.admin.call('GET', '/api/v1/namespaces/leaving'),
       ({ status }) => status === 404,

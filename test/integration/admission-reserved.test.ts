@@ -5,7 +5,9 @@ import { digestOf } from '../../src/lib/canonical.ts';
 import type { ApiUser } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { admissionObjects, installAdmissionPolicies, isDeniedBy } from '../support/admission/policies.ts';
-import { collectionOf, createAll, createNamespace, grant, until } from '../cluster/objects.ts';
+import { collectionOf, createAll, createNamespace, grant } from '../cluster/objects.ts';
+import { pollValue } from '../support/poll.ts';
+import { buildAgent, buildTrustPolicy } from '../support/builders.ts';
 
 const OPERATOR: ApiUser = {
   user: 'system:serviceaccount:temper-system:temper-operator',
@@ -188,7 +190,7 @@ describe('the admission policy of reserved objects', () => {
     assert.ok(isDeniedBy('reserved', await call('POST', '/api/v1/namespaces?dryRun=All', { body: made, as: WRITER })));
     assert.equal((await patch(path, label('true'))).status, 200);
     await grant(plane, WRITER, [{ apiGroups: ['temper.dev'], resources: ['admissionpolicies'], verbs: ['manage'] }]);
-    await until(
+    await pollValue(
       'the grant of the verb',
       () => patch(path, label('true'), WRITER),
       ({ status }) => status === 200,
@@ -213,7 +215,7 @@ describe('the admission policy of reserved objects', () => {
     const unprivileged = { user: 'unprivileged', groups: ['system:authenticated'] };
     await grant(plane, unprivileged, everything);
     const refused = () => patch(approvers, mine, unprivileged);
-    await until('the grants of the user', refused, ({ body }) => !String(body['message']).includes('cannot patch'));
+    await pollValue('the grants of the user', refused, ({ body }) => !String(body['message']).includes('cannot patch'));
     assert.ok(isDeniedBy('reserved', await refused()));
   });
 
@@ -250,7 +252,7 @@ describe('the admission policy of reserved objects', () => {
     await grant(plane, author, uses, 'team-a');
     const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';
     const create = (under: string) => call('POST', `${path}?dryRun=All`, { body: agent('hers', under), as: author });
-    await until(
+    await pollValue(
       'the grants of ada',
       () => create('standard'),
       ({ status }) => status === 201,
@@ -280,7 +282,7 @@ describe('the admission policy of reserved objects', () => {
     await createAll(plane, [policy('killed')]);
     const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/trustpolicies';
     const suspend = (suspend: boolean | null) => patch(`${path}/killed`, { spec: { suspend } }, keeper);
-    await until(
+    await pollValue(
       'the grants of kim',
       () => suspend(true),
       ({ status }) => status === 200,
@@ -297,7 +299,7 @@ describe('the admission policy of reserved objects', () => {
       [{ apiGroups: ['temper.dev'], resources: ['trustpolicies'], verbs: ['resume'] }],
       'team-a',
     );
-    await until(
+    await pollValue(
       'the grant of the verb',
       () => suspend(false),
       ({ status }) => status === 200,
@@ -320,19 +322,9 @@ function pod(name: string, labels: object, spec: object = {}) {
 }
 
 function policy(name: string) {
-  return {
-    apiVersion: 'temper.dev/v1alpha1',
-    kind: 'TrustPolicy',
-    metadata: { name, namespace: 'team-a' },
-    spec: { level: { initial: 'restricted', ceiling: 'restricted' } },
-  };
+  return buildTrustPolicy('team-a', { level: { initial: 'restricted', ceiling: 'restricted' } }, name);
 }
 
-function agent(name: string, under: string) {
-  return {
-    apiVersion: 'temper.dev/v1alpha1',
-    kind: 'Agent',
-    metadata: { name, namespace: 'team-a' },
-    spec: { trustPolicyRef: { name: under }, model: { primary: 'default/default' }, prompt: { system: 'You help.' } },
-  };
+function agent(name: string, policyName: string) {
+  return buildAgent('team-a', name, { trustPolicyRef: { name: policyName }, model: { primary: 'default/default' } });
 }

@@ -7,11 +7,12 @@ import type { OperatorConfig } from '../../src/operator/config.ts';
 import { tool } from '../cluster/tools.ts';
 import { type FakeActivity, createFakeActivity, type AgentFault } from '../support/faults/fault-context.ts';
 import { AGENT_FAULTS } from '../support/faults/agent-faults.ts';
-import { type ApiServerFixture, eventually, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
+import { type ApiServerFixture, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../support/operator/start-operator.ts';
+import { pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED } from '../support/stubs.ts';
 
-const never = new AbortController().signal;
 const EVENTS = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
 interface ShownCondition {
@@ -71,10 +72,10 @@ describe('the conditions of an agent', () => {
     await apiServer.waitForAgent(namespace, 'analyst', `${type} ${reason}`, ({ status }) => {
       return status?.conditions?.some((condition) => condition.type === type && condition.reason === reason) === true;
     });
-    await eventually(
-      () => apiServer.client.list<PlainObject>(EVENTS, { namespace }, never),
-      (all) => all.some((event) => event['reason'] === reason),
+    await pollValue(
       `an Event ${reason}`,
+      () => apiServer.client.list<PlainObject>(EVENTS, { namespace }, NEVER_ABORTED),
+      (all) => all.some((event) => event['reason'] === reason),
     );
     const text = await describeAgent(namespace);
     const { conditions, events } = parseDescription(text);
@@ -159,7 +160,7 @@ describe('the conditions of an agent', () => {
     const pod = { name: 'another', uid: '5f0c2a4e-6c43-4f0e-9a53-0d9a3b1f6c11' };
     const status = { pod, conditions: [forged] };
     const ref = { namespace, name: 'analyst' };
-    await apiServer.client.patch(TYPES.agents, ref, { status }, never, { subresource: 'status' });
+    await apiServer.client.patch(TYPES.agents, ref, { status }, NEVER_ABORTED, { subresource: 'status' });
     await apiServer.waitForAgent(namespace, 'analyst', 'has the corrected status', (agent) => {
       return readyReason(agent) === 'Suspended' && agent.status?.pod === undefined;
     });
@@ -174,25 +175,25 @@ describe('the conditions of an agent', () => {
     await apiServer.apply(buildTrustPolicy(namespace));
     await apiServer.apply(buildAgent(namespace, 'analyst'));
     await apiServer.waitForAgent(namespace, 'analyst', 'runs', (agent) => readyReason(agent) === 'Running');
-    await apiServer.client.patch(TYPES.agents, ref, { metadata: { finalizers: ['test/keep'] } }, never);
-    await apiServer.client.delete(TYPES.namespaces, { name: namespace }, {}, never);
+    await apiServer.client.patch(TYPES.agents, ref, { metadata: { finalizers: ['test/keep'] } }, NEVER_ABORTED);
+    await apiServer.client.delete(TYPES.namespaces, { name: namespace }, {}, NEVER_ABORTED);
     await apiServer.waitForAgent(
       namespace,
       'analyst',
       'has a deletion timestamp',
       ({ metadata }) => metadata.deletionTimestamp !== undefined,
     );
-    await eventually(
+    await pollValue(
+      'no pod',
       () => apiServer.listPods(namespace),
       (pods) => pods.length === 0,
-      'no pod',
     );
     assert.match(await describeAgent(namespace), /Deletion Timestamp:/);
-    await apiServer.client.patch(TYPES.agents, ref, { metadata: { finalizers: null } }, never);
-    await eventually(
-      () => apiServer.client.get(TYPES.namespaces, { name: namespace }, never),
-      (found) => found === undefined,
+    await apiServer.client.patch(TYPES.agents, ref, { metadata: { finalizers: null } }, NEVER_ABORTED);
+    await pollValue(
       'the deletion of the namespace',
+      () => apiServer.client.get(TYPES.namespaces, { name: namespace }, NEVER_ABORTED),
+      (found) => found === undefined,
     );
   });
 });

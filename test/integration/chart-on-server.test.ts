@@ -5,7 +5,8 @@ import { parse } from 'yaml';
 import type { ApiResponse } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { type ChartObject, renderChart } from '../cluster/helm.ts';
-import { createAll, createNamespace, until } from '../cluster/objects.ts';
+import { createAll, createNamespace } from '../cluster/objects.ts';
+import { pollValue } from '../support/poll.ts';
 
 const RELEASE = 'temper-system';
 
@@ -178,7 +179,7 @@ for (const mode of ['cluster', 'namespaced'] as const) {
       }
       const first = operatorMay('team-a')[0];
       assert.ok(first !== undefined);
-      await until(
+      await pollValue(
         'the RBAC rules of the chart',
         () => ask('operator', first),
         (answer) => answer.status === 200,

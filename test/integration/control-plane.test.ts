@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { apiClient } from '../cluster/api-client.ts';
 import { isWrite } from '../cluster/audit.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
 import { freePorts } from '../cluster/process.ts';
+import { pollValue } from '../support/poll.ts';
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
-const TIMEOUT_MS = 60_000;
 
 describe('startControlPlane', () => {
   let plane: ControlPlane;
@@ -76,10 +75,8 @@ describe('startControlPlane', () => {
 
   it('the controller manager creates the service account of a new namespace', async () => {
     await plane.admin.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'team-a' } } });
-    const deadline = performance.now() + TIMEOUT_MS;
     const account = () => plane.admin.call('GET', '/api/v1/namespaces/team-a/serviceaccounts/default');
-    while ((await account()).status !== 200 && performance.now() < deadline) await sleep(50);
-    assert.equal((await account()).status, 200);
+    await pollValue('the service account', account, ({ status }) => status === 200);
   });
 
   it('a failed start throws the name and the log of the component', async () => {

@@ -10,12 +10,8 @@ import type {
 import type { PodDelivery, ErrorBody } from '../../src/gateway-api/pod-api.ts';
 import { createNatsAudit } from '../../src/nats/audit.ts';
 import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
-import {
-  eventually,
-  GatewayFixture,
-  type HttpResponse,
-  type GatewayReplica,
-} from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { poll, pollValue } from '../support/poll.ts';
 
 const NEXT = '/v1/messages/next';
 const DELIVERIES = '/v1/deliveries';
@@ -62,8 +58,10 @@ describe('messages through two gateway replicas', () => {
   async function createReadyAgent(name: string, spec: object = {}): Promise<Running> {
     const found = await fixture.createRunningAgent('team-a', name, spec);
     for (const gateway of [one, other]) {
-      await eventually(
-        async () => (await gateway.call('GET', '/v1/assignment', { token: found.token })).status === 200,
+      await pollValue(
+        `the gateway to know agent ${name}`,
+        async () => (await gateway.call('GET', '/v1/assignment', { token: found.token })).status,
+        (value) => value === 200,
       );
     }
     return found;
@@ -171,10 +169,18 @@ describe('messages through two gateway replicas', () => {
     const successor = await fixture.createPod('team-a', 'victim-2');
     await fixture.bindPod('team-a', 'victim', successor);
     // Until the gateway observes the new binding, the old pod may still acknowledge its message.
-    await eventually(async () => (await postDelivery(victim, { lease, action: 'extend' })).status === 403);
+    await pollValue(
+      'the old pod to be rejected',
+      async () => (await postDelivery(victim, { lease, action: 'extend' })).status,
+      (value) => value === 403,
+    );
     assertError(await postDelivery(victim, ack(lease)), 403, 'TEMPER_POD_NOT_BOUND');
     const token = await fixture.createPodToken('team-a', successor);
-    await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
+    await pollValue(
+      'the gateway to know the new pod',
+      async () => (await one.call('GET', '/v1/assignment', { token })).status,
+      (value) => value === 200,
+    );
     assertError(await one.call('POST', DELIVERIES, { token, body: ack(lease) }), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
     const path = `${AGENTS}/victim/sessions/${receipt.session}/events`;
     assert.equal((await one.call('GET', path, { userToken })).text, '');
@@ -234,22 +240,30 @@ describe('messages through two gateway replicas', () => {
 
   it('a message for an agent without a pod is queued and publishes a wakeup', async () => {
     const uid = await fixture.createAgent('team-a', 'sleeper');
-    await eventually(async () => (await sendMessage('sleeper', 'wake up')).status === 200);
+    await pollValue(
+      'the gateway to know agent sleeper',
+      async () => (await sendMessage('sleeper', 'wake up')).status,
+      (value) => value === 200,
+    );
     assert.equal(receiptOf(await sendMessage('sleeper', 'hurry')).awake, false);
-    const operator = await fixture.bus.connect('operator');
+    const operator = await fixture.nats.connect('operator');
     const { createWakeups: createWakes } = await import('../../src/nats/wakeups.ts');
     const stopping = new AbortController();
     const woken: string[] = [];
     const consuming = createWakes(operator).consume(async (agentUid) => {
       woken.push(agentUid);
     }, stopping.signal);
-    await eventually(async () => woken.includes(uid));
+    await poll('the wakeup of the agent', async () => woken.includes(uid));
     stopping.abort();
     await consuming;
     const pod = await fixture.createPod('team-a', 'sleeper-1');
     await fixture.bindPod('team-a', 'sleeper', pod);
     const token = await fixture.createPodToken('team-a', pod);
-    await eventually(async () => (await one.call('GET', '/v1/assignment', { token })).status === 200);
+    await pollValue(
+      'the gateway to know the pod',
+      async () => (await one.call('GET', '/v1/assignment', { token })).status,
+      (value) => value === 200,
+    );
     assert.equal((await next({ uid, pod, token })).message.text, 'wake up');
   });
 
@@ -258,7 +272,11 @@ describe('messages through two gateway replicas', () => {
     parsed(await sendMessage('paused', 'first'));
     const { lease } = await next(agent);
     await fixture.patchAgent('team-a', 'paused', { spec: { suspend: true } });
-    await eventually(async () => (await postDelivery(agent, { lease, action: 'extend' })).status === 409);
+    await pollValue(
+      'the suspended agent to be rejected',
+      async () => (await postDelivery(agent, { lease, action: 'extend' })).status,
+      (value) => value === 409,
+    );
     parsed(await postDelivery(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
     parsed(await sendMessage('paused', 'second'));
     const waiting = next(agent, one, 60);
@@ -323,7 +341,7 @@ describe('messages through two gateway replicas', () => {
 
   it('a message past its deadline is reported to followers', async () => {
     const agent = await createReadyAgent('tardy');
-    const bus = await fixture.bus.connect('gateway');
+    const bus = await fixture.nats.connect('gateway');
     const past = new Date(Date.now() - 1_000).toISOString();
     const message = {
       from: 'user',
@@ -381,7 +399,7 @@ describe('messages through two gateway replicas', () => {
     assert.ok(line?.kind === 'event');
     assert.equal(line.event.agent, 'boaster');
     assert.ok(Number.isFinite(Date.parse(line.event.time)));
-    const records = await createNatsAudit(await fixture.bus.connect('operator')).read('team-a', 0, 100);
+    const records = await createNatsAudit(await fixture.nats.connect('operator')).read('team-a', 0, 100);
     const kept = records.filter(({ action }) => action === 'tool.called');
     assert.deepEqual(
       kept.map(({ actor, evidence, facts }) => [actor, evidence, facts]),

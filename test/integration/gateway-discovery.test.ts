@@ -17,7 +17,9 @@ import type { RegisteredTool } from '../../src/tempering/types.ts';
 import { toolRequest } from '../../src/tools/authorize.ts';
 import { deniedHostCalls } from '../../src/tools/host-calls.ts';
 import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';
-import { eventually, GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { pollValue } from '../support/poll.ts';
+import { callOptions } from '../support/call-options.ts';
 
 const NAMESPACE = 'team-a';
 const TEMPER = '/apis/temper.dev/v1alpha1/namespaces';
@@ -61,7 +63,11 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       deadline: new Date(Date.now() + 600_000).toISOString(),
       at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
     });
-    await eventually(async () => (await postSearch({ name, uid, token, lease }, { query: 'x' })).status === 200);
+    await pollValue(
+      `the gateway to know agent ${name}`,
+      async () => (await postSearch({ name, uid, token, lease }, { query: 'x' })).status,
+      (value) => value === 200,
+    );
     return { name, uid, token, lease };
   }
 
@@ -142,7 +148,11 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       description: 'How a currency report is written.',
       category: 'Reporting',
     });
-    await eventually(async () => (await searchIds(analyst, 'currencies')).length === 2);
+    await pollValue(
+      'both Capabilities in the catalog',
+      async () => (await searchIds(analyst, 'currencies')).length,
+      (value) => value === 2,
+    );
     const [rate, report] = await search(analyst, 'exchange rate of currencies');
     assert.equal(rate?.id, 'tool:exchange_rate');
     assert.equal(rate.available, false);
@@ -156,13 +166,21 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     assert.deepEqual(await searchIds(analyst, 'currencies', { category: 'reporting' }), ['skill:report']);
     assert.deepEqual(await searchIds(analyst, 'currencies', { kind: 'tool' }), ['tool:exchange_rate']);
     await fixture.plane.admin.call('DELETE', `${TEMPER}/${NAMESPACE}/capabilities/report`);
-    await eventually(async () => (await searchIds(clerk, 'currencies')).length === 0);
+    await pollValue(
+      'the deletion of the Capability',
+      async () => (await searchIds(clerk, 'currencies')).length,
+      (value) => value === 0,
+    );
   });
 
   it('a tool of tier Agent is delivered to its agent only, runs, and disappears when it is deactivated', async () => {
     const artifact = anArtifact('double_it', { description: 'Doubles a number.' });
     const name = await emergentTool(artifact, { agent: 'analyst' });
-    await eventually(async () => (await searchIds(analyst, 'double a number')).length === 1);
+    await pollValue(
+      'the tool in the catalog',
+      async () => (await searchIds(analyst, 'double a number')).length,
+      (value) => value === 1,
+    );
     const [line] = await search(analyst, 'double a number');
     assert.deepEqual([line?.id, line?.available], ['emergent-tool:double_it', true]);
     assert.deepEqual(await searchIds(clerk, 'double a number'), []);
@@ -180,11 +198,15 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     });
     assert.deepEqual(forgedEntry(artifact, false).request, toolRequest(forged.descriptor), 'both requests are equal');
     const context = { agent: 'analyst', namespace: NAMESPACE, session: 's-1', rootMessage: 'r', stack: [] };
-    const op = { signal: new AbortController().signal, deadline: systemClock.monotonic() + 60_000, key: 'k' };
+    const op = callOptions();
     const invoke = (): Promise<never> => Promise.reject(new Error('unexpected call'));
     assert.deepEqual(await forged.call({ value: 21 }, { ...context, op, invoke }), { result: 42 });
     await setActive(name, false);
-    await eventually(async () => (await sessionTools(analyst)).length === 0);
+    await pollValue(
+      'the tool to be deactivated',
+      async () => (await sessionTools(analyst)).length,
+      (value) => value === 0,
+    );
     assert.deepEqual(await searchIds(analyst, 'double a number'), []);
   });
 
@@ -195,7 +217,11 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     await emergentTool(stolen, { agent: 'analyst', name });
     const wrong = anArtifact('wrong_tool', { description: 'A zebra with a false digest.' });
     await emergentTool(wrong, { agent: 'analyst', digest: artifactDigest(stolen) });
-    await eventually(async () => (await searchIds(analyst, 'zebra')).length === 1);
+    await pollValue(
+      'the tool in the catalog',
+      async () => (await searchIds(analyst, 'zebra')).length,
+      (value) => value === 1,
+    );
     const [line] = await search(analyst, 'zebra');
     assert.deepEqual([line?.id, line?.available], ['emergent-tool:wrong_tool', false]);
     assert.match(line?.note ?? '', /not available: its artifact does not match its digest/);
@@ -206,7 +232,11 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     const requires = { apis: ['fetch' as const], domains: ['example.com'], paths: [] };
     await emergentTool(anArtifact('giraffe_sum', { description: 'Sums up a giraffe.' }));
     await emergentTool(anArtifact('giraffe_rates', { description: 'Fetches a giraffe.', requires }));
-    await eventually(async () => (await sessionTools(analyst)).length === 2);
+    await pollValue(
+      'both Shared tools',
+      async () => (await sessionTools(analyst)).length,
+      (value) => value === 2,
+    );
     const lines = new Map((await search(analyst, 'giraffe')).map((line) => [line.name, line]));
     assert.equal(lines.get('giraffe_sum')?.available, true);
     assert.equal(

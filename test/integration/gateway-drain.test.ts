@@ -1,23 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { copyFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gatewayConfig } from '../../src/gateway/config.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
-import { eventually, GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
+import { poll, pollValue } from '../support/poll.ts';
+import { freePorts } from '../cluster/process.ts';
 
 const TEMPER = fileURLToPath(new URL('../../bin/temper', import.meta.url));
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe('temper serve gateway', () => {
   let fixture: GatewayFixture;
@@ -31,7 +24,7 @@ describe('temper serve gateway', () => {
 
   it('SIGTERM ends long polls, then the process', async () => {
     const { token, uid } = await fixture.createRunningAgent('team-a', 'scout');
-    const [port, healthPort] = [await freePort(), await freePort()];
+    const { port, healthPort } = await freePorts('port', 'healthPort');
     const file = join(fixture.folder, 'gateway.yaml');
     const config = {
       ...fixture.replicaConfig(),
@@ -52,17 +45,17 @@ describe('temper serve gateway', () => {
           ({ status }) => status === 200,
           () => false,
         );
-      await eventually(ready);
+      await poll('the readiness of the gateway', ready);
       const call = httpsClient(port);
-      const poll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
-      const { manager } = await fixture.bus.connect('operator');
+      const longPoll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
+      const { manager } = await fixture.nats.connect('operator');
       const waits = async (): Promise<boolean> => {
         const { num_waiting: waiting } = await manager.consumers.info('temper-inbox', uid);
         return waiting > 0;
       };
-      await eventually(() => waits().catch(() => false));
+      await poll('a long poll at the inbox', () => waits().catch(() => false));
       child.kill('SIGTERM');
-      const [answer, code] = await Promise.all([poll, ended]);
+      const [answer, code] = await Promise.all([longPoll, ended]);
       assert.equal(answer.status, 204);
       assert.equal(code, 0, output);
       assert.ok(!output.includes(token));
@@ -130,8 +123,12 @@ describe('temper serve gateway', () => {
         socket.on('error', reject);
       });
     const before = await fingerprint();
-    await copyFile(fixture.bus.caFile, certificate);
-    await copyFile(fixture.bus.caFile.replace('tls.crt', 'tls.key'), key);
-    await eventually(async () => (await fingerprint()) !== before);
+    await copyFile(fixture.nats.caFile, certificate);
+    await copyFile(fixture.nats.caFile.replace('tls.crt', 'tls.key'), key);
+    await pollValue(
+      'the replaced certificate',
+      () => fingerprint(),
+      (value) => value !== before,
+    );
   });
 });

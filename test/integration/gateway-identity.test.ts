@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ErrorCode } from '../../src/lib/error-codes.ts';
 import type { ErrorBody } from '../../src/gateway-api/pod-api.ts';
-import {
-  eventually,
-  GatewayFixture,
-  type HttpResponse,
-  type GatewayReplica,
-} from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { poll, pollValue } from '../support/poll.ts';
 
 const ASSIGNMENT = '/v1/assignment';
 const NEXT = '/v1/messages/next';
@@ -91,7 +87,11 @@ describe('authentication at the gateway with tokens of a real API server', () =>
   it('a warm pod may only wait for its assignment, and receives it once it is bound', async () => {
     const pod = await fixture.createPod('team-a', 'warm-1');
     const token = await fixture.createPodToken('team-a', pod);
-    await eventually(async () => (await gateway.call('GET', ASSIGNMENT, { token })).status === 204);
+    await pollValue(
+      'the gateway to know the warm pod',
+      async () => (await gateway.call('GET', ASSIGNMENT, { token })).status,
+      (value) => value === 204,
+    );
     await assertRejected('TEMPER_POD_NOT_BOUND', NEXT, { token });
     const waiting = gateway.call('GET', `${ASSIGNMENT}?wait=60`, { token });
     await fixture.createAgent('team-a', 'late');
@@ -109,10 +109,14 @@ describe('authentication at the gateway with tokens of a real API server', () =>
 
   it('a pod bound to two agents is rejected', async () => {
     const both = await fixture.createRunningAgent('team-a', 'both');
-    await eventually(async () => (await gateway.call('GET', ASSIGNMENT, { token: both.token })).status === 200);
+    await pollValue(
+      'the gateway to know the agent',
+      async () => (await gateway.call('GET', ASSIGNMENT, { token: both.token })).status,
+      (value) => value === 200,
+    );
     await fixture.createAgent('team-a', 'thief');
     await fixture.bindPod('team-a', 'thief', both.pod);
-    await eventually(async () => {
+    await poll('the binding conflict', async () => {
       const answer = await gateway.call('GET', ASSIGNMENT, { token: both.token });
       return codeOf(answer) === 'TEMPER_POD_BINDING_CONFLICT';
     });
@@ -123,10 +127,18 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     const ends = async (name: string, end: (pod: { name: string; uid: string }) => Promise<unknown>) => {
       const { token, pod } = await fixture.createRunningAgent('team-a', name);
       const asks = () => gateway.call('POST', NEXT, { token, body: { waitSeconds: 0 } });
-      await eventually(async () => (await asks()).status === 204);
+      await pollValue(
+        'the token to be accepted',
+        async () => (await asks()).status,
+        (value) => value === 204,
+      );
       await end(pod);
       const from = performance.now();
-      await eventually(async () => (await asks()).status === 403);
+      await pollValue(
+        'the token to be rejected',
+        async () => (await asks()).status,
+        (value) => value === 403,
+      );
       return performance.now() - from;
     };
     const replaced = await ends('replaced', async () => {

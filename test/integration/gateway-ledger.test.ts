@@ -6,12 +6,13 @@ import { after, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toCounts } from '../../src/ledger/account.ts';
 import { windowStart } from '../../src/ledger/windows.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import { reconcileTopology } from '../../src/nats/jetstream/topology.ts';
 import type { AccountReport, SharedLedger } from '../../src/nats/ledger/ledger.ts';
-import { ACCOUNT, anOp, spendUntilDenied, openLedgerOver } from '../support/nats/ledger-load.ts';
+import { ACCOUNT, spendUntilDenied, openLedgerOver } from '../support/nats/ledger-load.ts';
 import { startNatsFixture, STORE_BYTES, type NatsFixture } from '../support/nats/nats-fixture.ts';
+import { callOptions } from '../support/call-options.ts';
+import { clockAt } from '../support/clocks.ts';
 
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
@@ -77,7 +78,7 @@ describe('the ledger that gateways share', () => {
     let settled = 0;
     const spending = (async () => {
       for (let times = 0; times < 300; times += 1) {
-        const answer = await ledger.reserve({ inputTokens: 500 }, anOp());
+        const answer = await ledger.reserve({ inputTokens: 500 }, callOptions());
         assert.ok(answer.granted);
         await ledger.commit(answer.id, { inputTokens: 500 });
         settled += 500;
@@ -100,9 +101,9 @@ describe('the ledger that gateways share', () => {
       { name: 'agent/uid-1', quotas: {}, prefix: 'spec.quotas.' },
       { name: ACCOUNT, quotas: { tokensPerDay: 1_000 }, prefix: 'TrustPolicy "standard" spec.quotas.' },
     ]);
-    const first = await ledger.reserve({ inputTokens: 600 }, anOp());
+    const first = await ledger.reserve({ inputTokens: 600 }, callOptions());
     assert.ok(first.granted);
-    const denied = await ledger.reserve({ inputTokens: 600 }, anOp());
+    const denied = await ledger.reserve({ inputTokens: 600 }, callOptions());
     assert.ok(!denied.granted);
     const tomorrow = new Date();
     tomorrow.setUTCHours(24, 0, 0, 0);
@@ -117,7 +118,7 @@ describe('the ledger that gateways share', () => {
       },
     );
     await ledger.commit(first.id, { inputTokens: 10 });
-    assert.ok((await ledger.reserve({ inputTokens: 600 }, anOp())).granted, 'unused tokens are available again');
+    assert.ok((await ledger.reserve({ inputTokens: 600 }, callOptions())).granted, 'unused tokens are available again');
     await closeAll([gateway]);
   });
 
@@ -126,14 +127,14 @@ describe('the ledger that gateways share', () => {
     const [gateway] = await ledgers(bus, 1);
     assert.ok(gateway);
     const ledger = gateway.ledger([{ name: 'agent/uid-1', quotas: { toolCallsPerMinute: 2 }, prefix: 'spec.quotas.' }]);
-    const op = anOp();
+    const op = callOptions();
     const [one, two] = await Promise.all([
       ledger.reserve({ inputTokens: 5 }, op),
       ledger.reserve({ inputTokens: 5 }, op),
     ]);
     assert.deepEqual(one, two);
     const calls = [];
-    for (let index = 0; index < 3; index += 1) calls.push(await ledger.reserve({ toolCalls: 1 }, anOp()));
+    for (let index = 0; index < 3; index += 1) calls.push(await ledger.reserve({ toolCalls: 1 }, callOptions()));
     // A new minute may start between two calls.
     assert.ok(calls.filter((call) => call.granted).length <= 3 && calls[0]?.granted === true);
     assert.equal((await ledger.usage()).minuteToolCalls <= 2, true);
@@ -198,14 +199,14 @@ describe('the ledger that gateways share', () => {
     const opening = () => [{ window: 'day' as const, start: today, spent: toCounts(written) }];
     const account = (of: SharedLedger) =>
       of.ledger([{ name: ACCOUNT, quotas: { tokensPerDay: 100_000 }, prefix: '', initialSpend: opening }]);
-    const inFlight = await account(gateway).reserve({ inputTokens: 10_000 }, anOp());
+    const inFlight = await account(gateway).reserve({ inputTokens: 10_000 }, callOptions());
     assert.ok(inFlight.granted);
     await bus.loseStore();
     await bus.server.restart();
     await reconcileTopology(await bus.connect('operator'), { storeBytes: STORE_BYTES });
     written.inputTokens = 90_000;
     await using later = openLedgerOver(await bus.connect('gateway'));
-    assert.equal((await account(later).reserve({ inputTokens: 20_000 }, anOp())).granted, false);
+    assert.equal((await account(later).reserve({ inputTokens: 20_000 }, callOptions())).granted, false);
     await account(gateway).commit(inFlight.id, { inputTokens: 9_000 });
     await gateway.close();
     const { windows } = await later.report(ACCOUNT);
@@ -219,7 +220,7 @@ describe('the ledger that gateways share', () => {
     assert.ok(gateway);
     await bus.server.kill();
     const ledger = gateway.ledger([{ name: ACCOUNT, quotas: {}, prefix: '' }]);
-    await assert.rejects(ledger.reserve({ inputTokens: 1 }, anOp(300)), (error) =>
+    await assert.rejects(ledger.reserve({ inputTokens: 1 }, callOptions(300)), (error) =>
       isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE'),
     );
     await bus.server.restart();
@@ -229,15 +230,15 @@ describe('the ledger that gateways share', () => {
   it('a new hour releases the allocations of the previous hour and keeps the spend of the day', async () => {
     await using bus = await startNatsFixture();
     let shift = 0;
-    const clock: Clock = { ...systemClock, now: () => new Date(Date.UTC(2031, 4, 5, 10, 59, 0) + shift) };
+    const clock = clockAt(() => Date.UTC(2031, 4, 5, 10, 59, 0) + shift);
     const gateway = openLedgerOver(await bus.connect('gateway'), clock);
     const quotas = { tokensPerHour: 1_000, tokensPerDay: UNLIMITED };
     const ledger = gateway.ledger([{ name: ACCOUNT, quotas, prefix: '' }]);
-    const first = await ledger.reserve({ inputTokens: 900 }, anOp());
-    const second = await ledger.reserve({ inputTokens: 900 }, anOp());
+    const first = await ledger.reserve({ inputTokens: 900 }, callOptions());
+    const second = await ledger.reserve({ inputTokens: 900 }, callOptions());
     assert.deepEqual([first.granted, second.granted], [true, false]);
     shift = 120_000;
-    const third = await ledger.reserve({ inputTokens: 800 }, anOp());
+    const third = await ledger.reserve({ inputTokens: 800 }, callOptions());
     assert.ok(first.granted && third.granted);
     await ledger.commit(first.id, { inputTokens: 700 });
     await ledger.commit(third.id, { inputTokens: 100 });

@@ -9,7 +9,6 @@ import { createModelHealthStore } from '../../src/nats/model-health.ts';
 import {
   aModelRequest,
   streamEnd,
-  eventually,
   streamLines,
   ModelGatewayFixture,
   errorOf,
@@ -17,6 +16,7 @@ import {
   streamText,
 } from '../support/gateway/model-gateway-fixture.ts';
 import { parsePrometheusText } from '../support/prometheus-text.ts';
+import { poll, pollValue } from '../support/poll.ts';
 
 const USAGE = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 0 };
 const SCRIPT: ReplayScript = {
@@ -112,7 +112,7 @@ describe('the model API of the gateway', () => {
     await stream('anna', aModelRequest(), other);
     // A replica reports its own spend at once and the spend of the other replica after a commit.
     for (const replica of [one, other]) {
-      await eventually(async () => {
+      await poll('the usage of both replicas', async () => {
         const { inputTokens, outputTokens } = await fixture.dailyUsage(replica, 'anna');
         return inputTokens === 200 && outputTokens === 40;
       });
@@ -187,15 +187,23 @@ describe('the model API of the gateway', () => {
     fixture.setAgent('emil', { model: { primary: 'keyed/scripted' } });
     const request = aModelRequest({ model: 'keyed/scripted' });
     assert.equal(streamText(streamLines(await stream('emil', request))), 'Quite well, thank you.');
-    const health = createModelHealthStore(await fixture.bus.connect('operator'));
+    const health = createModelHealthStore(await fixture.nats.connect('operator'));
     const stateOf = async () => (await health.list()).find(({ provider }) => provider === 'keyed')?.state;
     keys.accepted = 'the-second-key';
     const [failed] = streamLines(await stream('emil', request));
     assert.equal(failed?.type === 'error' && failed.code, 'TEMPER_MODEL_UNAUTHORIZED');
-    await eventually(async () => (await stateOf()) === 'Unauthorized');
+    await pollValue(
+      'the provider to be Unauthorized',
+      () => stateOf(),
+      (value) => value === 'Unauthorized',
+    );
     await fixture.writeKey('the-second-key');
     assert.equal(streamText(streamLines(await stream('emil', request))), 'Quite well, thank you.');
-    await eventually(async () => (await stateOf()) === 'Available');
+    await pollValue(
+      'the provider to be Available',
+      () => stateOf(),
+      (value) => value === 'Available',
+    );
     const reported = JSON.stringify([failed, fixture.logLines, await health.list()]);
     assert.ok(!reported.includes('the-first-key') && !reported.includes('the-second-key'));
     const { inputTokens } = await fixture.dailyUsage(one, 'emil');
@@ -209,15 +217,23 @@ describe('the model API of the gateway', () => {
     const missing = await answered();
     assert.ok(missing?.type === 'error' && missing.code === 'TEMPER_MODEL_UNAUTHORIZED');
     assert.match(missing.message, /provider "mounted" has no key/);
-    const health = createModelHealthStore(await fixture.bus.connect('operator'));
+    const health = createModelHealthStore(await fixture.nats.connect('operator'));
     const state = async () => (await health.list()).find(({ provider }) => provider === 'mounted')?.state;
-    await eventually(async () => (await state()) === 'Unauthorized');
+    await pollValue(
+      'the provider to be Unauthorized',
+      () => state(),
+      (value) => value === 'Unauthorized',
+    );
     for (const key of ['key-of-monday', 'key-of-tuesday']) {
       keys.accepted = key;
       await fixture.mountKey(key);
       assert.equal((await answered())?.type, 'end', `with ${key}`);
     }
-    await eventually(async () => (await state()) === 'Available');
+    await pollValue(
+      'the provider to be Available',
+      () => state(),
+      (value) => value === 'Available',
+    );
     await fixture.mountKey(undefined);
     assert.equal((await answered())?.type, 'error');
     assert.equal(
@@ -233,8 +249,8 @@ describe('the model API of the gateway', () => {
     const lines = streamLines(await stream('finn', request));
     assert.equal(streamText(lines), 'Quite well, thank you.');
     for (let call = 0; call < 2; call += 1) await stream('finn', request);
-    const health = createModelHealthStore(await fixture.bus.connect('operator'));
-    await eventually(async () => {
+    const health = createModelHealthStore(await fixture.nats.connect('operator'));
+    await poll('the health report of the failing provider', async () => {
       const failing = (await health.list()).find(({ provider }) => provider === 'failing');
       return failing?.state === 'Unavailable' && failing.fallback === 'replay/scripted';
     });
@@ -253,10 +269,18 @@ describe('the model API of the gateway', () => {
     const cancel = new AbortController();
     const before = fixture.replay.requests.length;
     const answer = stream('hugo', aModelRequest({ model: 'replay/slow', maxOutputTokens: 700 }), one, cancel.signal);
-    await eventually(async () => fixture.replay.requests.length > before);
+    await pollValue(
+      'the request to reach the provider',
+      () => fixture.replay.requests.length,
+      (value) => value > before,
+    );
     cancel.abort();
     await assert.rejects(answer);
-    await eventually(async () => (await fixture.dailyUsage(one, 'hugo')).outputTokens === 700);
+    await pollValue(
+      'the charge of the reservation',
+      async () => (await fixture.dailyUsage(one, 'hugo')).outputTokens,
+      (value) => value === 700,
+    );
   });
 
   it('metrics count requests by provider, model and outcome and denials by quota scope, with no other names in labels', async () => {

@@ -15,12 +15,8 @@ import { issueTlsIdentity, writeGatewayConfig } from '../../src/gateway-client/c
 import type { SessionStreamLine, UserMessageReceipt, SessionToolSummary } from '../../src/gateway-api/user-api.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
 import type { AgentEvent } from '../../src/tools/events.ts';
-import {
-  eventually,
-  GatewayFixture,
-  type HttpResponse,
-  type GatewayReplica,
-} from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { poll } from '../support/poll.ts';
 
 const QUICKSTART = new URL('../../manifests/quickstart/', import.meta.url);
 const NAME = 'temper-gateway.temper-system.svc';
@@ -150,7 +146,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       transcriptText,
       /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}register Session ✓\n +→ csv_rows@/,
     );
-    const records = await createNatsAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 1_000);
+    const records = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
     const digests = (action: string, evidence: string): string[] =>
       records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
     const registered = digests('tool.accepted', 'observed');
@@ -172,9 +168,9 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     const receipt = await send(APRIL);
     const appended = async (): Promise<boolean> =>
       fixture.logLines.slice(before).some((line) => line.includes('"/v1/sessions/:session/items"'));
-    await eventually(appended);
+    await poll('an appended session item', appended);
     assert.equal(await agent.end('SIGKILL'), null);
-    const bus = await fixture.bus.connect('gateway');
+    const bus = await fixture.nats.connect('gateway');
     assert.equal(
       await createNatsInbox(bus).redeliver(agentUid),
       true,
@@ -208,12 +204,12 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       active: false,
       conditions: [{ ...condition, status: 'False', reason: 'Demoted' }],
     });
-    await eventually(async () => !(await isDelivered()));
+    await poll('the tool to be demoted', async () => !(await isDelivered()));
     await fixture.patchStatus(`${path}/csv-rows`, {
       active: true,
       conditions: [{ ...condition, status: 'True', reason: 'Verified' }],
     });
-    await eventually(isDelivered);
+    await poll('the tool to be active', isDelivered);
     await fixture.patchStatus(`${path}/csv-rows`, {
       active: false,
       conditions: [{ ...condition, status: 'False', reason: 'AwaitingApproval' }],
@@ -225,6 +221,6 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       metadata: { name: 'no-more' },
       spec: { decision: 'Revoke', nonce: 'a'.repeat(32), approvedBy: { username: 'alice' }, subject: { promotion } },
     });
-    await eventually(async () => !(await isDelivered()));
+    await poll('the tool to be revoked', async () => !(await isDelivered()));
   });
 });

@@ -3,12 +3,13 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../../src/lib/clock.ts';
-import { ulids } from '../../src/lib/ids.ts';
 import { writeGatewayConfig } from '../../src/gateway-client/certificates.testing.ts';
 import { GatewayConfigFiles } from '../../src/gateway-client/gateway-config-files.ts';
 import { GatewayClient } from '../../src/gateway-client/gateway-client.ts';
 import { POD_API_PATHS } from '../../src/gateway-api/pod-api.ts';
-import { eventually, GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
+import { pollValue } from '../support/poll.ts';
+import { callOptions } from '../support/call-options.ts';
 
 const CERTIFICATE = new URL('../fixtures/tls/certificate.pem', import.meta.url);
 /** Above the burst limit of an agent. */
@@ -29,7 +30,11 @@ describe('the rate limits of agents', { timeout: 120_000 }, () => {
 
   async function clientOf(agent: string): Promise<GatewayClient> {
     const { token } = await fixture.createRunningAgent('team-a', agent);
-    await eventually(async () => (await gateway.call('GET', POD_API_PATHS.assignment, { token })).status === 200);
+    await pollValue(
+      `the gateway to know agent ${agent}`,
+      async () => (await gateway.call('GET', POD_API_PATHS.assignment, { token })).status,
+      (value) => value === 200,
+    );
     const folder = join(fixture.folder, agent);
     await mkdir(folder);
     const authority = await readFile(CERTIFICATE, 'utf8');
@@ -48,11 +53,7 @@ describe('the rate limits of agents', { timeout: 120_000 }, () => {
       method: 'POST',
       path: POD_API_PATHS.reports,
       body: {},
-      op: {
-        signal: new AbortController().signal,
-        deadline: systemClock.monotonic() + 60_000,
-        key: ulids.next('claims'),
-      },
+      op: callOptions(),
     });
 
   it('an agent above its rate limit is slowed down until all its requests succeed, and other agents are not affected', async () => {

@@ -114,7 +114,7 @@ describe('review of forged tools', () => {
     );
     assert.deepEqual(await tools('anna', 's2'), []);
     assert.ok((await fixture.dailyUsage(one, 'anna')).inputTokens > 0);
-    const bus = await fixture.bus.connect('gateway');
+    const bus = await fixture.nats.connect('gateway');
     const events = await createSessionEvents(bus).read('uid-anna', 's1', 0, 100);
     assert.ok(events.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
     const audit = await createNatsAudit(bus).read('team-a', 0, 100);
@@ -142,7 +142,7 @@ describe('review of forged tools', () => {
     for (const replica of [one, other, one]) {
       assert.ok((await result('greta', aCandidate('double'), { replica, key: 'the-same' })).accepted);
     }
-    const bus = await fixture.bus.connect('gateway');
+    const bus = await fixture.nats.connect('gateway');
     const events = await createSessionEvents(bus).read('uid-greta', 's1', 0, 100);
     assert.deepEqual(
       events.map(
@@ -193,7 +193,7 @@ describe('review of forged tools', () => {
     createForgingAgent('uwe');
     const candidate = aCandidate('double');
     assert.ok((await result('uwe', candidate)).accepted);
-    const bus = await fixture.bus.connect('gateway');
+    const bus = await fixture.nats.connect('gateway');
     const [audit, registry, counts] = [createNatsAudit(bus), openSessionRegistry(bus), createSessionToolUses(bus)];
     const uses = createToolUseReports({ audit, registry, counts });
     const use = (value: number, digest = candidate.digest): ToolUse => ({
@@ -327,7 +327,7 @@ describe('review of forged tools', () => {
     };
     const body = { lease: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
-    const audit = await createNatsAudit(await fixture.bus.connect('gateway')).read('team-a', 0, 100);
+    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');
     assert.equal(kept?.evidence, 'reported');
     assert.ok(!JSON.stringify(kept).includes('\u202e'));

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -12,9 +10,11 @@ import { RoleProcess } from '../../src/pod/pod.testing.ts';
 import { issueTlsIdentity, writeGatewayConfig } from '../../src/gateway-client/certificates.testing.ts';
 import type { SessionStreamLine, UserMessageReceipt } from '../../src/gateway-api/user-api.ts';
 import type { TracesRequest, PodDelivery } from '../../src/gateway-api/pod-api.ts';
-import { eventually, GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
+import { GatewayFixture, httpsClient } from '../support/gateway/gateway-fixture.ts';
 import { parsePrometheusText } from '../support/prometheus-text.ts';
 import { type CollectedSpan, TraceCollector } from '../support/trace-collector.ts';
+import { poll, pollValue } from '../support/poll.ts';
+import { freePorts } from '../cluster/process.ts';
 
 const AGENTS = '/v1/users/namespaces/team-a/agents';
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
@@ -91,7 +91,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
   }
 
   async function startGateway(name: string, tracing: object): Promise<GatewayProcess> {
-    const [port, healthPort] = await Promise.all([freePort(), freePort()]);
+    const { port, healthPort } = await freePorts('port', 'healthPort');
     const config = {
       ...fixture.replicaConfig(),
       listen: { host: '127.0.0.1', port },
@@ -113,7 +113,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     const file = join(folder, `${name}.yaml`);
     await writeFile(file, stringify(config));
     const running = startRole('gateway', ['--config', file]);
-    await eventually(async () => {
+    await poll('the readiness of the gateway', async () => {
       const answer = await fetch(`http://127.0.0.1:${healthPort}/readyz`).catch(() => undefined);
       return answer?.status === 200;
     });
@@ -141,7 +141,9 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
   async function spansOf(traceId: string | undefined): Promise<CollectedSpan[]> {
     const own = (): CollectedSpan[] => collector.spans.filter((span) => span.traceId === traceId);
     const names = ['send temper-inbox', 'process temper-inbox', 'send temper-events'];
-    await eventually(async () => names.every((name) => own().some((span) => span.name === name)));
+    await poll(`all spans of trace ${traceId}`, async () =>
+      names.every((name) => own().some((span) => span.name === name)),
+    );
     return own();
   }
 
@@ -212,7 +214,10 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
       log.split('\n').flatMap((line) => (line.includes(id) ? [JSON.parse(line) as Record<string, unknown>] : []));
     // The pod sends its spans last.
     const routesOf = (log: string): unknown[] => about(log).map(({ route }) => route);
-    await eventually(async () => agent.log.includes(id) && routesOf(other.process.log).includes('/v1/traces'));
+    await poll(
+      'the message in the logs',
+      async () => agent.log.includes(id) && routesOf(other.process.log).includes('/v1/traces'),
+    );
     const logs = { one: one.process.log, other: other.process.log, agent: agent.log };
     const logged = Object.values(logs).map((log) =>
       about(log).filter((line) => !String(line['route']).includes('events')),
@@ -267,7 +272,11 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
 
   it('the gateway rejects spans of another trace, another agent or an unsampled message', async () => {
     const { token } = await fixture.createRunningAgent('team-a', 'forger', { trustPolicyRef: { name: 'traced' } });
-    await eventually(async () => (await other.call('GET', '/v1/assignment', { token })).status === 200);
+    await pollValue(
+      'the gateway to know agent forger',
+      async () => (await other.call('GET', '/v1/assignment', { token })).status,
+      (value) => value === 200,
+    );
     const sent = async (key: string, flags: string): Promise<PodDelivery> => {
       const headers = { traceparent: `00-${'8'.repeat(32)}-${'9'.repeat(16)}-${flags}` };
       await one.call('POST', `${AGENTS}/forger/messages`, { userToken, key, headers, body: { text: 'hello' } });
@@ -317,7 +326,7 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     for (let calls = 0; calls < 12; calls += 1) answers.push(await postSpans(many));
     assert.ok(answers.includes(429), answers.join());
     const ours = (span: CollectedSpan): boolean => span.spanId === 'a'.repeat(16);
-    await eventually(async () => collector.spans.some(ours));
+    await poll('the accepted span', async () => collector.spans.some(ours));
     const found = collector.spans.find(ours);
     assert.equal(found?.resource['gen_ai.agent.name'], 'forger');
     assert.equal(found.attributes['gen_ai.agent.name'], 'forger');
@@ -325,12 +334,3 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     assert.ok(!collector.spans.some(({ traceId }) => traceId === 'b'.repeat(32)));
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

@@ -8,14 +8,11 @@ import { type StoredAgent, type StoredPolicy, TYPES } from '../../src/operator/k
 import type { ApiResponse } from '../cluster/api-client.ts';
 import { type Draw, seededDraw, oneOf } from '../support/fuzz/hostile-values.ts';
 import { type Mutant, mutate, jsonText } from '../support/fuzz/mutated-objects.ts';
-import {
-  NO_METRICS,
-  type ApiServerFixture,
-  eventually,
-  startApiServerFixture,
-} from '../support/api-server/api-server-fixture.ts';
+import { type ApiServerFixture, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, readyMessage, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { type RunningOperator, startOperator } from '../support/operator/start-operator.ts';
+import { pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../support/stubs.ts';
 
 const SAMPLES = new URL('../../manifests/samples/', import.meta.url);
 const KINDS = ['Agent', 'TrustPolicy', 'EmergentTool', 'Capability', 'ApprovalRequest', 'Approval'] as const;
@@ -33,7 +30,6 @@ const SEED = Number(process.env['SEED'] ?? 20_261_121);
 const MAX_IN_FLIGHT = 16;
 /** The maximum of objects per namespace, so that effects on neighbours are visible and the namespace stays small. */
 const MAX_PER_NAMESPACE = 250;
-const never = new AbortController().signal;
 /** The message of a forged condition. */
 const FORGED_MESSAGE = 'as I say';
 /** Forged statuses. */
@@ -239,13 +235,13 @@ describe('invalid objects', () => {
       const isCurrent = ready?.observedGeneration === metadata.generation && ready.message !== FORGED_MESSAGE;
       return metadata.deletionTimestamp !== undefined || (isCurrent && isKnownReason(kind, 'Ready', ready.reason));
     };
-    return eventually(
+    return pollValue(
+      `a condition for every ${kind} of ${namespace}`,
       async () => {
-        const all = await apiServer.client.list<StoredAgent | StoredPolicy>(type, { namespace }, never);
+        const all = await apiServer.client.list<StoredAgent | StoredPolicy>(type, { namespace }, NEVER_ABORTED);
         return all.filter((object) => !isReconciled(object));
       },
       (waiting) => waiting.length === 0,
-      `a condition for every ${kind} of ${namespace}`,
     );
   };
 
@@ -277,10 +273,10 @@ describe('invalid objects', () => {
       queued: [...depths].filter(([, depth]) => depth > 0),
       working: [...inWork].filter(([, read]) => read() > 0).map(([name]) => name),
     });
-    await eventually(
+    await pollValue(
+      'empty queues',
       () => Promise.resolve(idle()),
       ({ queued, working }) => queued.length === 0 && working.length === 0,
-      'empty queues',
     );
     const failures = [...counted].filter(([name, count]) => /errors|panics|timeouts/.test(name) && count > 0);
     assert.deepEqual(failures, []);

@@ -13,7 +13,9 @@ import { WorkQueue } from '../../src/kube/controller/work-queue.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { TemperError } from '../../src/lib/errors.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { openKubeFixture, CONFIG_MAPS, type KubeFixture, until } from '../support/api-server/kube-fixture.ts';
+import { openKubeFixture, CONFIG_MAPS, type KubeFixture } from '../support/api-server/kube-fixture.ts';
+import { poll, pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED } from '../support/stubs.ts';
 
 interface ConfigMap extends KubeObject {
   readonly data?: Record<string, string>;
@@ -22,7 +24,6 @@ interface ConfigMap extends KubeObject {
 const SECRETS: ResourceType = { ...CONFIG_MAPS, plural: 'secrets', kind: 'Secret' };
 const NAMESPACES: ResourceType = { ...CONFIG_MAPS, plural: 'namespaces', kind: 'Namespace', namespaced: false };
 const TEAM = 'team-a';
-const { signal } = new AbortController();
 
 describe('the reflector on a real API server', () => {
   let plane: ControlPlane;
@@ -33,7 +34,7 @@ describe('the reflector on a real API server', () => {
     plane = await startControlPlane();
     fixture = await openKubeFixture(plane.kubeconfig);
     client = createKubeClient(fixture.transport);
-    await client.create(NAMESPACES, { metadata: { name: TEAM } }, signal);
+    await client.create(NAMESPACES, { metadata: { name: TEAM } }, NEVER_ABORTED);
   });
 
   after(async () => {
@@ -59,20 +60,32 @@ describe('the reflector on a real API server', () => {
   };
 
   const create = (name: string, data: Record<string, string> = {}, more: object = {}): Promise<ConfigMap> =>
-    client.create<ConfigMap>(CONFIG_MAPS, { metadata: { namespace: TEAM, name, ...more }, data }, signal);
+    client.create<ConfigMap>(CONFIG_MAPS, { metadata: { namespace: TEAM, name, ...more }, data }, NEVER_ABORTED);
 
   it('the store follows listed, created, changed and deleted objects', async () => {
     await create('before');
     await using reflector = aReflector();
     reflector.start();
-    await reflector.synced(signal);
+    await reflector.synced(NEVER_ABORTED);
     assert.ok(reflector.store.get(`${TEAM}/before`) !== undefined);
     await create('after', { a: '1' });
-    await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '1', 'the new object');
-    await client.patch(CONFIG_MAPS, { namespace: TEAM, name: 'after' }, { data: { a: '2' } }, signal);
-    await until(() => reflector.store.get(`${TEAM}/after`)?.data?.['a'] === '2', 'the change');
-    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'before' }, {}, signal);
-    await until(() => reflector.store.get(`${TEAM}/before`) === undefined, 'the deletion');
+    await pollValue(
+      'the new object',
+      () => reflector.store.get(`${TEAM}/after`)?.data?.['a'],
+      (value) => value === '1',
+    );
+    await client.patch(CONFIG_MAPS, { namespace: TEAM, name: 'after' }, { data: { a: '2' } }, NEVER_ABORTED);
+    await pollValue(
+      'the change',
+      () => reflector.store.get(`${TEAM}/after`)?.data?.['a'],
+      (value) => value === '2',
+    );
+    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'before' }, {}, NEVER_ABORTED);
+    await pollValue(
+      'the deletion',
+      () => reflector.store.get(`${TEAM}/before`),
+      (value) => value === undefined,
+    );
     assert.equal(reflector.store.get(`${TEAM}/after`)?.metadata.managedFields, undefined);
   });
 
@@ -83,13 +96,17 @@ describe('the reflector on a real API server', () => {
         stringData: { key: 'hidden' },
       };
     };
-    await Promise.all(Array.from({ length: 620 }, (_, index) => client.create(SECRETS, secret(index), signal)));
+    await Promise.all(Array.from({ length: 620 }, (_, index) => client.create(SECRETS, secret(index), NEVER_ABORTED)));
     await using reflector = aReflector({ type: SECRETS, metadataOnly: true, labelSelector: 'many=yes' });
     reflector.start();
-    await reflector.synced(signal);
+    await reflector.synced(NEVER_ABORTED);
     assert.equal(reflector.store.size, 620);
-    await client.create(SECRETS, secret(620), signal);
-    await until(() => reflector.store.size === 621, 'the new object');
+    await client.create(SECRETS, secret(620), NEVER_ABORTED);
+    await pollValue(
+      'the new object',
+      () => reflector.store.size,
+      (value) => value === 621,
+    );
     assert.doesNotMatch(JSON.stringify(reflector.store.list()), /"data"|hidden|aGlkZGVu/);
   });
 
@@ -101,13 +118,17 @@ describe('the reflector on a real API server', () => {
     });
     await create('doomed');
     reflector.start();
-    await reflector.synced(signal);
+    await reflector.synced(NEVER_ABORTED);
     const lists = fixture.metrics.counts['reflector_lists_total'];
     await plane.restartApiServer();
-    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'doomed' }, {}, signal);
+    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'doomed' }, {}, NEVER_ABORTED);
     await create('born');
-    await until(() => reflector.store.get(`${TEAM}/born`) !== undefined, 'the object created after the restart');
-    await until(() => deleted.includes(`${TEAM}/doomed`), 'the deletion');
+    await pollValue(
+      'the object created after the restart',
+      () => reflector.store.get(`${TEAM}/born`),
+      (value) => value !== undefined,
+    );
+    await poll('the deletion', () => deleted.includes(`${TEAM}/doomed`));
     assert.ok((fixture.metrics.counts['reflector_lists_total'] ?? 0) - (lists ?? 0) <= 1);
   });
 
@@ -130,11 +151,11 @@ describe('the reflector on a real API server', () => {
     });
     await create('unseen');
     reflector.start();
-    await reflector.synced(signal);
+    await reflector.synced(NEVER_ABORTED);
     const lists = metrics.counts['reflector_lists_total'] ?? 0;
     blocked = true;
     cut.abort();
-    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'unseen' }, {}, signal);
+    await client.delete(CONFIG_MAPS, { namespace: TEAM, name: 'unseen' }, {}, NEVER_ABORTED);
     const { metadata } = await create('last');
     const compaction = await fetch(`${plane.etcd}/v3/kv/compaction`, {
       method: 'POST',
@@ -144,7 +165,11 @@ describe('the reflector on a real API server', () => {
     // The restart also clears the watch cache of the API server.
     await plane.restartApiServer();
     blocked = false;
-    await until(() => deletions.length > 0, 'the deletion');
+    await pollValue(
+      'the deletion',
+      () => deletions.length,
+      (value) => value > 0,
+    );
     assert.deepEqual(deletions, [`${TEAM}/unseen true`]);
     assert.ok(reflector.store.get(`${TEAM}/last`) !== undefined);
     assert.equal(metrics.counts['reflector_lists_total'], lists + 1);
@@ -204,8 +229,12 @@ describe('the reflector on a real API server', () => {
     await create('child-1', {}, { labels: { child: 'yes' }, ownerReferences });
     await create('child-2', {}, { labels: { child: 'yes' }, ownerReferences });
     const children = async (): Promise<string | undefined> =>
-      (await client.get<ConfigMap>(CONFIG_MAPS, { namespace: TEAM, name: 'owner' }, signal))?.data?.['children'];
-    await until(async () => (await children()) === '2', 'the count of children');
+      (await client.get<ConfigMap>(CONFIG_MAPS, { namespace: TEAM, name: 'owner' }, NEVER_ABORTED))?.data?.['children'];
+    await pollValue(
+      'the count of children',
+      () => children(),
+      (value) => value === '2',
+    );
     assert.deepEqual(manager.unsyncedInformers(), []);
     stop.abort();
     await running;

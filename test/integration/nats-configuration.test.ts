@@ -13,6 +13,7 @@ import { type JetStreamConnection, type ConnectionState, connectNats } from '../
 import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
 import { desiredStreams, reconcileTopology } from '../../src/nats/jetstream/topology.ts';
 import { newMessage, newUid, STORE_BYTES, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
+import { poll } from '../support/poll.ts';
 
 const TIMEOUT_MS = 20_000;
 let bus: NatsFixture;
@@ -198,7 +199,7 @@ describe('a NATS connection', () => {
     const stop = connection.onChange((state) => states.push(state));
     assert.equal(connection.state().connected, true);
     await own.server.kill();
-    while (connection.state().connected) await sleep(20);
+    await poll('the connection to report the outage', () => !connection.state().connected);
     assert.ok((connection.state().reason ?? '') !== '');
     await assert.rejects(connection.ready(100), (error) => isTemperError(error, 'TEMPER_BUS_UNAVAILABLE'));
     const inbox = createNatsInbox(connection);

@@ -6,8 +6,9 @@ import type { JetStreamConnection } from '../../src/nats/connection/connection.t
 import { createSessionEvents } from '../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
 import { createSessionStore } from '../../src/nats/sessions/session-store.ts';
-import { user } from '../contracts/stores.ts';
+import { userMessage } from '../contracts/stores.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
+import { pollValue } from '../support/poll.ts';
 
 const ROUNDS = 20;
 const SHORT_DEADLINES = { ackWaitsMs: Array.from({ length: 50 }, () => 1_500) };
@@ -120,7 +121,7 @@ describe(`NATS while nats-server is killed ${ROUNDS} times`, () => {
     const following = follow();
     await whileCrashing(bus, [connection], (isStopping) => [
       (async () => {
-        for (; !isStopping(); ) items = await withRetry(() => store.append('s', items, [user(String(items))]));
+        for (; !isStopping(); ) items = await withRetry(() => store.append('s', items, [userMessage(String(items))]));
       })(),
       (async () => {
         for (; !isStopping(); lines += 1) {
@@ -134,10 +135,16 @@ describe(`NATS while nats-server is killed ${ROUNDS} times`, () => {
       history.items.map(({ text }) => text),
       Array.from({ length: items }, (_, index) => String(index)),
     );
-    const end = performance.now() + TIMEOUT_MS;
-    while (seen.length < lines && performance.now() < end) await sleep(50);
-    follower.abort();
-    await following;
+    try {
+      await pollValue(
+        `${lines} followed lines`,
+        () => seen.length,
+        (count) => count >= lines,
+      );
+    } finally {
+      follower.abort();
+      await following;
+    }
     assert.deepEqual(
       seen,
       Array.from({ length: lines }, (_, index) => `m${index}`),

@@ -14,6 +14,7 @@ import {
   type InboxDepth,
 } from '../../src/nats/inbox/inbox.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
+import { pollValue } from '../support/poll.ts';
 
 const TIMEOUT_MS = 20_000;
 const SHORT_DEADLINES = { ackWaitsMs: [400, 400, 400] };
@@ -42,15 +43,6 @@ async function next(from: NatsInbox, uid: string): Promise<InboxDelivery> {
 
 async function assertEmpty(from: NatsInbox, uid: string): Promise<void> {
   assert.equal(await from.fetchNext(uid, 300, AbortSignal.timeout(TIMEOUT_MS)), undefined);
-}
-
-/** Waits until it holds; the test's own limit ends it. */
-async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + TIMEOUT_MS;
-  while (!(await holds())) {
-    assert.ok(performance.now() < end, 'it did not come to hold');
-    await sleep(50);
-  }
 }
 
 describe('the inbox of an agent', () => {
@@ -269,7 +261,11 @@ describe('dead letters', () => {
     assert.equal(behind.message.text, 'behind it');
     await quick.ack(behind.coordinates);
     const letter = createDeadLetters(gateway);
-    await eventually(async () => (await letter.count(uid)) > 0);
+    await pollValue(
+      'a dead letter',
+      () => letter.count(uid),
+      (value) => value > 0,
+    );
     await Promise.all(letters.map((one) => one.reconcile()));
     const [deadLetter, ...more] = await letter.list(uid);
     assert.deepEqual(more, []);
@@ -363,7 +359,11 @@ describe('dead letters', () => {
     const letters = createDeadLetters(gateway);
     const stop = new AbortController();
     const running = letters.run(stop.signal);
-    await eventually(async () => (await letters.count(uid)) === 1);
+    await pollValue(
+      'one dead letter',
+      () => letters.count(uid),
+      (value) => value === 1,
+    );
     const [deadLetter] = await letters.list(uid);
     assert.deepEqual([deadLetter?.code, deadLetter?.message], ['TEMPER_MESSAGE_UNDELIVERED', undefined]);
     stop.abort();

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { artifactDigest } from '../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
-import { systemClock } from '../../src/lib/clock.ts';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
 import { createNatsMemory } from '../../src/nats/memory.ts';
 import { createSessionStore, type StoredSession } from '../../src/nats/sessions/session-store.ts';
 import { createSessionToolStore } from '../../src/nats/sessions/session-tools.ts';
-import { storesContract, user } from '../contracts/stores.ts';
+import { storesContract, userMessage } from '../contracts/stores.ts';
 import { newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
+import { clockAt } from '../support/clocks.ts';
 
 let bus: NatsFixture;
 let gateway: JetStreamConnection;
@@ -37,35 +37,35 @@ storesContract('NATS', async () => {
 describe('sessions in NATS', () => {
   it('a session stores items larger than a NATS message unchanged', async () => {
     const store = createSessionStore(gateway, newUid());
-    const long = user('ä€😀'.repeat(100_000));
-    assert.equal(await store.append('a.b-c_d', 0, [user('first'), long]), 2);
-    assert.equal(await store.append('a.b-c_d', 2, [user('last')], { tainted: true }), 3);
+    const long = userMessage('ä€😀'.repeat(100_000));
+    assert.equal(await store.append('a.b-c_d', 0, [userMessage('first'), long]), 2);
+    assert.equal(await store.append('a.b-c_d', 2, [userMessage('last')], { tainted: true }), 3);
     assert.deepEqual(await store.load('a.b-c_d'), {
       seq: 3,
-      items: [user('first'), long, user('last')],
+      items: [userMessage('first'), long, userMessage('last')],
       tainted: true,
     });
   });
   it('an append above the size limit is rejected and keeps the session unchanged', async () => {
     const store = createSessionStore(gateway, newUid());
-    await store.append('s', 0, [user('a')]);
-    const much = user('x'.repeat(12 * 1_024 * 1_024));
+    await store.append('s', 0, [userMessage('a')]);
+    const much = userMessage('x'.repeat(12 * 1_024 * 1_024));
     await assert.rejects(store.append('s', 1, [much]), (error) => isTemperError(error, 'TEMPER_BUS_TOO_LARGE'));
     assert.equal((await store.load('s')).seq, 1);
   });
   it('a repeated append after a lost response has no second effect', async () => {
     const uid = newUid();
     const [one, two] = [createSessionStore(gateway, uid), createSessionStore(gateway, uid)];
-    assert.equal(await one.append('s', 0, [user('a')], { tainted: true }), 1);
-    assert.equal(await two.append('s', 0, [user('a')], { tainted: true }), 1);
-    assert.equal(await two.append('s', 1, [user('a')]), 2);
+    assert.equal(await one.append('s', 0, [userMessage('a')], { tainted: true }), 1);
+    assert.equal(await two.append('s', 0, [userMessage('a')], { tainted: true }), 1);
+    assert.equal(await two.append('s', 1, [userMessage('a')]), 2);
     assert.equal((await one.load('s')).seq, 2);
   });
   it('one of eight concurrent writers succeeds per sequence number', async () => {
     const uid = newUid();
     for (let seq = 0; seq < 5; seq += 1) {
       const writers = Array.from({ length: 8 }, (_, writer) =>
-        createSessionStore(gateway, uid).append('s', seq, [user(`${seq}/${writer}`)]),
+        createSessionStore(gateway, uid).append('s', seq, [userMessage(`${seq}/${writer}`)]),
       );
       const won = (await Promise.allSettled(writers)).filter(({ status }) => status === 'fulfilled');
       assert.equal(won.length, 1);
@@ -78,13 +78,16 @@ describe('sessions in NATS', () => {
   });
   it('sessions are listed per owner, most recently used first', async () => {
     let now = Date.parse('2026-11-21T10:00:00Z');
-    const connection = await bus.connect('gateway', { ...systemClock, now: () => new Date((now += 1_000)) });
+    const connection = await bus.connect(
+      'gateway',
+      clockAt(() => (now += 1_000)),
+    );
     const uid = newUid();
     const store = createSessionStore(connection, uid);
-    await store.append('one', 0, [user('a')], { tainted: true });
-    await store.append('two.x', 0, [user('a'), user('b')]);
-    await store.append('one', 1, [user('b')]);
-    await createSessionStore(connection, newUid()).append('other', 0, [user('a')]);
+    await store.append('one', 0, [userMessage('a')], { tainted: true });
+    await store.append('two.x', 0, [userMessage('a'), userMessage('b')]);
+    await store.append('one', 1, [userMessage('b')]);
+    await createSessionStore(connection, newUid()).append('other', 0, [userMessage('a')]);
     const listed: StoredSession[] = await store.list();
     assert.deepEqual(
       listed.map(({ session, items, tainted }) => [session, items, tainted]),
@@ -98,14 +101,14 @@ describe('sessions in NATS', () => {
   it('loading a session with a missing part fails', async () => {
     const uid = newUid();
     const store = createSessionStore(gateway, uid);
-    await store.append('s', 0, [user('a')]);
+    await store.append('s', 0, [userMessage('a')]);
     await gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
     await assert.rejects(store.load('s'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
   });
   it('closing a session removes all its keys', async () => {
     const uid = newUid();
     const store = createSessionStore(gateway, uid);
-    await store.append('s', 0, [user('a')]);
+    await store.append('s', 0, [userMessage('a')]);
     await store.close('s');
     const filter = { subjects_filter: `$KV.temper-sessions.${uid}.>` };
     const { state } = await gateway.manager.streams.info('KV_temper-sessions', filter);

@@ -17,8 +17,9 @@ import { createPromotions, type PromotionMessage } from '../../src/nats/promotio
 import { createSessionStore } from '../../src/nats/sessions/session-store.ts';
 import { agentsWithData, deleteAgentData } from '../../src/nats/agent-data.ts';
 import { createWakeups } from '../../src/nats/wakeups.ts';
-import { user } from '../contracts/stores.ts';
+import { userMessage } from '../contracts/stores.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../support/nats/nats-fixture.ts';
+import { pollValue } from '../support/poll.ts';
 
 const TIMEOUT_MS = 20_000;
 let bus: NatsFixture;
@@ -38,14 +39,6 @@ const messageEvent = (text: string, session: string): SessionEvent => ({
   event: { type: 'message', text, delta: false, time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' },
 });
 
-async function until(holds: () => boolean): Promise<void> {
-  const end = performance.now() + TIMEOUT_MS;
-  while (!holds()) {
-    assert.ok(performance.now() < end, 'it did not come to hold');
-    await sleep(20);
-  }
-}
-
 describe('the events of a session', () => {
   it('session events are read from a sequence number and followed live, separately per session', async () => {
     const events = createSessionEvents(gateway);
@@ -59,10 +52,18 @@ describe('the events of a session', () => {
       const options: FollowOptions = { after: first, signal: stop.signal };
       for await (const line of events.follow(uid, 's.1', options)) seen.push(line);
     })();
-    await until(() => seen.length === 1);
+    await pollValue(
+      'the stored event',
+      () => seen.length,
+      (value) => value === 1,
+    );
     const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
     await createSessionEvents(await bus.connect('gateway')).append(uid, 's.1', end);
-    await until(() => seen.length === 2);
+    await pollValue(
+      'the reply',
+      () => seen.length,
+      (value) => value === 2,
+    );
     stop.abort();
     await following;
     // The user API sends these lines unchanged.
@@ -141,9 +142,17 @@ describe('wakeups', () => {
       if (uid === two && failures.length === 0) throw new Error('not now');
     };
     const consuming = createWakeups(operator).consume(wake, stop.signal, (error) => failures.push(error));
-    await until(() => taken.length >= 3);
+    await pollValue(
+      'three wakeups',
+      () => taken.length,
+      (value) => value >= 3,
+    );
     await wakes.publish(one);
-    await until(() => taken.length >= 4);
+    await pollValue(
+      'a fourth wakeup',
+      () => taken.length,
+      (value) => value >= 4,
+    );
     await sleep(300);
     stop.abort();
     await consuming;
@@ -167,7 +176,11 @@ describe('promotion requests', () => {
         taken.push(request);
       }, stop.signal),
     );
-    await until(() => taken.length >= 2);
+    await pollValue(
+      'two promotion requests',
+      () => taken.length,
+      (value) => value >= 2,
+    );
     await sleep(200);
     stop.abort();
     await Promise.all(consuming);
@@ -222,7 +235,7 @@ describe('the data of a deleted agent', () => {
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
       await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
       await createSessionEvents(gateway).append(uid, 's', messageEvent('x', 's'));
-      await createSessionStore(gateway, uid).append('s', 0, [user('x')]);
+      await createSessionStore(gateway, uid).append('s', 0, [userMessage('x')]);
       await createNatsMemory(gateway, uid).set('k', 1);
       await createWakeups(gateway).publish(uid);
       await createPromotions(gateway).publish(uid, 'k', {});

@@ -6,8 +6,8 @@ import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/ku
 import { type ApiServerFixture, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, readyMessage, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../support/operator/start-operator.ts';
+import { NEVER_ABORTED } from '../support/stubs.ts';
 
-const never = new AbortController().signal;
 const NAME = 'temper-namespace-protection';
 /** The rule of the protection policy that the operator probes, with all defaults. */
 const SPEC = {
@@ -47,7 +47,12 @@ describe('an operator and the admission policies it needs', () => {
     apiServer = await startApiServerFixture({ controllerManager: true });
     await apiServer.createNamespace('team-a');
     const labels = { 'temper.dev/agents': 'true' };
-    await apiServer.client.patch<PlainObject>(TYPES.namespaces, { name: 'team-a' }, { metadata: { labels } }, never);
+    await apiServer.client.patch<PlainObject>(
+      TYPES.namespaces,
+      { name: 'team-a' },
+      { metadata: { labels } },
+      NEVER_ABORTED,
+    );
     operator = await startOperator(apiServer, {
       ...OPERATOR_CONFIG,
       admissionPolicies: { policies: { [NAME]: digestOf(SPEC) } },
@@ -95,7 +100,7 @@ describe('an operator and the admission policies it needs', () => {
 
   it('the operator creates no new pod after a policy was changed, and keeps running pods', async () => {
     const ref = { name: NAME };
-    await apiServer.client.patch(TYPES.admissionPolicies, ref, { spec: { failurePolicy: 'Ignore' } }, never);
+    await apiServer.client.patch(TYPES.admissionPolicies, ref, { spec: { failurePolicy: 'Ignore' } }, NEVER_ABORTED);
     await apiServer.waitForAgent(
       'team-a',
       'analyst',

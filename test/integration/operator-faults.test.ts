@@ -6,11 +6,12 @@ import type { Json } from '../../src/lib/json.ts';
 import { ApiError, type ResourceType } from '../../src/kube/client/kube-client.ts';
 import type { Transport } from '../../src/kube/client/transport.ts';
 import { type PlainObject, type StoredAgent, TYPES } from '../../src/operator/kube/types.ts';
-import { type ApiServerFixture, eventually, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
+import { type ApiServerFixture, startApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { OPERATOR_CONFIG, isWriteRequest, startOperator } from '../support/operator/start-operator.ts';
+import { pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED } from '../support/stubs.ts';
 
-const never = new AbortController().signal;
 const isRunning = (agent: StoredAgent) => readyReason(agent) === 'Running';
 /** Above the number of writes of one lifecycle. The loop ends when an operator completes without being killed. */
 const MAX_WRITES = 80;
@@ -50,7 +51,7 @@ function dyingTransport(
 
 /** All objects that the operator created in the namespace, without values that differ between runs. */
 async function finalObjects(apiServer: ApiServerFixture, namespace: string): Promise<unknown> {
-  const list = (type: ResourceType) => apiServer.client.list<PlainObject>(type, { namespace }, never);
+  const list = (type: ResourceType) => apiServer.client.list<PlainObject>(type, { namespace }, NEVER_ABORTED);
   const ours = Object.values(NAMESPACE_OBJECTS) as string[];
   const children = await Promise.all(
     [TYPES.networkPolicies, TYPES.resourceQuotas, TYPES.serviceAccounts, TYPES.configMaps].map(list),
@@ -215,37 +216,37 @@ describe('an operator under faults', () => {
     const ref = { namespace, name: 'mortal' };
     const policy = { namespace, name: 'standard' };
     const stopped = (agent: StoredAgent) => readyReason(agent) === 'Suspended' && agent.status?.pod === undefined;
-    const set = (spec: object) => apiServer.client.patch(TYPES.agents, ref, { spec }, never);
-    const setPolicy = (spec: object) => apiServer.client.patch(TYPES.trustPolicies, policy, { spec }, never);
+    const set = (spec: object) => apiServer.client.patch(TYPES.agents, ref, { spec }, NEVER_ABORTED);
+    const setPolicy = (spec: object) => apiServer.client.patch(TYPES.trustPolicies, policy, { spec }, NEVER_ABORTED);
     await apiServer.waitForAgent(namespace, 'mortal', 'runs', isRunning);
     await set({ suspend: true });
     await apiServer.waitForAgent(namespace, 'mortal', 'is suspended', stopped);
     await set({ suspend: false });
     await apiServer.waitForAgent(namespace, 'mortal', 'runs again', isRunning);
     await setPolicy({ quotas: { agents: 20 } });
-    await eventually(
-      () => apiServer.client.get<PlainObject>(TYPES.resourceQuotas, { namespace, name: QUOTA }, never),
-      (quota) => JSON.stringify(quota?.['spec']).includes(`"pods":"${20 + pods - 1}"`),
+    await pollValue(
       'the quota of the changed policy',
+      () => apiServer.client.get<PlainObject>(TYPES.resourceQuotas, { namespace, name: QUOTA }, NEVER_ABORTED),
+      (quota) => JSON.stringify(quota?.['spec']).includes(`"pods":"${20 + pods - 1}"`),
     );
     await setPolicy({ suspend: true });
     await apiServer.waitForAgent(namespace, 'mortal', 'is stopped', stopped);
     await setPolicy({ suspend: false });
     await apiServer.waitForAgent(namespace, 'mortal', 'runs for the third time', isRunning);
-    await eventually(
+    await pollValue(
+      `${pods} pods`,
       () => activePods(namespace),
       (found) => found.length === pods,
-      `${pods} pods`,
     );
   };
 
   /** Deletes the agent and waits until its pod is deleted. */
   const deleteAgent = async (namespace: string, left: number) => {
-    await apiServer.client.delete(TYPES.agents, { namespace, name: 'mortal' }, {}, never);
-    await eventually(
+    await apiServer.client.delete(TYPES.agents, { namespace, name: 'mortal' }, {}, NEVER_ABORTED);
+    await pollValue(
+      `${left} pods after the deletion of the agent`,
       () => activePods(namespace),
       (pods) => pods.length === left,
-      `${left} pods after the deletion of the agent`,
     );
   };
 
@@ -385,7 +386,7 @@ describe('an operator under faults', () => {
       // The operator may miss these changes but must not act wrongly on them.
       for (const suspend of [true, false, true, false]) {
         await sleep(700);
-        await apiServer.client.patch(TYPES.agents, { namespace, name: 'mortal' }, { spec: { suspend } }, never);
+        await apiServer.client.patch(TYPES.agents, { namespace, name: 'mortal' }, { spec: { suspend } }, NEVER_ABORTED);
       }
       await sleep(700);
       during.isOn = false;
@@ -428,7 +429,7 @@ describe('an operator under faults', () => {
     await operators[leader]?.stop();
     const stopped = performance.now();
     const ref = { namespace, name: 'mortal' };
-    await apiServer.client.patch(TYPES.agents, ref, { spec: { suspend: true } }, never);
+    await apiServer.client.patch(TYPES.agents, ref, { spec: { suspend: true } }, NEVER_ABORTED);
     await apiServer.waitForAgent(namespace, 'mortal', 'is suspended', (agent) => readyReason(agent) === 'Suspended');
     assert.ok(performance.now() - stopped < 30_000);
     assert.ok(writers.includes(1 - leader));

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { createRegistry, registerMetrics } from '../../src/telemetry/prometheus.ts';
 import { OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
 import { parsePrometheusText } from '../support/prometheus-text.ts';
-import { eventually, startApiServerFixture, type ApiServerFixture } from '../support/api-server/api-server-fixture.ts';
+import { startApiServerFixture, type ApiServerFixture } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import {
   OPERATOR_CONFIG,
@@ -13,6 +13,7 @@ import {
   startOperator,
 } from '../support/operator/start-operator.ts';
 import type { KubeRequest } from '../../src/kube/client/transport.ts';
+import { pollValue } from '../support/poll.ts';
 
 const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
 
@@ -73,6 +74,6 @@ describe('the metrics of the operator', () => {
       );
     };
     const read = async () => parsePrometheusText(await registry.metrics()).samples;
-    return eventually(read, isStable, 'metrics that match the API server');
+    return pollValue('metrics that match the API server', read, isStable);
   }
 });

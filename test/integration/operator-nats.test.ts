@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RELEASE_OBJECTS } from '../../src/api/cluster.ts';
 import type { TrustPolicy } from '../../src/api/v1alpha1/trustpolicy.ts';
 import { policyHolder } from '../../src/gateway/ledger/accounts.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { ulids } from '../../src/lib/ids.ts';
 import { createSessionEvents } from '../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
@@ -26,23 +26,21 @@ import { createLogger } from '../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../src/telemetry/secret-redactor.ts';
 import type { NatsServer } from '../cluster/nats-server.ts';
 import { type OperatorNatsFixture, startOperatorNatsFixture } from '../support/nats/operator-nats-fixture.ts';
-import { anOp } from '../support/nats/ledger-load.ts';
 import { newMessage, newUid } from '../support/nats/nats-fixture.ts';
-import { eventually } from '../support/api-server/api-server-fixture.ts';
+
 import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { isWriteRequest } from '../support/operator/start-operator.ts';
+import { pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED } from '../support/stubs.ts';
+import { callOptions } from '../support/call-options.ts';
+import { clockWithShortPauses } from '../support/clocks.ts';
 
 const TIMEOUT_MS = 20_000;
 const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
 /** The intervals of garbage collection, of the Secret check and of the server check: this clock shortens them to 300 ms. */
 const SHORTENED_PAUSES_MS = new Set([600_000, 60_000, 10_000]);
-const shortPauses: Clock = {
-  ...systemClock,
-  sleep: (milliseconds, signal) =>
-    systemClock.sleep(SHORTENED_PAUSES_MS.has(milliseconds) ? 300 : milliseconds, signal),
-};
+const shortPauses = clockWithShortPauses(SHORTENED_PAUSES_MS, 300);
 const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecretRedactor() };
-const never = new AbortController().signal;
 const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
 
 describe('an operator and its NATS server', () => {
@@ -51,17 +49,17 @@ describe('an operator and its NATS server', () => {
   const bus = () => fixture.operator.parts.bus;
   /** Waits until the operator is connected and all streams exist. */
   const waitUntilConnected = () =>
-    eventually(
+    pollValue(
+      'a connection with all streams',
       () =>
         bus()
-          .agentsWithData(never)
-          .then(() => bus().deleteAgentData(newUid(), never))
+          .agentsWithData(NEVER_ABORTED)
+          .then(() => bus().deleteAgentData(newUid(), NEVER_ABORTED))
           .then(
             () => true,
             () => false,
           ),
       (works) => works,
-      'a connection with all streams',
     );
 
   before(async () => {
@@ -77,8 +75,8 @@ describe('an operator and its NATS server', () => {
     await fixture.apiServer.apply(buildAgent('team-a', 'analyst'));
     await fixture.apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
     assert.ok(bus().unavailableSince() instanceof Date);
-    await assert.rejects(bus().pending(newUid(), never), { code: 'TEMPER_BUS_UNAVAILABLE' });
-    await assert.rejects(bus().agentsWithData(never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(bus().pending(newUid(), NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(bus().agentsWithData(NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
     const problems = fixture.logLines.filter((line) => line.includes('NATS is not usable yet'));
     assert.ok(problems.length >= 1 && problems.length < 5, problems.join(''));
   });
@@ -89,20 +87,20 @@ describe('an operator and its NATS server', () => {
     const gateway = await fixture.connectGateway();
     const uid = newUid();
     await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'one' }, newMessage('hello'));
-    assert.equal(await bus().pending(uid, never), 1);
-    assert.deepEqual(await bus().agentsWithData(never), [uid]);
-    await bus().deleteAgentData(uid, never);
-    assert.equal(await bus().pending(uid, never), 0);
-    assert.deepEqual(await bus().agentsWithData(never), []);
+    assert.equal(await bus().pending(uid, NEVER_ABORTED), 1);
+    assert.deepEqual(await bus().agentsWithData(NEVER_ABORTED), [uid]);
+    await bus().deleteAgentData(uid, NEVER_ABORTED);
+    assert.equal(await bus().pending(uid, NEVER_ABORTED), 0);
+    assert.deepEqual(await bus().agentsWithData(NEVER_ABORTED), []);
   });
 
   it('the operator reads the last activity of an agent', async () => {
     const uid = newUid();
-    assert.equal((await bus().lastActivity(uid, never)).getTime(), 0);
+    assert.equal((await bus().lastActivity(uid, NEVER_ABORTED)).getTime(), 0);
     const gateway = await fixture.connectGateway();
     const started = Date.now();
     await createSessionEvents(gateway).append(uid, 's-1', LINE);
-    const last = await bus().lastActivity(uid, never);
+    const last = await bus().lastActivity(uid, NEVER_ABORTED);
     assert.ok(Math.abs(last.getTime() - started) < TIMEOUT_MS, last.toISOString());
   });
 
@@ -141,22 +139,22 @@ describe('an operator and its NATS server', () => {
       for await (const since of bus().outages(100, watching.signal)) outages.push(since);
     })();
     await server.kill();
-    await eventually(
+    await pollValue(
+      'a reported outage',
       async () => outages.length,
       (count) => count === 1,
-      'a reported outage',
     );
     const since = bus().unavailableSince();
     assert.ok(since instanceof Date && outages[0]?.getTime() === since.getTime());
     const start = performance.now();
-    await assert.rejects(bus().pending(uid, never), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(bus().pending(uid, NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
     assert.ok(performance.now() - start < 1_000, 'a request fails at once');
     await server.restart();
     await waitUntilConnected();
-    await eventually(
+    await pollValue(
+      'a reported end of the outage',
       async () => outages.length,
       (count) => count === 2,
-      'a reported end of the outage',
     );
     assert.equal(outages[1], undefined);
     watching.abort();
@@ -198,7 +196,7 @@ describe('an operator and its NATS server', () => {
     assert.deepEqual(await inbox.depth(metadata.uid), { waiting: 0, inFlight: 1 });
     const died = { namespace: 'team-a', name: status?.pod?.name ?? '' };
     const start = performance.now();
-    await apiServer.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, never);
+    await apiServer.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, NEVER_ABORTED);
     const isReplaced = (agent: StoredAgent) =>
       agent.status?.pod !== undefined && agent.status.pod.uid !== status?.pod?.uid;
     await apiServer.waitForAgent('team-a', 'analyst', 'has another pod', isReplaced);
@@ -208,10 +206,10 @@ describe('an operator and its NATS server', () => {
     assert.ok(performance.now() - start < first.ackWaitMs / 2, 'before the ack deadline');
     // The first delivery has ended: releasing it must not affect the second delivery.
     const { streamSequence, consumerSequence } = first.coordinates;
-    assert.equal(await bus().redeliver(metadata.uid, { streamSequence, consumerSequence }, never), false);
+    assert.equal(await bus().redeliver(metadata.uid, { streamSequence, consumerSequence }, NEVER_ABORTED), false);
     assert.deepEqual(await inbox.depth(metadata.uid), { waiting: 0, inFlight: 1 });
     if (second !== undefined) await inbox.ack(second.coordinates);
-    assert.equal(await bus().inFlightMessage(metadata.uid, never), undefined);
+    assert.equal(await bus().inFlightMessage(metadata.uid, NEVER_ABORTED), undefined);
   });
 
   it('the operator records the spend of a policy, and a ledger with lost counters starts from it', async () => {
@@ -219,7 +217,7 @@ describe('an operator and its NATS server', () => {
     await apiServer.apply(buildTrustPolicy('team-a', { quotas: { tokensPerDay: 1_500 } }, 'counted'));
     const read = async () => {
       const ref = { namespace: 'team-a', name: 'counted' };
-      const found = await apiServer.client.get<StoredPolicy>(TYPES.trustPolicies, ref, never);
+      const found = await apiServer.client.get<StoredPolicy>(TYPES.trustPolicies, ref, NEVER_ABORTED);
       assert.ok(found !== undefined);
       return found;
     };
@@ -229,15 +227,15 @@ describe('an operator and its NATS server', () => {
       const holder = policyHolder(policy as TrustPolicy, { policy: () => now as TrustPolicy });
       await using shared = await openLedger(fixture);
       const ledger = shared.ledger([holder]);
-      const answer = await ledger.reserve({ inputTokens: tokens, toolCalls: calls }, anOp());
+      const answer = await ledger.reserve({ inputTokens: tokens, toolCalls: calls }, callOptions());
       if (answer.granted)
         await ledger.commit(answer.id, { inputTokens: tokens, toolCalls: calls, costMicros: 2 * tokens });
       return answer.granted;
     };
     assert.equal(await charge(1_000), true);
     // A change of the policy triggers a reconcile; otherwise the spend is recorded every minute.
-    await apiServer.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Semi' } }, never);
-    const { status } = await eventually(read, (found) => found.status?.spend !== undefined, 'the recorded spend');
+    await apiServer.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Semi' } }, NEVER_ABORTED);
+    const { status } = await pollValue('the recorded spend', read, (found) => found.status?.spend !== undefined);
     assert.deepEqual(
       status?.spend?.map(({ window, inputTokens, cost }) => [window, inputTokens, cost]),
       [
@@ -253,9 +251,9 @@ describe('an operator and its NATS server', () => {
     assert.equal(await charge(0, 1), true, 'a call without an allocation initializes the counters too');
     assert.equal(await charge(600), false, 'the recorded spend counts');
     assert.equal(await charge(400), true);
-    await apiServer.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Full' } }, never);
+    await apiServer.client.patch(TYPES.trustPolicies, policy.metadata, { spec: { autonomy: 'Full' } }, NEVER_ABORTED);
     const isFolded = (found: StoredPolicy) => found.status?.spend?.[1]?.inputTokens === 1_400;
-    await eventually(read, isFolded, 'the whole spend');
+    await pollValue('the whole spend', read, isFolded);
   });
 
   it('a wakeup that was not handled is redelivered', async () => {
@@ -293,15 +291,15 @@ describe('an operator and its NATS server', () => {
       await createNatsInbox(gateway).publish(uid, { uid: 'user', key: `left ${uid}` }, newMessage('hello'));
     }
     await fixture.operator[Symbol.asyncDispose]();
-    await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, never);
+    await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, NEVER_ABORTED);
     fixture.operator = await fixture.startOperator(shortPauses);
     await waitUntilConnected();
-    await eventually(
-      () => bus().agentsWithData(never),
-      (residents) => !residents.includes(metadata.uid),
+    await pollValue(
       'the removal of the data',
+      () => bus().agentsWithData(NEVER_ABORTED),
+      (residents) => !residents.includes(metadata.uid),
     );
-    assert.ok((await bus().agentsWithData(never)).includes(kept));
+    assert.ok((await bus().agentsWithData(NEVER_ABORTED)).includes(kept));
   });
 
   it('an active agent shows an exhausted quota and a failing model, and their recovery', async () => {
@@ -330,7 +328,7 @@ describe('an operator and its NATS server', () => {
     {
       await using shared = await openLedger(fixture);
       const own = { name: agentAccount(metadata.uid), quotas: {}, prefix: '' };
-      const answer = await shared.ledger([own]).reserve({ inputTokens: 4_000 }, anOp());
+      const answer = await shared.ledger([own]).reserve({ inputTokens: 4_000 }, callOptions());
       assert.ok(answer.granted);
       await shared.ledger([own]).commit(answer.id, { inputTokens: 4_000 });
     }
@@ -365,7 +363,7 @@ describe('an operator and its NATS server', () => {
       const found = await apiServer.client.list<PlainObject>(
         TYPES.events,
         { namespace: 'team-a', fieldSelector },
-        never,
+        NEVER_ABORTED,
       );
       return found.map(({ message, count }) => ({ message: String(message), count: Number(count) }));
     };
@@ -388,10 +386,10 @@ describe('an operator and its NATS server', () => {
     const next = await lines.append(metadata.uid, 's-1', { ...LINE, message: 'msg-2' });
     assert.ok(next > sequence, 'sequence numbers are not reused');
     assert.deepEqual(await open, { ...LINE, message: 'msg-2', seq: next });
-    const [lost] = await eventually(
+    const [lost] = await pollValue(
+      'an Event about the lost message',
       () => eventsOf('unlucky', 'MessagesLost'),
       (found) => found.length > 0,
-      'an Event about the lost message',
     );
     assert.match(lost?.message ?? '', /1 message that was waiting .* lost; send unanswered messages again/);
     await apiServer.waitForAgent('team-a', 'unlucky', 'has an empty queue', (agent) => agent.status?.queue === 0);
@@ -404,15 +402,15 @@ describe('an operator and its NATS server', () => {
     await mkdir(fixture.storeFolder);
     await server.restart();
     fixture.operator = await fixture.startOperator(shortPauses);
-    await eventually(
+    await pollValue(
+      'an Event about the second message',
       () => eventsOf('unlucky', 'MessagesLost'),
       (found) => found.reduce((sum, { count }) => sum + count, 0) === 2,
-      'an Event about the second message',
     );
-    await eventually(
+    await pollValue(
+      'one Event per lost store',
       () => eventsOf('standard', 'NATSDataLost'),
       (found) => found.reduce((sum, { count }) => sum + count, 0) === before + 2,
-      'one Event per lost store',
     );
     assert.deepEqual(await eventsOf('bystander', 'MessagesLost'), [], 'agents without messages get no Event');
     await waitUntilConnected();
@@ -426,22 +424,22 @@ describe('an operator and its NATS server', () => {
     const before = await served();
     const { id } = await readServerInfo(url, AbortSignal.timeout(TIMEOUT_MS));
     const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsCertificate };
-    await apiServer.client.delete(TYPES.secrets, ref, {}, never);
-    const secret = await eventually(
+    await apiServer.client.delete(TYPES.secrets, ref, {}, NEVER_ABORTED);
+    const secret = await pollValue(
+      'a new certificate',
       () => fixture.readSecret(ref.name),
       (found) => found !== undefined,
-      'a new certificate',
     );
     const renewed = new X509Certificate(secret?.['tls.crt'] ?? '').raw;
     assert.ok(!renewed.equals(before));
-    await eventually(
+    await pollValue(
+      'a reload before the mount',
       async () => fixture.logLines.some((line) => line.includes('server has not reloaded')),
       (logged) => logged,
-      'a reload before the mount',
     );
     assert.ok((await served()).equals(before), 'the server still has the previous files');
     await fixture.mountSecrets();
-    await eventually(served, (certificate) => certificate.equals(renewed), 'the new certificate');
+    await pollValue('the new certificate', served, (certificate) => certificate.equals(renewed));
     assert.equal((await readServerInfo(url, AbortSignal.timeout(TIMEOUT_MS))).id, id, 'the server was not restarted');
     assert.equal(gateway.state().connected, true);
     await gateway.nats.flush();
@@ -453,17 +451,17 @@ describe('an operator and its NATS server', () => {
     const old = await fixture.connectGateway();
     const ref = { namespace: config.namespace, name: RELEASE_OBJECTS.natsUsers };
     const before = await fixture.readSecret(ref.name);
-    await apiServer.client.delete(TYPES.secrets, ref, {}, never);
+    await apiServer.client.delete(TYPES.secrets, ref, {}, NEVER_ABORTED);
     const configured = () => fixture.readSecret(RELEASE_OBJECTS.natsConfiguration);
     const text = (await configured())?.['nats-server.conf'];
-    await eventually(configured, (found) => found?.['nats-server.conf'] !== text, 'a configuration with new users');
+    await pollValue('a configuration with new users', configured, (found) => found?.['nats-server.conf'] !== text);
     assert.notDeepEqual(await fixture.readSecret(ref.name), before);
     await fixture.mountSecrets();
     await fixture.connectGateway();
-    await eventually(
+    await pollValue(
+      'the previous gateway connection',
       async () => old.state().connected,
       (isConnected) => isConnected,
-      'the previous gateway connection',
     );
     await waitUntilConnected();
   });

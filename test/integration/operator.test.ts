@@ -7,9 +7,7 @@ import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../src/o
 import { podName } from '../../src/operator/pods/pod-name.ts';
 import {
   RELEASE_NAMESPACE,
-  NO_METRICS,
   type ApiServerFixture,
-  eventually,
   startApiServerFixture,
 } from '../support/api-server/api-server-fixture.ts';
 import { buildAgent, readyMessage, buildTrustPolicy, readyReason } from '../support/builders.ts';
@@ -20,8 +18,9 @@ import {
   isWriteRequest,
   startOperator,
 } from '../support/operator/start-operator.ts';
+import { pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../support/stubs.ts';
 
-const never = new AbortController().signal;
 const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
 const isRunning = (agent: StoredAgent) => readyReason(agent) === 'Running';
 const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
@@ -34,9 +33,9 @@ describe('an operator on a real API server', () => {
 
   const writes = () => apiRequests.filter(isWriteRequest);
   const get = (type: (typeof TYPES)[keyof typeof TYPES], namespace: string, name: string) =>
-    apiServer.client.get<PlainObject>(type, { namespace, name }, never);
+    apiServer.client.get<PlainObject>(type, { namespace, name }, NEVER_ABORTED);
   const patch = (name: string, namespace: string, spec: object) =>
-    apiServer.client.patch(TYPES.agents, { namespace, name }, { spec }, never);
+    apiServer.client.patch(TYPES.agents, { namespace, name }, { spec }, NEVER_ABORTED);
 
   before(async () => {
     apiServer = await startApiServerFixture({ controllerManager: true });
@@ -116,13 +115,13 @@ describe('an operator on a real API server', () => {
     const warm = async () =>
       (await apiServer.listPods('pooled')).filter((pod) => pod.metadata.labels?.[LABELS.agentUid] === undefined);
     const isReady = (pod: Pod) => pod.status?.conditions?.some(({ type }) => type === 'Ready') === true;
-    await eventually(warm, (pods) => pods.filter(isReady).length === 3, 'three warm pods');
+    await pollValue('three warm pods', warm, (pods) => pods.filter(isReady).length === 3);
     await apiServer.apply(buildTrustPolicy('pooled'));
     await sleep(500);
     const before = writes().length;
     await apiServer.apply(buildAgent('pooled', 'quick'));
     const agent = await apiServer.waitForAgent('pooled', 'quick', 'runs', isRunning);
-    await eventually(warm, (pods) => pods.filter(isReady).length === 3, 'the refill');
+    await pollValue('the refill', warm, (pods) => pods.filter(isReady).length === 3);
     await sleep(1_000);
     const made = writes()
       .slice(before)
@@ -141,10 +140,10 @@ describe('an operator on a real API server', () => {
     const active = suspended.status?.conditions?.find(({ type }) => type === 'Active');
     assert.deepEqual([active?.status, active?.reason], ['False', 'Suspended']);
     assert.equal(suspended.status?.conditions?.find(({ type }) => type === 'Ready')?.status, 'True');
-    await eventually(
+    await pollValue(
+      'no pod',
       () => apiServer.listPods('team-a'),
       (pods) => pods.length === 0,
-      'no pod',
     );
     await patch('analyst', 'team-a', { suspend: false });
     await apiServer.waitForAgent('team-a', 'analyst', 'runs again', isRunning);
@@ -152,10 +151,10 @@ describe('an operator on a real API server', () => {
 
   it('the kill switch of a policy stops its agents', async () => {
     const policy = { namespace: 'team-a', name: 'standard' };
-    await apiServer.client.patch(TYPES.trustPolicies, policy, { spec: { suspend: true } }, never);
+    await apiServer.client.patch(TYPES.trustPolicies, policy, { spec: { suspend: true } }, NEVER_ABORTED);
     const stopped = await apiServer.waitForAgent('team-a', 'analyst', 'is stopped', hasReadyReason('Suspended'));
     assert.match(readyMessage(stopped), /kill switch of TrustPolicy "standard"/);
-    await apiServer.client.patch(TYPES.trustPolicies, policy, { spec: { suspend: false } }, never);
+    await apiServer.client.patch(TYPES.trustPolicies, policy, { spec: { suspend: false } }, NEVER_ABORTED);
     await apiServer.waitForAgent('team-a', 'analyst', 'runs again', isRunning);
   });
 
@@ -177,7 +176,7 @@ describe('an operator on a real API server', () => {
     await sleep(1_100);
     await apiServer.apply(buildAgent('team-a', 'younger', { trustPolicyRef: { name: 'narrow' } }));
     await apiServer.waitForAgent('team-a', 'younger', 'waits', hasReadyReason('AgentQuotaExceeded'));
-    await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'older' }, {}, never);
+    await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'older' }, {}, NEVER_ABORTED);
     await apiServer.waitForAgent('team-a', 'younger', 'runs', isRunning);
   });
 
@@ -204,10 +203,10 @@ describe('an operator on a real API server', () => {
     );
     const name = podName({ name: 'target', uid: metadata.uid }, undefined);
     const account = { namespace: 'conflict', name: 'default' };
-    await eventually(
-      () => apiServer.client.get(TYPES.serviceAccounts, account, never),
-      (found) => found !== undefined,
+    await pollValue(
       'ServiceAccount default',
+      () => apiServer.client.get(TYPES.serviceAccounts, account, NEVER_ABORTED),
+      (found) => found !== undefined,
     );
     const pod = {
       apiVersion: 'v1',
@@ -215,7 +214,7 @@ describe('an operator on a real API server', () => {
       metadata: { name, namespace: 'conflict' },
       spec: { containers: [{ name: 'x', image: 'x' }] },
     };
-    const conflicting = await apiServer.client.create<Pod>(TYPES.pods, pod, never);
+    const conflicting = await apiServer.client.create<Pod>(TYPES.pods, pod, NEVER_ABORTED);
     await patch('target', 'conflict', { suspend: false });
     const target = await apiServer.waitForAgent(
       'conflict',
@@ -228,20 +227,25 @@ describe('an operator on a real API server', () => {
     const [still] = await apiServer.listPods('conflict');
     assert.equal(still?.metadata.uid, conflicting.metadata.uid);
     assert.equal(still?.metadata.deletionTimestamp, undefined);
-    await apiServer.client.delete(TYPES.pods, { namespace: 'conflict', name }, { gracePeriodSeconds: 0 }, never);
+    await apiServer.client.delete(
+      TYPES.pods,
+      { namespace: 'conflict', name },
+      { gracePeriodSeconds: 0 },
+      NEVER_ABORTED,
+    );
     await apiServer.waitForAgent('conflict', 'target', 'runs', isRunning);
   });
 
   it('a deleted or evicted pod is replaced by a new one', async () => {
     const before = await apiServer.getAgent('many', 'first');
     const ref = { namespace: 'many', name: before.status?.pod?.name ?? '' };
-    await apiServer.client.delete(TYPES.pods, ref, { gracePeriodSeconds: 0 }, never);
+    await apiServer.client.delete(TYPES.pods, ref, { gracePeriodSeconds: 0 }, NEVER_ABORTED);
     const second = await apiServer.waitForAgent('many', 'first', 'has another pod', (agent) => {
       return isRunning(agent) && agent.status?.pod?.uid !== before.status?.pod?.uid;
     });
     const evicted = { status: { phase: 'Failed', reason: 'Evicted', message: 'The node was low on memory.' } };
     const at = { namespace: 'many', name: second.status?.pod?.name ?? '' };
-    await apiServer.client.patch(TYPES.pods, at, evicted, never, { subresource: 'status' });
+    await apiServer.client.patch(TYPES.pods, at, evicted, NEVER_ABORTED, { subresource: 'status' });
     await apiServer.waitForAgent('many', 'first', 'has a third pod', (agent) => {
       return isRunning(agent) && agent.status?.pod?.uid !== second.status?.pod?.uid;
     });
@@ -256,20 +260,20 @@ describe('an operator on a real API server', () => {
       [TYPES.configMaps, NAMESPACE_OBJECTS.endpoints],
     ] as const) {
       const known = await get(type, 'team-a', name);
-      await apiServer.client.delete(type, { namespace: 'team-a', name }, {}, never);
-      await eventually(
+      await apiServer.client.delete(type, { namespace: 'team-a', name }, {}, NEVER_ABORTED);
+      await pollValue(
+        `a new ${type.kind} ${name}`,
         () => get(type, 'team-a', name),
         (found) => found !== undefined && found.metadata.uid !== known?.metadata.uid,
-        `a new ${type.kind} ${name}`,
       );
     }
     const opened = { spec: { egress: [{}] } };
     const ref = { namespace: 'team-a', name: NAMESPACE_OBJECTS.denyAll };
-    await apiServer.client.patch(TYPES.networkPolicies, ref, opened, never);
-    await eventually(
+    await apiServer.client.patch(TYPES.networkPolicies, ref, opened, NEVER_ABORTED);
+    await pollValue(
+      'the reverted network policy',
       () => get(TYPES.networkPolicies, ref.namespace, ref.name),
       (found) => !JSON.stringify(found?.['spec']).includes('"egress"'),
-      'the reverted network policy',
     );
   });
 
@@ -278,7 +282,7 @@ describe('an operator on a real API server', () => {
       const found = await get(TYPES.trustPolicies, 'many', 'standard');
       return (found?.['status'] as { agents?: number } | undefined)?.agents;
     };
-    await eventually(count, (agents) => agents === 21, '21 agents');
+    await pollValue('21 agents', count, (agents) => agents === 21);
   });
 
   it('each transition is one Event of the agent', async () => {
@@ -287,9 +291,9 @@ describe('an operator on a real API server', () => {
       reason: string;
       involvedObject: { name: string };
     }
-    const list = () => apiServer.client.list<EventObject>(events, { namespace: 'many' }, never);
+    const list = () => apiServer.client.list<EventObject>(events, { namespace: 'many' }, NEVER_ABORTED);
     const of = (all: EventObject[]) => all.filter(({ involvedObject }) => involvedObject.name === 'agent-3');
-    const found = await eventually(list, (all) => of(all).length >= 2, 'events of agent-3');
+    const found = await pollValue('events of agent-3', list, (all) => of(all).length >= 2);
     assert.deepEqual(
       of(found)
         .map(({ reason }) => reason)

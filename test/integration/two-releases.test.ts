@@ -16,10 +16,12 @@ import { admissionObjects, installCrds } from '../support/admission/policies.ts'
 import { renderChart } from '../cluster/helm.ts';
 import { writeTokenKubeconfig } from '../cluster/kubeconfig.ts';
 import { createAll, createNamespace } from '../cluster/objects.ts';
-import { eventually, NO_METRICS } from '../support/api-server/api-server-fixture.ts';
+
 import { runFakeKubelet } from '../support/api-server/fake-kubelet.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../support/builders.ts';
 import { type RunningOperator, startOperator } from '../support/operator/start-operator.ts';
+import { pollValue } from '../support/poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../support/stubs.ts';
 
 const FIRST = { release: 'temper-system', team: 'team-a' };
 const SECOND = { release: 'temper-second', team: 'team-b' };
@@ -27,7 +29,6 @@ const SECOND = { release: 'temper-second', team: 'team-b' };
 const UNLISTED = { release: 'temper-third', team: 'team-c' };
 const ALL = [FIRST, SECOND, UNLISTED];
 const EVENTS = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
-const NEVER = new AbortController().signal;
 /** Workloads, which need nodes, and CRDs, which the test has already installed. */
 const NOT_INSTALLED = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
 
@@ -98,7 +99,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
 
   async function connectAs(account: { readonly namespace: string; readonly name: string }): Promise<Transport> {
     const request = { audiences: [], expirationSeconds: 3_600 };
-    const { token } = await client.createToken(account, request, NEVER);
+    const { token } = await client.createToken(account, request, NEVER_ABORTED);
     return connect(await writeTokenKubeconfig(folder, plane, { name: `${account.namespace}-${account.name}`, token }));
   }
 
@@ -117,23 +118,25 @@ describe('two releases in one cluster, each with its own namespaces', () => {
   }
 
   const agentIn = async (namespace: string) => {
-    const found = await client.get<StoredAgent>(TYPES.agents, { namespace, name: 'analyst' }, NEVER);
+    const found = await client.get<StoredAgent>(TYPES.agents, { namespace, name: 'analyst' }, NEVER_ABORTED);
     assert.ok(found !== undefined);
     return found;
   };
-  const podsIn = (namespace: string) => client.list<Pod>(TYPES.pods, { namespace }, NEVER);
+  const podsIn = (namespace: string) => client.list<Pod>(TYPES.pods, { namespace }, NEVER_ABORTED);
   const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
 
   it('both releases run their agents, each with its own gateway', async () => {
     for (const { release, team } of [FIRST, SECOND]) {
-      const agent = await eventually(() => agentIn(team), hasReadyReason('Running'), `a running agent in ${team}`);
+      const agent = await pollValue(`a running agent in ${team}`, () => agentIn(team), hasReadyReason('Running'));
       const pods = await podsIn(team);
       assert.deepEqual(
         pods.map(({ metadata }) => metadata.uid),
         [agent.status?.pod?.uid],
       );
       const endpoints = { namespace: team, name: NAMESPACE_OBJECTS.endpoints };
-      const { data } = (await client.get(TYPES.configMaps, endpoints, NEVER)) as { data?: Record<string, string> };
+      const { data } = (await client.get(TYPES.configMaps, endpoints, NEVER_ABORTED)) as {
+        data?: Record<string, string>;
+      };
       assert.match(JSON.stringify(data), new RegExp(`temper-gateway\\.${release}\\.svc`));
     }
   });
@@ -141,8 +144,8 @@ describe('two releases in one cluster, each with its own namespaces', () => {
   it('a release that the admission policies do not list creates no pod and reports the remedy', async () => {
     const { release, team } = UNLISTED;
     const query = { namespace: team, fieldSelector: 'involvedObject.kind=Agent' };
-    const events = () => client.list<StoredEvent>(EVENTS, query, NEVER);
-    const [event] = await eventually(events, (found) => found.length > 0, 'an Event with the reason');
+    const events = () => client.list<StoredEvent>(EVENTS, query, NEVER_ABORTED);
+    const [event] = await pollValue('an Event with the reason', events, (found) => found.length > 0);
     assert.deepEqual([event?.type, event?.reason], ['Warning', 'AdmissionPolicyMissing']);
     assert.match(event?.message ?? '', new RegExp(`list ${release} in admissionPolicies\\.operatorNamespaces`));
     assert.deepEqual(await podsIn(team), []);
@@ -150,9 +153,10 @@ describe('two releases in one cluster, each with its own namespaces', () => {
     const both = `admissionPolicies.operatorNamespaces={${SECOND.release},${release}}`;
     for (const policy of await admissionObjects('--set', `namespaces={${FIRST.team}}`, '--set', both)) {
       const { kind, metadata } = policy;
-      if (kind === 'ValidatingAdmissionPolicy') await client.patch(TYPES.admissionPolicies, metadata, policy, NEVER);
+      if (kind === 'ValidatingAdmissionPolicy')
+        await client.patch(TYPES.admissionPolicies, metadata, policy, NEVER_ABORTED);
     }
-    await eventually(() => agentIn(team), hasReadyReason('Running'), 'a running agent');
+    await pollValue('a running agent', () => agentIn(team), hasReadyReason('Running'));
     assert.equal((await podsIn(team)).length, 1);
   });
 });

@@ -17,6 +17,7 @@ import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';
 import { createToolView } from '../../src/tools/view.ts';
 import type { Payload } from '../fixtures/adversarial/payload.ts';
 import { PAYLOADS } from '../fixtures/adversarial/payloads.ts';
+import { callOptions } from '../support/call-options.ts';
 
 /** The only facts that the audit record of a failed call may contain. */
 const FACTS = ['code', 'depth', 'inputDigest', 'milliseconds', 'rootMessage', 'session', 'tool'];
@@ -94,12 +95,7 @@ describe('hostile tools called through the invoker', () => {
   it(`every call leaves one record with a known code and no text of the tool (${PAYLOADS.length} payloads)`, async () => {
     const caller: CallerContext = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', stack: [] };
     for (const [index, payload] of PAYLOADS.entries()) {
-      const op = {
-        signal: new AbortController().signal,
-        deadline: systemClock.monotonic() + 60_000,
-        key: `call-${index}`,
-      };
-      const result = await invokerOf(payload).invoke('hostile', payload.input ?? {}, caller, op);
+      const result = await invokerOf(payload).invoke('hostile', payload.input ?? {}, caller, callOptions());
       const records = await audit.records();
       assert.equal(records.length, index + 1, payload.name);
       const last = records.at(-1);

@@ -2,12 +2,10 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { StampedEvent } from '../../src/tools/events.ts';
 import { TraceCollector } from '../support/trace-collector.ts';
 import { jsonLines, QUICKSTART, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
-
-const TIMEOUT_MS = 30_000;
+import { pollAssertion } from '../support/poll.ts';
 
 const AGENT = `
 apiVersion: temper.dev/v1alpha1
@@ -85,22 +83,21 @@ function replies(stdout: string): string[] {
   return jsonLines<StampedEvent>(stdout).flatMap((event) => (event.type === 'session-end' ? [event.reply] : []));
 }
 
-async function until(running: RunningCommand, type: StampedEvent['type']): Promise<StampedEvent> {
-  const end = performance.now() + TIMEOUT_MS;
-  for (;;) {
-    const whole = running.printed().slice(0, running.printed().lastIndexOf('\n') + 1);
-    const found = jsonLines<StampedEvent>(whole).find((event) => event.type === type);
-    if (found !== undefined) return found;
-    assert.ok(performance.now() < end, `no ${type} within ${TIMEOUT_MS} ms: ${running.printed()}`);
-    await sleep(50);
-  }
+/** Waits until the command has printed an event of the type. */
+function waitForEvent(running: RunningCommand, type: StampedEvent['type']): Promise<StampedEvent> {
+  return pollAssertion(`event ${type}`, () => {
+    const wholeLines = running.printed().slice(0, running.printed().lastIndexOf('\n') + 1);
+    const found = jsonLines<StampedEvent>(wholeLines).find((event) => event.type === type);
+    assert.ok(found !== undefined, running.printed());
+    return found;
+  });
 }
 
 describe('temper run', () => {
   it('a run waits for an approval and continues when another terminal approves', async () => {
     await using project = await aProject(APPROVAL);
     const running = project.run('-m', 'please read');
-    const requested = await until(running, 'approval-requested');
+    const requested = await waitForEvent(running, 'approval-requested');
     assert.ok(requested.type === 'approval-requested');
     const listed = await project.temper('get', 'requests');
     assert.match(listed.stdout, new RegExp(`${requested.request} +ToolCall +file_read`));
@@ -116,7 +113,7 @@ describe('temper run', () => {
   it('a run continues with an error when another terminal denies', async () => {
     await using project = await aProject(APPROVAL);
     const running = project.run('-m', 'please read');
-    const requested = await until(running, 'approval-requested');
+    const requested = await waitForEvent(running, 'approval-requested');
     assert.ok(requested.type === 'approval-requested');
     await project.temper('deny', requested.request, '--reason', 'not today');
     assert.deepEqual(replies((await running.ended).stdout), ['Refused: TEMPER_APPROVAL_DENIED']);
@@ -161,7 +158,7 @@ describe('temper run', () => {
   it('the state folder is locked by one process, and the error names it', async () => {
     await using project = await aProject();
     const first = project.run('-m', 'wait');
-    await until(first, 'turn-start');
+    await waitForEvent(first, 'turn-start');
     const second = await project.run('-m', 'hello').ended;
     assert.equal(second.code, 1);
     assert.match(second.stderr, /TEMPER_STATE_LOCKED.*process \d+/);

@@ -6,11 +6,12 @@ import { Reflector } from '../../../src/kube/informer/reflector.ts';
 import { type KubeObject, Store, keyOf } from '../../../src/kube/informer/store.ts';
 import type { Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { readyReason } from '../../../test/support/builders.ts';
+import { readyReason, buildAgent } from '../../../test/support/builders.ts';
 import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
+import { pollValue } from '../../../test/support/poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../../../test/support/stubs.ts';
 
 const TIMEOUT_MS = 120_000;
-const NOBODY = new AbortController().signal;
 
 /** An API server, with the rights of an administrator. */
 export interface Api {
@@ -30,7 +31,7 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
       transport: api.transport,
       clock: systemClock,
       log: createLogger({ level: 'error', destination: process.stderr, secrets: createSecretRedactor() }),
-      metrics: { count() {}, gauge() {}, observe() {}, watch() {} },
+      metrics: NO_METRICS,
       random: Math.random,
       type,
       namespace,
@@ -51,7 +52,7 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
   ): Promise<ReadyWatch<T>> {
     const arrivals = new ReadyWatch(api, type, namespace, isReady);
     arrivals.#reflector.start();
-    await arrivals.#reflector.synced(NOBODY);
+    await arrivals.#reflector.synced(NEVER_ABORTED);
     return arrivals;
   }
 
@@ -81,13 +82,8 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
 
   /** Waits until `wanted` objects are ready. */
   async waitForCount(wanted: number): Promise<void> {
-    const deadline = performance.now() + TIMEOUT_MS;
-    for (;;) {
-      const found = this.list().filter(this.#isReady).length;
-      if (found >= wanted) return;
-      if (performance.now() > deadline) throw new Error(`${found} of ${wanted} came`);
-      await sleep(50);
-    }
+    const countReady = () => this.list().filter(this.#isReady).length;
+    await pollValue(`${wanted} ready objects`, countReady, (count) => count >= wanted, { timeoutMs: TIMEOUT_MS });
   }
 }
 
@@ -151,16 +147,6 @@ export function createAgent(
   name: string,
   spec: object = {},
 ): Promise<number> {
-  const agent = {
-    apiVersion: 'temper.dev/v1alpha1',
-    kind: 'Agent',
-    metadata: { name, namespace },
-    spec: {
-      trustPolicyRef: { name: 'standard' },
-      model: { primary: 'openai/gpt-4o-mini' },
-      prompt: { system: 'You answer questions about orders.' },
-      ...spec,
-    },
-  };
-  return running.timeUntilReady(agent, () => client.create(TYPES.agents, agent, NOBODY));
+  const agent = buildAgent(namespace, name, spec);
+  return running.timeUntilReady(agent, () => client.create(TYPES.agents, agent, NEVER_ABORTED));
 }

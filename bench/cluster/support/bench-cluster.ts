@@ -20,6 +20,8 @@ import { startNatsFixture, type NatsFixture } from '../../../test/support/nats/n
 import { stages } from './kwok-stages.ts';
 import { measureLoad, type LoadReport } from './load.ts';
 import { OperatorProcess } from './operator-process.ts';
+import { NO_METRICS } from '../../../test/support/stubs.ts';
+import { buildTrustPolicy } from '../../../test/support/builders.ts';
 
 export const RELEASE = 'temper-system';
 const NODES = 2;
@@ -43,7 +45,7 @@ export class BenchCluster implements AsyncDisposable {
   readonly transport: Transport;
   readonly operatorUser = `system:serviceaccount:${RELEASE}:temper-operator`;
   config: OperatorConfig | undefined;
-  readonly #bus: NatsFixture;
+  readonly #nats: NatsFixture;
   readonly #folder: string;
   readonly #servers: Server[] = [];
   readonly #operators: OperatorProcess[] = [];
@@ -53,7 +55,7 @@ export class BenchCluster implements AsyncDisposable {
     this.plane = plane;
     this.transport = transport;
     this.client = createKubeClient(transport);
-    this.#bus = bus;
+    this.#nats = bus;
     this.#folder = folder;
     // Stops processes and removes files when the run ends by a signal.
     this.#atExit = () => {
@@ -71,8 +73,7 @@ export class BenchCluster implements AsyncDisposable {
       startNatsFixture(),
     ]);
     const access = await loadClusterAccess({ kind: 'file', path: plane.kubeconfig }, systemClock);
-    const metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
-    const transport = createTransport({ access, clock: systemClock, metrics });
+    const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
     const cluster = new BenchCluster(plane, bus, transport, folder);
     try {
       await cluster.#install(pool);
@@ -88,14 +89,14 @@ export class BenchCluster implements AsyncDisposable {
     await Promise.all(this.#operators.map((operator) => operator.end('SIGKILL')));
     await Promise.all(this.#servers.map(killServer));
     await this.transport[Symbol.asyncDispose]();
-    await Promise.all([this.plane[Symbol.asyncDispose](), this.#bus[Symbol.asyncDispose]()]);
+    await Promise.all([this.plane[Symbol.asyncDispose](), this.#nats[Symbol.asyncDispose]()]);
     await rm(this.#folder, { recursive: true, force: true });
     process.removeListener('exit', this.#atExit);
   }
 
   /** Starts an operator replica. Does not wait until its caches are synced. */
   async startOperator(changes: Partial<OperatorConfig> = {}): Promise<OperatorProcess> {
-    const nats = { url: this.#bus.url, seedFile: this.#bus.seedFile('operator'), caFile: this.#bus.caFile };
+    const nats = { url: this.#nats.url, seedFile: this.#nats.seedFile('operator'), caFile: this.#nats.caFile };
     const place = {
       folder: this.#folder,
       kubeconfig: await this.#kubeconfigOf(RELEASE, 'temper-operator'),
@@ -109,9 +110,7 @@ export class BenchCluster implements AsyncDisposable {
   /** Creates a protected namespace with a policy without restrictions. */
   async createAgentsNamespace(name: string): Promise<void> {
     await createNamespace(this.plane, name, { [LABELS.agents]: 'true' });
-    const metadata = { name: 'standard', namespace: name };
-    const policy = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec: {} };
-    await createAll(this.plane, [policy]);
+    await createAll(this.plane, [buildTrustPolicy(name)]);
   }
 
   /** Starts to measure the processor time of the control plane and the operators; call the result to get the report. */

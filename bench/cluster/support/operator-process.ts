@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { openSync, closeSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../../test/cluster/process.ts';
+import { poll, StopPolling } from '../../../test/support/poll.ts';
 import { Inspector } from './inspector.ts';
 import { residentBytes } from './processes.ts';
 
@@ -81,7 +81,7 @@ export class OperatorProcess {
   /** Waits until the caches are synced and, with `leading`, until the replica leads. */
   async waitUntilReady({ leading = true } = {}): Promise<void> {
     const isReady = async () => (await fetch(`http://127.0.0.1:${this.#port}/readyz`)).status === 200;
-    await this.until('ready', async () => (await isReady()) && (!leading || (await this.isLeading())));
+    await this.waitUntil('ready', async () => (await isReady()) && (!leading || (await this.isLeading())));
   }
 
   /** Whether every agent was reconciled and the queues are empty. */
@@ -92,14 +92,13 @@ export class OperatorProcess {
     return reconciles >= agents && queued === 0;
   }
 
-  /** Asks until it holds. An answer that does not come is no answer yet. Throws when the process ends first. */
-  async until(what: string, holds: () => Promise<boolean>, every = 20): Promise<void> {
-    const deadline = performance.now() + TIMEOUT_MS;
-    while (!(await holds().catch(() => false))) {
-      if (this.hasEnded) throw new Error(`the operator ended before it was ${what}: ${await this.logTail()}`);
-      if (performance.now() > deadline) throw new Error(`the operator is not ${what} after ${TIMEOUT_MS / 1_000} s`);
-      await sleep(every);
-    }
+  /** Polls until `check` returns true. Fails at once when the process has ended. */
+  async waitUntil(what: string, check: () => Promise<boolean>): Promise<void> {
+    const checkProcess = async () => {
+      if (this.hasEnded) throw new StopPolling(`the operator ended before it was ${what}: ${await this.logTail()}`);
+      return check();
+    };
+    await poll(`the operator to be ${what}`, checkProcess, { timeoutMs: TIMEOUT_MS, intervalMs: 20 });
   }
 
   /** Bytes in use after a full collection: of the heap, and of the whole process. */

@@ -10,7 +10,7 @@ import type { Json } from '../../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import { createRecordMemory } from '../tools/memory.ts';
 import { createRecordSessionStore } from './session-store.ts';
-import { storesContract, user, whole } from '../../../test/contracts/stores.ts';
+import { storesContract, userMessage, TURN_MESSAGES } from '../../../test/contracts/stores.ts';
 
 const folders: string[] = [];
 after(async () => {
@@ -46,8 +46,8 @@ for (const [adapter, make] of Object.entries(adapters)) {
       ];
       await one.load('s-1');
       await two.load('s-1');
-      await one.append('s-1', 0, [user('a')]);
-      await two.append('s-1', 0, [user('b')]);
+      await one.append('s-1', 0, [userMessage('a')]);
+      await two.append('s-1', 0, [userMessage('b')]);
       await assert.rejects(one.load('s-1'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
     });
   });
@@ -57,11 +57,11 @@ describe('session store after a crash', () => {
   it('a session contains every resolved append and no part of an unresolved one', async () => {
     const folder = await temporaryFolder();
     const store = createRecordSessionStore(fileRecordStore(folder), systemClock);
-    await store.append('s-1', 0, whole);
+    await store.append('s-1', 0, TURN_MESSAGES);
     await appendFile(join(folder, 'sessions/s-1/history.jsonl'), '{"after":3,"items":[{"role":"us');
     const again = createRecordSessionStore(fileRecordStore(folder), systemClock);
-    assert.deepEqual((await again.load('s-1')).items, whole);
-    assert.equal(await again.append('s-1', 3, [user('b')]), 4);
+    assert.deepEqual((await again.load('s-1')).items, TURN_MESSAGES);
+    assert.equal(await again.append('s-1', 3, [userMessage('b')]), 4);
   });
   it('a session with a damaged line cannot be loaded', async () => {
     const records = memoryRecordStore();

@@ -45,8 +45,12 @@ aliases: {default/default: local/small}
       'providers: [{name: a, type: openai, models: [{name: m, inputPrice: cheap}]}]',
       'inputPrice must be a number',
     ],
-    ['a nameless provider', 'providers: [{type: openai}]', 'providers[0].name must be a text'],
-    ['an alias to nothing', 'providers: [{name: a, type: openai}]\naliases: {x/y: 3}', 'aliases.x/y must be a text'],
+    ['a nameless provider', 'providers: [{type: openai}]', 'providers[0].name must be a non-empty string'],
+    [
+      'an alias to nothing',
+      'providers: [{name: a, type: openai}]\naliases: {x/y: 3}',
+      'aliases.x/y must be a non-empty string',
+    ],
   ] as const) {
     it(`a providers file with ${what} is refused, and the message names the field`, async () => {
       await assert.rejects(

@@ -41,7 +41,7 @@ describe('the authorization of a delivery token', () => {
     const typed: Partial<GatewayDeps> = { clock: systemClock, deliveryTokens };
     return {
       ...typed,
-      identity: { stillBound: () => bound },
+      identity: { isStillBound: () => bound },
       directory: { byUid: () => (known ? state : undefined) },
     } as unknown as GatewayDeps;
   }

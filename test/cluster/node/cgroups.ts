@@ -1,6 +1,6 @@
 import { mkdir, readdir, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { until } from './namespaces.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const ROOT = '/sys/fs/cgroup';
 
@@ -19,7 +19,7 @@ export async function makeCgroups(name: string): Promise<void> {
 /** Removes the cgroups recursively. Retries, because the kernel may need a moment to reap the killed processes. */
 export async function removeCgroups(name: string): Promise<void> {
   for (const root of await hierarchies()) {
-    await until(() => removeTree(join(root, name)), `the cgroup ${join(root, name)} to be removed`);
+    await pollAssertion(`the cgroup ${join(root, name)} to be removed`, () => removeTree(join(root, name)));
   }
 }
 

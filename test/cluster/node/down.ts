@@ -1,8 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { removeCgroups } from './cgroups.ts';
-import { until } from './namespaces.ts';
+
 import { removeNetwork } from './network.ts';
 import { isRunning, killRecorded, readState } from './state.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 /**
  * Stops the cluster of a folder and removes everything it created. Processes, mounts and networks end with the process in state.json. Does
@@ -19,7 +20,7 @@ export async function down(folder: string): Promise<void> {
     const gone = async () => {
       if (await isRunning(state)) throw new Error(`process ${state.pid} is still running`);
     };
-    await until(gone, `the end of process ${state.pid}`);
+    await pollAssertion(`the end of process ${state.pid}`, gone);
     await removeCgroups(state.cgroup);
   }
   await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

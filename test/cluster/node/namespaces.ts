@@ -1,13 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { access, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { recordProcess } from './state.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const run = promisify(execFile);
-const TIMEOUT_MS = 30_000;
 /** Debian installs nft and ip in folders that an ordinary user's PATH does not contain. */
 const PATH = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
 
@@ -30,7 +29,7 @@ export async function makeNamespaces(folder: string, parentBound: boolean): Prom
   const [program = '', ...args] = parentBound ? ['setpriv', '--pdeathsig', 'KILL', ...hold] : hold;
   const pid = await spawnDetached(folder, 'init', program, args);
   const space = namespacesOf(folder, pid);
-  await until(() => access(join(folder, 'init.ready')), `the namespaces (see ${join(folder, 'log/init.log')})`);
+  await pollAssertion(`the namespaces (see ${join(folder, 'log/init.log')})`, () => access(join(folder, 'init.ready')));
   return space;
 }
 
@@ -65,18 +64,5 @@ async function spawnDetached(folder: string, name: string, program: string, args
     return pid;
   } finally {
     await log.close();
-  }
-}
-
-/** Tries every 50 ms until it does not throw; throws the last error when that takes too long. */
-export async function until<T>(attempt: () => Promise<T>, otherwise: string, patience = TIMEOUT_MS): Promise<T> {
-  const deadline = performance.now() + patience;
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (performance.now() > deadline) throw new Error(`${otherwise}: ${String(error)}`, { cause: error });
-    }
-    await sleep(50);
   }
 }

@@ -26,9 +26,10 @@ import {
 } from './config.ts';
 import { DNS_IMAGE, DNS_OBJECTS } from './dns.ts';
 import { archiveProgram, importImage } from './images.ts';
-import { makeNamespaces, type Namespaces, until } from './namespaces.ts';
+import { makeNamespaces, type Namespaces } from './namespaces.ts';
 import { makeNetwork } from './network.ts';
 import { writeState } from './state.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const run = promisify(execFile);
 const READY_TIMEOUT_MS = 120_000;
@@ -68,7 +69,9 @@ export async function up(folder: string, { parentBound }: { parentBound: boolean
   await Promise.all([startControl(space, folder, programs, node, admin), startRuntime(space, folder, programs)]);
   await startNode(space, folder, programs, node);
   for (const { path, body } of DNS_OBJECTS) await create(admin, path, body);
-  await until(() => assertNodeReady(admin), 'the node and its DNS to be Ready', READY_TIMEOUT_MS);
+  await pollAssertion('the node and its DNS to be Ready', () => assertNodeReady(admin), {
+    timeoutMs: READY_TIMEOUT_MS,
+  });
   return { space, url, kubeconfig };
 }
 
@@ -131,7 +134,7 @@ async function startRuntime(space: Namespaces, folder: string, programs: Program
   ].map(({ path, image }) => ({ path, image, archive: join(folder, 'images', `${basename(path)}.tar`) }));
   for (const { path, image, archive } of archives) await archiveProgram(path, image, archive);
   // The kubelet exits when the socket does not exist.
-  await until(() => space.run('ctr', '-a', CONTAINERD, 'version'), 'containerd to respond');
+  await pollAssertion('containerd to respond', () => space.run('ctr', '-a', CONTAINERD, 'version'));
   for (const { archive } of archives) await importImage(space, archive);
 }
 

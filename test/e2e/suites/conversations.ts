@@ -8,12 +8,12 @@ import type { InstalledCluster } from '../support/installed-cluster.ts';
 import {
   NamespaceAgents,
   agentObject,
-  eventually,
   namespaceObject,
   type PodObject,
   policyObject,
   replies,
 } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const NAMESPACE = 'conversation';
 /** The maximum depth of a message chain. */
@@ -44,7 +44,7 @@ export function conversations(cluster: () => InstalledCluster): void {
       let here = session;
       for (let depth = 0; depth <= MAX_DEPTH; depth += 1) {
         const [agent, at] = [turn, here];
-        await eventually(async () =>
+        await pollAssertion(`the reply of ${agent}`, async () =>
           assert.equal(replies(await agents.sessionLines(agent, at)).length, 1, `${agent} ${at}`),
         );
         const lines = await agents.sessionLines(agent, at);
@@ -76,7 +76,7 @@ export function conversations(cluster: () => InstalledCluster): void {
       const { traceId, session } = JSON.parse(stdout) as UserMessageReceipt;
       const [span] = collector.spans;
       assert.deepEqual([span?.name, span?.traceId], ['temper send', traceId]);
-      await eventually(async () =>
+      await pollAssertion('the reply of ping', async () =>
         assert.deepEqual(replies(await agents.sessionLines('ping', session)), ['heard: hello']),
       );
     });

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { InstalledCluster } from '../support/installed-cluster.ts';
-import {
-  NamespaceAgents,
-  agentObject,
-  eventually,
-  namespaceObject,
-  policyObject,
-  replies,
-} from '../support/fixture.ts';
+import { NamespaceAgents, agentObject, namespaceObject, policyObject, replies } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const NAMESPACE = 'idle';
 
@@ -31,11 +25,13 @@ export function idleAgents(cluster: () => InstalledCluster): void {
 
     /** Sends a message while the agent has no pod, starts the agent, and asserts that the reply is sent once. */
     async function assertAnsweredOnce(agent: string, start: () => Promise<void>): Promise<void> {
-      await eventually(async () => assert.deepEqual(await agents.listPods(agent), []));
+      await pollAssertion(`the deletion of the pods of ${agent}`, async () =>
+        assert.deepEqual(await agents.listPods(agent), []),
+      );
       const receipt = await agents.send(agent, 'hello');
       assert.equal(receipt.awake, false);
       await start();
-      await eventually(async () =>
+      await pollAssertion(`the reply of ${agent}`, async () =>
         assert.deepEqual(replies(await agents.sessionLines(agent, receipt.session)), ['heard: hello']),
       );
       assert.equal(await agents.sendAndWait(agent, 'again'), 'heard: again');
@@ -63,7 +59,7 @@ export function idleAgents(cluster: () => InstalledCluster): void {
       for (const name of ['sleeper', 'steady']) {
         assert.match(await agents.waitForReason(name, 'Suspended', 'Active'), /kill switch of TrustPolicy "policy"/);
       }
-      await eventually(async () => assert.deepEqual(await agents.listPods(), []));
+      await pollAssertion('the deletion of all pods', async () => assert.deepEqual(await agents.listPods(), []));
       await assertAnsweredOnce('steady', async () => {
         assert.equal((await agents.temper('resume', '--policy', 'policy')).code, 0);
       });

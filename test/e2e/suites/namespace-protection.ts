@@ -5,14 +5,8 @@ import type { ApiUser } from '../../cluster/api-client.ts';
 import { forbiddenRequests } from '../../support/admission/forbidden-requests.ts';
 import { isDeniedBy } from '../../support/admission/policies.ts';
 import type { InstalledCluster } from '../support/installed-cluster.ts';
-import {
-  NamespaceAgents,
-  agentObject,
-  eventually,
-  namespaceObject,
-  type PodObject,
-  policyObject,
-} from '../support/fixture.ts';
+import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyObject } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const PROTECTED = 'protected';
 const UNPROTECTED = 'unprotected';
@@ -91,7 +85,7 @@ export function namespaceProtection(cluster: () => InstalledCluster): void {
       assert.equal((await inUnprotected().get('analyst')).status?.pod, undefined);
       await cluster().kubectl('delete', 'pod', name, '-n', UNPROTECTED, '--wait=false', '--grace-period=0', '--force');
       await inUnprotected().waitForReason('analyst', 'Running');
-      await eventually(async () => assert.equal((await inUnprotected().listPods()).length, 1));
+      await pollAssertion('one pod', async () => assert.equal((await inUnprotected().listPods()).length, 1));
     });
   });
 }

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { runInPod, containerPid } from '../support/in-pod.ts';
 import type { InstalledCluster } from '../support/installed-cluster.ts';
-import { NamespaceAgents, agentObject, eventually, namespaceObject, policyObject } from '../support/fixture.ts';
+import { NamespaceAgents, agentObject, namespaceObject, policyObject } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const NAMESPACE = 'faults';
 /** Includes the time that kubelet and operator wait before they report a pod that does not start. */
 const TIMEOUT_MS = 90_000;
+const REPLY_TIMEOUT_MS = 300_000;
 
 /** Pod failures that only a real node produces. `kubectl describe agent` alone must explain them. */
 export function podFaults(cluster: () => InstalledCluster): void {
@@ -30,11 +32,15 @@ export function podFaults(cluster: () => InstalledCluster): void {
 
     /** Asserts reason and message of a condition in the output of `kubectl describe agent`. */
     async function assertDescribed(agent: string, reason: string, message: RegExp): Promise<void> {
-      await eventually(async () => {
-        const text = await cluster().kubectl('describe', 'agent', agent, '-n', NAMESPACE);
-        assert.match(text, new RegExp(`Reason:\\s+${reason}\\b`));
-        assert.match(text.replaceAll(/\s+/g, ' '), message);
-      }, TIMEOUT_MS);
+      await pollAssertion(
+        `condition ${reason} of ${agent}`,
+        async () => {
+          const text = await cluster().kubectl('describe', 'agent', agent, '-n', NAMESPACE);
+          assert.match(text, new RegExp(`Reason:\\s+${reason}\\b`));
+          assert.match(text.replaceAll(/\s+/g, ' '), message);
+        },
+        { timeoutMs: TIMEOUT_MS },
+      );
     }
 
     it('an image that cannot be pulled is reported', () =>
@@ -73,9 +79,10 @@ export function podFaults(cluster: () => InstalledCluster): void {
       await assert.rejects(
         runInPod(node, pod, 'sandbox', 'const taken = []; for (;;) taken.push(Buffer.alloc(8e6, 1));'),
       );
-      await eventually(async () => assert.match(await agents.sendAndWait('greedy', 'hello'), /heard: hello/));
+      const reply = async () => assert.match(await agents.sendAndWait('greedy', 'hello'), /heard: hello/);
+      await pollAssertion('the reply of the restarted sandbox', reply, { timeoutMs: REPLY_TIMEOUT_MS });
       await node.onNode('kill', '-KILL', await containerPid(node, await agents.boundPod('greedy'), 'sandbox'));
-      await eventually(async () => {
+      await pollAssertion('the restart of the sandbox', async () => {
         assert.notEqual(await containerPid(node, await agents.boundPod('greedy'), 'sandbox'), first);
       });
       await agents.waitForReason('greedy', 'Running');
@@ -89,7 +96,9 @@ export function podFaults(cluster: () => InstalledCluster): void {
       const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace: NAMESPACE } };
       const path = `/api/v1/namespaces/${NAMESPACE}/pods/${name}/eviction`;
       assert.equal((await cluster().node.admin.call('POST', path, { body })).status, 201);
-      await eventually(async () => assert.notEqual((await agents.boundPod('evicted')).metadata.uid, pod.metadata.uid));
+      await pollAssertion('a new pod', async () =>
+        assert.notEqual((await agents.boundPod('evicted')).metadata.uid, pod.metadata.uid),
+      );
       await agents.waitForReason('evicted', 'Running');
       assert.equal(await agents.sendAndWait('evicted', 'hello'), 'heard: hello');
     });

@@ -3,14 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { type InstalledCluster, provideProgram, RELEASE_NAMESPACE, ROOT } from '../support/installed-cluster.ts';
-import {
-  NamespaceAgents,
-  agentObject,
-  eventually,
-  namespaceObject,
-  type PodObject,
-  policyObject,
-} from '../support/fixture.ts';
+import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyObject } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const NAMESPACE = 'monitoring';
 const AGENTS_NAMESPACE = 'scraped';
@@ -52,7 +46,7 @@ export function prometheus(cluster: () => InstalledCluster): void {
 
     it('Prometheus scrapes every gateway and operator', async () => {
       const path = `/api/v1/namespaces/${RELEASE_NAMESPACE}/pods?labelSelector=${COMPONENT}%20in%20(gateway,operator)`;
-      await eventually(async () => {
+      await pollAssertion('all scrape targets to be up', async () => {
         const pods = (await cluster().node.admin.call('GET', path)).body['items'] as PodObject[];
         const running = pods.map(({ metadata, status }) => [metadata.labels?.[COMPONENT], status.podIP]);
         const read = await query('up == 1');
@@ -72,8 +66,10 @@ export function prometheus(cluster: () => InstalledCluster): void {
       await agents.waitForReason('counted', 'Running');
       const before = await valueOf(`${answered} or vector(0)`);
       assert.equal(await agents.sendAndWait('counted', 'hello'), 'heard: hello');
-      await eventually(async () => assert.equal(await valueOf(answered), before + 1));
-      await eventually(async () => assert.ok((await valueOf('max(temper_agents{reason="Running"})')) >= 1));
+      await pollAssertion('the count of the message', async () => assert.equal(await valueOf(answered), before + 1));
+      await pollAssertion('a running agent in the metrics', async () =>
+        assert.ok((await valueOf('max(temper_agents{reason="Running"})')) >= 1),
+      );
       assert.ok((await valueOf('sum(rate(controller_runtime_reconcile_total{controller="agents"}[1m]))')) > 0);
     });
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../support/installed-cluster.ts';
-import { eventually } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 /** Resources that the control plane creates and deletes by itself. */
 const VOLATILE = new Set(['events', 'endpointslices', 'endpoints', 'leases', 'apiservices', 'csinodes', 'nodes']);
@@ -40,7 +40,7 @@ export function removal(
     it('helm uninstall leaves only the documented objects', async () => {
       const { node } = cluster();
       await cluster().kubectl('delete', 'agents', '--all', '-A', '--wait=false');
-      await eventually(async () => {
+      await pollAssertion('the deletion of all agent pods', async () => {
         const pods = await cluster().kubectl('get', 'pods', '-A', '-l', 'temper.dev/agent-uid', '-o', 'name');
         assert.equal(pods, '');
       });
@@ -48,7 +48,7 @@ export function removal(
       const crds = KINDS.map((kind) => `customresourcedefinitions/${kind}.temper.dev`);
       const release = [...IN_EVERY_NAMESPACE, ...KEPT_IN_RELEASE].map((name) => `${RELEASE_NAMESPACE}/${name}`);
       const expected = [...crds, `namespaces/${RELEASE_NAMESPACE}`, ...release].toSorted();
-      await eventually(async () => {
+      await pollAssertion('the documented objects', async () => {
         const left = [...(await allObjects(node.admin))].filter((name) => !before().has(name));
         const others = left.filter(
           (name) => !testNamespaces.some((one) => name === `namespaces/${one}` || name.startsWith(`${one}/`)),

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { InstalledCluster } from '../support/installed-cluster.ts';
-import { NamespaceAgents, agentObject, eventually, namespaceObject, policyObject } from '../support/fixture.ts';
+import { NamespaceAgents, agentObject, namespaceObject, policyObject } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 const NAMESPACE = 'upgraded';
 const NAMES = Array.from({ length: 20 }, (_, index) => `agent-${String(index + 1).padStart(2, '0')}`);
@@ -43,13 +44,17 @@ export function upgrades(cluster: () => InstalledCluster, upgrade: (...more: str
       const upgrading = upgrade('--set', 'agent.resources.cpu=21m');
       const replies = NAMES.slice(0, 5).map((name) => agents.sendAndWait(name, `slowly ${name}`));
       await upgrading;
-      await eventually(async () => {
-        const now = await podUids();
-        assert.deepEqual(
-          now.filter((uid) => before.includes(uid)),
-          [],
-        );
-      }, TIMEOUT_MS);
+      await pollAssertion(
+        'the replacement of all pods',
+        async () => {
+          const now = await podUids();
+          assert.deepEqual(
+            now.filter((uid) => before.includes(uid)),
+            [],
+          );
+        },
+        { timeoutMs: TIMEOUT_MS },
+      );
       for (const name of NAMES) await agents.waitForReason(name, 'Running', 'Ready', TIMEOUT_MS);
       assert.deepEqual(
         await Promise.all(replies),

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { InstalledCluster } from '../support/installed-cluster.ts';
-import {
-  NamespaceAgents,
-  agentObject,
-  eventually,
-  namespaceObject,
-  type PodObject,
-  policyObject,
-} from '../support/fixture.ts';
+import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyObject } from '../support/fixture.ts';
+import { pollAssertion } from '../../support/poll.ts';
 
 /** acceptance.yaml configures a pool of one pod for this namespace and class. */
 const NAMESPACE = 'pooled';
@@ -27,7 +21,7 @@ export function warmPods(cluster: () => InstalledCluster): void {
     /** Waits for the ready pod of the pool that is none of `others`. */
     async function warmPod(...others: PodObject[]): Promise<PodObject> {
       let found: PodObject | undefined;
-      await eventually(async () => {
+      await pollAssertion('one ready warm pod', async () => {
         const free = (await agents.listPods()).filter(
           ({ metadata }) => metadata.labels?.['temper.dev/agent-uid'] === undefined,
         );

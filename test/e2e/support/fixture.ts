@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Condition } from '../../../src/api/v1alpha1/common.ts';
 import { GatewayUserClient } from '../../../src/cli/cluster/gateway-user-client.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
@@ -9,6 +8,9 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { SessionStreamLine, UserMessageReceipt, SessionSummary } from '../../../src/gateway-api/user-api.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
 import { type CommandResult, type InstalledCluster, RELEASE_NAMESPACE } from './installed-cluster.ts';
+import { pollAssertion } from '../../support/poll.ts';
+import { NO_METRICS } from '../../support/stubs.ts';
+import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 
 /** Objects and clients for tests on real pods. */
 
@@ -19,7 +21,6 @@ const POD_GARBAGE_COLLECTOR = {
   user: 'system:serviceaccount:kube-system:pod-garbage-collector',
   groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
 };
-const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch: () => {} };
 
 export function namespaceObject(name: string, labels: Record<string, string> = { 'temper.dev/agents': 'true' }) {
   const enforce = { 'pod-security.kubernetes.io/enforce': 'restricted' };
@@ -28,17 +29,17 @@ export function namespaceObject(name: string, labels: Record<string, string> = {
 
 /** By default, the policy allows agents to send messages to each other. */
 export function policyObject(namespace: string, spec: object = { tools: { allow: ['agent_send'] } }) {
-  return { apiVersion: API_VERSION, kind: 'TrustPolicy', metadata: { name: 'policy', namespace }, spec };
+  return buildTrustPolicy(namespace, spec, 'policy');
 }
 
 /** The replay script recognizes the agent by its system prompt. */
 export function agentObject(namespace: string, name: string, spec: object = {}) {
-  const common = {
+  const defaults = {
     trustPolicyRef: { name: 'policy' },
     model: { primary: 'default/default' },
     prompt: { system: `You are ${name}.` },
   };
-  return { apiVersion: API_VERSION, kind: 'Agent', metadata: { name, namespace }, spec: { ...common, ...spec } };
+  return buildAgent(namespace, name, { ...defaults, ...spec });
 }
 
 interface AgentState {
@@ -71,11 +72,15 @@ export class NamespaceAgents {
   /** Waits until the condition has the reason and returns its message. */
   async waitForReason(name: string, reason: string, type = 'Ready', timeoutMs = TIMEOUT_MS): Promise<string> {
     let message = '';
-    await eventually(async () => {
-      const found = await this.condition(name, type);
-      assert.equal(found?.reason, reason, `${name}: ${JSON.stringify(found)}`);
-      message = found.message;
-    }, timeoutMs);
+    await pollAssertion(
+      `reason ${reason} of ${name}`,
+      async () => {
+        const found = await this.condition(name, type);
+        assert.equal(found?.reason, reason, `${name}: ${JSON.stringify(found)}`);
+        message = found.message;
+      },
+      { timeoutMs: timeoutMs },
+    );
     return message;
   }
 
@@ -190,17 +195,4 @@ function jsonLines(text: string): unknown[] {
 /** The texts of the replies among the lines. */
 export function replies(lines: readonly SessionStreamLine[]): string[] {
   return lines.flatMap((line) => (line.kind === 'reply' ? [line.text] : []));
-}
-
-/** Tries until it does not fail; what was seen last is the failure when it takes too long. */
-export async function eventually(attempt: () => Promise<void>, patience = TIMEOUT_MS): Promise<void> {
-  const deadline = performance.now() + patience;
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-    }
-    await sleep(100);
-  }
 }

@@ -3,7 +3,8 @@ import { parse } from 'yaml';
 import type { ApiResponse } from '../../cluster/api-client.ts';
 import type { ControlPlane } from '../../cluster/control-plane.ts';
 import { type ChartObject, renderChart } from '../../cluster/helm.ts';
-import { createAll, createNamespace, until } from '../../cluster/objects.ts';
+import { createAll, createNamespace } from '../../cluster/objects.ts';
+import { pollValue } from '../poll.ts';
 
 /** Whether this ValidatingAdmissionPolicy denied the request (and not RBAC or the schema). */
 export function isDeniedBy(policy: string, { status, body }: ApiResponse): boolean {
@@ -25,7 +26,7 @@ export async function installCrds(plane: ControlPlane): Promise<void> {
   await createAll(plane, crds);
   for (const { metadata } of crds) {
     const path = `/apis/temper.dev/v1alpha1/${metadata.name.split('.')[0]}`;
-    await until(
+    await pollValue(
       metadata.name,
       () => plane.admin.call('GET', path),
       ({ status }) => status === 200,
@@ -74,6 +75,6 @@ async function waitUntilEnforced(plane: ControlPlane): Promise<void> {
   ] as const;
   for (const [policy, path, body] of probes) {
     const dryRun = () => plane.admin.call('POST', `${path}?dryRun=All`, { body });
-    await until(`temper-${policy} denies a dry run`, dryRun, (answer) => isDeniedBy(policy, answer));
+    await pollValue(`temper-${policy} denies a dry run`, dryRun, (answer) => isDeniedBy(policy, answer));
   }
 }

@@ -1,22 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { PRIORITY_CLASS } from '../../../src/api/cluster.ts';
 import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
 import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
-import type { Metrics } from '../../../src/kube/metrics.ts';
 import { createTransport, type Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '../../cluster/control-plane.ts';
 import { runFakeKubelet } from './fake-kubelet.ts';
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 
 const CRDS = new URL('../../../crds/', import.meta.url);
 export const RELEASE_NAMESPACE = 'temper-system';
-const PATIENCE_MS = 60_000;
-const NOBODY = new AbortController().signal;
-export const NO_METRICS: Metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
 
 /** An API server with everything an operator needs except nodes, and a fake kubelet that starts and removes agent pods. */
 export interface ApiServerFixture extends AsyncDisposable {
@@ -51,19 +48,23 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
   await client.create(
     { group: 'scheduling.k8s.io', version: 'v1', plural: 'priorityclasses', kind: 'PriorityClass', namespaced: false },
     { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: PRIORITY_CLASS }, value: 0 },
-    NOBODY,
+    NEVER_ABORTED,
   );
   const createNamespace = async (name: string) => {
-    await client.create(TYPES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, NOBODY);
+    await client.create(TYPES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, NEVER_ABORTED);
   };
   await createNamespace(RELEASE_NAMESPACE);
   const serviceSpec = { ports: [{ port: 8443 }], selector: { 'app.kubernetes.io/component': 'gateway' } };
   const metadata = { name: 'temper-gateway', namespace: RELEASE_NAMESPACE };
-  await client.create(TYPES.services, { apiVersion: 'v1', kind: 'Service', metadata, spec: serviceSpec }, NOBODY);
+  await client.create(
+    TYPES.services,
+    { apiVersion: 'v1', kind: 'Service', metadata, spec: serviceSpec },
+    NEVER_ABORTED,
+  );
   const withoutKubelet = new Set<string>();
   const kubelet = runFakeKubelet(client, withoutKubelet, stopping.signal);
   const getAgent = async (where: string, name: string) => {
-    const found = await client.get<StoredAgent>(TYPES.agents, { namespace: where, name }, NOBODY);
+    const found = await client.get<StoredAgent>(TYPES.agents, { namespace: where, name }, NEVER_ABORTED);
     if (found === undefined) throw new Error(`Agent ${where}/${name} does not exist`);
     return found;
   };
@@ -78,11 +79,10 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
       const { kind } = object as { kind: string };
       const type = Object.values(TYPES).find((candidate) => candidate.kind === kind);
       if (type === undefined) throw new Error(`TYPES has no entry for kind ${kind}`);
-      await client.apply(type, object, { manager: 'test', force: true }, NOBODY);
+      await client.apply(type, object, { manager: 'test', force: true }, NEVER_ABORTED);
     },
-    waitForAgent: (where, name, what, holds) =>
-      eventually(() => getAgent(where, name), holds, `agent ${name}: ${what}`),
-    listPods: (where) => client.list<Pod>(TYPES.pods, { namespace: where }, NOBODY),
+    waitForAgent: (where, name, what, holds) => pollValue(`agent ${name}: ${what}`, () => getAgent(where, name), holds),
+    listPods: (where) => client.list<Pod>(TYPES.pods, { namespace: where }, NEVER_ABORTED),
     async [Symbol.asyncDispose]() {
       stopping.abort();
       await kubelet;
@@ -92,18 +92,6 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
   };
 }
 
-/** Asks until the answer is as wanted. Throws with the last answer. */
-export async function eventually<T>(ask: () => Promise<T>, holds: (answer: T) => boolean, what: string): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const answer = await ask();
-    if (holds(answer)) return answer;
-    if (performance.now() > deadline)
-      throw new Error(`never came: ${what}; last: ${JSON.stringify(answer).slice(0, 3_000)}`);
-    await sleep(25);
-  }
-}
-
 async function installCrds({ admin }: ControlPlane): Promise<void> {
   const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
   for (const file of readdirSync(CRDS)) {
@@ -111,6 +99,6 @@ async function installCrds({ admin }: ControlPlane): Promise<void> {
     const { status, body } = await admin.call('POST', path, { body: crd });
     if (status !== 201) throw new Error(`${file}: ${JSON.stringify(body)}`);
     const served = () => admin.call('GET', `/apis/temper.dev/v1alpha1/${crd.spec.names.plural}`);
-    await eventually(served, (answer) => answer.status === 200, `${file} is served`);
+    await pollValue(`${file} is served`, served, (answer) => answer.status === 200);
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { ResourceType } from '../../../src/kube/client/kube-client.ts';
 import { type ClusterAccess, loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
@@ -32,15 +31,4 @@ export async function openKubeFixture(kubeconfig: string): Promise<KubeFixture> 
   const log = createLogger({ level: 'info', destination, secrets: createSecretRedactor() });
   const transport = createTransport({ access, clock: systemClock, metrics });
   return { access, transport, metrics, log, logLines, [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose]() };
-}
-
-const TIMEOUT_MS = 60_000;
-
-/** Waits until the condition holds; for as long as a slow machine may take. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + TIMEOUT_MS;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not within ${TIMEOUT_MS / 1_000} s: ${what}`);
-    await sleep(20);
-  }
 }

@@ -17,10 +17,10 @@ import {
   waitUntilRunning,
   resumeKubelet,
 } from './fault-context.ts';
-import { eventually } from '../api-server/api-server-fixture.ts';
-import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
 
-const never = new AbortController().signal;
+import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED } from '../stubs.ts';
 
 const resourceType = (group: string, plural: string, kind: string, namespaced: boolean): ResourceType => ({
   group,
@@ -85,7 +85,7 @@ const VALIDATION_FAULTS: readonly AgentFault[] = [
       // The operator orders agents by creationTimestamp, which has a resolution of one second.
       const created = async () =>
         Date.now() - Date.parse((await apiServer.getAgent(namespace, 'older')).metadata.creationTimestamp);
-      await eventually(created, (age) => age > 1_000, 'one second between the two agents');
+      await pollValue('one second between the two agents', created, (age) => age > 1_000);
       await apiServer.apply(buildAgent(namespace, 'analyst'));
     },
     clear: async (context) => void (await patchPolicy(context, { quotas: { agents: 2 } })),
@@ -271,10 +271,10 @@ const POD_CREATION_FAULTS: readonly AgentFault[] = [
         return readyReason(agent) === 'Suspended';
       });
       const name = podName({ name: 'analyst', uid: metadata.uid }, undefined);
-      await eventually(
-        () => apiServer.client.get(TYPES.serviceAccounts, { namespace, name: 'default' }, never),
-        (found) => found !== undefined,
+      await pollValue(
         'ServiceAccount default',
+        () => apiServer.client.get(TYPES.serviceAccounts, { namespace, name: 'default' }, NEVER_ABORTED),
+        (found) => found !== undefined,
       );
       const spec = { containers: [{ name: 'x', image: 'x' }] };
       await createObject(apiServer, TYPES.pods, { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec });
@@ -282,7 +282,12 @@ const POD_CREATION_FAULTS: readonly AgentFault[] = [
     },
     clear: async ({ apiServer, namespace }) => {
       for (const { metadata } of await apiServer.listPods(namespace)) {
-        await apiServer.client.delete(TYPES.pods, { namespace, name: metadata.name }, { gracePeriodSeconds: 0 }, never);
+        await apiServer.client.delete(
+          TYPES.pods,
+          { namespace, name: metadata.name },
+          { gracePeriodSeconds: 0 },
+          NEVER_ABORTED,
+        );
       }
     },
   },

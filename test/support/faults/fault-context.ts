@@ -1,10 +1,10 @@
 import type { ResourceType } from '../../../src/kube/client/kube-client.ts';
 import { TYPES } from '../../../src/operator/kube/types.ts';
 import type { AgentActivity, AgentStats } from '../../../src/operator/ports.ts';
-import { type ApiServerFixture, eventually } from '../api-server/api-server-fixture.ts';
+import { type ApiServerFixture } from '../api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
-
-const never = new AbortController().signal;
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED } from '../stubs.ts';
 
 /** Stands in for NATS: the test sets the facts and the outages that the operator observes. */
 export interface FakeActivity {
@@ -92,13 +92,13 @@ export const applyAgent = async ({ apiServer, namespace }: FaultContext, agent: 
   await apiServer.apply(buildAgent(namespace, 'analyst', agent));
 };
 export const createObject = (apiServer: ApiServerFixture, of: ResourceType, object: object) =>
-  apiServer.client.create(of, object, never);
+  apiServer.client.create(of, object, NEVER_ABORTED);
 export const deleteObject = ({ apiServer }: FaultContext, of: ResourceType, name: string, namespace?: string) =>
-  apiServer.client.delete(of, namespace === undefined ? { name } : { name, namespace }, {}, never);
+  apiServer.client.delete(of, namespace === undefined ? { name } : { name, namespace }, {}, NEVER_ABORTED);
 export const patchAgent = ({ apiServer, namespace }: FaultContext, spec: object) =>
-  apiServer.client.patch(TYPES.agents, { namespace, name: 'analyst' }, { spec }, never);
+  apiServer.client.patch(TYPES.agents, { namespace, name: 'analyst' }, { spec }, NEVER_ABORTED);
 export const patchPolicy = ({ apiServer, namespace }: FaultContext, spec: object) =>
-  apiServer.client.patch(TYPES.trustPolicies, { namespace, name: 'standard' }, { spec }, never);
+  apiServer.client.patch(TYPES.trustPolicies, { namespace, name: 'standard' }, { spec }, NEVER_ABORTED);
 export const waitUntilRunning = ({ apiServer, namespace }: FaultContext) =>
   apiServer.waitForAgent(namespace, 'analyst', 'runs', (agent) => readyReason(agent) === 'Running');
 export const namespaceSelector = (namespace: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': namespace } });
@@ -114,7 +114,7 @@ export const reportPodStatus = async (
     return current?.pod !== undefined && current.pod.uid !== not;
   });
   const { name = '', uid = '' } = agent.status?.pod ?? {};
-  await apiServer.client.patch(TYPES.pods, { namespace, name }, { status }, never, { subresource: 'status' });
+  await apiServer.client.patch(TYPES.pods, { namespace, name }, { status }, NEVER_ABORTED, { subresource: 'status' });
   return uid;
 };
 /** Creates an agent without a kubelet and reports the status for its pod. */
@@ -140,10 +140,10 @@ export const reportFacts = async (context: FaultContext, facts: ReturnType<Agent
 export async function waitUntilPodsDenied({ apiServer, namespace }: FaultContext): Promise<void> {
   const metadata = { name: 'probe', namespace };
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [{ name: 'x', image: 'x' }] } };
-  await eventually(
+  await pollValue(
+    'an admission policy or webhook denies pods',
     () => apiServer.plane.admin.call('POST', `/api/v1/namespaces/${namespace}/pods?dryRun=All`, { body: pod }),
     ({ status, body }) =>
       status === 500 || (status >= 400 && /ValidatingAdmissionPolicy/.test(String(body['message']))),
-    'an admission policy or webhook denies pods',
   );
 }

@@ -4,7 +4,6 @@ import { Agent as HttpsAgent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
 import { type GatewayConfig, gatewayConfig } from '../../../src/gateway/config.ts';
@@ -15,10 +14,11 @@ import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts'
 import type { ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
+import { pollValue } from '../poll.ts';
+import { buildAgent, buildTrustPolicy } from '../builders.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 const TLS = new URL('test/fixtures/tls/', ROOT);
-const TIMEOUT_MS = 60_000;
 const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
 
 /** A fixed usage report, because these replicas have no ledger. */
@@ -58,20 +58,20 @@ export interface GatewayReplica {
 /** An API server with CRDs and NATS with streams, as after an installation. Tests start gateway replicas on top. */
 export class GatewayFixture implements AsyncDisposable {
   readonly plane: ControlPlane;
-  readonly bus: NatsFixture;
+  readonly nats: NatsFixture;
   readonly folder: string;
   readonly logLines: string[] = [];
   readonly #replicas: GatewayReplica[] = [];
 
-  private constructor(plane: ControlPlane, bus: NatsFixture, folder: string) {
+  private constructor(plane: ControlPlane, nats: NatsFixture, folder: string) {
     this.plane = plane;
-    this.bus = bus;
+    this.nats = nats;
     this.folder = folder;
   }
 
   static async open(namespaces: readonly string[]): Promise<GatewayFixture> {
-    const [plane, bus] = await Promise.all([startControlPlane({ controllerManager: true }), startNatsFixture()]);
-    const fixture = new GatewayFixture(plane, bus, await mkdtemp(join(tmpdir(), 'temper-gateway-')));
+    const [plane, nats] = await Promise.all([startControlPlane({ controllerManager: true }), startNatsFixture()]);
+    const fixture = new GatewayFixture(plane, nats, await mkdtemp(join(tmpdir(), 'temper-gateway-')));
     try {
       await fixture.#prepare(namespaces);
     } catch (error) {
@@ -83,7 +83,7 @@ export class GatewayFixture implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#replicas.map((replica) => replica.stop()));
-    await Promise.all([this.plane[Symbol.asyncDispose](), this.bus[Symbol.asyncDispose]()]);
+    await Promise.all([this.plane[Symbol.asyncDispose](), this.nats[Symbol.asyncDispose]()]);
     await rm(this.folder, { recursive: true, force: true });
   }
 
@@ -106,33 +106,18 @@ export class GatewayFixture implements AsyncDisposable {
 
   /** Creates an object. Retries while the API server does not serve the kind yet. */
   async create(path: string, body: object): Promise<ApiObject> {
-    const deadline = performance.now() + TIMEOUT_MS;
-    for (;;) {
-      const answer = await this.plane.admin.call('POST', path, { body });
-      if (answer.status === 201) return answer.body;
-      if (performance.now() > deadline) throw new Error(`${path}: ${answer.status} ${String(answer.body['message'])}`);
-      await sleep(100);
-    }
+    const post = () => this.plane.admin.call('POST', path, { body });
+    const response = await pollValue(`a new object at ${path}`, post, ({ status }) => status === 201);
+    return response.body;
   }
 
   createPolicy(namespace: string, name: string, spec: object): Promise<ApiObject> {
-    const object = { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata: { name }, spec };
-    return this.create(`${GROUP}/${namespace}/trustpolicies`, object);
+    return this.create(`${GROUP}/${namespace}/trustpolicies`, buildTrustPolicy(namespace, spec, name));
   }
 
   /** Creates an Agent and returns its uid. */
   async createAgent(namespace: string, name: string, spec: object = {}): Promise<string> {
-    const object = {
-      apiVersion: 'temper.dev/v1alpha1',
-      kind: 'Agent',
-      metadata: { name },
-      spec: {
-        trustPolicyRef: { name: 'standard' },
-        model: { primary: 'default/default' },
-        prompt: { system: 'You help.' },
-        ...spec,
-      },
-    };
+    const object = buildAgent(namespace, name, { model: { primary: 'default/default' }, ...spec });
     const { metadata } = await this.create(`${GROUP}/${namespace}/agents`, object);
     return (metadata as { uid: string }).uid;
   }
@@ -198,7 +183,7 @@ export class GatewayFixture implements AsyncDisposable {
       listen: { host: '127.0.0.1', port: 0 },
       health: { host: '127.0.0.1', port: 0 },
       tls: { certificate: new URL('certificate.pem', TLS).pathname, key: new URL('key.pem', TLS).pathname },
-      nats: { servers: [this.bus.url], seedFile: this.bus.seedFile('gateway'), caFile: this.bus.caFile },
+      nats: { servers: [this.nats.url], seedFile: this.nats.seedFile('gateway'), caFile: this.nats.caFile },
       kubernetes: { kubeconfig: this.plane.kubeconfig },
       deliveryTokenKeys: [join(this.folder, 'delivery-token.key')],
     };
@@ -228,7 +213,11 @@ export class GatewayFixture implements AsyncDisposable {
     };
     const replica = { port, healthPort, stop, call };
     this.#replicas.push(replica);
-    await eventually(async () => (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status === 200);
+    await pollValue(
+      'the readiness of the gateway',
+      async () => (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status,
+      (value) => value === 200,
+    );
     return replica;
   }
 
@@ -280,13 +269,4 @@ export function httpsClient(port: number): GatewayReplica['call'] {
       sent.end(body === undefined ? undefined : JSON.stringify(body));
     });
   };
-}
-
-/** Bounded, and quick when it can be. */
-export async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + TIMEOUT_MS;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error('it did not come true in time');
-    await sleep(50);
-  }
 }

@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
@@ -69,7 +68,7 @@ export interface ModelGatewayReplica {
  * gateway-identity.test.ts covers token verification.
  */
 export class ModelGatewayFixture implements AsyncDisposable {
-  readonly bus: NatsFixture;
+  readonly nats: NatsFixture;
   readonly replay: ReplayServer;
   readonly folder: string;
   /** Demoted digests, each with its reason. */
@@ -83,8 +82,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly #open: (() => Promise<void>)[] = [];
   #serial = 0;
 
-  private constructor(bus: NatsFixture, replay: ReplayServer, folder: string) {
-    this.bus = bus;
+  private constructor(nats: NatsFixture, replay: ReplayServer, folder: string) {
+    this.nats = nats;
     this.replay = replay;
     this.folder = folder;
     const key = randomBytes(32);
@@ -92,8 +91,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   }
 
   static async open(script: ReplayScript): Promise<ModelGatewayFixture> {
-    const [bus, replay] = await Promise.all([startNatsFixture(), startReplay({ script, clock: systemClock })]);
-    const fixture = new ModelGatewayFixture(bus, replay, await mkdtemp(join(tmpdir(), 'temper-models-')));
+    const [nats, replay] = await Promise.all([startNatsFixture(), startReplay({ script, clock: systemClock })]);
+    const fixture = new ModelGatewayFixture(nats, replay, await mkdtemp(join(tmpdir(), 'temper-models-')));
     await fixture.writeKey('the-first-key');
     return fixture;
   }
@@ -101,7 +100,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const close of this.#open.toReversed()) await close();
     await this.replay[Symbol.asyncDispose]();
-    await this.bus[Symbol.asyncDispose]();
+    await this.nats[Symbol.asyncDispose]();
     await rm(this.folder, { recursive: true, force: true });
   }
 
@@ -164,7 +163,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
 
   /** Starts a replica with its own connection to NATS; `models` is the section of its configuration. */
   async startReplica(models: object): Promise<ModelGatewayReplica> {
-    const bus = await this.bus.connect('gateway');
+    const bus = await this.nats.connect('gateway');
     const log = createLogger({
       level: 'debug',
       destination: { write: (line: string) => this.logLines.push(line) },
@@ -290,13 +289,4 @@ export function streamEnd(lines: readonly ModelStreamLine[]): Extract<ModelEvent
 
 export function errorOf({ status, text: received }: HttpResponse): [number, string] {
   return [status, (JSON.parse(received) as ErrorBody).error.code];
-}
-
-/** Bounded, and quick when it can be. */
-export async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 30_000;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error('it did not come true in time');
-    await sleep(50);
-  }
 }

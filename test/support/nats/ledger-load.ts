@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import { ulids } from '../../../src/lib/ids.ts';
-import type { CallOptions } from '../../../src/lib/call-options.ts';
 import type { Denial } from '../../../src/ledger/port.ts';
 import { openSharedLedger, type SharedLedger } from '../../../src/nats/ledger/ledger.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createDocumentStore } from '../../../src/nats/jetstream/document-store.ts';
 import { BUCKETS } from '../../../src/nats/jetstream/names.ts';
+import { callOptions } from '../call-options.ts';
 
 export const ACCOUNT = 'policy/team-a/standard';
 
@@ -21,11 +21,6 @@ export function openLedgerOver(connection: JetStreamConnection, clock: Clock = s
     random: Math.random,
     onError: () => undefined,
   });
-}
-
-export function anOp(milliseconds = 60_000): CallOptions {
-  const deadline = performance.now() + milliseconds;
-  return { signal: new AbortController().signal, deadline, key: ulids.next('key') };
 }
 
 export interface LoadOptions {
@@ -55,7 +50,7 @@ export async function spendUntilDenied(
     for (let round = 0; round < maxReservations; round += 1) {
       const tokens = randomInt(1, 1_000);
       try {
-        const answer = await account.reserve({ inputTokens: tokens, outputTokens: tokens }, anOp());
+        const answer = await account.reserve({ inputTokens: tokens, outputTokens: tokens }, callOptions());
         if (!answer.granted) {
           totals.denials.push(answer);
           return;

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,6 +10,7 @@ import { type NatsPermissions, type NatsUser, serverConfig } from '../../../src/
 import type { NewMessage } from '../../../src/nats/inbox/inbox.ts';
 import { reconcileTopology } from '../../../src/nats/jetstream/topology.ts';
 import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
+import { freePorts } from '../../cluster/process.ts';
 
 export const STORE_BYTES = 256 * 1_024 * 1_024;
 
@@ -46,7 +46,7 @@ export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixt
       return { name, publicKey: pair.getPublicKey(), ...(permissions === undefined ? {} : { permissions }) };
     }),
   );
-  const monitoringPort = await freePort();
+  const { monitoringPort } = await freePorts('monitoringPort');
   const config = serverConfig({
     users: busUsers,
     certificateFile: join(folder, 'tls.crt'),
@@ -102,14 +102,6 @@ async function writeCertificate(folder: string): Promise<void> {
     'tls.crt',
   ];
   await promisify(execFile)('openssl', ['req', '-x509', ...key, ...certificate], { cwd: folder });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 let uids = 0;

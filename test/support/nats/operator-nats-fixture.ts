@@ -12,20 +12,16 @@ import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
 import { freePorts } from '../../cluster/process.ts';
-import {
-  RELEASE_NAMESPACE,
-  eventually,
-  startApiServerFixture,
-  type ApiServerFixture,
-} from '../api-server/api-server-fixture.ts';
+import { RELEASE_NAMESPACE, startApiServerFixture, type ApiServerFixture } from '../api-server/api-server-fixture.ts';
 import {
   OPERATOR_CONFIG,
   recordingTransport,
   type RunningOperator,
   startOperator,
 } from '../operator/start-operator.ts';
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 
-const NEVER = new AbortController().signal;
 const STORE_BYTES = 256 * 1_024 * 1_024;
 /** The Secrets and keys that the chart mounts into the pods, by folder. */
 const MOUNTS = {
@@ -63,8 +59,6 @@ export interface OperatorProcess extends AsyncDisposable {
   readonly running: RunningOperator;
 }
 
-const NO_METRICS = { count() {}, gauge() {}, observe() {}, watch() {} };
-
 export async function startOperatorNatsFixture(options: Partial<OperatorConfig> = {}): Promise<OperatorNatsFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'temper-operator-nats-'));
   const apiServer = await startApiServerFixture({ controllerManager: true });
@@ -85,17 +79,21 @@ export async function startOperatorNatsFixture(options: Partial<OperatorConfig> 
   const connections: JetStreamConnection[] = [];
 
   const readSecret = async (name: string) => {
-    const found = await apiServer.client.get<PlainObject>(TYPES.secrets, { namespace: RELEASE_NAMESPACE, name }, NEVER);
+    const found = await apiServer.client.get<PlainObject>(
+      TYPES.secrets,
+      { namespace: RELEASE_NAMESPACE, name },
+      NEVER_ABORTED,
+    );
     if (found === undefined) return undefined;
     const data = Object.entries((found['data'] ?? {}) as Record<string, string>);
     return Object.fromEntries(data.map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]));
   };
   const mountSecrets = async () => {
     for (const [mountName, { secret: name, keys }] of Object.entries(MOUNTS)) {
-      const data = await eventually(
+      const data = await pollValue(
+        `Secret ${name}`,
         () => readSecret(name),
         (found) => found !== undefined,
-        `Secret ${name}`,
       );
       await mkdir(join(folder, mountName), { recursive: true });
       for (const key of keys) {
@@ -180,5 +178,5 @@ export async function startOperatorNatsFixture(options: Partial<OperatorConfig> 
 async function createService({ client }: ApiServerFixture): Promise<void> {
   const spec = { ports: [{ port: 4222 }], selector: { 'app.kubernetes.io/component': 'nats' } };
   const metadata = { name: RELEASE_OBJECTS.nats, namespace: RELEASE_NAMESPACE };
-  await client.create(TYPES.services, { apiVersion: 'v1', kind: 'Service', metadata, spec }, NEVER);
+  await client.create(TYPES.services, { apiVersion: 'v1', kind: 'Service', metadata, spec }, NEVER_ABORTED);
 }

@@ -5,7 +5,8 @@ import { type OperatorConfig, parseOperatorConfig } from '../../../src/operator/
 import { createOperator, type OperatorDeps } from '../../../src/operator/operator.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
-import { type ApiServerFixture, NO_METRICS, RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
+import { type ApiServerFixture, RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
+import { NO_METRICS } from '../stubs.ts';
 
 export const OPERATOR_CONFIG: OperatorConfig = parseOperatorConfig(`
 namespace: ${RELEASE_NAMESPACE}

@@ -1,0 +1,14 @@
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+
+/** The system clock with another wall-clock time, in epoch milliseconds. */
+export function clockAt(now: () => number): Clock {
+  return { ...systemClock, now: () => new Date(now()) };
+}
+
+/** The system clock with pauses of these lengths shortened to `shortMs`. */
+export function clockWithShortPauses(pausesMs: ReadonlySet<number>, shortMs: number): Clock {
+  return {
+    ...systemClock,
+    sleep: (milliseconds, signal) => systemClock.sleep(pausesMs.has(milliseconds) ? shortMs : milliseconds, signal),
+  };
+}
