@@ -94,8 +94,15 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   });
 
   function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
-    const doors = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
-    const started = new RoleProcess(role, ['--run', at('run'), '--workspace', at('workspace'), ...doors, ...options]);
+    const endpoints = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
+    const started = new RoleProcess(role, [
+      '--run',
+      at('run'),
+      '--workspace',
+      at('workspace'),
+      ...endpoints,
+      ...options,
+    ]);
     roles.push(started);
     return started;
   }
