@@ -173,7 +173,8 @@ describe('an operator and its NATS server', () => {
     const gateway = await fixture.connectGateway();
     // The gateway may read the info of these streams.
     const names = desiredStreams().map(({ name }) => name);
-    for (const name of names.filter((each) => !/wakes|promotions/.test(each))) await gateway.manager.streams.info(name);
+    for (const name of names.filter((each) => !/wakeups|promotions/.test(each)))
+      await gateway.manager.streams.info(name);
   });
 
   it('the message of a deleted pod is redelivered to the next pod at once, and never taken from the bound pod', async () => {
