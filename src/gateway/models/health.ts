@@ -24,6 +24,7 @@ const IMMEDIATE_ERRORS: ReadonlySet<ErrorCode> = new Set([
 const TRANSIENT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNREACHABLE',
   'TEMPER_MODEL_TIMEOUT',
 ] satisfies ErrorCode[]);
 const FAILURE_THRESHOLD = 3;

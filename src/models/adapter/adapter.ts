@@ -69,7 +69,7 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): Model {
         const answer = await sendRequest(wire, request, connection);
         yield* normalizedEvents(answer, wire.normalizer(provider, offered), provider);
       } catch (error) {
-        throw call.ended() ?? classifyError(provider, error, clock, key);
+        throw call.ended() ?? classifyError(error, { provider, key, sent: request as unknown as Json }, clock);
       }
     },
     async embed(texts, op) {
@@ -86,7 +86,7 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): Model {
         const vectors = await wire.embed(texts, connection);
         return vectors.map((vector) => Float32Array.from(vector));
       } catch (error) {
-        throw call.ended() ?? classifyError(provider, error, clock, key);
+        throw call.ended() ?? classifyError(error, { provider, key, sent: texts }, clock);
       }
     },
   };

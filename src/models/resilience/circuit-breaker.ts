@@ -29,6 +29,7 @@ const DEFAULTS: Required<Omit<CircuitBreakerOptions, 'clock'>> = {
 const COUNTED_CODES: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNREACHABLE',
   'TEMPER_MODEL_TIMEOUT',
   'TEMPER_MODEL_BILLING',
 ] satisfies ErrorCode[]);
