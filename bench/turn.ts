@@ -8,6 +8,7 @@ import { openLedgerBook } from '../src/ledger/ledger.ts';
 import { systemClock } from '../src/lib/clock.ts';
 import { fileRecordStore } from '../src/lib/file-record-store.ts';
 import { ulids } from '../src/lib/ids.ts';
+import { meteredStub } from '../src/models/pipeline.testing.ts';
 import type { Model } from '../src/models/port.ts';
 import type { BenchRow } from './row.ts';
 import { callOptions } from '../test/support/call-options.ts';
@@ -59,14 +60,12 @@ async function oneAgent(folder: string): Promise<{ turn: number; start: number }
   });
   const records = fileRecordStore(folder);
   const book = await openLedgerBook(records, systemClock);
+  const ledger = book.ledger([{ name: 'agent/a', quotas: { tokensPerDay: 1e9 }, prefix: 'spec.quotas.' }]);
   const loop = createAgentLoop({
-    model,
+    model: meteredStub(model, { ledger, ids: ulids }),
     invoker: scriptedInvoker({ lookup: () => ({ found: true }) }),
     sessions: createRecordSessionStore(records, systemClock),
-    ledger: book.ledger([{ name: 'agent/a', quotas: { tokensPerDay: 1e9 }, prefix: 'spec.quotas.' }]),
     clock: systemClock,
-    ids: ulids,
-    costOf: () => 0,
   });
   const message = { session: 's-1', rootMessage: 'root', text: 'What is it?' };
   await loop.handle(message, anAgent(), () => undefined, callOptions());

@@ -1,5 +1,5 @@
 import { parseDecimalMicros, parseQuantityBytes } from '../api/quantities.ts';
-import type { QuotaLimits } from '../ledger/account.ts';
+import type { QuotaLimits } from '../ledger/quotas.ts';
 
 /** The quotas of an Agent or a TrustPolicy in manifest form. */
 interface QuotaSpec {

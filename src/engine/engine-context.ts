@@ -36,6 +36,8 @@ export interface EngineContext {
   ports: EnginePorts;
   agent: EngineAgent;
   agentModel: AgentModel;
+  /** The model port for the agent's own calls, with its fallbacks; its costs are charged to the agent. */
+  model: Model;
   /** The model port for judges and reviewers; its costs are charged to the agent. */
   reviewModel: Model;
   events: EventSink;
@@ -45,19 +47,15 @@ export interface EngineContext {
 }
 
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
-export function builtInTools({ ports, agent, agentModel, decider, view }: EngineContext): Tool[] {
-  const { workspace, protectedPaths, clock, memory, ids, ledger, models, bus, remoteWorkspace: remote } = ports;
+export function builtInTools({ ports, agent, model, decider, view }: EngineContext): Tool[] {
+  const { workspace, protectedPaths, clock, memory, bus, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
-  const { model } = agentModel;
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
   const generateText = generateTextTool({
     model,
     modelName,
     maxOutputTokens,
-    ledger,
-    costOf: models.costOf,
     clock,
-    ids,
   });
   return [
     ...createToolbox({

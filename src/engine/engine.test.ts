@@ -102,7 +102,7 @@ describe('the engine', () => {
       {
         clock,
         ids: ulids,
-        models: { model, resolve: (name) => name, costOf: () => 0, contextTokens: () => 100_000 },
+        models: { model, withFallbacks: () => model, resolve: (name) => name, contextTokens: () => 100_000 },
         sandbox,
         ledger: book.ledger([{ name: 'agent', quotas: {}, prefix: 'spec.quotas.' }]),
         sessions: createRecordSessionStore(records, clock),

@@ -15,7 +15,6 @@ import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
 import { createRemoteLifecycle, createLocalLifecycle } from '../tempering/lifecycle/tool-lifecycle.ts';
 import { LoopGuards } from './loop-guards.ts';
-import { meteredModel } from './metered-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInTools, createForging, type EngineContext } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
@@ -105,18 +104,20 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
  * reads `views` lazily, at the first call, when all components exist.
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink) {
-  const agent = resolveModelAliases(configured, ports.models);
+  const agent = resolveModelAliases(configured, ports.models.resolve);
   const taint = createTaintTracker();
   const deciders = createDeciders(agent, ports.workspace);
-  const agentModel = createAgentModel(agent, ports.models, deciders(false));
+  const agentModel = createAgentModel(agent, ports.models.resolve, deciders(false));
+  const model = ports.models.withFallbacks(agentModel.fallbacks);
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const guards = new LoopGuards();
   const context: EngineContext = {
     ports,
     agent,
     agentModel,
+    model,
     events,
-    reviewModel: meteredModel(ports),
+    reviewModel: ports.models.model,
     schemas: createSchemaCompiler(),
     decider: (caller: Pick<CallerContext, 'session'>) => deciders(taint.has(caller.session)),
     view: (caller) => views(caller),
@@ -140,8 +141,8 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       lifecycle.observe(call);
     },
   });
-  const { costOf, contextTokens } = ports.models;
-  const loop = createAgentLoop({ ...ports, model: agentModel.model, costOf, contextTokens, invoker, taint });
+  const { contextTokens } = ports.models;
+  const loop = createAgentLoop({ ...ports, model, contextTokens, invoker, taint });
   const runningAgent = { ...agent, policyName: agent.policy.name, level: deciders(false).level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
 }

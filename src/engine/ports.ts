@@ -7,7 +7,7 @@ import type { Discovery } from '../discovery/port.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
-import type { Model, TokenUsage } from '../models/port.ts';
+import type { Model } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
@@ -17,11 +17,12 @@ import type { RemoteWorkspace } from '../tools/remote-workspace.ts';
 
 /** The models of the runtime environment, by the names used in manifests. */
 export interface EngineModels {
+  /** Each call is charged to the agent, in this process or at the gateway. */
   model: Model;
+  /** `model` for the agent's own turns: when the requested model fails, these `provider/model` answer in its place. */
+  withFallbacks: (fallbacks: readonly string[]) => Model;
   /** The real `provider/model` behind a name such as `default/judge`. */
   resolve: (name: string) => string;
-  /** In millionths of a dollar. */
-  costOf: (name: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
   contextTokens: (name: string) => number;
 }
 

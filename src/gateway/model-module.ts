@@ -11,7 +11,6 @@ import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
-import { withModelMetrics } from './models/instrumented-models.ts';
 import { modelRoutes } from './models/routes.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { reviewRoutes } from './review/routes.ts';
@@ -20,7 +19,7 @@ import { sessionRoutes } from './pods/sessions.ts';
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
   const { clock, ids, log, metrics, bus, directory, demotions, catalog } = context;
-  const models = openGatewayModels(context.models, { clock, random: Math.random });
+  const models = openGatewayModels(context.models, { clock, random: Math.random, metrics });
   const ledger = openSharedLedger({
     store: createDocumentStore(bus, BUCKETS.ledger),
     clock,
@@ -32,7 +31,7 @@ export const openModelModule: OpenModule = async (context) => {
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
   const stopPublishing = publishHealth(models, context);
   const modelDeps = {
-    models: withModelMetrics(models.set, { clock, metrics, labelsOf: models.labelsOf }),
+    models: models.set,
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics),
   };

@@ -1,17 +1,7 @@
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { Amounts, Denial } from './port.ts';
+import { amountOf, QUOTAS, type QuotaLimits, type QuotaUnit } from './quotas.ts';
 import { nextWindow, type WindowKind, WINDOWS, windowStart } from './windows.ts';
-
-/** How much an agent or all agents of a policy may use. An absent limit means no limit. Money is in millionths. */
-export interface QuotaLimits {
-  tokensPerHour?: number;
-  tokensPerDay?: number;
-  costMicrosPerHour?: number;
-  costMicrosPerDay?: number;
-  costMicrosPerMonth?: number;
-  toolCallsPerMinute?: number;
-  networkBytesPerHour?: number;
-}
 
 export type Counts = Required<Amounts>;
 
@@ -22,32 +12,6 @@ interface WindowCounts {
 
 /** Counters of one account: the current window of each kind. */
 export type Account = Record<WindowKind, WindowCounts>;
-
-interface QuotaRule {
-  limit: keyof QuotaLimits;
-  /** The name of the field in manifests. */
-  field: string;
-  window: WindowKind;
-  amount(counts: Counts): number;
-}
-
-const tokens = (counts: Counts): number => counts.inputTokens + counts.outputTokens;
-const cost = (counts: Counts): number => counts.costMicros;
-
-const QUOTAS: readonly QuotaRule[] = [
-  { limit: 'toolCallsPerMinute', field: 'toolCallsPerMinute', window: 'minute', amount: (counts) => counts.toolCalls },
-  { limit: 'tokensPerHour', field: 'tokensPerHour', window: 'hour', amount: tokens },
-  { limit: 'costMicrosPerHour', field: 'costPerHour', window: 'hour', amount: cost },
-  {
-    limit: 'networkBytesPerHour',
-    field: 'networkBytesPerHour',
-    window: 'hour',
-    amount: (counts) => counts.networkBytes,
-  },
-  { limit: 'tokensPerDay', field: 'tokensPerDay', window: 'day', amount: tokens },
-  { limit: 'costMicrosPerDay', field: 'costPerDay', window: 'day', amount: cost },
-  { limit: 'costMicrosPerMonth', field: 'costPerMonth', window: 'month', amount: cost },
-];
 
 export function toCounts(amounts: Amounts): Counts {
   const { inputTokens = 0, outputTokens = 0, costMicros = 0, toolCalls = 0, networkBytes = 0 } = amounts;
@@ -92,9 +56,9 @@ export function checkQuota(
   let denial: Denial | undefined;
   for (const quota of QUOTAS) {
     const limit = limits[quota.limit];
-    const wanted = quota.amount(counts);
+    const wanted = amountOf(quota.unit, counts);
     if (limit === undefined || wanted <= 0) continue;
-    const used = quota.amount(account[quota.window].counts);
+    const used = amountOf(quota.unit, account[quota.window].counts);
     if (used + wanted <= limit) continue;
     const resumesAt = new Date(nextWindow(quota.window, Math.max(time, account[quota.window].start))).toISOString();
     if (denial === undefined || resumesAt > denial.resumesAt) {
@@ -111,13 +75,10 @@ interface LimitedAmounts {
   networkBytes: number;
 }
 
-const LIMITED_AMOUNTS: Readonly<Record<string, keyof LimitedAmounts>> = {
-  tokensPerHour: 'tokens',
-  tokensPerDay: 'tokens',
-  costMicrosPerHour: 'costMicros',
-  costMicrosPerDay: 'costMicros',
-  costMicrosPerMonth: 'costMicros',
-  networkBytesPerHour: 'networkBytes',
+const LIMITED_AMOUNTS: Readonly<Partial<Record<QuotaUnit, keyof LimitedAmounts>>> = {
+  tokens: 'tokens',
+  micros: 'costMicros',
+  bytes: 'networkBytes',
 };
 
 /** For each amount: the smallest limit, and the smallest remaining quota. Infinity without a limit. */
@@ -129,11 +90,11 @@ export function remainingQuota(
   const limit = unlimited();
   const room = unlimited();
   for (const quota of QUOTAS) {
-    const key = LIMITED_AMOUNTS[quota.limit];
+    const key = LIMITED_AMOUNTS[quota.unit];
     const maximum = limits[quota.limit];
     if (key === undefined || maximum === undefined) continue;
     limit[key] = Math.min(limit[key], maximum);
-    room[key] = Math.min(room[key], Math.max(0, maximum - quota.amount(account[quota.window].counts)));
+    room[key] = Math.min(room[key], Math.max(0, maximum - amountOf(quota.unit, account[quota.window].counts)));
   }
   return { limit, remaining: room };
 }

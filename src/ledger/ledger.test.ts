@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import { fileRecordStore } from '../lib/file-record-store.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
-import type { QuotaLimits } from './account.ts';
+import type { QuotaLimits } from './quotas.ts';
 import { type LedgerBook, openLedgerBook } from './ledger.ts';
 import type { Amounts, Denial, Ledger } from './port.ts';
 

@@ -7,9 +7,9 @@ import {
   toCounts,
   checkQuota,
   emptyAccount,
-  type QuotaLimits,
   rollAccount,
 } from './account.ts';
+import type { QuotaLimits } from './quotas.ts';
 import { type Journal, type JournalEntry, openJournal } from './journal.ts';
 import type { Denial, Ledger, Reservation } from './port.ts';
 

@@ -223,6 +223,10 @@ export const ERROR_CODES = {
     fix: 'Wait; the call is retried automatically.',
   },
   TEMPER_MODEL_OVERLOADED: { meaning: 'The provider is overloaded.', fix: 'Wait, or name a fallback model.' },
+  TEMPER_MODEL_UNREACHABLE: {
+    meaning: 'No connection to the provider: its name cannot be resolved, the host refuses, or TLS fails.',
+    fix: 'Check the host that the message names, `baseUrl` of the provider, and the network; or name a fallback model.',
+  },
   TEMPER_MODEL_TIMEOUT: {
     meaning: 'The provider did not respond in time.',
     fix: 'Try again, or name a fallback model.',

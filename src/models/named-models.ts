@@ -1,35 +1,56 @@
-import type { Model, ModelRequest, TokenUsage } from './port.ts';
-import { createModels, type ModelsConfig, type ModelsDeps, modelConfigOf, priceOf } from './providers.ts';
+import { type ModelPipeline, type ResolvedModel, withNames } from './pipeline.ts';
+import type { Model } from './port.ts';
+import { DEFAULT_PRICE } from './price.ts';
+import { type ModelsConfig, type ModelsDeps, openProviders } from './providers.ts';
 
 /** Providers, and the models that aliases such as `default/judge` refer to. */
 export interface NamedModelsConfig extends ModelsConfig {
   aliases: Readonly<Record<string, string>>;
 }
 
-/** The configured models under the names that manifests use. */
+/** The configured models, by the names that manifests use. */
 export interface NamedModelSet {
-  model: Model;
-  /** The `provider/model` of an alias such as `default/judge`; other names are returned unchanged. */
-  resolve: (name: string) => string;
-  /** Cost in millionths of a US dollar. */
-  costOf: (name: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
-  /** Context window in tokens; 128,000 for a model without a configured one. */
-  contextTokens: (name: string) => number;
+  /** The model of a `provider/model` or an alias. A model without a configured provider is resolved too; its calls fail. */
+  resolve: (name: string) => ResolvedModel;
+  /** Calls the provider of the resolved model. Not charged. */
+  pipeline: ModelPipeline;
+  /** The model behind `embed`; undefined when no provider has one. */
+  embedding: ResolvedModel | undefined;
 }
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 
+/** Throws TEMPER_MANIFEST_INVALID for a provider that is configured twice or lacks its baseUrl. */
 export function openModels(config: NamedModelsConfig, deps: ModelsDeps): NamedModelSet {
-  const models = createModels(config, deps);
-  const resolve = (name: string): string =>
-    Object.hasOwn(config.aliases, name) ? (config.aliases[name] ?? name) : name;
+  const embedder = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
   return {
-    resolve,
-    model: {
-      stream: (request: ModelRequest, op) => models.stream({ ...request, model: resolve(request.model) }, op),
-      embed: (texts, op) => models.embed(texts, op),
+    resolve: (name) => resolveModel(config, name),
+    pipeline: openProviders(config, deps),
+    embedding: embedder && resolveModel(config, `${embedder.name}/${embedder.embeddingModel}`),
+  };
+}
+
+/** The models of the configuration by name, without charges. */
+export function createModels(config: ModelsConfig & Partial<NamedModelsConfig>, deps: ModelsDeps): Model {
+  const { pipeline, resolve } = openModels({ aliases: {}, ...config }, deps);
+  return withNames(pipeline, resolve);
+}
+
+/** The only place that reads a model's name: the part before the first slash is the provider, the rest its model. */
+export function resolveModel({ providers, aliases }: NamedModelsConfig, name: string): ResolvedModel {
+  const id = Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name;
+  const slash = id.indexOf('/');
+  const [provider, model] = [id.slice(0, Math.max(0, slash)), id.slice(slash + 1)];
+  const config = providers.find((candidate) => candidate.name === provider);
+  const { contextWindow, inputPrice, outputPrice } = config?.models?.find((listed) => listed.name === model) ?? {};
+  return {
+    id,
+    provider,
+    model,
+    price: {
+      inputPrice: inputPrice ?? DEFAULT_PRICE.inputPrice,
+      outputPrice: outputPrice ?? DEFAULT_PRICE.outputPrice,
     },
-    costOf: (name, usage) => priceOf(config, resolve(name), usage),
-    contextTokens: (name) => modelConfigOf(config, resolve(name))?.contextWindow ?? DEFAULT_CONTEXT_TOKENS,
+    contextTokens: contextWindow ?? DEFAULT_CONTEXT_TOKENS,
   };
 }

@@ -22,9 +22,8 @@ export type ModelMessage =
   | { role: 'assistant'; text: string; toolCalls: ToolCall[] }
   | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean };
 
-export interface ModelRequest {
-  /** `provider/model`. */
-  model: string;
+/** A request without its model. */
+export interface ModelInput {
   system: string;
   messages: ModelMessage[];
   tools: ToolSpec[];
@@ -33,6 +32,11 @@ export interface ModelRequest {
   temperature?: number;
   /** Requests one JSON object, as text. */
   responseFormat?: 'json';
+}
+
+export interface ModelRequest extends ModelInput {
+  /** `provider/model`, or an alias. */
+  model: string;
 }
 
 export interface TokenUsage {

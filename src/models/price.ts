@@ -23,6 +23,7 @@ export function costInMicros(price: ModelPrice, usage: Pick<TokenUsage, 'inputTo
 const FREE_CODES: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNREACHABLE',
   'TEMPER_MODEL_UNAUTHORIZED',
   'TEMPER_MODEL_BILLING',
   'TEMPER_MODEL_CONTEXT_OVERFLOW',

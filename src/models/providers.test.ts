@@ -6,7 +6,9 @@ import { describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { aRequest, anOp, rawHttpServer, eventsOf, textOf } from './raw-http-server.testing.ts';
-import { createModels, modelConfigOf, priceOf, type ModelsConfig, type ModelsDeps } from './providers.ts';
+import { createModels, type NamedModelsConfig, openModels } from './named-models.ts';
+import { costInMicros } from './price.ts';
+import { type ModelsDeps } from './providers.ts';
 import { startReplay } from './replay/server.ts';
 
 const DEPS: ModelsDeps = { clock: systemClock, random: () => 0, environment: {}, retry: { maxAttempts: 1 } };
@@ -15,14 +17,14 @@ const replay = () => startReplay({ script: { rules: [{ answer: { text: 'from {{m
 describe('createModels', () => {
   it('createModels routes by the name before the first slash and sends the rest as the model', async () => {
     await using server = await replay();
-    const config: ModelsConfig = {
+    const config: NamedModelsConfig = {
       providers: [
         { name: 'openai', type: 'openai', baseUrl: `${server.url}/v1` },
         { name: 'answers', type: 'openai-responses', baseUrl: `${server.url}/v1` },
         { name: 'anthropic', type: 'anthropic', baseUrl: server.url },
         { name: 'local', type: 'openai-compatible', baseUrl: `${server.url}/v1` },
       ],
-      default: 'local/some/small-one',
+      aliases: { 'default/default': 'local/some/small-one' },
     };
     const models = createModels(config, DEPS);
     const say = async (model: string): Promise<string> =>
@@ -119,23 +121,34 @@ describe('createModels', () => {
   });
 });
 
-describe('priceOf', () => {
-  const config: ModelsConfig = {
+describe('openModels', () => {
+  const config: NamedModelsConfig = {
     providers: [
       { name: 'a', type: 'openai', models: [{ name: 'm', contextWindow: 8_000, inputPrice: 0.15, outputPrice: 0.6 }] },
     ],
-    default: 'a/m',
+    aliases: { 'default/default': 'a/m' },
   };
   const usage = { inputTokens: 1_000, outputTokens: 100 };
 
-  it('priceOf returns millionths of a dollar by the configured prices', () => {
-    assert.equal(priceOf(config, 'a/m', usage), 210);
-    assert.equal(priceOf(config, 'default/default', usage), 210);
-    assert.equal(modelConfigOf(config, 'a/m')?.contextWindow, 8_000);
+  const costOf = (name: string, used: typeof usage): number =>
+    costInMicros(openModels(config, DEPS).resolve(name).price, used);
+
+  it('a name or an alias resolves to provider, model, prices and context window', () => {
+    const resolved = {
+      id: 'a/m',
+      provider: 'a',
+      model: 'm',
+      price: { inputPrice: 0.15, outputPrice: 0.6 },
+      contextTokens: 8_000,
+    };
+    assert.deepEqual(openModels(config, DEPS).resolve('a/m'), resolved);
+    assert.deepEqual(openModels(config, DEPS).resolve('default/default'), resolved);
+    assert.equal(costOf('default/default', usage), 210);
   });
 
-  it('priceOf charges $1 and $3 per million tokens for a model without a configured price', () => {
-    assert.equal(priceOf(config, 'a/other', { inputTokens: 1_000_000, outputTokens: 1_000_000 }), 4_000_000);
-    assert.equal(priceOf(config, 'b/m', usage), 1_300);
+  it('a model without a configured price costs $1 and $3 per million tokens and reads 128,000 tokens', () => {
+    assert.equal(costOf('a/other', { inputTokens: 1_000_000, outputTokens: 1_000_000 }), 4_000_000);
+    assert.equal(costOf('b/m', usage), 1_300);
+    assert.equal(openModels(config, DEPS).resolve('b/m').contextTokens, 128_000);
   });
 });

@@ -2,13 +2,12 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { AdapterOptions } from './adapter/adapter.ts';
 import { anthropicModel } from './anthropic/adapter.ts';
-import { withCircuitBreaker, type CircuitBreakerOptions } from './resilience/circuit-breaker.ts';
+import { circuitBreaker, type CircuitBreakerOptions } from './resilience/circuit-breaker.ts';
 import { keySource } from './key-source.ts';
 import { openaiChatModel } from './openai-chat/adapter.ts';
 import { openaiResponsesModel } from './openai-responses/adapter.ts';
-import type { Model, TokenUsage } from './port.ts';
-import { costInMicros, DEFAULT_PRICE } from './price.ts';
-import { withRetries, type RetryOptions } from './resilience/retry.ts';
+import { compose, type ModelPipeline } from './pipeline.ts';
+import { retries, type RetryOptions } from './resilience/retry.ts';
 import type { AnswerLimits } from './adapter/guarded-fetch.ts';
 
 export type ProviderType = 'openai' | 'openai-responses' | 'anthropic' | 'openai-compatible';
@@ -38,8 +37,6 @@ export interface ProviderConfig {
 
 export interface ModelsConfig {
   providers: readonly ProviderConfig[];
-  /** The `provider/model` of the alias `default/default`. */
-  default?: string;
 }
 
 export interface ModelsDeps {
@@ -57,61 +54,35 @@ const OPENAI_URL = 'https://api.openai.com/v1';
 const ANTHROPIC_URL = 'https://api.anthropic.com';
 
 /**
- * One Model for all configured providers, routed by the part of `request.model` before the first slash. Each provider has its own
- * retries and circuit breaker. Calls throw TEMPER_MODEL_UNAVAILABLE for a provider that is not configured.
+ * One pipeline for all configured providers. Each provider has its own retries and circuit breaker. Calls throw
+ * TEMPER_MODEL_UNAVAILABLE for a provider that is not configured.
  */
-export function createModels(config: ModelsConfig, deps: ModelsDeps): Model {
-  const providers = new Map<string, Model>();
+export function openProviders(config: ModelsConfig, deps: ModelsDeps): ModelPipeline {
+  const { clock, random } = deps;
+  const providers = new Map<string, ModelPipeline>();
   for (const provider of config.providers) {
-    if (providers.has(provider.name))
-      throw new TemperError('TEMPER_MANIFEST_INVALID', `provider "${provider.name}" is configured twice`);
-    const retried = withRetries(adapterFor(provider, deps), { ...deps.retry, clock: deps.clock, random: deps.random });
-    providers.set(provider.name, withCircuitBreaker(retried, provider.name, { ...deps.circuit, clock: deps.clock }));
+    const { name } = provider;
+    if (providers.has(name)) throw new TemperError('TEMPER_MANIFEST_INVALID', `provider "${name}" is configured twice`);
+    const layers = [retries({ ...deps.retry, clock, random }), circuitBreaker(name, { ...deps.circuit, clock })];
+    providers.set(name, compose(adapterFor(provider, deps), layers));
   }
-  const route = (name: string): Model => {
-    const model = providers.get(name.slice(0, Math.max(0, name.indexOf('/'))));
-    if (!model) throw unknownProvider(name, config);
-    return model;
-  };
+  const embedding = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
   return {
     async *stream(request, op) {
-      const model = resolveModelName(config, request.model);
-      yield* route(model).stream({ ...request, model }, op);
+      const provider = providers.get(request.model.provider);
+      if (provider === undefined) throw unknownProvider(request.model.id, config);
+      yield* provider.stream(request, op);
     },
     async embed(texts, op) {
-      const provider = config.providers.find((candidate) => candidate.embeddingModel !== undefined);
-      if (!provider)
+      const provider = embedding && providers.get(embedding.name);
+      if (provider === undefined)
         throw new TemperError('TEMPER_MODEL_NOT_FOUND', 'no provider has an embeddingModel; set it for a provider');
-      return route(`${provider.name}/`).embed(texts, op);
+      return provider.embed(texts, op);
     },
   };
 }
 
-/** The name itself, or the configured default for `default/default`. */
-function resolveModelName(config: ModelsConfig, name: string): string {
-  return name === DEFAULT_NAME && config.default !== undefined ? config.default : name;
-}
-
-/** The configuration of a model; undefined for a model that is not listed. */
-export function modelConfigOf(config: ModelsConfig, name: string): ModelConfig | undefined {
-  const full = resolveModelName(config, name);
-  const slash = full.indexOf('/');
-  const provider = config.providers.find((candidate) => candidate.name === full.slice(0, slash));
-  return provider?.models?.find((model) => model.name === full.slice(slash + 1));
-}
-
-/** Cost of an answer of the model, in millionths of a dollar. */
-export function priceOf(
-  config: ModelsConfig,
-  name: string,
-  usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
-): number {
-  const known = modelConfigOf(config, name);
-  const { inputPrice = DEFAULT_PRICE.inputPrice, outputPrice = DEFAULT_PRICE.outputPrice } = known ?? {};
-  return costInMicros({ inputPrice, outputPrice }, usage);
-}
-
-function adapterFor(provider: ProviderConfig, deps: ModelsDeps): Model {
+function adapterFor(provider: ProviderConfig, deps: ModelsDeps): ModelPipeline {
   const { name, baseUrl, embeddingModel } = provider;
   const shared: AdapterOptions = { provider: name, key: keySource(provider, deps.environment), clock: deps.clock };
   if (deps.limits) shared.limits = deps.limits;

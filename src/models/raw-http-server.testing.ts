@@ -6,6 +6,8 @@ import type { AdapterOptions } from './adapter/adapter.ts';
 import { anthropicModel } from './anthropic/adapter.ts';
 import { openaiChatModel } from './openai-chat/adapter.ts';
 import { openaiResponsesModel } from './openai-responses/adapter.ts';
+import { type ModelPipeline, withNames } from './pipeline.ts';
+import { aModel } from './pipeline.testing.ts';
 import type { Model, ModelEvent, ModelRequest } from './port.ts';
 
 export type Respond = (request: IncomingMessage, response: ServerResponse) => void;
@@ -36,9 +38,12 @@ export type WireName = (typeof WIRES)[number];
 /** The adapter of a wire format, with its official SDK, for a server at `url`. */
 export function modelOver(wire: WireName, url: string, options: Partial<AdapterOptions> = {}): Model {
   const shared = { provider: 'test', key: async () => 'test-key-1234', clock: systemClock, ...options };
-  if (wire === 'anthropic-messages') return anthropicModel({ ...shared, baseUrl: url });
-  if (wire === 'openai-responses') return openaiResponsesModel({ ...shared, baseUrl: `${url}/v1` });
-  return openaiChatModel({ ...shared, baseUrl: `${url}/v1`, dialect: 'original' });
+  const adapters: Record<WireName, () => ModelPipeline> = {
+    'anthropic-messages': () => anthropicModel({ ...shared, baseUrl: url }),
+    'openai-responses': () => openaiResponsesModel({ ...shared, baseUrl: `${url}/v1` }),
+    'openai-chat': () => openaiChatModel({ ...shared, baseUrl: `${url}/v1`, dialect: 'original' }),
+  };
+  return withNames(adapters[wire](), aModel);
 }
 
 export function aRequest(changes: Partial<ModelRequest> = {}): ModelRequest {

@@ -83,6 +83,29 @@ describe('a pod', { timeout: 240_000 }, () => {
     await agent.logged('its digest differs from the listed digest');
   });
 
+  it('a pod asks the gateway once for a model that fails, because the gateway applies the fallbacks of the agent', async () => {
+    const unknown = { status: 404, type: 'not_found_error', message: 'no such model' };
+    await using bench = await PodFixture.open({ rules: [{ answer: { error: unknown } }] });
+    const { gateway } = bench;
+    let asked = 0;
+    gateway.fault = (what) => {
+      if (what.endsWith('/models/stream')) asked += 1;
+      return undefined;
+    };
+    bench.sandbox();
+    bench.agent();
+    const assignment = await quickstartAssignment();
+    const { agent, policy } = assignment;
+    const spec = { ...agent.spec, model: { ...agent.spec.model, fallbacks: ['replay/second', 'replay/third'] } };
+    const models = { ...policy.spec.models, allow: ['replay/*'] };
+    const permissive = { ...policy, spec: { ...policy.spec, models } };
+    await gateway.assign({ ...assignment, agent: { ...agent, spec }, policy: permissive });
+    const answer = await gateway.inbox.add(aMessage());
+    assert.ok(answer.action === 'ack', JSON.stringify(answer));
+    assert.match(answer.reply, /TEMPER_MODEL_NOT_FOUND/);
+    assert.equal(asked, 1);
+  });
+
   it('when a pod is killed during a message, the next pod resumes the message and answers once', async () => {
     await using bench = await PodFixture.open();
     const { gateway } = bench;

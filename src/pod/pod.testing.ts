@@ -7,7 +7,7 @@ import { loadManifests } from '../api/manifests.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { systemClock } from '../lib/clock.ts';
-import { createModels } from '../models/providers.ts';
+import { createModels } from '../models/named-models.ts';
 import type { ReplayScript } from '../models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../models/replay/server.ts';
 import { PATTERN_RULES } from '../policy/patterns/pattern-rules.ts';

@@ -8,13 +8,15 @@ import { openAudit } from '../audit/recorded-trail.ts';
 import type { AuditTrail } from '../audit/port.ts';
 import { builtInNames } from '../engine/built-in.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
-import type { EngineAgent, EngineModels } from '../engine/ports.ts';
+import { localModels } from '../engine/local-models.ts';
+import type { EngineAgent } from '../engine/ports.ts';
 import { openLedgerBook } from '../ledger/ledger.ts';
 import { systemClock } from '../lib/clock.ts';
 import { fileRecordStore } from '../lib/file-record-store.ts';
 import { ulids } from '../lib/ids.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { RecordStore } from '../lib/record-store.ts';
+import type { NamedModelSet } from '../models/named-models.ts';
 import { createSafeFetch } from '../net/fetch.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
@@ -38,7 +40,7 @@ export interface StandaloneOptions {
   protectedPaths: readonly string[];
   agent: Agent;
   policy: TrustPolicy;
-  models: EngineModels;
+  models: NamedModelSet;
   events: EventSink;
 }
 
@@ -63,7 +65,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const engine = createEngine(
     {
       ...components,
-      models: options.models,
+      models: localModels(options.models, { ledger: components.ledger, ids: ulids }),
       clock: systemClock,
       ids: ulids,
       tools: registry,

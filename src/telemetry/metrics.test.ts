@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { parsePrometheusText } from '../../test/support/prometheus-text.ts';
 import type { MetricTable } from './metrics.ts';
 import { createRegistry, registerMetrics } from './prometheus.ts';
 import { GATEWAY_METRICS, OPERATOR_METRICS } from './temper-metrics.ts';
@@ -37,6 +38,22 @@ describe('registered metrics', () => {
     assert.deepEqual(await shown(), [sample('agent', 3)]);
     broken = true;
     assert.deepEqual(await shown(), [sample('agent', 3)]);
+  });
+
+  it('the registry writes NaN, infinite values and labels in the text format of Prometheus', async () => {
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, {
+      temper_example_seconds: { type: 'gauge', labels: ['kind'], help: 'A gauge whose help ends in Nan' },
+    });
+    const values = { nothing: Number.NaN, 'a Nan': Number.NaN, most: Infinity, least: -Infinity };
+    for (const [kind, value] of Object.entries(values)) metrics.gauge('temper_example_seconds', { kind }, value);
+    const text = await registry.metrics();
+    assert.match(text, /^# HELP temper_example_seconds A gauge whose help ends in Nan$/m);
+    const { samples } = parsePrometheusText(text);
+    for (const [kind, value] of Object.entries(values)) {
+      assert.match(text, new RegExp(`^temper_example_seconds\\{kind="${kind}"\\} (NaN|[+-]Inf)$`, 'm'));
+      assert.ok(samples.has(`temper_example_seconds{kind="${kind}"}`), `${kind}: ${value}`);
+    }
   });
 
   it('every metric follows the naming rules: counters end in _total, durations in _seconds, help in a full stop', () => {

@@ -6,9 +6,27 @@ const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 
 /** The metrics registry of a role; contains the process metrics: CPU, memory, event loop, garbage collection. */
 export function createRegistry(): Registry {
-  const registry = new Registry();
+  const registry = new ValidTextRegistry();
   collectDefaultMetrics({ register: registry });
   return registry;
+}
+
+/**
+ * Corrects the text of prom-client, which writes `Nan` for a value that is not a number, such as the mean event loop lag of an interval
+ * without samples. The text format requires `NaN`, and a scraper may reject the whole page.
+ */
+class ValidTextRegistry extends Registry {
+  override async metrics(): Promise<string> {
+    return withValidNaN(await super.metrics());
+  }
+}
+
+/** Replaces the value of samples only: comment lines start with `#`, and a label value cannot end a line. */
+function withValidNaN(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (line.endsWith(' Nan') && !line.startsWith('#') ? `${line.slice(0, -' Nan'.length)} NaN` : line))
+    .join('\n');
 }
 
 /** Registers the metrics of a table. Throws when the registry already has a metric of the same name. */

@@ -3,6 +3,7 @@ import type { Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
+import { quotaExceeded } from '../ledger/quota-exceeded.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import type { Approvals, ApprovalInput } from './approvals.ts';
 import type { EventSink } from './events.ts';
@@ -47,15 +48,10 @@ export async function authorize(
 ): Promise<AuthorizedCall> {
   const decision = deps.decider.decide(toolRequest(tool, input));
   if (decision.effect === 'Deny') throw policyDenied(decision);
-  const reservation = await deps.ledger.reserve({ toolCalls: 1 }, op);
-  if (!reservation.granted) {
-    throw new TemperError(
-      'TEMPER_QUOTA_EXCEEDED',
-      `${reservation.used} of ${reservation.limit} allowed by ${reservation.quota} are used; resumes ${reservation.resumesAt}`,
-      { details: { quota: reservation.quota, resumesAt: reservation.resumesAt } },
-    );
-  }
-  const settle = (): Promise<void> => deps.ledger.commit(reservation.id, { toolCalls: 1 });
+  const maximum = { toolCalls: 1 };
+  const reservation = await deps.ledger.reserve(maximum, op);
+  if (!reservation.granted) throw quotaExceeded(reservation, maximum);
+  const settle = (): Promise<void> => deps.ledger.commit(reservation.id, maximum);
   if (decision.effect === 'Escalate') {
     try {
       await waitForApproval(tool, input, decision, deps, op);

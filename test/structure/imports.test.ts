@@ -21,7 +21,7 @@ const MODULES: Record<string, readonly string[]> = {
   bus: FOUNDATION,
   ledger: FOUNDATION,
   audit: FOUNDATION,
-  models: [...FOUNDATION, 'net'],
+  models: [...FOUNDATION, 'net', 'ledger'],
   sandbox: [...FOUNDATION, 'net'],
   policy: ['lib', 'api'],
   tools: TOOLS_MAY,

@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { isTemperError } from '../../lib/errors.ts';
 import type { ModelMessage } from '../../models/port.ts';
-import { charactersOf, type ContextBudget, estimateTokens, fitContext } from './context-window.ts';
+import { charactersOf, estimateTokens } from '../../models/token-estimate.ts';
+import { type ContextBudget, fitContext } from './context-window.ts';
 import { repairHistory } from './repair-history.ts';
 import { truncate, truncateAtLine } from './tool-result-text.ts';
 

@@ -1,5 +1,6 @@
 import { TemperError } from '../../lib/errors.ts';
-import type { ModelMessage, ModelRequest } from '../../models/port.ts';
+import type { ModelMessage } from '../../models/port.ts';
+import { CHARACTERS_PER_TOKEN, charactersOf } from '../../models/token-estimate.ts';
 import { repairHistory } from './repair-history.ts';
 import { truncateAtLine } from './tool-result-text.ts';
 
@@ -12,33 +13,9 @@ export interface ContextBudget {
   task: string;
 }
 
-const CHARACTERS_PER_TOKEN = 4;
 /** Tool output is dense; it has half as many characters per token as prose. */
 const RESULT_CHARACTERS_PER_TOKEN = 2;
 const COMPACTED_CHARACTERS = 2_000;
-
-/** Estimated tokens of a request: a quarter of its characters. */
-export function estimateTokens(request: Pick<ModelRequest, 'system' | 'messages' | 'tools'>): number {
-  const characters = request.system.length + charactersOfTools(request.tools) + charactersOf(request.messages);
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
-}
-
-export function charactersOfTools(tools: ModelRequest['tools']): number {
-  let sum = 0;
-  for (const tool of tools) sum += tool.name.length + tool.description.length + JSON.stringify(tool.inputSchema).length;
-  return sum;
-}
-
-export function charactersOf(messages: readonly ModelMessage[]): number {
-  let sum = 0;
-  for (const message of messages) {
-    sum += message.text.length;
-    if (message.role === 'assistant') {
-      for (const call of message.toolCalls) sum += call.name.length + call.arguments.length;
-    }
-  }
-  return sum;
-}
 
 /**
  * Fits the history into the context window. First the tool results: each at most 30 % of the window, all together at most 75 %; the

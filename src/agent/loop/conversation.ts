@@ -4,13 +4,8 @@ import type { ModelMessage, ModelRequest, TokenUsage } from '../../models/port.t
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
-import {
-  charactersOf,
-  charactersOfTools,
-  type ContextBudget,
-  fitContext,
-  shrinkContext,
-} from '../history/context-window.ts';
+import { type ContextBudget, fitContext, shrinkContext } from '../history/context-window.ts';
+import { charactersOf, charactersOfTools } from '../../models/token-estimate.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';

@@ -307,11 +307,7 @@ describe('limits per message', () => {
 
 describe('ledger use', () => {
   it('each model call reserves its input and maximum output and commits the actual usage', async () => {
-    const { send, ledger } = scriptedLoop(
-      [says('hello')],
-      {},
-      { costOf: (_, { inputTokens, outputTokens }) => inputTokens + 3 * outputTokens },
-    );
+    const { send, ledger } = scriptedLoop([says('hello')]);
     await send('a'.repeat(4_000));
     const [{ reserved, used } = { reserved: {} }] = ledger.log;
     assert.ok((reserved.inputTokens ?? 0) > 1_000 && (reserved.inputTokens ?? 0) < 1_400);

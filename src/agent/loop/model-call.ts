@@ -1,24 +1,15 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
-import type { IdGenerator } from '../../lib/ids.ts';
-import type { Amounts, Ledger } from '../../ledger/port.ts';
 import type { Model, ModelEvent, ModelRequest, StopReason, TokenUsage, ToolCall } from '../../models/port.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
-import { isFreeFailure } from '../../models/price.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { untilAborted } from '../abort.ts';
-import { estimateTokens } from '../history/context-window.ts';
-
-/** Cost of the given tokens of a model, in micro-units of the account's currency. */
-type CostOf = (model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>) => number;
 
 export interface ModelCallDeps {
+  /** Charges each call; see `metering`. */
   model: Model;
-  ledger: Ledger;
-  costOf: CostOf;
   clock: Clock;
-  ids: IdGenerator;
 }
 
 export interface ModelAnswer {
@@ -31,8 +22,7 @@ export interface ModelAnswer {
 }
 
 /**
- * One model call: reserve quota, stream the response, commit the usage. Text deltas are reported as they arrive. A failed call is
- * charged with the full reservation, unless the provider rejected it before the first event. Throws TEMPER_QUOTA_EXCEEDED,
+ * One model call: collects the streamed response. Text deltas are reported as they arrive. Throws TEMPER_QUOTA_EXCEEDED,
  * TEMPER_MODEL_*, TEMPER_TIMEOUT or TEMPER_CANCELLED.
  */
 export function callModel(
@@ -44,7 +34,7 @@ export function callModel(
 ): Promise<ModelAnswer> {
   const attributes = { [ATTRIBUTES.operation]: 'chat', [ATTRIBUTES.requestModel]: request.model };
   return inSpan(SPANS.chat(request.model), { kind: 'CLIENT', attributes }, async (span) => {
-    const answer = await reserveAndCall(deps, request, milliseconds, events, op);
+    const answer = await collectAnswer(deps, request, milliseconds, events, op);
     span.setAttribute(ATTRIBUTES.inputTokens, answer.usage.inputTokens);
     span.setAttribute(ATTRIBUTES.outputTokens, answer.usage.outputTokens);
     span.setAttribute(ATTRIBUTES.finishReasons, [answer.stopReason]);
@@ -52,47 +42,23 @@ export function callModel(
   });
 }
 
-async function reserveAndCall(
-  deps: ModelCallDeps,
+async function collectAnswer(
+  { model, clock }: ModelCallDeps,
   request: ModelRequest,
   milliseconds: number,
   events: EventSink,
   op: CallOptions,
 ): Promise<ModelAnswer> {
-  const reserved = amounts(deps, request.model, {
-    inputTokens: estimateTokens(request),
-    outputTokens: request.maxOutputTokens,
-  });
-  const key = deps.ids.next('call');
-  const reservation = await deps.ledger.reserve(reserved, { ...op, key });
-  if (!reservation.granted) {
-    const { quota, used, limit, resumesAt } = reservation;
-    throw new TemperError(
-      'TEMPER_QUOTA_EXCEEDED',
-      `${used} of ${limit} allowed by ${quota} are used, too many for a call of ${reserved.inputTokens} + ${reserved.outputTokens} tokens; resumes ${resumesAt}`,
-      { details: { quota, used, limit, resumesAt } },
-    );
-  }
-  const progress: Progress = { text: '', reasoning: '', toolCalls: [], began: false };
-  let used = reserved;
+  const progress: Progress = { text: '', reasoning: '', toolCalls: [] };
   try {
-    const end = await withTimeout(
-      op,
-      deps.clock,
-      milliseconds,
-      (inner) => readStream(deps.model, request, progress, events, inner),
-      key,
+    const { stopReason, usage } = await withTimeout(op, clock, milliseconds, (inner) =>
+      readStream(model, request, progress, events, inner),
     );
-    used = amounts(deps, request.model, end.usage);
     const { text, reasoning, toolCalls } = progress;
-    const { stopReason, usage } = end;
     const executed = stopReason === 'length' || stopReason === 'refusal' ? [] : uniqueCalls(toolCalls);
     return { text, reasoning, toolCalls: executed, stopReason, usage };
   } catch (error) {
-    if (!progress.began && isFreeFailure(error)) used = {};
     throw toModelTimeout(error, op, request.model, milliseconds);
-  } finally {
-    await deps.ledger.commit(reservation.id, used);
   }
 }
 
@@ -100,7 +66,6 @@ interface Progress {
   text: string;
   reasoning: string;
   toolCalls: ToolCall[];
-  began: boolean;
 }
 
 type EndEvent = Extract<ModelEvent, { type: 'end' }>;
@@ -131,7 +96,6 @@ async function readStream(
 }
 
 function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, events: EventSink): void {
-  progress.began = true;
   switch (event.type) {
     case 'text':
       progress.text += event.text;
@@ -150,11 +114,6 @@ function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, ev
 /** Drops calls with a duplicate id, because only one of them could have a result. */
 function uniqueCalls(calls: ToolCall[]): ToolCall[] {
   return calls.filter((call, index) => calls.findIndex((other) => other.id === call.id) === index);
-}
-
-function amounts(deps: ModelCallDeps, model: string, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): Amounts {
-  const { inputTokens, outputTokens } = usage;
-  return { inputTokens, outputTokens, costMicros: deps.costOf(model, { inputTokens, outputTokens }) };
 }
 
 /** A timeout of the model call becomes TEMPER_MODEL_TIMEOUT; a timeout of the whole message stays TEMPER_TIMEOUT. */

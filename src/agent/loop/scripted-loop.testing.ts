@@ -5,6 +5,7 @@ import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import type { Amounts, Ledger } from '../../ledger/port.ts';
+import { meteredStub } from '../../models/pipeline.testing.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import type { AgentEvent } from '../../tools/events.ts';
@@ -148,14 +149,11 @@ export function scriptedLoop(
   const ledger = deps.ledger ?? scriptedLedger();
   const events: AgentEvent[] = [];
   const loop = createAgentLoop({
-    model,
+    model: meteredStub(model, { ledger, ids: ulids }),
     invoker: scriptedInvoker(tools),
     sessions: createRecordSessionStore(records, systemClock),
     clock: systemClock,
-    ids: ulids,
-    costOf: () => 0,
     ...deps,
-    ledger,
   });
   return {
     loop,

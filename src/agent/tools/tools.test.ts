@@ -5,6 +5,7 @@ import { isTemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { memoryRecordStore } from '../../lib/record-store.ts';
+import { meteredStub } from '../../models/pipeline.testing.ts';
 import type { CallContext, Tool } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { generateTextTool } from './generate-text.ts';
@@ -80,8 +81,13 @@ describe('generate_text', () => {
     callsGranted?: number,
   ): { tools: Tool[]; model: ReturnType<typeof scriptedModel> } => {
     const model = scriptedModel([answer]);
-    const deps = { model, ledger: scriptedLedger(callsGranted), clock: systemClock, ids: ulids, costOf: () => 0 };
-    return { tools: [generateTextTool({ ...deps, modelName: 'scripted/model', maxOutputTokens: 100 })], model };
+    const metered = meteredStub(model, { ledger: scriptedLedger(callsGranted), ids: ulids });
+    return {
+      tools: [
+        generateTextTool({ model: metered, clock: systemClock, modelName: 'scripted/model', maxOutputTokens: 100 }),
+      ],
+      model,
+    };
   };
 
   it('generate_text sends the prompt without history and tools', async () => {

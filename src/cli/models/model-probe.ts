@@ -5,7 +5,8 @@ import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { isJsonObject, member, type Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { ModelRequest, ToolSpec } from '../../models/port.ts';
-import { createModels, type ProviderConfig, type ProviderType } from '../../models/providers.ts';
+import { createModels } from '../../models/named-models.ts';
+import type { ProviderConfig, ProviderType } from '../../models/providers.ts';
 import { EXIT, writeJsonLine, type CliIo } from '../io.ts';
 
 export interface ModelProbeOptions {

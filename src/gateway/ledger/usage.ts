@@ -1,5 +1,5 @@
 import { quotaLimits } from '../../agent/quotas.ts';
-import type { QuotaLimits } from '../../ledger/account.ts';
+import type { QuotaLimits } from '../../ledger/quotas.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { AccountReport, SharedLedger } from '../../nats/ledger/ledger.ts';
 import { agentAccount } from '../../nats/ledger/spend-summary.ts';

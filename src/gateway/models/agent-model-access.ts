@@ -1,15 +1,17 @@
 import { type AgentModel, createAgentModel, resolveModelAliases } from '../../engine/agent-model.ts';
 import type { Ledger } from '../../ledger/port.ts';
-import { TemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
-import { withFallbacks } from '../../models/resilience/fallback.ts';
+import { metering } from '../../models/metering.ts';
+import type { NamedModelSet } from '../../models/named-models.ts';
+import { compose, type ModelPipeline, type ResolvedModel, withNames } from '../../models/pipeline.ts';
 import type { Model } from '../../models/port.ts';
+import { fallbacks } from '../../models/resilience/fallback.ts';
 import type { SharedLedger } from '../../nats/ledger/ledger.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { Decider } from '../../policy/types.ts';
+import { policyDenied } from '../../tools/authorize.ts';
 import type { AgentState, AgentDirectory } from '../deps.ts';
 import { accountsOf } from '../ledger/accounts.ts';
-import { withLedgerMetering, type GatewayModelSet } from './metered-models.ts';
 import type { ModelHealth } from './health.ts';
 
 /** The models an agent may use at this moment, and the ledger its calls are charged to. */
@@ -22,14 +24,14 @@ export interface AgentModelAccess {
   maxOutputTokens: number;
   /** The allowed models of the agent. Throws TEMPER_POLICY_DENIED when the policy does not allow the primary model. */
   agentModel(): AgentModel;
-  /** The requested model and its real name; the primary model includes its fallbacks. Throws TEMPER_POLICY_DENIED. */
-  requestedModel(name: string): { model: Model; resolved: string };
+  /** The requested model, and the pipeline for it; the primary model includes its fallbacks. Throws TEMPER_POLICY_DENIED. */
+  requestedModel(name: string): { pipeline: ModelPipeline; resolved: ResolvedModel };
 }
 
 export interface ModelAccessDeps {
   directory: Pick<AgentDirectory, 'snapshot' | 'policy'>;
   ids: IdGenerator;
-  models: GatewayModelSet;
+  models: NamedModelSet;
   health: ModelHealth;
   ledger: SharedLedger;
 }
@@ -38,42 +40,30 @@ const DEFAULT_OUTPUT_TOKENS = 4_096;
 
 /** Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
 export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted: boolean): AgentModelAccess {
-  const { models, health } = deps;
+  const { models, health, ids } = deps;
+  const { resolve, embedding } = models;
+  const idOf = (name: string): string => resolve(name).id;
   const snapshot = deps.directory.snapshot(state, tainted);
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
-  const agent = resolveModelAliases(subject, models);
+  const agent = resolveModelAliases(subject, idOf);
   const decider = createDecider({ ...snapshot, agent: { ...snapshot.agent, spec: agent.spec } });
   const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
-  const meteredModel = withLedgerMetering(models, ledger, deps.ids);
-  const { primary, fallbacks = [], maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
-  const allowed = fallbacks.filter((model) => decider.decide({ kind: 'Model', model }).effect === 'Allow');
+  const metered = compose(models.pipeline, [metering({ ledger, ids, embedding })]);
+  const agentModel = (): AgentModel => createAgentModel(agent, idOf, decider);
   return {
     decider,
     ledger,
-    meteredModel,
-    maxOutputTokens,
-    agentModel: () => createAgentModel(agent, { ...models, model: meteredModel }, decider),
+    meteredModel: withNames(metered, resolve),
+    maxOutputTokens: agent.spec.model.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS,
+    agentModel,
     requestedModel(name) {
-      const resolved = models.resolve(name);
-      const decision = decider.decide({ kind: 'Model', model: resolved });
-      if (decision.effect !== 'Allow') {
-        throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
-      }
-      if (resolved !== primary) return { model: meteredModel, resolved };
-      return { model: withFallbacks(recordFallback(meteredModel, primary, health), allowed), resolved };
+      const resolved = resolve(name);
+      const decision = decider.decide({ kind: 'Model', model: resolved.id });
+      if (decision.effect !== 'Allow') throw policyDenied(decision);
+      if (resolved.id !== agent.spec.model.primary) return { pipeline: metered, resolved };
+      const allowed = agentModel().fallbacks.map(resolve);
+      const pipeline = compose(metered, [fallbacks(allowed, (failed, model) => health.recordFallback(failed, model))]);
+      return { pipeline, resolved };
     },
-  };
-}
-
-/** Records in the provider health which fallback answered in place of the primary model. */
-function recordFallback(model: Model, primary: string, health: ModelHealth): Model {
-  return {
-    async *stream(request, op) {
-      for await (const event of model.stream(request, op)) {
-        if (event.type === 'end' && request.model !== primary) health.recordFallback(primary, request.model);
-        yield event;
-      }
-    },
-    embed: (texts, op) => model.embed(texts, op),
   };
 }

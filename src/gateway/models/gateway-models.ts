@@ -1,78 +1,81 @@
 import type { Clock } from '../../lib/clock.ts';
-import { openModels } from '../../models/named-models.ts';
-import type { ModelsDeps } from '../../models/providers.ts';
+import { type NamedModelSet, openModels } from '../../models/named-models.ts';
+import { compose, type ResolvedModel } from '../../models/pipeline.ts';
+import type { ModelsDeps, ProviderConfig } from '../../models/providers.ts';
+import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 import type { ModelCatalog } from '../deps.ts';
-import type { GatewayModelSet } from './metered-models.ts';
-import { HealthRecorder, type ModelHealth, providerOf } from './health.ts';
-import type { ModelLabels } from './instrumented-models.ts';
+import { HealthRecorder, type ModelHealth } from './health.ts';
+import { type ModelLabels, modelMetrics } from './instrumented-models.ts';
 import { parseModelConfig } from './config.ts';
 
 /** The providers of this gateway: their models by manifest name, and their health. */
 export interface GatewayModels {
-  set: GatewayModelSet;
+  set: NamedModelSet;
   health: ModelHealth;
   catalog: ModelCatalog;
-  /** Metric labels of a real model name; `other` for names that are not in the configuration. */
-  labelsOf: (resolved: string) => ModelLabels;
 }
 
 export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' | 'circuit'> {
   clock: Clock;
   /** From 0 up to 1. */
   random: () => number;
+  metrics: GatewayMetrics;
 }
 
 /**
  * `section` is `models` of the configuration file, `{providers, aliases}`; without it the gateway has no models. API keys are read from
  * files at every call, so a rotated key is used at once. Throws TEMPER_MANIFEST_INVALID with the field.
  *
- * The layers of one model call, outermost first. Those of the agent are built per request (`AgentModelAccess.requestedModel`), the others once:
+ * The layers of one model call, outermost first:
  *
- *   withFallbacks ▸ recordFallback ▸ ledger charges      per request, only for the primary model: the first two
- *   ▸ metrics and span                                   once, in the model module
- *   ▸ alias → provider/model ▸ health recorder           once, here
- *   ▸ route ▸ circuit breaker ▸ retries ▸ adapter        once, in `openModels`
+ *   name → ResolvedModel            `AgentModelAccess`, per call
+ *   ▸ fallbacks ▸ metering          `AgentModelAccess`, per request: the agent's models and accounts
+ *   ▸ metrics and span ▸ health     here, once
+ *   ▸ provider                      `openProviders`, once
+ *   ▸ circuit ▸ retries ▸ adapter   `openProviders`, once per provider
  */
 export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): GatewayModels {
   const config = parseModelConfig(section);
-  const recorder = new HealthRecorder(
-    deps.clock,
-    config.providers.map(({ name }) => name),
-    config.aliases,
-  );
+  const { providers, aliases } = config;
   const open = openModels(config, { ...deps, environment: {} });
-  const withHealth = recorder.observe({
-    stream: (request, op) => open.model.stream(request, op),
-    embed: (texts, op) => open.model.embed(texts, op),
-  });
-  const embedder = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
-  const set: GatewayModelSet = {
-    ...open,
-    embedding: embedder === undefined ? 'none' : `${embedder.name}/${embedder.embeddingModel}`,
-    // Resolves aliases before the health recorder: an alias has no provider.
-    model: {
-      ...withHealth,
-      stream: (request, op) => withHealth.stream({ ...request, model: open.resolve(request.model) }, op),
-    },
-  };
-  const named = new Set([
-    ...config.providers.flatMap(({ name, models = [] }) => models.map((model) => `${name}/${model.name}`)),
-    ...Object.values(config.aliases),
-    set.embedding,
+  const { resolve, embedding } = open;
+  const health = new HealthRecorder(
+    deps.clock,
+    providers.map(({ name }) => name),
+    Object.fromEntries(Object.keys(aliases).map((name) => [name, resolve(name).provider])),
+  );
+  const listed = new Set([
+    ...providers.flatMap(({ name, models = [] }) => models.map((model) => `${name}/${model.name}`)),
+    ...Object.values(aliases),
+    ...(embedding === undefined ? [] : [embedding.id]),
   ]);
+  const labelsOf = (model: ResolvedModel | undefined) => modelLabels(providers, listed, model);
+  const { clock, metrics } = deps;
   return {
-    set,
-    health: recorder,
-    labelsOf(resolved) {
-      const provider = config.providers.find(({ name }) => name === providerOf(resolved))?.name ?? 'other';
-      return { provider, model: named.has(resolved) ? resolved.slice(resolved.indexOf('/') + 1) : 'other' };
+    set: {
+      ...open,
+      pipeline: compose(open.pipeline, [health.layer, modelMetrics({ clock, metrics, labelsOf, embedding })]),
     },
+    health,
     catalog: {
       resolve(name) {
-        const resolved = open.resolve(name);
-        const isKnown = config.providers.some((provider) => provider.name === providerOf(resolved));
-        return isKnown ? { resolved, contextTokens: open.contextTokens(name) } : undefined;
+        const { id, provider, contextTokens } = resolve(name);
+        const isKnown = providers.some((candidate) => candidate.name === provider);
+        return isKnown ? { resolved: id, contextTokens } : undefined;
       },
     },
+  };
+}
+
+/** `other` stands for names that are not in the configuration. */
+function modelLabels(
+  providers: readonly ProviderConfig[],
+  listed: ReadonlySet<string>,
+  model: ResolvedModel | undefined,
+): ModelLabels {
+  const isKnown = model !== undefined && providers.some(({ name }) => name === model.provider);
+  return {
+    provider: isKnown ? model.provider : 'other',
+    model: model !== undefined && listed.has(model.id) ? model.model : 'other',
   };
 }

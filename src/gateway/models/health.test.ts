@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
+import { aModel } from '../../models/pipeline.testing.ts';
 import { HealthRecorder } from './health.ts';
 
 function aRecorder() {
@@ -48,7 +49,7 @@ describe('the health of model providers', () => {
     const { recorder, published, fail } = aRecorder();
     for (let times = 0; times < 5; times += 1) fail('TEMPER_MODEL_CONTEXT_OVERFLOW');
     fail('TEMPER_MODEL_UNAUTHORIZED', 'made-up');
-    recorder.recordFallback('openai/a', 'anthropic/b');
+    recorder.recordFallback(aModel('openai/a'), aModel('anthropic/b'));
     assert.deepEqual(published, []);
     assert.deepEqual(
       recorder.list().map(({ provider }) => provider),
@@ -59,8 +60,8 @@ describe('the health of model providers', () => {
   it('the fallback model is published once', () => {
     const { recorder, published, fail } = aRecorder();
     fail('TEMPER_MODEL_BILLING');
-    recorder.recordFallback('openai/a', 'anthropic/b');
-    recorder.recordFallback('openai/a', 'anthropic/b');
+    recorder.recordFallback(aModel('openai/a'), aModel('anthropic/b'));
+    recorder.recordFallback(aModel('openai/a'), aModel('anthropic/b'));
     assert.deepEqual(published, ['openai Unavailable ', 'openai Unavailable anthropic/b']);
   });
 });

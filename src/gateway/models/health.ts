@@ -3,7 +3,8 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, type TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { ProviderHealth } from '../../nats/model-health.ts';
-import type { Model } from '../../models/port.ts';
+import type { ModelLayer, ResolvedModel } from '../../models/pipeline.ts';
+import type { ModelEvent } from '../../models/port.ts';
 
 /** The state of model providers, derived from the calls of this gateway. */
 export interface ModelHealth {
@@ -11,7 +12,7 @@ export interface ModelHealth {
   /** Calls the listener with each change, and once a minute with an available provider. Returns the unsubscribe function. */
   changes(listener: (health: ProviderHealth) => void): () => void;
   /** Records that `model` answered in place of `failed`, as the fallback of the failed model's provider. */
-  recordFallback(failed: string, model: string): void;
+  recordFallback(failed: ResolvedModel, model: ResolvedModel): void;
 }
 
 /** Errors that change the state at once, because later calls will fail too. */
@@ -24,6 +25,7 @@ const IMMEDIATE_ERRORS: ReadonlySet<ErrorCode> = new Set([
 const TRANSIENT_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNREACHABLE',
   'TEMPER_MODEL_TIMEOUT',
 ] satisfies ErrorCode[]);
 const FAILURE_THRESHOLD = 3;
@@ -39,12 +41,12 @@ export class HealthRecorder implements ModelHealth {
   readonly #publishedAt = new Map<string, number>();
   readonly #listeners = new Set<(health: ProviderHealth) => void>();
 
-  /** Only providers and aliases of the configuration are recorded, never names that agents invent. */
+  /** Only providers of the configuration are recorded, never names that agents invent. `aliases` maps names of manifests to providers. */
   constructor(clock: Clock, providers: readonly string[], aliases: Readonly<Record<string, string>> = {}) {
     this.#clock = clock;
     const since = clock.now().toISOString();
     for (const provider of providers) {
-      const names = Object.keys(aliases).filter((name) => providerOf(aliases[name] ?? '') === provider);
+      const names = Object.keys(aliases).filter((name) => aliases[name] === provider);
       if (names.length > 0) this.#names.set(provider, names);
       this.#states.set(provider, this.#named({ provider, state: 'Available', since }));
     }
@@ -59,10 +61,11 @@ export class HealthRecorder implements ModelHealth {
     return () => this.#listeners.delete(listener);
   }
 
-  recordFallback(failed: string, model: string): void {
-    const known = this.#states.get(providerOf(failed));
-    if (known === undefined || known.state === 'Available' || known.fallback === model) return;
-    this.#set({ ...known, fallback: printable(model, 128) });
+  recordFallback({ provider }: ResolvedModel, { id }: ResolvedModel): void {
+    const known = this.#states.get(provider);
+    const fallback = printable(id, 128);
+    if (known === undefined || known.state === 'Available' || known.fallback === fallback) return;
+    this.#set({ ...known, fallback });
   }
 
   succeeded(provider: string): void {
@@ -89,32 +92,24 @@ export class HealthRecorder implements ModelHealth {
     this.#set({ provider, state, code: error.code, message, since });
   }
 
-  /** The same models; their calls update the state of their providers. */
-  observe(model: Model): Model {
-    const recordFailure = (name: string, error: unknown, signal: AbortSignal): void => {
-      if (!signal.aborted && isTemperError(error)) this.failed(providerOf(name), error);
-    };
-    return {
-      stream: (request, op) =>
-        this.#observed(model.stream(request, op), request.model, (error) =>
-          recordFailure(request.model, error, op.signal),
-        ),
-      embed: (texts, op) => model.embed(texts, op),
-    };
-  }
+  /** Updates the state of a provider from each call of its models. */
+  readonly layer: ModelLayer = (inner) => ({
+    stream: (request, op) => this.#observed(inner.stream(request, op), request.model.provider, op.signal),
+    embed: (texts, op) => inner.embed(texts, op),
+  });
 
-  async *#observed<E extends { type: string }>(
-    events: AsyncIterable<E>,
-    name: string,
-    failed: (error: unknown) => void,
-  ): AsyncGenerator<E> {
+  async *#observed(
+    events: AsyncIterable<ModelEvent>,
+    provider: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<ModelEvent> {
     try {
       for await (const event of events) {
-        if (event.type === 'end') this.succeeded(providerOf(name));
+        if (event.type === 'end') this.succeeded(provider);
         yield event;
       }
     } catch (error) {
-      failed(error);
+      if (!signal.aborted && isTemperError(error)) this.failed(provider, error);
       throw error;
     }
   }
@@ -130,8 +125,4 @@ export class HealthRecorder implements ModelHealth {
     this.#publishedAt.set(health.provider, this.#clock.monotonic());
     for (const listener of this.#listeners) listener(health);
   }
-}
-
-export function providerOf(model: string): string {
-  return model.slice(0, Math.max(0, model.indexOf('/')));
 }

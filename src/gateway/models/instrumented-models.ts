@@ -1,10 +1,11 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { Model, ModelEvent, ModelRequest } from '../../models/port.ts';
+import type { ModelLayer, ModelPipeline, ResolvedModel, ResolvedRequest } from '../../models/pipeline.ts';
+import type { ModelEvent } from '../../models/port.ts';
+import { costInMicros } from '../../models/price.ts';
 import { ATTRIBUTES, startSpan, type OpenSpan, SPANS } from '../../telemetry/spans.ts';
 import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
-import type { GatewayModelSet } from './metered-models.ts';
 
 export interface ModelLabels {
   provider: string;
@@ -14,18 +15,20 @@ export interface ModelLabels {
 export interface ModelMetricsDeps {
   clock: Clock;
   metrics: GatewayMetrics;
-  /** Labels of a real `provider/model`; the set of values is bounded for any input. */
-  labelsOf: (resolved: string) => ModelLabels;
+  /** Labels of a model; the set of values is bounded for any input. Undefined is the embedding model of a gateway that has none. */
+  labelsOf: (model: ResolvedModel | undefined) => ModelLabels;
+  /** The model behind `embed`. */
+  embedding: ResolvedModel | undefined;
 }
 
-/** The models, with metrics and one span per provider call, which records the responding model and its usage. */
-export function withModelMetrics(models: GatewayModelSet, deps: ModelMetricsDeps): GatewayModelSet {
-  const model: Model = {
-    stream: (request, op) => instrumentedStream(models, deps, request, op),
+/** Adds metrics and one span per provider call, which records the responding model and its usage. */
+export function modelMetrics(deps: ModelMetricsDeps): ModelLayer {
+  return (inner) => ({
+    stream: (request, op) => instrumentedStream(inner, deps, request, op),
     async embed(texts, op) {
-      const call = new CallMetrics(deps, models.embedding, op);
+      const call = new CallMetrics(deps, deps.embedding, op);
       try {
-        const vectors = await models.model.embed(texts, op);
+        const vectors = await inner.embed(texts, op);
         call.outcome = 'ok';
         return vectors;
       } catch (error) {
@@ -35,24 +38,23 @@ export function withModelMetrics(models: GatewayModelSet, deps: ModelMetricsDeps
         call.end();
       }
     },
-  };
-  return { ...models, model };
+  });
 }
 
 async function* instrumentedStream(
-  models: GatewayModelSet,
+  inner: ModelPipeline,
   deps: ModelMetricsDeps,
-  request: ModelRequest,
+  request: ResolvedRequest,
   op: CallOptions,
 ): AsyncGenerator<ModelEvent> {
-  const resolved = models.resolve(request.model);
+  const resolved = request.model;
   const call = new CallMetrics(deps, resolved, op);
   const span = openSpan(resolved);
   try {
-    for await (const event of models.model.stream(request, op)) {
+    for await (const event of inner.stream(request, op)) {
       if (event.type === 'end') {
         call.outcome = 'ok';
-        call.used(event, models.costOf(resolved, event.usage));
+        call.used(event, costInMicros(resolved.price, event.usage));
         span.set({
           [ATTRIBUTES.responseModel]: event.model.slice(0, 128),
           [ATTRIBUTES.finishReasons]: [event.stopReason],
@@ -71,14 +73,13 @@ async function* instrumentedStream(
   }
 }
 
-function openSpan(resolved: string): OpenSpan {
-  const slash = resolved.indexOf('/');
-  return startSpan(SPANS.chat(resolved.slice(slash + 1)), {
+function openSpan({ provider, model }: ResolvedModel): OpenSpan {
+  return startSpan(SPANS.chat(model), {
     kind: 'CLIENT',
     attributes: {
       [ATTRIBUTES.operation]: 'chat',
-      [ATTRIBUTES.provider]: resolved.slice(0, Math.max(0, slash)),
-      [ATTRIBUTES.requestModel]: resolved.slice(slash + 1),
+      [ATTRIBUTES.provider]: provider,
+      [ATTRIBUTES.requestModel]: model,
     },
   });
 }
@@ -92,9 +93,9 @@ class CallMetrics {
   readonly #signal: AbortSignal;
   readonly #started: number;
 
-  constructor(deps: ModelMetricsDeps, resolved: string, { signal }: CallOptions) {
+  constructor(deps: ModelMetricsDeps, model: ResolvedModel | undefined, { signal }: CallOptions) {
     this.#deps = deps;
-    this.#labels = deps.labelsOf(resolved);
+    this.#labels = deps.labelsOf(model);
     this.#signal = signal;
     this.#started = deps.clock.monotonic();
   }

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, type JsonObject, jsonDepth } from '../../lib/json.ts';
-import type { ModelMessage, ModelRequest, ToolCall } from '../../models/port.ts';
+import type { ResolvedModel, ResolvedRequest } from '../../models/pipeline.ts';
+import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import { closed } from '../http/schemas.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
@@ -60,8 +61,8 @@ export const EmbedBody = Type.Object({ texts: Type.Array(name(32_768), { minItem
  */
 export function sanitizeRequest(
   given: StreamBody['request'],
-  { model, maxOutputTokens }: { model: string; maxOutputTokens: number },
-): ModelRequest {
+  { model, maxOutputTokens }: { model: ResolvedModel; maxOutputTokens: number },
+): ResolvedRequest {
   const { system, temperature, responseFormat } = given;
   return {
     model,

@@ -36,12 +36,12 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         const { lease, request: requested } = request.body;
         const { claims, state } = authorizeDelivery(request, lease, deps);
         const modelAccess = modelAccessFor(accessDeps, state, false);
-        const { model, resolved } = modelAccess.requestedModel(requested.model);
+        const { pipeline, resolved } = modelAccess.requestedModel(requested.model);
         const rebuilt = sanitizeRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });
         const remaining = Math.min(STREAM_TIMEOUT_MS, Date.parse(claims.deadline) - clock.now().getTime());
         const op = opOf(clock, remaining, request.disconnected, request.id);
         const parent = parentSpanOf(claims, request.headers[TRACEPARENT]);
-        const stream = new NdjsonModelStream(continueTraceOver(parent, model.stream(rebuilt, op)), {
+        const stream = new NdjsonModelStream(continueTraceOver(parent, pipeline.stream(rebuilt, op)), {
           clock,
           failed: (error) =>
             log.error({ correlation: request.id, ...request.logFields, error }, 'a model stream failed'),

@@ -4,7 +4,8 @@ import type { Json } from '../../lib/json.ts';
 import { remainingMs, type CallOptions } from '../../lib/call-options.ts';
 import { formatError } from './provider-errors.ts';
 import { classifyError } from './classify-error.ts';
-import type { Model, ModelEvent, ModelRequest } from '../port.ts';
+import type { ModelPipeline, ResolvedRequest } from '../pipeline.ts';
+import type { ModelEvent, ModelInput } from '../port.ts';
 import { DEFAULT_LIMITS, guardedFetch, type AnswerLimits } from './guarded-fetch.ts';
 
 /** Converts the parsed wire events of one answer to model events. One instance per answer. */
@@ -22,7 +23,7 @@ export interface AnswerNormalizer {
 /** The vendor-specific part of an adapter. */
 export interface WireFormat {
   /** Sends the request with the vendor's SDK and returns the raw response. */
-  send(request: ModelRequest, model: string, connection: ProviderConnection): Promise<WireResponse>;
+  send(request: ModelInput, model: string, connection: ProviderConnection): Promise<WireResponse>;
   normalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer;
   embed?(texts: string[], connection: ProviderConnection): Promise<number[][]>;
 }
@@ -40,7 +41,7 @@ interface WireResponse {
 }
 
 export interface AdapterOptions {
-  /** Name of the provider in the configuration; the part of `request.model` before the first slash. */
+  /** Name of the provider in the configuration; the part of a model's name before the first slash. */
   provider: string;
   /** Called before every request, so that a rotated key is used without a restart. */
   key(): Promise<string>;
@@ -49,8 +50,8 @@ export interface AdapterOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-/** A Model for one wire format: adds deadline, cancellation, limits, typed errors and exactly one `end`. */
-export function adapterModel(wire: WireFormat, options: AdapterOptions): Model {
+/** The innermost part of a pipeline, for one wire format: adds deadline, cancellation, limits, typed errors and exactly one `end`. */
+export function adapterModel(wire: WireFormat, options: AdapterOptions): ModelPipeline {
   const { provider, clock } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const guarded = guardedFetch(provider, clock, limits, options.fetch ?? globalThis.fetch);
@@ -69,7 +70,7 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): Model {
         const answer = await sendRequest(wire, request, connection);
         yield* normalizedEvents(answer, wire.normalizer(provider, offered), provider);
       } catch (error) {
-        throw call.ended() ?? classifyError(provider, error, clock, key);
+        throw call.ended() ?? classifyError(error, { provider, key, sent: request as unknown as Json }, clock);
       }
     },
     async embed(texts, op) {
@@ -86,7 +87,7 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): Model {
         const vectors = await wire.embed(texts, connection);
         return vectors.map((vector) => Float32Array.from(vector));
       } catch (error) {
-        throw call.ended() ?? classifyError(provider, error, clock, key);
+        throw call.ended() ?? classifyError(error, { provider, key, sent: texts }, clock);
       }
     },
   };
@@ -95,11 +96,11 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): Model {
 /** Newer models reject every temperature except their default; the request is then sent once more without a temperature. */
 async function sendRequest(
   wire: WireFormat,
-  request: ModelRequest,
+  request: ResolvedRequest,
   connection: ProviderConnection,
 ): Promise<WireResponse> {
   const { temperature, ...plain } = request;
-  const model = vendorModel(request.model);
+  const { model } = request.model;
   try {
     return await wire.send(request, model, connection);
   } catch (error) {
@@ -142,10 +143,6 @@ async function jsonBody(response: Response, provider: string): Promise<Json> {
   } catch (error) {
     throw formatError(provider, 'sent a body that is not JSON', 'never', error);
   }
-}
-
-function vendorModel(model: string): string {
-  return model.slice(model.indexOf('/') + 1);
 }
 
 /** Maximum delay of a Node timer, about 24 days. */

@@ -7,8 +7,17 @@ import { parseFailure, formatError, providerError } from './provider-errors.ts';
 /** Upper limit of a provider's `Retry-After`: one day. */
 const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** Converts any error of a call to a provider to a typed error. Removes `key` from the message. */
-export function classifyError(provider: string, error: unknown, clock: Clock, key: string): TemperError {
+/** The call that failed. */
+interface FailedCall {
+  provider: string;
+  /** Removed from messages. */
+  key: string;
+  /** The request or the texts to embed. */
+  sent: Json;
+}
+
+/** Converts any error of a call to a provider to a typed error. */
+export function classifyError(error: unknown, { provider, key, sent }: FailedCall, clock: Clock): TemperError {
   const typed = findTemperError(error);
   if (typed) return typed;
   if (error instanceof SyntaxError) return formatError(provider, 'sent an event that is not JSON', 'never', error);
@@ -19,6 +28,7 @@ export function classifyError(provider: string, error: unknown, clock: Clock, ke
   const failure = parseFailure(innermost(body as Json | undefined));
   if (failure.message === 'no message was given') failure.message = messageOf(error, 500);
   failure.message = withoutKey(failure.message, key);
+  failure.sentText = () => textOf(sent);
   if (typeof status === 'number') failure.status = status;
   const wait = headers instanceof Headers ? retryAfter(headers, clock) : undefined;
   if (wait !== undefined) failure.retryAfterMs = wait;
@@ -56,6 +66,15 @@ function rootCause(error: unknown): unknown {
     current = current.cause;
   }
   return current;
+}
+
+/** All texts of a value, as the provider reads them: without the escapes of JSON. */
+function textOf(value: Json): string {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return '';
+  return Object.entries(value)
+    .map(([name, inner]) => `${name}\n${textOf(inner)}`)
+    .join('\n');
 }
 
 function withoutKey(text: string, key: string): string {

@@ -15,7 +15,7 @@ import {
   type WireName,
 } from '../raw-http-server.testing.ts';
 import type { AdapterOptions } from './adapter.ts';
-import type { ModelEvent } from '../port.ts';
+import type { ModelEvent, ModelRequest } from '../port.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const SSE = { 'content-type': 'text/event-stream' };
@@ -26,11 +26,16 @@ interface FailedStream {
 }
 
 /** The events before the error, and the error. */
-async function failing(wire: WireName, respond: Respond, options: Partial<AdapterOptions> = {}): Promise<FailedStream> {
+async function failing(
+  wire: WireName,
+  respond: Respond,
+  options: Partial<AdapterOptions> = {},
+  request: ModelRequest = aRequest(),
+): Promise<FailedStream> {
   await using server = await rawHttpServer(respond);
   const events: ModelEvent[] = [];
   try {
-    for await (const event of modelOver(wire, server.url, options).stream(aRequest(), anOp())) events.push(event);
+    for await (const event of modelOver(wire, server.url, options).stream(request, anOp())) events.push(event);
   } catch (error) {
     assert.ok(isTemperError(error), `typed: ${String(error)}`);
     return { events, error };
@@ -238,15 +243,64 @@ for (const wire of WIRES) {
       await assert.rejects(answer, (error) => isTemperError(error, 'TEMPER_MODEL_TIMEOUT'));
     });
 
-    it('an unreachable provider becomes TEMPER_MODEL_OVERLOADED', async () => {
+    it('a refused connection becomes TEMPER_MODEL_UNREACHABLE, which names the host and the next step', async () => {
       const server = await rawHttpServer((_request, response) => response.end());
       await server[Symbol.asyncDispose]();
       const answer = eventsOf(modelOver(wire, server.url).stream(aRequest(), anOp()));
       await assert.rejects(answer, (error) => {
-        assert.ok(isTemperError(error, 'TEMPER_MODEL_OVERLOADED'));
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_UNREACHABLE'), String(error));
         assert.match(error.message, /ECONNREFUSED/);
+        assert.ok(error.message.includes(`at ${new URL(server.url).host}: `), error.message);
+        assert.match(error.message, /; check baseUrl, the network, and that the server runs$/);
+        assert.equal(error.retry, 'backoff');
         return true;
       });
+    });
+
+    it('a failed TLS handshake becomes TEMPER_MODEL_UNREACHABLE, which is not retried', async () => {
+      await using server = await rawHttpServer((_request, response) => response.end());
+      const answer = eventsOf(modelOver(wire, server.url.replace('http:', 'https:')).stream(aRequest(), anOp()));
+      await assert.rejects(answer, (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_UNREACHABLE'), String(error));
+        assert.match(error.message, /; check the scheme of baseUrl/);
+        assert.equal(error.retry, 'never');
+        return true;
+      });
+    });
+
+    it('an unknown host name becomes TEMPER_MODEL_UNREACHABLE', async () => {
+      const fetch = async (): Promise<never> => {
+        const cause = Object.assign(new Error('getaddrinfo ENOTFOUND models.invalid'), { code: 'ENOTFOUND' });
+        throw new TypeError('fetch failed', { cause });
+      };
+      const answer = eventsOf(modelOver(wire, 'http://models.invalid', { fetch }).stream(aRequest(), anOp()));
+      await assert.rejects(answer, (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_UNREACHABLE'), String(error));
+        assert.match(error.message, /at models\.invalid: getaddrinfo ENOTFOUND models\.invalid; check the host name/);
+        return true;
+      });
+    });
+
+    for (const status of [400, 402, 422, 429]) {
+      it(`a rejected request that the provider repeats with status ${status} does not become a billing error by its own words`, async () => {
+        const inputSchema = { type: 'exceeded your current quota' };
+        const request = aRequest({ tools: [{ name: 'evil', description: 'x', inputSchema }] });
+        const expected = { 402: 'TEMPER_MODEL_BILLING', 429: 'TEMPER_MODEL_RATE_LIMITED' }[status];
+        for (const repeated of ["'exceeded your current quota' is no type", 'Exceeded your current quota is no type']) {
+          const { error } = await failing(wire, answering(status, openaiError(null, repeated)), {}, request);
+          assert.equal(error.code, expected ?? 'TEMPER_MODEL_FORMAT', error.message);
+        }
+      });
+    }
+
+    it('a provider that reports a spent quota in words with status 429 becomes TEMPER_MODEL_BILLING', async () => {
+      const { error } = await failing(wire, answering(429, openaiError(null, 'You exceeded your current quota.')));
+      assert.equal(error.code, 'TEMPER_MODEL_BILLING');
+      assert.equal(
+        (await failing(wire, answering(400, openaiError(null, 'type: exceeded your current quota')))).error.code,
+        'TEMPER_MODEL_FORMAT',
+        'status 400 concerns the request',
+      );
     });
 
     it('error messages never contain the key', async () => {

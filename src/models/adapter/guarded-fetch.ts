@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { formatError } from './provider-errors.ts';
+import { unreachableError } from './unreachable.ts';
 
 /** Limits on the size and duration of an answer. */
 export interface AnswerLimits {
@@ -21,11 +22,17 @@ type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>
  */
 export function guardedFetch(provider: string, clock: Clock, limits: AnswerLimits, fetch: Fetch): Fetch {
   return async (input, init) => {
-    const response = await fetch(input, { ...init, redirect: 'manual' });
+    const response = await fetch(input, { ...init, redirect: 'manual' }).catch((error: unknown) => {
+      throw unreachableError(provider, urlOf(input), error) ?? error;
+    });
     if (!response.body) return response;
     const { status, statusText, headers } = response;
     return new Response(guardedBody(response.body, provider, clock, limits), { status, statusText, headers });
   };
+}
+
+function urlOf(input: Parameters<Fetch>[0]): string {
+  return input instanceof Request ? input.url : String(input);
 }
 
 function guardedBody(

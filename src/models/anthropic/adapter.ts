@@ -1,6 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { adapterModel, type AdapterOptions, type ProviderConnection, type WireFormat } from '../adapter/adapter.ts';
-import type { Model } from '../port.ts';
+import type { ModelPipeline } from '../pipeline.ts';
 import { anthropicNormalizer } from './normalize.ts';
 import { messagesRequest } from './request.ts';
 
@@ -13,7 +13,7 @@ interface AnthropicOptions extends AdapterOptions {
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Anthropic Messages. It has no embeddings. */
-export function anthropicModel(options: AnthropicOptions): Model {
+export function anthropicModel(options: AnthropicOptions): ModelPipeline {
   const wire: WireFormat = {
     async send(request, model, connection) {
       const client = await anthropicClient(options.baseUrl, connection);

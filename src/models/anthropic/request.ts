@@ -1,14 +1,14 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { isJsonObject, parseUntrustedJson, type JsonObject } from '../../lib/json.ts';
 import { systemPrompt } from '../adapter/json-mode.ts';
-import type { ModelMessage, ModelRequest } from '../port.ts';
+import type { ModelMessage, ModelInput } from '../port.ts';
 
 /** The SDK's type has no temperature any more; older models still accept it. */
 type MessagesRequest = Anthropic.MessageCreateParamsStreaming & { temperature?: number };
 type ContentBlock = Anthropic.ContentBlockParam;
 
 /** The request body. No other members are ever sent. */
-export function messagesRequest(request: ModelRequest, model: string): MessagesRequest {
+export function messagesRequest(request: ModelInput, model: string): MessagesRequest {
   const system = systemPrompt(request);
   const body: MessagesRequest = {
     model,

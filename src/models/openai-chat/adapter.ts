@@ -1,7 +1,7 @@
 import { adapterModel, type AdapterOptions, type WireFormat } from '../adapter/adapter.ts';
 import { openaiClient, openaiEvents } from '../openai/client.ts';
 import { openaiEmbed } from '../openai/embeddings.ts';
-import type { Model } from '../port.ts';
+import type { ModelPipeline } from '../pipeline.ts';
 import { chatNormalizer } from './normalize.ts';
 import { chatRequest, type ChatDialect } from './request.ts';
 
@@ -14,7 +14,7 @@ interface ChatOptions extends AdapterOptions {
 }
 
 /** OpenAI Chat Completions, and the servers that are compatible with it. */
-export function openaiChatModel(options: ChatOptions): Model {
+export function openaiChatModel(options: ChatOptions): ModelPipeline {
   const { baseUrl, dialect, embeddingModel } = options;
   const wire: WireFormat = {
     async send(request, model, connection) {

@@ -1,6 +1,6 @@
 import type OpenAI from 'openai';
 import { systemPrompt } from '../adapter/json-mode.ts';
-import type { ModelMessage, ModelRequest } from '../port.ts';
+import type { ModelMessage, ModelInput } from '../port.ts';
 import { toolResultText } from '../adapter/tool-error-text.ts';
 
 type ChatRequest = OpenAI.ChatCompletionCreateParamsStreaming;
@@ -10,7 +10,7 @@ type ChatMessage = OpenAI.ChatCompletionMessageParam;
 export type ChatDialect = 'original' | 'compatible';
 
 /** The request body. No other members are ever sent. */
-export function chatRequest(request: ModelRequest, model: string, dialect: ChatDialect): ChatRequest {
+export function chatRequest(request: ModelInput, model: string, dialect: ChatDialect): ChatRequest {
   const system = systemPrompt(request);
   const messages: ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
   const body: ChatRequest = {

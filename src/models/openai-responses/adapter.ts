@@ -1,7 +1,7 @@
 import { adapterModel, type AdapterOptions, type WireFormat } from '../adapter/adapter.ts';
 import { openaiClient, openaiEvents } from '../openai/client.ts';
 import { openaiEmbed } from '../openai/embeddings.ts';
-import type { Model } from '../port.ts';
+import type { ModelPipeline } from '../pipeline.ts';
 import { responsesNormalizer } from './normalize.ts';
 import { responsesRequest } from './request.ts';
 
@@ -13,7 +13,7 @@ interface ResponsesOptions extends AdapterOptions {
 }
 
 /** OpenAI Responses. */
-export function openaiResponsesModel(options: ResponsesOptions): Model {
+export function openaiResponsesModel(options: ResponsesOptions): ModelPipeline {
   const { baseUrl, embeddingModel } = options;
   const wire: WireFormat = {
     async send(request, model, connection) {

@@ -1,13 +1,13 @@
 import type OpenAI from 'openai';
 import { systemPrompt } from '../adapter/json-mode.ts';
-import type { ModelMessage, ModelRequest } from '../port.ts';
+import type { ModelMessage, ModelInput } from '../port.ts';
 import { toolResultText } from '../adapter/tool-error-text.ts';
 
 type ResponsesRequest = OpenAI.Responses.ResponseCreateParamsStreaming;
 type InputItem = OpenAI.Responses.ResponseInputItem;
 
 /** The request body. No other members are ever sent. The provider stores nothing (`store: false`): the session has the conversation. */
-export function responsesRequest(request: ModelRequest, model: string): ResponsesRequest {
+export function responsesRequest(request: ModelInput, model: string): ResponsesRequest {
   const system = systemPrompt(request);
   const body: ResponsesRequest = {
     model,

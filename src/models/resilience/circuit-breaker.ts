@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { Model } from '../port.ts';
+import type { ModelLayer } from '../pipeline.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -29,6 +29,7 @@ const DEFAULTS: Required<Omit<CircuitBreakerOptions, 'clock'>> = {
 const COUNTED_CODES: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNREACHABLE',
   'TEMPER_MODEL_TIMEOUT',
   'TEMPER_MODEL_BILLING',
 ] satisfies ErrorCode[]);
@@ -40,13 +41,13 @@ const COUNTED_CODES: ReadonlySet<ErrorCode> = new Set([
  *                            ▲                      │
  *                            └──failure, doubled────┘     open ──cool-down ended──▶ closed
  */
-export function withCircuitBreaker(model: Model, provider: string, options: CircuitBreakerOptions): Model {
+export function circuitBreaker(provider: string, options: CircuitBreakerOptions): ModelLayer {
   const circuit = new Circuit(provider, { ...DEFAULTS, ...options });
-  return {
+  return (inner) => ({
     async *stream(request, op) {
       const call = circuit.admit();
       try {
-        for await (const event of model.stream(request, op)) {
+        for await (const event of inner.stream(request, op)) {
           if (event.type === 'end') call.succeeded();
           yield event;
         }
@@ -60,7 +61,7 @@ export function withCircuitBreaker(model: Model, provider: string, options: Circ
     async embed(texts, op) {
       const call = circuit.admit();
       try {
-        const vectors = await model.embed(texts, op);
+        const vectors = await inner.embed(texts, op);
         call.succeeded();
         return vectors;
       } catch (error) {
@@ -70,7 +71,7 @@ export function withCircuitBreaker(model: Model, provider: string, options: Circ
         call.release();
       }
     },
-  };
+  });
 }
 
 interface AdmittedCall {

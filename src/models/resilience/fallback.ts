@@ -1,23 +1,27 @@
 import { isTemperError, TemperError, type Retry } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { Model } from '../port.ts';
+import type { ModelLayer, ResolvedModel } from '../pipeline.ts';
+
+/** Called when `model` answered in place of `requested`. */
+export type FallbackListener = (requested: ResolvedModel, model: ResolvedModel) => void;
 
 /**
- * Tries the model of the request, then each fallback (`provider/model`), until a model starts to answer. Never changes the
- * model in the middle of an answer. Throws TEMPER_MODEL_UNAVAILABLE when all models fail. Embeddings have no fallback: vectors of
- * different models cannot be compared.
+ * Tries the model of the request, then each fallback, until a model starts to answer. Never changes the model in the middle of an
+ * answer. Throws TEMPER_MODEL_UNAVAILABLE when all models fail. Embeddings have no fallback: vectors of different models cannot be
+ * compared.
  */
-export function withFallbacks(model: Model, fallbacks: readonly string[]): Model {
-  if (fallbacks.length === 0) return model;
-  return {
+export function fallbacks(models: readonly ResolvedModel[], answered?: FallbackListener): ModelLayer {
+  if (models.length === 0) return (inner) => inner;
+  return (inner) => ({
     async *stream(request, op) {
       const failures: TemperError[] = [];
-      const names = [...new Set([request.model, ...fallbacks])];
-      for (const name of names) {
+      const candidates = unique([request.model, ...models]);
+      for (const model of candidates) {
         let started = false;
         try {
-          for await (const event of model.stream({ ...request, model: name }, op)) {
+          for await (const event of inner.stream({ ...request, model }, op)) {
             started = true;
+            if (event.type === 'end' && model !== request.model) answered?.(request.model, model);
             yield event;
           }
           return;
@@ -26,10 +30,14 @@ export function withFallbacks(model: Model, fallbacks: readonly string[]): Model
           failures.push(error);
         }
       }
-      throw allFailed(names, failures);
+      throw allFailed(candidates, failures);
     },
-    embed: (texts, op) => model.embed(texts, op),
-  };
+    embed: (texts, op) => inner.embed(texts, op),
+  });
+}
+
+function unique(models: readonly ResolvedModel[]): ResolvedModel[] {
+  return models.filter(({ id }, index) => models.findIndex((other) => other.id === id) === index);
 }
 
 /** Only for errors of the provider: another provider cannot help with a cancelled call or an internal error. */
@@ -37,11 +45,11 @@ function isFallbackAllowed(error: TemperError): boolean {
   return error.code.startsWith('TEMPER_MODEL_');
 }
 
-function allFailed(names: readonly string[], failures: readonly TemperError[]): TemperError {
-  const listed = names.map((name, index) => `${name}: ${printable(failures[index]?.message ?? 'failed', 300)}`);
-  return new TemperError('TEMPER_MODEL_UNAVAILABLE', `all ${names.length} models failed. ${listed.join('; ')}`, {
+function allFailed(models: readonly ResolvedModel[], failures: readonly TemperError[]): TemperError {
+  const listed = models.map(({ id }, index) => `${id}: ${printable(failures[index]?.message ?? 'failed', 300)}`);
+  return new TemperError('TEMPER_MODEL_UNAVAILABLE', `all ${models.length} models failed. ${listed.join('; ')}`, {
     retry: soonest(failures),
-    details: { failures: names.map((name, index) => ({ model: name, code: failures[index]?.code })) },
+    details: { failures: models.map(({ id }, index) => ({ model: id, code: failures[index]?.code })) },
     cause: failures.at(-1),
   });
 }

@@ -3,12 +3,14 @@ import { describe, it } from 'node:test';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError, type Retry } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
+import { aModel } from '../pipeline.testing.ts';
 import { aRequest, eventsOf } from '../raw-http-server.testing.ts';
-import { withCircuitBreaker } from './circuit-breaker.ts';
-import { withFallbacks } from './fallback.ts';
+import { circuitBreaker } from './circuit-breaker.ts';
+import { fallbacks } from './fallback.ts';
 import { AutoAdvancingClock } from '../auto-advancing-clock.testing.ts';
-import type { Model, ModelEvent } from '../port.ts';
-import { withRetries } from './retry.ts';
+import type { ModelPipeline, ResolvedRequest } from '../pipeline.ts';
+import type { ModelEvent } from '../port.ts';
+import { retries } from './retry.ts';
 
 const END: ModelEvent = {
   type: 'end',
@@ -21,16 +23,18 @@ const HELLO: ModelEvent = { type: 'text', text: 'hello' };
 const failure = (code: ErrorCode, retry: Retry = 'never'): TemperError => new TemperError(code, 'it failed', { retry });
 const overloaded = (): TemperError => failure('TEMPER_MODEL_OVERLOADED', 'backoff');
 
+const aResolvedRequest = (): ResolvedRequest => ({ ...aRequest(), model: aModel('test/model') });
+
 type PlayStep = ModelEvent | TemperError;
 
 /** Plays one list of events and errors per call; repeats the last list. */
-function scripted(...plays: PlayStep[][]): Model & { asked: string[] } {
+function scripted(...plays: PlayStep[][]): ModelPipeline & { asked: string[] } {
   const asked: string[] = [];
   const steps = (): PlayStep[] => plays[Math.min(asked.length, plays.length) - 1] ?? [];
   return {
     asked,
     async *stream(request) {
-      asked.push(request.model);
+      asked.push(request.model.id);
       for (const step of steps()) {
         if (step instanceof TemperError) throw step;
         yield step;
@@ -56,106 +60,111 @@ const opAt = (
 });
 const code = (wanted: ErrorCode) => (error: unknown) => isTemperError(error, wanted);
 
-describe('withRetries', () => {
+describe('retries', () => {
   const middle = (): number => 0.5;
 
-  it('withRetries makes three attempts, waiting 300 ms and then 600 ms', async () => {
+  it('retries makes three attempts, waiting 300 ms and then 600 ms', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([overloaded()], [overloaded()], [HELLO, END]);
-    assert.deepEqual(await eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock))), [
-      HELLO,
-      END,
-    ]);
+    assert.deepEqual(
+      await eventsOf(retries({ clock, random: middle })(model).stream(aResolvedRequest(), opAt(clock))),
+      [HELLO, END],
+    );
     assert.deepEqual(clock.slept, [300, 600]);
   });
 
-  it('withRetries throws the last error after three attempts', async () => {
+  it('retries throws the last error after three attempts', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([overloaded()]);
-    const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
+    const answer = eventsOf(retries({ clock, random: middle })(model).stream(aResolvedRequest(), opAt(clock)));
     await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
     assert.equal(model.asked.length, 3);
   });
 
-  it('withRetries varies its waits by 20 %, up to 30 s', async () => {
+  it('retries varies its waits by 20 %, up to 30 s', async () => {
     for (const [random, share] of [
       [0, 0.8],
       [1, 1.2],
     ] as const) {
       const clock = new AutoAdvancingClock();
       const model = scripted([overloaded()]);
-      const retried = withRetries(model, { clock, random: () => random, maxAttempts: 12 });
-      await assert.rejects(eventsOf(retried.stream(aRequest(), opAt(clock))));
+      const retried = retries({ clock, random: () => random, maxAttempts: 12 })(model);
+      await assert.rejects(eventsOf(retried.stream(aResolvedRequest(), opAt(clock))));
       assert.equal(clock.slept[0], 300 * share);
       assert.equal(Math.max(...clock.slept), 30_000);
     }
   });
 
-  it('withRetries waits as long as the provider requested', async () => {
+  it('retries waits as long as the provider requested', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([failure('TEMPER_MODEL_RATE_LIMITED', 7_000)], [END]);
-    await eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
+    await eventsOf(retries({ clock, random: middle })(model).stream(aResolvedRequest(), opAt(clock)));
     assert.deepEqual(clock.slept, [7_000]);
   });
 
-  it('withRetries does not wait past the deadline, nor for a provider that requests more than 30 s', async () => {
+  it('retries does not wait past the deadline, nor for a provider that requests more than 30 s', async () => {
     for (const [retry, allowed] of [
       [7_000, 5_000],
       [31_000, 3_600_000],
     ] as const) {
       const clock = new AutoAdvancingClock();
       const model = scripted([failure('TEMPER_MODEL_RATE_LIMITED', retry)]);
-      const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock, allowed)));
+      const answer = eventsOf(
+        retries({ clock, random: middle })(model).stream(aResolvedRequest(), opAt(clock, allowed)),
+      );
       await assert.rejects(answer, code('TEMPER_MODEL_RATE_LIMITED'));
       assert.deepEqual(clock.slept, []);
     }
   });
 
-  it('withRetries does not retry permanent errors', async () => {
+  it('retries does not retry permanent errors', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([failure('TEMPER_MODEL_UNAUTHORIZED')]);
-    await assert.rejects(eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock))));
+    await assert.rejects(eventsOf(retries({ clock, random: middle })(model).stream(aResolvedRequest(), opAt(clock))));
     assert.equal(model.asked.length, 1);
   });
 
-  it('withRetries does not retry after the first event was emitted', async () => {
+  it('retries does not retry after the first event was emitted', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([HELLO, overloaded()], [HELLO, END]);
-    const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), opAt(clock)));
+    const answer = eventsOf(retries({ clock, random: middle })(model).stream(aResolvedRequest(), opAt(clock)));
     await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
     assert.equal(model.asked.length, 1);
   });
 
-  it('withRetries stops waiting when the caller cancels', async () => {
+  it('retries stops waiting when the caller cancels', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([overloaded()]);
     const op = opAt(clock, 1_000_000, AbortSignal.abort());
-    const answer = eventsOf(withRetries(model, { clock, random: middle }).stream(aRequest(), op));
+    const answer = eventsOf(retries({ clock, random: middle })(model).stream(aResolvedRequest(), op));
     await assert.rejects(answer, code('TEMPER_CANCELLED'));
   });
 
-  it('withRetries retries embeddings too', async () => {
+  it('retries retries embeddings too', async () => {
     const clock = new AutoAdvancingClock();
     const model = scripted([overloaded()], []);
-    const vectors = await withRetries(model, { clock, random: middle }).embed(['a'], opAt(clock));
+    const vectors = await retries({ clock, random: middle })(model).embed(['a'], opAt(clock));
     assert.equal(vectors.length, 1);
     assert.equal(model.asked.length, 2);
   });
 });
 
-describe('withFallbacks', () => {
+describe('fallbacks', () => {
   const clock = new AutoAdvancingClock();
 
-  it('withFallbacks tries the models in order until one answers', async () => {
+  it('fallbacks tries the models in order until one answers', async () => {
     const model = scripted([overloaded()], [failure('TEMPER_MODEL_BILLING')], [HELLO, END]);
-    const answer = withFallbacks(model, ['b/two', 'test/model', 'c/three']).stream(aRequest(), opAt(clock));
+    const answer = fallbacks(['b/two', 'test/model', 'c/three'].map(aModel))(model).stream(
+      aResolvedRequest(),
+      opAt(clock),
+    );
     assert.deepEqual(await eventsOf(answer), [HELLO, END]);
     assert.deepEqual(model.asked, ['test/model', 'b/two', 'c/three']);
   });
 
-  it('withFallbacks lists the error of each model when all fail', async () => {
+  it('fallbacks lists the error of each model when all fail', async () => {
     const model = scripted([failure('TEMPER_MODEL_BILLING')], [failure('TEMPER_MODEL_RATE_LIMITED', 900)]);
-    const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
+    const answer = eventsOf(fallbacks(['b/two'].map(aModel))(model).stream(aResolvedRequest(), opAt(clock)));
     await assert.rejects(answer, (error) => {
       assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'));
       assert.match(error.message, /test\/model.*b\/two/);
@@ -164,32 +173,32 @@ describe('withFallbacks', () => {
     });
   });
 
-  it('withFallbacks does not change the model in the middle of an answer', async () => {
+  it('fallbacks does not change the model in the middle of an answer', async () => {
     const model = scripted([HELLO, overloaded()]);
-    const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
+    const answer = eventsOf(fallbacks(['b/two'].map(aModel))(model).stream(aResolvedRequest(), opAt(clock)));
     await assert.rejects(answer, code('TEMPER_MODEL_OVERLOADED'));
     assert.equal(model.asked.length, 1);
   });
 
-  it('withFallbacks calls no further model when the caller cancelled', async () => {
+  it('fallbacks calls no further model when the caller cancelled', async () => {
     const model = scripted([failure('TEMPER_CANCELLED')]);
-    const answer = eventsOf(withFallbacks(model, ['b/two']).stream(aRequest(), opAt(clock)));
+    const answer = eventsOf(fallbacks(['b/two'].map(aModel))(model).stream(aResolvedRequest(), opAt(clock)));
     await assert.rejects(answer, code('TEMPER_CANCELLED'));
     assert.equal(model.asked.length, 1);
   });
 });
 
 describe('circuit breaker', () => {
-  const call = (model: Model, clock: AutoAdvancingClock): Promise<ModelEvent[]> =>
-    eventsOf(model.stream(aRequest(), opAt(clock)));
-  const failTimes = async (model: Model, clock: AutoAdvancingClock, times: number): Promise<void> => {
+  const call = (model: ModelPipeline, clock: AutoAdvancingClock): Promise<ModelEvent[]> =>
+    eventsOf(model.stream(aResolvedRequest(), opAt(clock)));
+  const failTimes = async (model: ModelPipeline, clock: AutoAdvancingClock, times: number): Promise<void> => {
     for (let time = 0; time < times; time += 1) await assert.rejects(call(model, clock));
   };
 
   it('the circuit opens after three consecutive failures and reports the time of the next probe', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([overloaded()]);
-    const model = withCircuitBreaker(inner, 'openai', { clock });
+    const model = circuitBreaker('openai', { clock })(inner);
     await failTimes(model, clock, 3);
     await assert.rejects(call(model, clock), (error) => {
       assert.ok(isTemperError(error, 'TEMPER_MODEL_UNAVAILABLE'));
@@ -203,7 +212,7 @@ describe('circuit breaker', () => {
   it('the circuit counts consecutive failures only', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([overloaded()], [overloaded()], [END], [overloaded()], [overloaded()], [END]);
-    const model = withCircuitBreaker(inner, 'openai', { clock });
+    const model = circuitBreaker('openai', { clock })(inner);
     await failTimes(model, clock, 2);
     await call(model, clock);
     await failTimes(model, clock, 2);
@@ -213,10 +222,10 @@ describe('circuit breaker', () => {
   it('the circuit allows one probe after 30 s and closes when it succeeds', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([overloaded()], [overloaded()], [overloaded()], [HELLO, END]);
-    const model = withCircuitBreaker(inner, 'openai', { clock });
+    const model = circuitBreaker('openai', { clock })(inner);
     await failTimes(model, clock, 3);
     clock.advance(30_000);
-    const probe = model.stream(aRequest(), opAt(clock))[Symbol.asyncIterator]();
+    const probe = model.stream(aResolvedRequest(), opAt(clock))[Symbol.asyncIterator]();
     assert.deepEqual((await probe.next()).value, HELLO);
     await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
     assert.deepEqual((await probe.next()).value, END);
@@ -227,7 +236,7 @@ describe('circuit breaker', () => {
   it('the circuit stays open twice as long when the probe fails, and closes after the cool-down', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([overloaded()], [overloaded()], [overloaded()], [overloaded()], [END]);
-    const model = withCircuitBreaker(inner, 'openai', { clock, probeIntervalMs: 50_000 });
+    const model = circuitBreaker('openai', { clock, probeIntervalMs: 50_000 })(inner);
     await failTimes(model, clock, 3);
     clock.advance(50_000);
     await assert.rejects(call(model, clock), code('TEMPER_MODEL_OVERLOADED'));
@@ -241,7 +250,7 @@ describe('circuit breaker', () => {
   it('the circuit doubles its cool-down each time the provider fails again', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted(...Array.from({ length: 6 }, () => [overloaded()]), [END]);
-    const model = withCircuitBreaker(inner, 'openai', { clock, probeIntervalMs: 3_600_000 });
+    const model = circuitBreaker('openai', { clock, probeIntervalMs: 3_600_000 })(inner);
     await failTimes(model, clock, 3);
     clock.advance(60_000);
     await failTimes(model, clock, 3);
@@ -254,7 +263,7 @@ describe('circuit breaker', () => {
   it('the circuit opens at once, for five hours, after a billing error', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([failure('TEMPER_MODEL_BILLING')], [END]);
-    const model = withCircuitBreaker(inner, 'openai', { clock, probeIntervalMs: 6 * 3_600_000 });
+    const model = circuitBreaker('openai', { clock, probeIntervalMs: 6 * 3_600_000 })(inner);
     await failTimes(model, clock, 1);
     clock.advance(5 * 3_600_000 - 1);
     await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
@@ -265,7 +274,7 @@ describe('circuit breaker', () => {
   it('the circuit does not count errors of the request', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([failure('TEMPER_MODEL_FORMAT')]);
-    const model = withCircuitBreaker(inner, 'openai', { clock });
+    const model = circuitBreaker('openai', { clock })(inner);
     await failTimes(model, clock, 5);
     assert.equal(inner.asked.length, 5);
   });
@@ -273,10 +282,10 @@ describe('circuit breaker', () => {
   it('the circuit probes again when the consumer of a probe stops reading', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([overloaded()], [overloaded()], [overloaded()], [HELLO, END]);
-    const model = withCircuitBreaker(inner, 'openai', { clock });
+    const model = circuitBreaker('openai', { clock })(inner);
     await failTimes(model, clock, 3);
     clock.advance(30_000);
-    for await (const event of model.stream(aRequest(), opAt(clock))) {
+    for await (const event of model.stream(aResolvedRequest(), opAt(clock))) {
       assert.deepEqual(event, HELLO);
       break;
     }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { remainingMs, type CallOptions } from '../../lib/call-options.ts';
-import type { Model } from '../port.ts';
+import type { ModelLayer } from '../pipeline.ts';
 
 export interface RetryOptions {
   clock: Clock;
@@ -18,14 +18,14 @@ export interface RetryOptions {
 const DEFAULTS = { maxAttempts: 3, initialWaitMs: 300, maxWaitMs: 30_000, jitter: 0.2 };
 
 /** Retries calls with transient failures. Never after the first event was emitted: the consumer may have used it. */
-export function withRetries(model: Model, options: RetryOptions): Model {
+export function retries(options: RetryOptions): ModelLayer {
   const settings = { ...DEFAULTS, ...options };
-  return {
+  return (inner) => ({
     async *stream(request, op) {
       for (let attempt = 1; ; attempt += 1) {
         let started = false;
         try {
-          for await (const event of model.stream(request, op)) {
+          for await (const event of inner.stream(request, op)) {
             started = true;
             yield event;
           }
@@ -39,13 +39,13 @@ export function withRetries(model: Model, options: RetryOptions): Model {
     async embed(texts, op) {
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await model.embed(texts, op);
+          return await inner.embed(texts, op);
         } catch (error) {
           await waitBefore(attempt + 1, error, op, settings);
         }
       }
     },
-  };
+  });
 }
 
 /** Waits before the next attempt; throws the error when no further attempt is allowed. */

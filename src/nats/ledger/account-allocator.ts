@@ -1,4 +1,5 @@
-import type { Counts, QuotaLimits } from '../../ledger/account.ts';
+import type { Counts } from '../../ledger/account.ts';
+import type { QuotaLimits } from '../../ledger/quotas.ts';
 import type { Denial } from '../../ledger/port.ts';
 import {
   type Allocation,

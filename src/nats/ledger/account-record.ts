@@ -6,10 +6,10 @@ import {
   toCounts,
   checkQuota,
   emptyAccount,
-  type QuotaLimits,
   remainingQuota,
   rollAccount,
 } from '../../ledger/account.ts';
+import type { QuotaLimits } from '../../ledger/quotas.ts';
 import type { Denial } from '../../ledger/port.ts';
 import { WINDOWS, windowStart } from '../../ledger/windows.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';

@@ -1,7 +1,17 @@
 import { loopLimits } from '../../agent/loop/limits.ts';
 import { quotaLimits } from '../../agent/quotas.ts';
-import { type Account, type Counts, toCounts, checkQuota, type QuotaLimits } from '../../ledger/account.ts';
+import { type Account, type Counts, toCounts, checkQuota } from '../../ledger/account.ts';
 import type { Denial } from '../../ledger/port.ts';
+import {
+  amountOf,
+  quantityText,
+  type QuotaLimits,
+  type QuotaRule,
+  QUOTAS,
+  type QuotaUnit,
+  UNIT_NAMES,
+} from '../../ledger/quotas.ts';
+import type { WindowKind } from '../../ledger/windows.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
@@ -11,49 +21,36 @@ export interface BudgetAccounts {
   readonly policy: { charged: Account } | undefined;
 }
 
-type Reason = 'TokenQuotaExceeded' | 'CostQuotaExceeded' | 'NetworkQuotaExceeded';
-
 interface QuotaCondition {
-  readonly reason: Reason;
-  readonly window: 'hour' | 'day' | 'month';
-  readonly unit: string;
-  readonly amount: (counts: Counts) => number;
+  readonly reason: 'TokenQuotaExceeded' | 'CostQuotaExceeded' | 'NetworkQuotaExceeded';
+  /** Unit of the short form in a status. */
+  readonly symbol: string;
   /** The minimum remaining amount. Below it the quota counts as exhausted. */
   readonly need: (limit: number, answer: number) => Counts;
-  readonly show: (limit: number) => string;
 }
 
-const tokens = {
-  reason: 'TokenQuotaExceeded',
-  amount: ({ inputTokens, outputTokens }: Counts) => inputTokens + outputTokens,
-  need: (_limit: number, answer: number) => toCounts({ outputTokens: answer }),
-  show: (limit: number) => `${limit.toLocaleString('en-US')} tokens`,
-} as const;
-/** The cost of the next call is unknown, so a quota counts as exhausted when less than 1 % remains. */
+/** The need of the next call is unknown, so a quota counts as exhausted when less than 1 % remains. */
 const onePercent = (limit: number): number => Math.max(1, Math.ceil(limit / 100));
-const cost = {
-  reason: 'CostQuotaExceeded',
-  amount: ({ costMicros }: Counts) => costMicros,
-  need: (limit: number) => toCounts({ costMicros: onePercent(limit) }),
-  show: (limit: number) => `${limit / 1_000_000} dollars`,
-} as const;
 
 /** Without the quota of calls per minute: its window ends before the status would be written. */
-const QUOTAS: Readonly<Partial<Record<keyof QuotaLimits, QuotaCondition>>> = {
-  tokensPerHour: { ...tokens, window: 'hour', unit: 'tok/h' },
-  tokensPerDay: { ...tokens, window: 'day', unit: 'tok/d' },
-  costMicrosPerHour: { ...cost, window: 'hour', unit: '$/h' },
-  costMicrosPerDay: { ...cost, window: 'day', unit: '$/d' },
-  costMicrosPerMonth: { ...cost, window: 'month', unit: '$/month' },
-  networkBytesPerHour: {
+const CONDITIONS: Readonly<Partial<Record<QuotaUnit, QuotaCondition>>> = {
+  tokens: {
+    reason: 'TokenQuotaExceeded',
+    symbol: 'tok',
+    need: (_limit, answer) => toCounts({ outputTokens: answer }),
+  },
+  micros: {
+    reason: 'CostQuotaExceeded',
+    symbol: '$',
+    need: (limit) => toCounts({ costMicros: onePercent(limit) }),
+  },
+  bytes: {
     reason: 'NetworkQuotaExceeded',
-    window: 'hour',
-    unit: 'B/h',
-    amount: ({ networkBytes }) => networkBytes,
+    symbol: 'B',
     need: (limit) => toCounts({ networkBytes: onePercent(limit) }),
-    show: (limit) => `${limit.toLocaleString('en-US')} bytes`,
   },
 };
+const WINDOW_SYMBOLS: Readonly<Record<WindowKind, string>> = { minute: 'min', hour: 'h', day: 'd', month: 'month' };
 
 /** The exhausted quota of the agent or of its policy: fewer tokens remain than one response may use. Of several, the one that resumes last. Pure. */
 export function exhaustedBudget(
@@ -71,10 +68,10 @@ export function exhaustedBudget(
     .sort(byResumption)
     .at(-1);
   if (found === undefined) return undefined;
-  const { quota, denial } = found;
-  const allowed = `${quota.show(denial.limit)} allowed by ${denial.quota}`;
+  const { rule, condition, denial } = found;
+  const allowed = `${quantityText(rule.unit, denial.limit)} ${UNIT_NAMES[rule.unit]} allowed by ${denial.quota}`;
   const message = `less than one response may use remains of the ${allowed}; resumes ${denial.resumesAt.slice(0, 16)}Z; raise the quota to continue now`;
-  return { type: 'BudgetAvailable', status: 'False', reason: quota.reason, message };
+  return { type: 'BudgetAvailable', status: 'False', reason: condition.reason, message };
 }
 
 export function withinBudget(): ConditionUpdate<'BudgetAvailable'> {
@@ -84,20 +81,23 @@ export function withinBudget(): ConditionUpdate<'BudgetAvailable'> {
 /** The agent's own quota with the highest usage, in whole percent, so that small changes cause no status write. Undefined without quotas. */
 export function budgetSummary(agent: StoredAgent, { own }: BudgetAccounts): string | undefined {
   let highest: { percent: number; text: string } | undefined;
-  for (const [name, limit] of Object.entries(limitsOf(agent.spec.quotas))) {
-    const quota = QUOTAS[name as keyof QuotaLimits];
-    if (quota === undefined || limit <= 0) continue;
-    const used = own === undefined ? 0 : quota.amount(own.spent[quota.window].counts);
+  const limits = limitsOf(agent.spec.quotas);
+  for (const { limit: name, unit, window } of QUOTAS) {
+    const limit = limits[name];
+    const symbol = CONDITIONS[unit]?.symbol;
+    if (symbol === undefined || limit === undefined || limit <= 0) continue;
+    const used = own === undefined ? 0 : amountOf(unit, own.spent[window].counts);
     const percent = Math.min(999, Math.floor((used * 100) / limit));
-    const size = quota.reason === 'CostQuotaExceeded' ? String(limit / 1_000_000) : short(limit);
+    const size = unit === 'micros' ? String(limit / 1_000_000) : short(limit);
     if (highest === undefined || percent > highest.percent)
-      highest = { percent, text: `${percent}% of ${size} ${quota.unit}` };
+      highest = { percent, text: `${percent}% of ${size} ${symbol}/${WINDOW_SYMBOLS[window]}` };
   }
   return highest?.text;
 }
 
 interface ExhaustedQuota {
-  readonly quota: QuotaCondition;
+  readonly rule: QuotaRule;
+  readonly condition: QuotaCondition;
   readonly denial: Denial;
 }
 
@@ -107,12 +107,12 @@ function exhaustedQuota(
   prefix: string,
   { answer, time }: { answer: number; time: number },
 ): ExhaustedQuota | undefined {
-  const found = (Object.keys(limits) as (keyof QuotaLimits)[]).flatMap((name): ExhaustedQuota[] => {
-    const quota = QUOTAS[name];
-    const limit = limits[name];
-    if (quota === undefined || limit === undefined) return [];
-    const denial = checkQuota(charged, { [name]: limit }, prefix, quota.need(limit, answer), time);
-    return denial === undefined ? [] : [{ quota, denial }];
+  const found = QUOTAS.flatMap((rule): ExhaustedQuota[] => {
+    const condition = CONDITIONS[rule.unit];
+    const limit = limits[rule.limit];
+    if (condition === undefined || limit === undefined) return [];
+    const denial = checkQuota(charged, { [rule.limit]: limit }, prefix, condition.need(limit, answer), time);
+    return denial === undefined ? [] : [{ rule, condition, denial }];
   });
   return found.sort(byResumption).at(-1);
 }

@@ -88,11 +88,12 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
 function modelsOf({ client, currentMessage }: PodEngineDeps, { models }: Assignment): EngineModels {
   const byName = new Map(Object.entries(models));
   const byResolvedName = new Map([...byName.values()].map((model) => [model.resolved, model]));
+  const model = remoteModel({ client, deliveryToken: currentMessage.deliveryToken });
   return {
-    model: remoteModel({ client, deliveryToken: currentMessage.deliveryToken }),
+    // The gateway charges each call and applies the fallbacks of the agent.
+    model,
+    withFallbacks: () => model,
     resolve: (name) => byName.get(name)?.resolved ?? name,
-    // The gateway charges model calls and knows their prices.
-    costOf: () => 0,
     contextTokens: (name) => (byName.get(name) ?? byResolvedName.get(name))?.contextTokens ?? DEFAULT_CONTEXT_TOKENS,
   };
 }

@@ -1,0 +1,21 @@
+import type { Ledger } from '../ledger/port.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import { metering } from '../models/metering.ts';
+import type { NamedModelSet } from '../models/named-models.ts';
+import { compose, withNames } from '../models/pipeline.ts';
+import { fallbacks } from '../models/resilience/fallback.ts';
+import type { EngineModels } from './ports.ts';
+
+/** The models of a process that calls the providers itself. */
+export function localModels(
+  { pipeline, resolve, embedding }: NamedModelSet,
+  { ledger, ids }: { ledger: Ledger; ids: IdGenerator },
+): EngineModels {
+  const metered = compose(pipeline, [metering({ ledger, ids, embedding })]);
+  return {
+    model: withNames(metered, resolve),
+    withFallbacks: (names) => withNames(compose(metered, [fallbacks(names.map(resolve))]), resolve),
+    resolve: (name) => resolve(name).id,
+    contextTokens: (name) => resolve(name).contextTokens,
+  };
+}
