@@ -64,7 +64,7 @@ async function assertPageCurrent(transcript: string): Promise<void> {
   const [head = '', , rest = ''] = page.split(/(?<=<!-- transcript -->\n```\n)|(?=```\n<!-- end -->)/);
   const updated = `${head}${transcript}${rest}`;
   if (process.env['UPDATE_GOLDEN'] !== undefined) return writeFile(PAGE, updated);
-  const withoutTimings = (text: string): string => text.replaceAll(/measured \d+ ms(?: · [\d.]+ MiB)?/g, 'measured');
+  const withoutTimings = (text: string): string => text.replaceAll(/resources \d+ ms(?: · [\d.]+ MiB)?/g, 'resources');
   assert.equal(
     withoutTimings(page),
     withoutTimings(updated),
