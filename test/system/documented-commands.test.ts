@@ -4,7 +4,9 @@ import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { text } from 'node:stream/consumers';
+import { Ajv } from 'ajv';
 import { parse } from 'yaml';
+import { parseModelConfig } from '../../src/gateway/models/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { parseNamedModels } from '../../src/models/read-named-models.ts';
 import { startReplay } from '../../src/models/replay/server.ts';
@@ -58,7 +60,10 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     output: /^Deny +by grant\.messages/,
   },
   'temper tool export csv_rows > csv_rows.emergent-tool.yaml': { code: 0, output: /^$/ },
-  'temper tool import csv_rows.emergent-tool.yaml --agent analyst': { code: 0, output: /csv_rows .* passed every gate except the judge/ },
+  'temper tool import csv_rows.emergent-tool.yaml --agent analyst': {
+    code: 0,
+    output: /csv_rows .* passed every gate except the judge/,
+  },
 };
 
 const VALIDATE = 'temper validate -f manifests/quickstart/agent.yaml -f policies/';
@@ -71,6 +76,8 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^export (KUBECONFIG|PATH)=/, 'needs root for a cluster on this machine'],
   [/^vllm serve /, 'is a program of another project'],
 ];
+
+const CHART_VALUES = /^(?:gateway|networkPolicies|tracing):/;
 
 /** A folder with the commands of this checkout and a copy of its manifests. */
 async function aCheckout(path: string): Promise<void> {
@@ -202,5 +209,24 @@ describe('the commands of the documentation', () => {
     const files = BLOCKS.filter(({ language, text: block }) => language === 'yaml' && /^providers:/m.test(block));
     assert.ok(files.length > 0);
     for (const { page, text: block } of files) assert.ok(parseNamedModels(page, parse(block)).providers.length > 0);
+  });
+
+  it('every documented set of chart values is valid', async () => {
+    const schema = JSON.parse(await readFile(join(ROOT, 'charts/temper/values.schema.json'), 'utf8')) as object;
+    const validate = new Ajv({ strict: false }).compile(schema);
+    const values = BLOCKS.filter(({ language, text: block }) => language === 'yaml' && CHART_VALUES.test(block));
+    assert.ok(values.length > 0);
+    for (const { page, text: block } of values) {
+      assert.ok(validate(parse(block)), `${page}: ${JSON.stringify(validate.errors)}`);
+    }
+  });
+
+  it("every documented section of the gateway's models is valid", () => {
+    const sections = BLOCKS.filter(({ language, text: block }) => language === 'yaml' && /^models:/m.test(block));
+    assert.ok(sections.length > 0);
+    for (const { text: block } of sections) {
+      const { models } = parse(block) as { models: unknown };
+      assert.ok(parseModelConfig(models).providers.length > 0);
+    }
   });
 });
