@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { describe, it } from 'node:test';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+interface Page {
+  /** Relative to the repository. */
+  path: string;
+  text: string;
+}
+
+async function allPages(): Promise<Page[]> {
+  const names = await readdir(join(ROOT, 'docs'), { recursive: true });
+  const pages = names.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`);
+  const paths = ['README.md', 'CONTRIBUTING.md', ...pages.sort()];
+  return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(ROOT, path), 'utf8') })));
+}
+
+/** Words that are private to this project's past, or that leave open which component or user acts. */
+const BANNED =
+  /\b(whoever|nobody|somebody|anybody|told|tells|people|doors?|houses?|rooms?|bury|buried|purse|patience|stray|news|strangers?)\b/i;
+const LINK = /\]\(([^)#\s]*)(?:#([^)\s]+))?\)/g;
+const REPOSITORY_PATH =
+  /(?<![\w/.-])(?:src|test|bench|bin|charts|crds|manifests|sandbox-image|docs)\/(?:[\w.-]+\/)*[\w.-]*\w/g;
+
+/** The anchors that GitHub creates for the headings of a page. */
+function anchorsOf(text: string): Set<string> {
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+const PAGES = await allPages();
+
+describe('the documentation', () => {
+  it('every relative link resolves to a file and a heading', async () => {
+    const broken: string[] = [];
+    for (const { path, text } of PAGES) {
+      for (const [link, target = '', anchor] of text.matchAll(LINK)) {
+        if (/^https?:/.test(target)) continue;
+        const file = target === '' ? join(ROOT, path) : join(ROOT, dirname(path), target);
+        const exists = existsSync(file);
+        const hasAnchor = anchor === undefined || (exists && anchorsOf(await readFile(file, 'utf8')).has(anchor));
+        if (!exists || !hasAnchor) broken.push(`${path}: ${link}`);
+      }
+    }
+    assert.deepEqual(broken, []);
+  });
+
+  it('every path of the repository on a page exists', () => {
+    const missing = PAGES.flatMap(({ path, text }) =>
+      [...text.matchAll(REPOSITORY_PATH)]
+        .map(([named]) => named)
+        .filter((named) => !existsSync(join(ROOT, named)))
+        .map((named) => `${path}: ${named}`),
+    );
+    assert.deepEqual(missing, []);
+  });
+
+  it('no page contains a word that hides its actor or its standard term', () => {
+    const found = PAGES.flatMap(({ path, text }) =>
+      text.split('\n').flatMap((line, index) => {
+        const word = BANNED.exec(line)?.[0];
+        return word === undefined ? [] : [`${path}:${index + 1}: ${word}`];
+      }),
+    );
+    assert.deepEqual(found, []);
+  });
+});
