@@ -1,8 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
-import { addClusterOptions, isPlugin, selectsCluster, PLUGIN } from './cluster/options.ts';
+import { isPlugin, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
+import { addObjectVerbs } from './objects/object-program.ts';
 import { addServe } from './serve-program.ts';
 
 /** Sets the exit code of the process. */
@@ -29,7 +30,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
     .showHelpAfterError('(see temper help)');
   addRun(program, io, finish);
-  addState(program, io, finish);
+  addObjectVerbs(program, io, finish);
   addDecisions(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
@@ -74,35 +75,6 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { run } = await import('./run/run.ts');
       finish(await run(options, io));
-    });
-}
-
-function addState(program: Command, io: CliIo, finish: SetExitCode): void {
-  addClusterOptions(program.command('get <kind> [name]'))
-    .description(
-      'list agents, policies, tools, capabilities, requests or approvals of the state folder (there also sessions and rejected), or of a cluster when a context, namespace or kubeconfig is given',
-    )
-    .addOption(state())
-    .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'json', 'wide']).default('text'))
-    .action(async (kind: string, name: string | undefined, options) => {
-      if (selectsCluster(options, io)) {
-        const { clusterGet } = await import('./cluster/verbs/get.ts');
-        return finish(await clusterGet({ ...options, kind, name }, io));
-      }
-      const { get } = await import('./state/get.ts');
-      finish(await get({ ...options, kind, name }, io));
-    });
-  addClusterOptions(program.command('describe <kind> <name>'))
-    .description('print one object with all its fields')
-    .addOption(state())
-    .addOption(output())
-    .action(async (kind: string, name: string, options) => {
-      if (selectsCluster(options, io)) {
-        const { clusterDescribe } = await import('./cluster/verbs/describe.ts');
-        return finish(await clusterDescribe({ ...options, kind, name }, io));
-      }
-      const { describe } = await import('./state/describe.ts');
-      finish(await describe({ ...options, kind, name }, io));
     });
 }
 
