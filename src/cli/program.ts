@@ -136,6 +136,7 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .description('print the decision about a request, and every rule that was evaluated')
     .addOption(files())
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .option('--tool <name>', 'may it call this tool?')
     .option('--input <json>', 'the arguments of the tool')
     .option('--category <category>', 'category of a tool that is not built in')

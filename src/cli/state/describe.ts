@@ -9,7 +9,7 @@ import { lookupKind, STATE_KINDS } from '../objects/kinds.ts';
 import type { ObjectFormat } from '../objects/print-objects.ts';
 import { describeObject, type ExtraSection } from '../objects/sections.ts';
 import { oneTarget } from '../objects/targets.ts';
-import { openStateFolder } from './state-folder.ts';
+import { openStateRecords } from './state-records.ts';
 import { matchesTool, listStateTools, toolWithEvidence } from './state-tools.ts';
 import { listKind, notFound } from './get.ts';
 
@@ -24,7 +24,7 @@ export interface DescribeOptions {
 export async function describe(options: DescribeOptions, io: CliIo): Promise<number> {
   const { kind: kindName, name } = oneTarget(options.targets, STATE_KINDS);
   const kind = lookupKind(kindName);
-  const records = await openStateFolder(options.state, io);
+  const records = await openStateRecords(options.state, io);
   const value = await valueOf(records, kind.collection, name);
   if (options.output === 'json') io.out(toJsonText(value));
   else if (options.output === 'yaml') io.out(toYamlText(value));

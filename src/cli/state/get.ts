@@ -11,7 +11,7 @@ import { isDataFormat, type ListFormat, printObjects } from '../objects/print-ob
 import { parseTargets } from '../objects/targets.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { formatAge, table } from '../table.ts';
-import { openStateFolder } from './state-folder.ts';
+import { openStateRecords } from './state-records.ts';
 
 export interface GetOptions {
   /** Kinds and names as typed; see `parseTargets`. */
@@ -38,7 +38,7 @@ export async function get(options: GetOptions, io: CliIo): Promise<number> {
   const { kinds, names } = parseTargets(options.targets, STATE_KINDS);
   const lookedUp = kinds.map(lookupKind);
   const matches = options.selector === undefined ? undefined : parseLabelSelector(options.selector);
-  const records = await openStateFolder(options.state, io);
+  const records = await openStateRecords(options.state, io);
   const found: FoundKind[] = [];
   for (const kind of lookedUp) {
     const all = await listKind(records, kind.collection);

@@ -7,7 +7,7 @@ import type { RecordStore } from '../../lib/record-store.ts';
 import type { CliIo } from '../io.ts';
 
 /** The records of a state folder, to be read. Throws TEMPER_USAGE when there is no such folder: an empty answer would look like an answer. */
-export async function openStateFolder(state: string, io: CliIo): Promise<RecordStore> {
+export async function openStateRecords(state: string, io: CliIo): Promise<RecordStore> {
   const path = resolve(io.cwd, state);
   const shown = printable(state, 200);
   const info = await stat(path).catch((error: unknown) => {
