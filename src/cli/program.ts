@@ -120,6 +120,13 @@ function refusePlugin(verb: string, io: CliIo): void {
 
 function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
   program
+    .command('init [folder]')
+    .description('write a new project: an agent, its policy, a tool, a replay script, a CI workflow and editor schemas')
+    .action(async (folder = '.') => {
+      const { init } = await import('./init/init.ts');
+      finish(await init({ folder }, io));
+    });
+  program
     .command('validate')
     .description('check manifests: file, line, field, rule and fix of each problem')
     .addOption(files())

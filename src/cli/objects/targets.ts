@@ -8,7 +8,7 @@ export interface Targets {
 }
 
 /** The kind name that stands for every kind. */
-export const ALL = 'all';
+const ALL = 'all';
 
 /**
  * Parses the arguments of `get` as kubectl does: `agents`, `agents,tools`, `all`, `agent analyst other`, and `agent/analyst`.
