@@ -79,6 +79,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/under-pressure': ['gateway', 'egress', 'console'],
   commander: ['cli'],
   'fast-check': ['*'],
+  // Only its tests, which build a bundle.
+  esbuild: ['cli'],
 };
 
 interface Import {
