@@ -62,7 +62,7 @@ async function oneAgent(folder: string): Promise<{ turn: number; start: number }
   const loop = createAgentLoop({
     model,
     invoker: scriptedInvoker({ lookup: () => ({ found: true }) }),
-    sessions: createRecordSessionStore(records, systemClock),
+    sessions: createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' }),
     ledger: book.ledger([{ name: 'agent/a', quotas: { tokensPerDay: 1e9 }, prefix: 'spec.quotas.' }]),
     clock: systemClock,
     ids: ulids,

@@ -89,8 +89,12 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['sessions', 'session'],
     collection: 'sessions',
-    headings: ['NAME', 'LAST-USED', 'AGE'],
-    columns: (value, age) => [age(textAt(value, ['usedAt'])), age(textAt(value, ['openedAt']))],
+    headings: ['NAME', 'AGENT', 'LAST-USED', 'AGE'],
+    columns: (value, age) => [
+      textAt(value, ['agent']),
+      age(textAt(value, ['usedAt'])),
+      age(textAt(value, ['openedAt'])),
+    ],
   },
   {
     names: ['capabilities', 'capability', 'cap'],

@@ -111,7 +111,7 @@ describe('the engine', () => {
         models: { model, resolve: (name) => name, costOf: () => 0, contextTokens: () => 100_000 },
         sandbox,
         ledger: book.ledger([{ name: 'agent', quotas: changes.quotas ?? {}, prefix: 'spec.quotas.' }]),
-        sessions: createRecordSessionStore(records, clock),
+        sessions: createRecordSessionStore(records, clock, { agent: 'a', namespace: 'n' }),
         memory: createRecordMemory(records, 'memory'),
         audit,
         approvals: {

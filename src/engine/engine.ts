@@ -86,7 +86,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
       );
     },
     async closeSession(session) {
-      await ports.tools.closeSession(session);
+      await ports.tools.closeSession({ agent: name, namespace, session });
       await loop.closeSession(session);
     },
     resume: () => lifecycle.resume(),

@@ -150,7 +150,7 @@ export function scriptedLoop(
   const loop = createAgentLoop({
     model,
     invoker: scriptedInvoker(tools),
-    sessions: createRecordSessionStore(records, systemClock),
+    sessions: createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' }),
     clock: systemClock,
     ids: ulids,
     costOf: () => 0,

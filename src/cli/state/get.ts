@@ -9,6 +9,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { lookupKind } from '../kinds.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { formatAge, table } from '../table.ts';
+import { SESSIONS } from '../../tools/session-path.ts';
 
 export interface GetOptions {
   kind: string;
@@ -42,6 +43,7 @@ export async function get(options: GetOptions, io: CliIo): Promise<number> {
 export async function listKind(records: RecordStore, collection: string): Promise<StoredRecord[]> {
   if (collection === 'tools') return listStateTools(records);
   if (collection === 'capabilities') return discovered(await records.list('tools'));
+  if (collection === SESSIONS) return listSessions(records);
   if (collection !== 'rejected') return records.list(collection);
   const agents = await records.list('agents');
   const attempts = agents.map(({ name, value }) => {
@@ -49,6 +51,12 @@ export async function listKind(records: RecordStore, collection: string): Promis
     return records.list(`rejected/${namespace}/${name}`);
   });
   return (await Promise.all(attempts)).flat();
+}
+
+/** The sessions of all agents, by their ids; two agents may have a session with the same id. */
+async function listSessions(records: RecordStore): Promise<StoredRecord[]> {
+  const sessions = await records.list(SESSIONS);
+  return sessions.map(({ name, value }) => ({ name: textAt(value, ['session'], name), value }));
 }
 
 /** The capabilities that agents of this state folder can discover outside their own session. */
