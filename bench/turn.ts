@@ -64,7 +64,7 @@ async function oneAgent(folder: string): Promise<{ turn: number; start: number }
   const loop = createAgentLoop({
     model: meteredStub(model, { ledger, ids: ulids }),
     invoker: scriptedInvoker({ lookup: () => ({ found: true }) }),
-    sessions: createRecordSessionStore(records, systemClock),
+    sessions: createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' }),
     clock: systemClock,
   });
   const message = { session: 's-1', rootMessage: 'root', text: 'What is it?' };

@@ -15,6 +15,7 @@ export interface AppendFlags {
   tainted?: boolean;
 }
 
+/** The sessions of one agent. Session ids are unique per agent only, so a store never serves two agents. */
 export interface SessionStore {
   /**
    * Reads the whole history; an unknown session is empty. Throws TEMPER_SESSION_INVALID for a malformed id and

@@ -20,6 +20,7 @@ import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host-calls.ts';
+import type { SessionScope } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
@@ -28,8 +29,6 @@ import type { EngineAgent, EnginePorts } from './ports.ts';
 const IMPORT_AUTHOR = 'package';
 
 const DEFAULT_OUTPUT_TOKENS = 4_096;
-
-type SessionScope = Pick<CallerContext, 'agent' | 'namespace' | 'session'>;
 
 /** Shared dependencies of the components of one engine. */
 export interface EngineContext {

@@ -88,7 +88,13 @@ describe('the engine', () => {
     await rm(workspace, { recursive: true, force: true });
   });
 
-  async function anEngine(changes: { agent?: Partial<AgentSpec>; policy?: Partial<TrustPolicySpec> } = {}) {
+  async function anEngine(
+    changes: {
+      agent?: Partial<AgentSpec>;
+      policy?: Partial<TrustPolicySpec>;
+      quotas?: { toolCallsPerMinute: number };
+    } = {},
+  ) {
     const records = memoryRecordStore();
     const clock = systemClock;
     const audit = await openAudit({ records, clock });
@@ -104,8 +110,8 @@ describe('the engine', () => {
         ids: ulids,
         models: { model, withFallbacks: () => model, resolve: (name) => name, contextTokens: () => 100_000 },
         sandbox,
-        ledger: book.ledger([{ name: 'agent', quotas: {}, prefix: 'spec.quotas.' }]),
-        sessions: createRecordSessionStore(records, clock),
+        ledger: book.ledger([{ name: 'agent', quotas: changes.quotas ?? {}, prefix: 'spec.quotas.' }]),
+        sessions: createRecordSessionStore(records, clock, { agent: 'a', namespace: 'n' }),
         memory: createRecordMemory(records, 'memory'),
         audit,
         approvals: {
@@ -196,6 +202,28 @@ describe('the engine', () => {
       1,
       'a call by a composed tool counts as a use',
     );
+  });
+
+  it('the tests of a composed tool neither use the tool calls of the agent nor look like a loop', async () => {
+    const { call, events } = await anEngine({ quotas: { toolCallsPerMinute: 3 } });
+    const cases = Array.from({ length: 18 }, (_, n) => ({ input: { n }, expectedOutput: { text: '21' } }));
+    const steps = [{ name: 'read', tool: 'file_read', inputMapping: { path: 'data/n.txt' } }];
+    const chain: JsonObject = {
+      name: 'chain',
+      description: 'Reads the number.',
+      inputSchema: TWICE['inputSchema'] ?? null,
+      implementation: { mode: 'compose', steps },
+      testCases: cases.map(({ input }) => ({ input })),
+    };
+    const forged = await call('forge_tool', chain);
+    assert.ok(forged.ok, JSON.stringify(forged));
+    assert.deepEqual(
+      events.filter(({ type }) => type === 'warning'),
+      [],
+    );
+    assert.ok((await call('chain', { n: 1 })).ok);
+    const third = await call('file_read', { path: 'data/n.txt' });
+    assert.equal(!third.ok && third.error.code, 'TEMPER_QUOTA_EXCEEDED', 'the step of the ordinary call was counted');
   });
 
   it('a demoted tool is removed immediately, and its digest is never accepted again', async () => {

@@ -8,6 +8,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
+import { FORGE_STACK } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createAgentModel, resolveModelAliases } from './agent-model.ts';
@@ -78,13 +79,13 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
       if (!('registry' in ports.tempering)) return;
       const caller = callerIn(session, newMessage());
       const invoke: NestedCall = (tool, input, inner) =>
-        invoker.invoke(tool, input, { ...caller, stack: ['forge_tool'] }, inner);
+        invoker.invoke(tool, input, { ...caller, stack: FORGE_STACK }, inner);
       await submitPendingImports(ports.tempering.records, { agent: name, namespace }, (request) =>
         forge.submitImport(request, caller, invoke, op),
       );
     },
     async closeSession(session) {
-      await ports.tools.closeSession(session);
+      await ports.tools.closeSession({ agent: name, namespace, session });
       await loop.closeSession(session);
     },
     resume: () => lifecycle.resume(),

@@ -14,6 +14,7 @@ import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lif
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
 import type { RemoteWorkspace } from '../tools/remote-workspace.ts';
+import type { SessionScope } from '../tools/session-path.ts';
 
 /** The models of the runtime environment, by the names used in manifests. */
 export interface EngineModels {
@@ -32,8 +33,8 @@ export interface SessionToolSource {
   resolve(agent: string, namespace: string, session: string): RegisteredTool[];
   /** Calls the listener after each change; returns the function that unsubscribes it. */
   onChange(listener: () => void): () => void;
-  /** Removes the session tools of this session only. Idempotent. */
-  closeSession(session: string): Promise<void>;
+  /** Removes the session tools of this session of this agent only. Idempotent. */
+  closeSession(session: SessionScope): Promise<void>;
 }
 
 /** Dependencies of the engine on its runtime environment. */

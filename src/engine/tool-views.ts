@@ -1,7 +1,8 @@
 import type { Digest } from '../lib/canonical.ts';
 import { createForgedTool, type ForgedToolDeps } from '../forge/forged-tool.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
-import type { CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
+import type { Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
+import { sessionPath, type SessionScope } from '../tools/session-path.ts';
 import { createToolView } from '../tools/view.ts';
 import type { SessionToolSource } from './ports.ts';
 
@@ -12,16 +13,15 @@ export interface ToolViewDeps {
 }
 
 /** Tool views of one agent by session, rebuilt after each change of the store. */
-export function createToolViews(
-  deps: ToolViewDeps,
-): (caller: Pick<CallerContext, 'agent' | 'namespace' | 'session'>) => ToolView {
+export function createToolViews(deps: ToolViewDeps): (caller: SessionScope) => ToolView {
   const views = new Map<string, ToolView>();
   deps.tools.onChange(() => views.clear());
   return ({ agent, namespace, session }) => {
-    const cached = views.get(session);
+    const key = sessionPath({ agent, namespace, session });
+    const cached = views.get(key);
     if (cached !== undefined) return cached;
     const view = createToolView(deps.builtIn, forgedTools(deps, deps.tools.resolve(agent, namespace, session)));
-    views.set(session, view);
+    views.set(key, view);
     return view;
   };
 }

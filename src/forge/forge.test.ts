@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { Job, Sandbox } from '../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
-import type { Tool } from '../tools/contract.ts';
+import type { NestedCall, Tool } from '../tools/contract.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { standaloneContext } from './standalone-context.ts';
 import { createForge } from './forge.ts';
@@ -359,6 +359,24 @@ describe('test gaming', () => {
     assert.ok('accepted' in result && result.code === 'TEMPER_FORGE_TEST_FAILED');
     assert.equal(jobs.length, 2);
     assert.ok(!JSON.stringify(jobs).includes(marker));
+  });
+  it('a quota that runs out in one of two runs is reported as such and not as a fault of the tool', async () => {
+    const context = aContext({ tools: [aTool('read', () => ({ twice: 2 }))] });
+    let calls = 0;
+    const invoke: NestedCall = async (tool, input, op) => {
+      calls += 1;
+      if (calls < 4) return context.invoke(tool, input, op);
+      const error = { code: 'TEMPER_QUOTA_EXCEEDED' as const, message: '60 of 60 are used' };
+      return { ok: false, tool, error, milliseconds: 0 };
+    };
+    const request = aRequest({
+      implementation: { mode: 'compose', steps: [{ name: 'one', tool: 'read', inputMapping: { n: '$input.n' } }] },
+      testCases: [{ input: { n: 1 } }, { input: { n: 2 } }],
+    });
+    const forge = createForge({ sandbox, clock, schemas, concurrency: 1 });
+    const result = await forge.check({ request }, { ...context, invoke });
+    assert.ok('accepted' in result && result.code === 'TEMPER_QUOTA_EXCEEDED', JSON.stringify(result));
+    assert.match(result.message, /60 of 60/);
   });
   it('the forge refuses a tool whose output varies between runs', async () => {
     let runs = 0;

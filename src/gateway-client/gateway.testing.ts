@@ -58,7 +58,10 @@ export class GatewayDouble implements AsyncDisposable {
   connections = 0;
   /** Method and path, token and idempotency key of each request. */
   readonly requests: { what: string; token: string; key: string }[] = [];
-  readonly sessions: SessionStore = createRecordSessionStore(memoryRecordStore(), systemClock);
+  readonly sessions: SessionStore = createRecordSessionStore(memoryRecordStore(), systemClock, {
+    agent: 'a',
+    namespace: 'n',
+  });
   fault: (what: string) => GatewayFault = () => undefined;
   /** The response to a search. */
   found: () => unknown = () => ({ capabilities: [], more: 0 });

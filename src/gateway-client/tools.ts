@@ -7,7 +7,7 @@ import { TemperError } from '../lib/errors.ts';
 import { type Json, member } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { sessionTool } from '../tempering/registry/registered-tool.ts';
-import type { RegisteredTool } from '../tempering/types.ts';
+import type { RegisteredTool, ToolScope } from '../tempering/types.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import { sessionPath } from './stores.ts';
@@ -73,7 +73,7 @@ export class RemoteTools implements SessionToolSource {
     return () => this.#listeners.delete(listener);
   }
 
-  async closeSession(session: string): Promise<void> {
+  async closeSession({ session }: Pick<ToolScope, 'session'>): Promise<void> {
     if (session !== this.#session) return;
     this.#tools = [];
     this.#notify();

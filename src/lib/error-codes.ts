@@ -441,6 +441,10 @@ export const ERROR_CODES = {
     meaning: 'A file of the state folder cannot be read.',
     fix: 'Restore the named file, or move it away.',
   },
+  TEMPER_STATE_FORMAT: {
+    meaning: 'Another version wrote the state folder, in a format that this version would misread.',
+    fix: 'Follow the message, use the version that wrote the folder, or use another --state.',
+  },
 } as const satisfies Record<string, ErrorCodeEntry>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

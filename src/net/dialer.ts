@@ -7,7 +7,7 @@ import { isPublicAddress } from './addresses.ts';
 import type { Target } from './targets.ts';
 
 export interface Network {
-  /** All addresses of a host name. */
+  /** All addresses of a host name. A resolver may ignore the signal; the fetch does not wait for it after an abort. */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** A connected TCP socket to this address. */
   connect(address: string, port: number, signal: AbortSignal): Promise<Socket>;
@@ -48,8 +48,9 @@ export async function validateAddresses(
   if (target.isIpAddress) return [target.host];
   let addresses: readonly string[];
   try {
-    addresses = await network.resolve(target.host, signal);
+    addresses = await settledOrAborted(network.resolve(target.host, signal), signal);
   } catch (cause) {
+    if (signal.aborted) throw cause;
     throw new TemperError('TEMPER_FETCH_FAILED', `the host ${target.host} cannot be resolved`, { cause });
   }
   if (addresses.length === 0) {
@@ -59,6 +60,19 @@ export async function validateAddresses(
     throw new TemperError('TEMPER_FETCH_DENIED', `the host ${target.host} resolves to an address that is not public`);
   }
   return addresses.slice(0, MAX_ADDRESSES);
+}
+
+/** The result of the work, or a rejection with the reason of the signal as soon as it aborts. */
+async function settledOrAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason as Error);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
 }
 
 const MAX_ADDRESSES = 4;

@@ -108,6 +108,18 @@ describe('the fetch of a tool', () => {
     assert.deepEqual(asked, []);
   });
 
+  it('a resolver that never answers ends at the deadline and at the cancellation of the caller', async () => {
+    let asked = 0;
+    const deaf: Network = { ...network, resolve: () => ((asked += 1), new Promise<never>(() => undefined)) };
+    const safeFetch = createSafeFetch({ clock: systemClock, network: deaf });
+    const request = { url: 'https://a.example.com/' };
+    await failsWith('TEMPER_FETCH_FAILED', safeFetch(request, LISTED, op(20)), /no complete response in time/);
+    const controller = new AbortController();
+    const pending = safeFetch(request, LISTED, { ...op(), signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await failsWith('TEMPER_FETCH_FAILED', pending);
+    assert.equal(asked, 2);
+  });
   it('the fetch resolves each name only once, so that DNS rebinding has no effect', async () => {
     let times = 0;
     const rebinding: Network = {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { createDecider } from './decider.ts';
@@ -78,6 +79,49 @@ describe('decisions about tools', () => {
   it('rules.deny accepts actions and whole categories', () => {
     assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code'] } } }), 'Deny rules.deny');
     assert.equal(outcome(aTool(), { policy: { rules: { deny: ['code:write'] } } }), 'Allow grant.tools');
+  });
+
+  it('a grant for memory or messages opens their tools at every built-in level, each for what it grants', () => {
+    const get = aTool({ name: 'memory_get', category: 'memory', action: 'memory:read' });
+    const set = aTool({ name: 'memory_set', category: 'memory', action: 'code:write' });
+    const send = aTool({ name: 'agent_send', category: 'communication', action: 'comms:internal' });
+    const mail = aTool({ name: 'mail', category: 'communication', action: 'comms:external' });
+    const effects = (agent: Partial<AgentSpec>, level: string, policy?: TrustPolicySpec): string[] =>
+      [get, set, send, mail].map((tool) =>
+        outcome(tool, { agent: { autonomy: 'Full', ...agent }, level, ...(policy === undefined ? {} : { policy }) }),
+      );
+    const closed = 'Deny level.category';
+    const open = 'Allow grant.tools';
+    const tools = ['*'];
+    for (const level of ['sandboxed', 'restricted', 'standard']) {
+      assert.deepEqual(effects({ grants: { tools } }, level), [closed, closed, closed, closed]);
+      assert.deepEqual(effects({ grants: { tools, memory: { read: ['a.*'] } } }, level), [
+        open,
+        closed,
+        closed,
+        closed,
+      ]);
+      assert.deepEqual(effects({ grants: { tools, memory: { write: ['a.*'] } } }, level), [
+        closed,
+        open,
+        closed,
+        closed,
+      ]);
+      assert.deepEqual(effects({ grants: { tools, messages: ['b'] } }, level), [closed, closed, open, closed]);
+      const none = { tools, messages: [], memory: { read: [], write: [] } };
+      assert.deepEqual(effects({ grants: none }, level), [closed, closed, closed, closed]);
+    }
+    const granted = { tools, messages: ['b'], memory: { read: ['*'], write: ['*'] } };
+    const custom = (categories: string[]): TrustPolicySpec => ({
+      levels: [{ name: 'own', base: 'standard', categories: categories as never, constraints: {} as never }],
+    });
+    assert.deepEqual(effects({ grants: granted }, 'own', custom(['file_system'])), [closed, closed, closed, closed]);
+    assert.deepEqual(effects({ grants: granted }, 'own', custom(['memory'])), [open, open, closed, closed]);
+    assert.equal(
+      outcome(get, { agent: { grants: granted }, policy: { tools: { deny: ['memory_*'] } } }),
+      'Deny deny.tools',
+    );
+    assert.equal(outcome(get, { agent: { grants: { memory: { read: ['*'] } } } }), 'Deny grant.tools');
   });
 
   it('a denied name overrides an allowed name, and an allowed name overrides the category', () => {
@@ -246,6 +290,7 @@ describe('pinned arguments', () => {
       { ref: ['my-a', 'yours'] },
       { ref: { a: 1 } },
       { ref: null },
+      { ref: [] },
       [],
       'my-a',
     ]) {

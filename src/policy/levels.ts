@@ -3,7 +3,16 @@ import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { SubConstraints, TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
-import { CODE_MODES, FILE_SCOPES, GIT_MODES, LEVELS, NETWORK_MODES, TERMINAL_MODES, rankOf } from './tables.ts';
+import {
+  CODE_MODES,
+  FILE_SCOPES,
+  GIT_MODES,
+  GRANTABLE_CATEGORIES,
+  LEVELS,
+  NETWORK_MODES,
+  TERMINAL_MODES,
+  rankOf,
+} from './tables.ts';
 import type { Constraints } from './tables.ts';
 import type { ActionType, ToolCategory } from './types.ts';
 
@@ -12,6 +21,8 @@ export interface LevelProfile {
   name: string;
   rank: number;
   categories: ReadonlySet<ToolCategory>;
+  /** Categories that also open when the agent has a grant for what their tools do. */
+  grantable: ReadonlySet<ToolCategory>;
   constraints: Constraints;
   forgeModes: readonly ForgeMode[];
   forgeApis: boolean;
@@ -33,6 +44,7 @@ export function effectiveLevel(earned: string, policy: TrustPolicySpec): LevelPr
     name: lower.name,
     rank: lower.rank,
     categories: intersection(earnedProfile.categories, ceiling.categories),
+    grantable: intersection(earnedProfile.grantable, ceiling.grantable),
     constraints,
     forgeModes: earnedProfile.forgeModes.filter((mode) => ceiling.forgeModes.includes(mode)),
     forgeApis: earnedProfile.forgeApis && ceiling.forgeApis,
@@ -63,6 +75,7 @@ function profileOf(name: string, policy: TrustPolicySpec): LevelProfile {
     ...base,
     name,
     categories: intersection(base.categories, listed),
+    grantable: intersection(base.grantable, listed),
     constraints: tightest(base.constraints, {
       ...custom.constraints,
       requireApproval: actionsOf(custom.constraints.requireApproval, 'levels.constraints.requireApproval'),
@@ -72,7 +85,7 @@ function profileOf(name: string, policy: TrustPolicySpec): LevelProfile {
 
 function builtinProfile(name: BuiltinLevel): LevelProfile {
   const { categories, ...table } = LEVELS[name];
-  return { ...table, name, rank: rankOf(name), categories: new Set(categories) };
+  return { ...table, name, rank: rankOf(name), categories: new Set(categories), grantable: GRANTABLE_CATEGORIES };
 }
 
 /** The policy's constraints; a field that is not set restricts nothing. */

@@ -82,6 +82,12 @@ export const LEVELS: Readonly<Record<BuiltinLevel, LevelTable>> = {
   },
 };
 
+/**
+ * The categories of tools that reach only what the agent is granted key by key or agent by agent. They are open at every built-in level
+ * when `grants.memory` or `grants.messages` has an entry.
+ */
+export const GRANTABLE_CATEGORIES: ReadonlySet<ToolCategory> = new Set<ToolCategory>(['memory', 'communication']);
+
 function constraints(
   files: Constraints['files'],
   network: Constraints['network'],

@@ -26,8 +26,9 @@ import { DecisionWatcher } from './decision-watcher.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './session-trace.ts';
+import { ensureStateFormat } from './state-format.ts';
 
-/** Sessions that are idle for this time are closed at startup, together with their tools. */
+/** Sessions of the agent that are idle for this time are closed at startup, together with their tools. */
 const SESSION_IDLE_MS = 3_600_000;
 const DEFAULT_NAMESPACE = 'default';
 
@@ -56,8 +57,9 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const lock = await lockState(options.state);
   opening.defer(() => lock.release());
   const records = fileRecordStore(options.state);
+  await ensureStateFormat(records, options.state);
   const agent = engineAgent(options);
-  const trace = new SessionTrace(records, systemClock, options.events);
+  const trace = new SessionTrace(records, systemClock, agent, options.events);
   opening.defer(() => trace.flush());
   const events = trace.sink;
   const components = await openComponents(options, agent, records, opening);
@@ -119,7 +121,7 @@ async function openComponents(
       return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
     },
     ledger: book.ledger(accountsOf(agent, agent.policy)),
-    sessions: createRecordSessionStore(records, clock),
+    sessions: createRecordSessionStore(records, clock, { agent: agent.name, namespace: agent.namespace }),
     memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`),
     approvals: createFileApprovals({ records, clock, ids: ulids, rules }),
     fetch: createSafeFetch({ clock }),

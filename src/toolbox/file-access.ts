@@ -17,8 +17,8 @@ export function assertFileAllowed(
   if (request !== undefined) assertAllowed(deps, caller, request);
 }
 
-/** Listing the workspace itself needs no permission; any other path does. */
-function fileRequest(tool: FileToolName, input: Json): PolicyRequest | undefined {
+/** The policy request of a call of a file tool. Listing the workspace itself needs no permission; any other path does. */
+export function fileRequest(tool: FileToolName, input: Json): Extract<PolicyRequest, { kind: 'File' }> | undefined {
   if (tool === 'file_read') return { kind: 'File', path: requiredText(input, 'path'), access: 'read' };
   if (tool === 'file_write') return { kind: 'File', path: requiredText(input, 'path'), access: 'write' };
   const path = optionalText(input, 'path') ?? '.';

@@ -13,7 +13,7 @@ export function isWithin(folder: string, path: string): boolean {
 }
 
 /** The absolute form of a path as written, without resolving links. Throws TEMPER_FILE_DENIED for an invalid path and for a path outside the roots. */
-function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
+export function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
   if (path.includes('\0') || path.length > MAX_PATH) {
     throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is not a path`);
   }

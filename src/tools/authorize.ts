@@ -4,20 +4,24 @@ import { TemperError } from '../lib/errors.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
 import { quotaExceeded } from '../ledger/quota-exceeded.ts';
-import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
+import type { Decision, PolicyRequest } from '../policy/types.ts';
 import type { Approvals, ApprovalInput } from './approvals.ts';
 import type { EventSink } from './events.ts';
 import type { ToolDescriptor } from './contract.ts';
 
 export interface AuthorizeDeps {
-  decider: Decider;
-  ledger: Ledger;
+  /** Asks the current policy. */
+  decide(request: PolicyRequest): Decision;
+  /** Throws when the tool is no longer available to the caller. Called after a wait for an approval. */
+  assertAvailable(): void;
+  /** Where the call is charged; absent for a call that no quota counts. */
+  ledger: Ledger | undefined;
   approvals: Approvals;
   events: EventSink;
   agent: string;
 }
 
-/** A permitted call. `settle` commits its reservation in the ledger and must be called once, also after a failure. */
+/** A permitted call. `commit` settles its reservation in the ledger and must be called once, also after a failure. */
 export interface AuthorizedCall {
   decision: Decision;
   commit(): Promise<void>;
@@ -38,7 +42,8 @@ export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
 /**
  * Asks the policy, reserves the call in the ledger and waits for an approval where the policy escalates. Throws
  * TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED, TEMPER_APPROVAL_DENIED or TEMPER_APPROVAL_TIMEOUT. An approval is bound to
- * this tool, these arguments and this call.
+ * this tool, these arguments and this call. It does not outlive the policy: after the wait the tool must still be available
+ * and the policy must still permit the call.
  */
 export async function authorize(
   tool: ToolDescriptor,
@@ -46,21 +51,32 @@ export async function authorize(
   deps: AuthorizeDeps,
   op: CallOptions,
 ): Promise<AuthorizedCall> {
-  const decision = deps.decider.decide(toolRequest(tool, input));
-  if (decision.effect === 'Deny') throw policyDenied(decision);
-  const maximum = { toolCalls: 1 };
-  const reservation = await deps.ledger.reserve(maximum, op);
-  if (!reservation.granted) throw quotaExceeded(reservation, maximum);
-  const settle = (): Promise<void> => deps.ledger.commit(reservation.id, maximum);
-  if (decision.effect === 'Escalate') {
-    try {
-      await waitForApproval(tool, input, decision, deps, op);
-    } catch (error) {
-      await settle();
-      throw error;
-    }
+  const request = toolRequest(tool, input);
+  const decision = decideOrThrow(deps, request);
+  const commit = await reserveCall(deps.ledger, op);
+  if (decision.effect !== 'Escalate') return { decision, commit };
+  try {
+    await waitForApproval(tool, input, decision, deps, op);
+    deps.assertAvailable();
+    return { decision: decideOrThrow(deps, request), commit };
+  } catch (error) {
+    await commit();
+    throw error;
   }
-  return { decision, commit: settle };
+}
+
+function decideOrThrow(deps: AuthorizeDeps, request: PolicyRequest): Decision {
+  const decision = deps.decide(request);
+  if (decision.effect === 'Deny') throw policyDenied(decision);
+  return decision;
+}
+
+async function reserveCall(ledger: Ledger | undefined, op: CallOptions): Promise<AuthorizedCall['commit']> {
+  if (ledger === undefined) return async () => undefined;
+  const maximum = { toolCalls: 1 };
+  const reservation = await ledger.reserve(maximum, op);
+  if (!reservation.granted) throw quotaExceeded(reservation, maximum);
+  return () => ledger.commit(reservation.id, maximum);
 }
 
 async function waitForApproval(

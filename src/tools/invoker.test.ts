@@ -8,7 +8,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { Amounts, Denial, Reservation } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import type { ApprovalDecision, ApprovalInput } from './approvals.ts';
-import type { CallContext, CallerContext, Tool, ToolResult } from './contract.ts';
+import type { CallContext, CallerContext, Tool, ToolResult, ToolView } from './contract.ts';
 import { type CompletedCall, createInvoker } from './invoker.ts';
 import { createLoopGuard } from './loop-guard.ts';
 import { createSchemaCompiler } from './json-schema/compiler.ts';
@@ -49,7 +49,8 @@ interface Stubs {
   tools: Tool[];
   decide?: (request: PolicyRequest) => Decision;
   reserve?: (maximum: Amounts) => Reservation | Denial;
-  answer?: ApprovalDecision;
+  answer?: () => ApprovalDecision;
+  view?: () => ToolView;
   timeout?: number;
 }
 
@@ -64,12 +65,16 @@ function anInvoker(stubs: Stubs) {
   const decider = { decide } as unknown as Decider;
   const guard = createLoopGuard();
   const view = createToolView(stubs.tools);
+  let reserved = 0;
   const invoker = createInvoker({
-    view: () => view,
+    view: () => stubs.view?.() ?? view,
     decider: () => decider,
     loopGuard: () => guard,
     ledger: {
-      reserve: async (maximum) => stubs.reserve?.(maximum) ?? { granted: true, id: 'r' },
+      reserve: async (maximum) => {
+        reserved += 1;
+        return stubs.reserve?.(maximum) ?? { granted: true, id: 'r' };
+      },
       commit: async () => {
         settled += 1;
       },
@@ -80,7 +85,7 @@ function anInvoker(stubs: Stubs) {
         asked.push(ask);
         return 'request-1';
       },
-      waitForDecision: async () => stubs.answer ?? { decision: 'Approve', by: 'user/kim', reason: 'fine' },
+      waitForDecision: async () => stubs.answer?.() ?? { decision: 'Approve', by: 'user/kim', reason: 'fine' },
     },
     audit: {
       append: async (record) => {
@@ -93,7 +98,7 @@ function anInvoker(stubs: Stubs) {
     timeoutOf: () => stubs.timeout ?? 1_000,
     observe: (call) => void observed.push(call),
   });
-  return { invoker, audited, observed, asked, settled: () => settled };
+  return { invoker, audited, observed, asked, settled: () => settled, reserved: () => reserved };
 }
 
 function codeOf(result: ToolResult): string {
@@ -166,11 +171,45 @@ describe('the invoker', () => {
     const no = anInvoker({
       tools: [double],
       decide: () => ask,
-      answer: { decision: 'Deny', by: 'user/kim', reason: 'not now' },
+      answer: () => ({ decision: 'Deny', by: 'user/kim', reason: 'not now' }),
     });
     assert.equal(codeOf(await no.invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_APPROVAL_DENIED');
     assert.equal(no.observed.length, 0);
     assert.equal(no.settled(), 1);
+  });
+
+  it('an approved call is refused when the policy denies it or the tool is gone after the wait', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'high' };
+    const approve = (): ApprovalDecision => ({ decision: 'Approve', by: 'user/kim', reason: 'fine' });
+    let suspended = false;
+    const denied = anInvoker({
+      tools: [double],
+      decide: () => (suspended ? { ...ask, effect: 'Deny', rule: 'policy.suspended' } : ask),
+      answer: () => {
+        suspended = true;
+        return approve();
+      },
+    });
+    const result = await denied.invoker.invoke('double', { n: 1 }, caller, anOp());
+    assert.equal(result.ok ? '' : result.error.rule, 'policy.suspended');
+    assert.deepEqual([denied.observed.length, denied.reserved(), denied.settled()], [0, 1, 1]);
+    const digests = ['a', 'b'].map((letter) => `sha256:${letter.repeat(64)}` as const);
+    const forged = (index: number): Tool => aTool('forged', async () => index, digests[index]);
+    for (const later of [createToolView([]), createToolView([forged(1)])]) {
+      let current = createToolView([forged(0)]);
+      const changed = anInvoker({
+        tools: [],
+        view: () => current,
+        decide: () => ask,
+        answer: () => {
+          current = later;
+          return approve();
+        },
+      });
+      const call = await changed.invoker.invoke('forged', { n: 1 }, caller, anOp());
+      assert.equal(codeOf(call), 'TEMPER_TOOL_NOT_FOUND');
+      assert.equal(changed.observed.length, 0);
+    }
   });
 
   it('the same tool with other arguments needs another approval', async () => {
@@ -250,6 +289,23 @@ describe('the invoker', () => {
     for (let turn = 0; turn < 8; turn += 1) codes.push(codeOf(await invoker.invoke('still', { n: 1 }, caller, anOp())));
     assert.equal(codes[0], 'ok');
     assert.equal(codes.at(-1), 'TEMPER_LOOP_DETECTED');
+  });
+
+  it('neither the loop guard nor a quota counts the calls of a forge that tests a tool', async () => {
+    const still = aTool('still', async () => 'same');
+    const outer = aTool('outer', async (input, context) => codeOf(await context.invoke('still', input, context.op)));
+    const { invoker, reserved, observed } = anInvoker({ tools: [still, outer] });
+    const inForge = { ...caller, stack: ['forge_tool'] };
+    for (let run = 0; run < 40; run += 1) {
+      const result = await invoker.invoke(run % 2 === 0 ? 'still' : 'outer', { n: 1 }, inForge, anOp());
+      assert.ok(result.ok, JSON.stringify(result));
+      assert.notEqual(result.output, 'TEMPER_LOOP_DETECTED');
+      assert.equal(result.notice, undefined);
+    }
+    assert.equal(reserved(), 0);
+    assert.equal(observed.length, 60);
+    assert.equal((await invoker.invoke('outer', { n: 1 }, caller, anOp())).ok, true);
+    assert.equal(reserved(), 2, 'a nested call of an ordinary tool is counted');
   });
 
   it('the message of an unknown error contains no control characters', async () => {

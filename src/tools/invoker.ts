@@ -7,13 +7,15 @@ import { printable } from '../lib/printable.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import { type CallOptions, withTimeout } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
-import type { Decider } from '../policy/types.ts';
+import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
 import { authorize, policyDenied, toolRequest } from './authorize.ts';
 import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
+import { isForgeTestCall } from './forge-test-call.ts';
+import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
-import type { LoopGuard } from './loop-guard.ts';
+import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
 
 /** Maximum depth of nested tool calls. */
@@ -51,6 +53,10 @@ export interface InvokerDeps {
  *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, quota, approval)
  *     -> loop guard -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit
  *
+ * The calls that a forge makes to test a tool skip the loop guard and the reservation: the agent did not choose them, and
+ * the forge bounds them itself. After a wait for an approval, the look-up and the policy are repeated, so that a demotion
+ * or a changed policy takes effect.
+ *
  * A failure of any step up to the call becomes a result with `ok: false`. The call counts as a use of the tool (`observe`)
  * only when it passed the loop guard. Only a failed audit record makes `invoke` throw.
  */
@@ -60,7 +66,7 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       const started = deps.clock.monotonic();
       const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: printable(name, 80) };
       const outcome = await inSpan(SPANS.executeTool(printable(name, 80)), { attributes }, async (span) => {
-        const attempted = await attempt(deps, invoker, name, input, caller, op);
+        const attempted = await attempt(deps, invoker, { name, input, caller, op });
         if (!attempted.answer.ok) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
         return attempted;
       });
@@ -90,52 +96,90 @@ export function createInvoker(deps: InvokerDeps): Invoker {
   return invoker;
 }
 
-interface Attempt {
+/** The call of a tool as its caller asked for it. */
+interface RequestedCall {
+  name: string;
+  input: Json;
+  caller: CallerContext;
+  op: CallOptions;
+}
+
+/** How far a call came; known also when it failed. */
+interface CallProgress {
   tool?: Tool;
   /** Whether the call reached the tool itself. Only then it counts as a use. */
   reached: boolean;
+}
+
+interface Attempt extends CallProgress {
   answer: { ok: true; tool: string; output: Json; notice?: string } | { ok: false; tool: string; error: ToolFailure };
 }
 
-async function attempt(
+async function attempt(deps: InvokerDeps, invoker: Invoker, call: RequestedCall): Promise<Attempt> {
+  const progress: CallProgress = { reached: false };
+  try {
+    const answer = await admitAndRun(deps, invoker, call, progress);
+    return { ...progress, answer };
+  } catch (error) {
+    return { ...progress, answer: { ok: false, tool: printable(call.name, 80), error: failureOf(error) } };
+  }
+}
+
+/** Runs the steps of a call in their order. The first step that fails throws. */
+async function admitAndRun(
   deps: InvokerDeps,
   invoker: Invoker,
-  name: string,
-  input: Json,
-  caller: CallerContext,
-  op: CallOptions,
-): Promise<Attempt> {
-  let tool: Tool | undefined;
-  let reached = false;
+  call: RequestedCall,
+  progress: CallProgress,
+): Promise<Attempt['answer']> {
+  const { name, input, caller, op } = call;
+  const tool = lookUp(deps, name, caller);
+  progress.tool = tool;
+  const decide = (request: PolicyRequest): Decision => deps.decider(caller).decide(request);
+  const listed = decide(toolRequest(tool.descriptor));
+  if (listed.effect === 'Deny') throw policyDenied(listed);
+  assertInput(deps.schemas, tool.descriptor, input);
+  const authorized = await authorize(
+    tool.descriptor,
+    input,
+    {
+      decide,
+      assertAvailable: () => assertSameTool(tool, lookUp(deps, name, caller)),
+      ledger: isForgeTestCall(caller) ? undefined : deps.ledger,
+      approvals: deps.approvals,
+      events: deps.events,
+      agent: caller.agent,
+    },
+    op,
+  );
   try {
-    tool = lookUp(deps, name, caller);
-    const decider = deps.decider(caller);
-    const listed = decider.decide(toolRequest(tool.descriptor));
-    if (listed.effect === 'Deny') throw policyDenied(listed);
-    assertInput(deps, tool, input);
-    const guard = deps.loopGuard(caller);
-    const { events, agent } = { events: deps.events, agent: caller.agent };
-    const authorized = await authorize(tool.descriptor, input, { ...deps, decider, events, agent }, op);
-    try {
-      const warning = checkLoop(guard, tool.descriptor.name, input);
-      reached = true;
-      const output = await execute(deps, invoker, tool, structuredClone(input), caller, op);
-      guard.record(tool.descriptor.name, input, output);
-      if (warning !== undefined) deps.events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
-      const notice = warning === undefined ? {} : { notice: warning };
-      return { tool, reached, answer: { ok: true, tool: tool.descriptor.name, output, ...notice } };
-    } catch (error) {
-      if (reached) guard.record(tool.descriptor.name, input, { error: messageOf(error, 200) });
-      throw error;
-    } finally {
-      await authorized.commit();
-    }
+    return await runGuarded(deps, invoker, tool, call, progress);
+  } finally {
+    await authorized.commit();
+  }
+}
+
+/** Calls the tool unless the loop guard refuses, and tells the guard the result. */
+async function runGuarded(
+  deps: InvokerDeps,
+  invoker: Invoker,
+  tool: Tool,
+  { input, caller, op }: RequestedCall,
+  progress: CallProgress,
+): Promise<Attempt['answer']> {
+  const { name } = tool.descriptor;
+  const guard = isForgeTestCall(caller) ? NO_LOOP_GUARD : deps.loopGuard(caller);
+  const warning = checkLoop(guard, name, input);
+  progress.reached = true;
+  try {
+    const output = await execute(deps, invoker, tool, structuredClone(input), caller, op);
+    guard.record(name, input, output);
+    if (warning === undefined) return { ok: true, tool: name, output };
+    deps.events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
+    return { ok: true, tool: name, output, notice: warning };
   } catch (error) {
-    return {
-      ...(tool === undefined ? {} : { tool }),
-      reached,
-      answer: { ok: false, tool: printable(name, 80), error: failureOf(error) },
-    };
+    guard.record(name, input, { error: messageOf(error, 200) });
+    throw error;
   }
 }
 
@@ -182,12 +226,12 @@ function notFound(name: string, pinned: string | undefined, view: ToolView): Tem
   return new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${shown}"; ${hint}`);
 }
 
-function assertInput(deps: InvokerDeps, tool: Tool, input: Json): void {
-  const violations = deps.schemas.check(tool.descriptor.inputSchema)(input);
-  if (violations.length === 0) return;
+/** Refuses the call when the tool was replaced during the wait for the approver, whose approval is for the first tool only. */
+function assertSameTool(approved: Tool, current: Tool): void {
+  if (approved.descriptor.forged?.digest === current.descriptor.forged?.digest) return;
   throw new TemperError(
-    'TEMPER_TOOL_INPUT_INVALID',
-    `arguments of "${tool.descriptor.name}": ${violations.join('; ')}`,
+    'TEMPER_TOOL_NOT_FOUND',
+    `"${approved.descriptor.name}" was replaced by another tool while the call waited for approval; call it again`,
   );
 }
 

@@ -15,6 +15,12 @@ export interface LoopGuard {
   record(name: string, input: Json, result: Json): void;
 }
 
+/** Accepts every call, for calls that the agent did not choose: the tests of a forge and a verification repeat calls on purpose. */
+export const NO_LOOP_GUARD: LoopGuard = {
+  check: () => ({ verdict: 'ok', message: '' }),
+  record: () => undefined,
+};
+
 export interface LoopGuardOptions {
   /** The number of the repetition at which the model gets a warning. */
   warnAt?: number;

@@ -77,7 +77,8 @@ async function checkState(state: string, reported: readonly StampedEvent[]): Pro
       assert.ok(kept, `${event.tool} was reported as promoted but is not`);
     }
     if (event.type === 'session-end') {
-      const { items } = await createRecordSessionStore(records, systemClock).load(event.session);
+      const owner = { agent: event.agent, namespace: 'default' };
+      const { items } = await createRecordSessionStore(records, systemClock, owner).load(event.session);
       assert.ok(
         items.some((item) => item.role === 'assistant' && item.text === event.reply),
         'a reply was reported but is not in the history',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { StampedEvent } from '../../src/tools/events.ts';
 import { TraceCollector } from '../support/trace-collector.ts';
@@ -249,10 +249,38 @@ describe('temper run', () => {
     assert.match(missing.stderr, /TEMPER_NOT_FOUND.*there are: doubler-/);
   });
 
+  it('two agents with one state folder and one session id never share a conversation or a tool', async () => {
+    await using project = await aProject();
+    await writeFile(join(project.path, 'other.yaml'), AGENT.replace('name: analyst', 'name: writer'));
+    await project.run('--session', 's-1', '-m', 'forge, and remember pin 4711').ended;
+    const other = ['run', '-f', 'other.yaml', '--model-script', 'script.yaml', '--output', 'json', '--session', 's-1'];
+    const called = await project.temper(...other, '-m', 'double');
+    assert.match(called.stdout, /TEMPER_TOOL_NOT_FOUND/);
+    const history = (agent: string): Promise<string> =>
+      readFile(join(project.path, `.temper/sessions/default_${agent}_s-1/history.jsonl`), 'utf8');
+    assert.match(await history('analyst'), /4711/);
+    const others = await history('writer');
+    assert.ok(!others.includes('4711') && others.startsWith('{"after":0,'), others);
+    const own = await project.run('--session', 's-1', '-m', 'double').ended;
+    assert.match(own.stdout, /It is 42/, 'the agent itself keeps its tool');
+    assert.match((await project.temper('get', 'sessions')).stdout, /s-1 +analyst[\s\S]*s-1 +writer/);
+  });
+
+  it('a state folder of an earlier format is refused with the next step and stays as it is', async () => {
+    await using project = await aProject();
+    const session = join(project.path, '.temper/sessions/s-1.json');
+    await mkdir(dirname(session), { recursive: true });
+    await writeFile(session, '{"openedAt":"2026-01-01T00:00:00Z","usedAt":"2026-01-01T00:00:00Z"}');
+    const { code, stderr } = await project.run('--session', 's-1', '-m', 'read').ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /TEMPER_STATE_FORMAT.*sessions of an earlier version.*move .*sessions away/);
+    assert.match(await readFile(session, 'utf8'), /openedAt/);
+  });
+
   it('a run stores the events of each session', async () => {
     await using project = await aProject();
     await project.run('--session', 's-1', '-m', 'read').ended;
-    const trace = await readFile(join(project.path, '.temper/sessions/s-1/trace.jsonl'), 'utf8');
+    const trace = await readFile(join(project.path, '.temper/sessions/default_analyst_s-1/trace.jsonl'), 'utf8');
     const [line] = jsonLines<{ events: StampedEvent[] }>(trace);
     const types = (line?.events ?? []).map(({ type }) => type);
     for (const type of ['message-received', 'tool-call', 'tool-result', 'turn-end', 'session-end'])

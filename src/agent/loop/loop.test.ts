@@ -150,7 +150,7 @@ describe('failing tool calls', () => {
       },
     });
     await assert.rejects(send('go'), RangeError);
-    const stored = JSON.stringify(await records.read('sessions/s-1/history'));
+    const stored = JSON.stringify(await records.read('sessions/n_a_s-1/history'));
     assert.match(stored, /kept/);
   });
 
@@ -177,7 +177,7 @@ describe('reported events', () => {
       agent,
       onEvent: (event) => {
         stored.push(
-          records.read('sessions/s-1/history').then((lines) => [JSON.stringify(event), JSON.stringify(lines)]),
+          records.read('sessions/n_a_s-1/history').then((lines) => [JSON.stringify(event), JSON.stringify(lines)]),
         );
       },
     });

@@ -151,7 +151,7 @@ export function scriptedLoop(
   const loop = createAgentLoop({
     model: meteredStub(model, { ledger, ids: ulids }),
     invoker: scriptedInvoker(tools),
-    sessions: createRecordSessionStore(records, systemClock),
+    sessions: createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' }),
     clock: systemClock,
     ...deps,
   });

@@ -3,18 +3,22 @@ import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { ModelMessage } from '../../models/port.ts';
+import { sessionPath, sessionRecordName, SESSIONS, type SessionScope } from '../../tools/session-path.ts';
 import type { SessionHistory, SessionStore } from '../ports.ts';
 import { parseHistoryEntry, toHistoryLine } from './history-entry.ts';
 import { assertSessionId } from './session-id.ts';
 
-/** When a session was first and last used. */
-interface SessionInfo {
-  session: string;
+/** A session: its owner, and when it was first and last used. */
+interface SessionInfo extends SessionScope {
   /** RFC 3339. */
   openedAt: string;
   usedAt: string;
 }
 
+/** The agent whose sessions a store has. */
+type SessionOwner = Pick<SessionScope, 'agent' | 'namespace'>;
+
+/** The sessions of one agent; the sessions of other agents in the same records are out of its reach. */
 export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
   /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. */
@@ -32,43 +36,48 @@ interface SessionPosition {
 }
 
 /**
- * Stores sessions as records: `sessions/<id>.json` has the time of the last use; the log `sessions/<id>/history` has one line per
- * append: `{after, items, tainted?}`. `after` chains the lines, so a second writer is detected at the latest when the session is
- * loaded again.
+ * Stores the sessions of one agent as records. The document `sessions/<namespace>_<agent>_<session>` has the owner and the time of
+ * the last use. The log `history` below it has one line per append: `{after, items, tainted?}`. `after` chains the lines, so a second
+ * writer is detected at the latest when the session is loaded again.
  */
-export function createRecordSessionStore(records: RecordStore, clock: Clock): RecordSessionStore {
+export function createRecordSessionStore(
+  records: RecordStore,
+  clock: Clock,
+  { agent, namespace }: SessionOwner,
+): RecordSessionStore {
+  const scopeOf = (session: string): SessionScope => ({ agent, namespace, session });
   const positions = new Map<string, SessionPosition>();
 
   const positionOf = async (session: string, seq: () => Promise<number>): Promise<SessionPosition> => {
     const known = positions.get(session);
     if (known !== undefined) return known;
-    const [count, info] = await Promise.all([seq(), records.get('sessions', session)]);
-    const found = sessionInfo(session, info);
+    const [count, info] = await Promise.all([seq(), records.get(SESSIONS, sessionRecordName(scopeOf(session)))]);
+    const found = sessionInfo(info);
     const openedAt = found?.openedAt ?? clock.now().toISOString();
     const usedAt = found === undefined ? 0 : Date.parse(found.usedAt);
     const position = positions.get(session) ?? { seq: count, tail: Promise.resolve(), openedAt, usedAt };
     positions.set(session, position);
     return position;
   };
-  const store: RecordSessionStore = {
+  return {
     async load(session) {
       assertSessionId(session);
-      const history = await readHistory(records, session);
+      const history = await readHistory(records, scopeOf(session));
       const position = await positionOf(session, async () => history.seq);
       position.seq = Math.max(position.seq, history.seq);
       return history;
     },
     async append(session, afterSeq, items, marks = {}) {
       assertSessionId(session);
-      const position = await positionOf(session, async () => (await readHistory(records, session)).seq);
+      const position = await positionOf(session, async () => (await readHistory(records, scopeOf(session))).seq);
       const tainted = marks.tainted === true;
       const appended = position.tail.then(async () => {
         if (position.seq !== afterSeq) {
           throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
         }
         await Promise.all([
-          updateUsedAt(records, clock, session, position),
-          records.append(historyLog(session), toHistoryLine({ after: afterSeq, items, tainted })),
+          updateUsedAt(records, clock, scopeOf(session), position),
+          records.append(historyLog(scopeOf(session)), toHistoryLine({ after: afterSeq, items, tainted })),
         ]);
         position.seq += items.length;
         return position.seq;
@@ -81,23 +90,28 @@ export function createRecordSessionStore(records: RecordStore, clock: Clock): Re
       await positions.get(session)?.tail;
       positions.delete(session);
       // Delete the document last: after a crash in between, the session is still listed and the next sweep closes it again.
-      await records.deleteCollection(`sessions/${session}`);
-      await records.delete('sessions', session);
+      await records.deleteCollection(sessionPath(scopeOf(session)));
+      await records.delete(SESSIONS, sessionRecordName(scopeOf(session)));
     },
-    async list() {
-      const found = await records.list('sessions');
-      return found.flatMap(({ name, value }) => sessionInfo(name, value) ?? []);
-    },
+    list: () => listSessions(records, { agent, namespace }),
     async idle(milliseconds) {
       const before = clock.now().getTime() - milliseconds;
-      return (await store.list()).filter((info) => Date.parse(info.usedAt) < before).map((info) => info.session);
+      const sessions = await listSessions(records, { agent, namespace });
+      return sessions.filter((info) => Date.parse(info.usedAt) < before).map((info) => info.session);
     },
   };
-  return store;
 }
 
-async function readHistory(records: RecordStore, session: string): Promise<SessionHistory> {
-  const lines = await records.read(historyLog(session));
+async function listSessions(records: RecordStore, { agent, namespace }: SessionOwner): Promise<SessionInfo[]> {
+  const found = await records.list(SESSIONS);
+  return found
+    .flatMap(({ value }) => sessionInfo(value) ?? [])
+    .filter((info) => info.agent === agent && info.namespace === namespace);
+}
+
+async function readHistory(records: RecordStore, scope: SessionScope): Promise<SessionHistory> {
+  const { session } = scope;
+  const lines = await records.read(historyLog(scope));
   const items: ModelMessage[] = [];
   let tainted = false;
   for (const [index, line] of lines.entries()) {
@@ -113,26 +127,30 @@ async function readHistory(records: RecordStore, session: string): Promise<Sessi
 async function updateUsedAt(
   records: RecordStore,
   clock: Clock,
-  session: string,
+  scope: SessionScope,
   position: SessionPosition,
 ): Promise<void> {
   const now = clock.now();
   if (now.getTime() - position.usedAt < USED_AT_INTERVAL_MS) return;
   position.usedAt = now.getTime();
-  await records.put('sessions', session, { openedAt: position.openedAt, usedAt: now.toISOString() });
+  const { agent, namespace, session } = scope;
+  const times = { openedAt: position.openedAt, usedAt: now.toISOString() };
+  await records.put(SESSIONS, sessionRecordName(scope), { agent, namespace, session, ...times });
 }
 
 function ignore(): void {}
 
-function historyLog(session: string): string {
-  return `sessions/${session}/history`;
+function historyLog(scope: SessionScope): string {
+  return `${sessionPath(scope)}/history`;
 }
 
-function sessionInfo(session: string, value: Json | undefined): SessionInfo | undefined {
+/** Undefined for a document that is not a session of this format. */
+function sessionInfo(value: Json | undefined): SessionInfo | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { openedAt, usedAt }: JsonObject = value;
+  const { agent, namespace, session, openedAt, usedAt }: JsonObject = value;
+  if (typeof agent !== 'string' || typeof namespace !== 'string' || typeof session !== 'string') return undefined;
   if (typeof openedAt !== 'string' || typeof usedAt !== 'string' || Number.isNaN(Date.parse(usedAt))) return undefined;
-  return { session, openedAt, usedAt };
+  return { agent, namespace, session, openedAt, usedAt };
 }
 
 function corrupt(session: string, what: string): TemperError {

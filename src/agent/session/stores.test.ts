@@ -12,6 +12,7 @@ import { createRecordMemory } from '../tools/memory.ts';
 import { createRecordSessionStore } from './session-store.ts';
 import { storesContract, userMessage, TURN_MESSAGES } from '../../../test/contracts/stores.ts';
 
+const OWNER = { agent: 'a', namespace: 'n' };
 const folders: string[] = [];
 after(async () => {
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
@@ -32,7 +33,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
   storesContract(adapter, async () => {
     const records = await make();
     return {
-      sessions: async (clock) => createRecordSessionStore(records, clock),
+      sessions: async (clock) => createRecordSessionStore(records, clock, OWNER),
       memory: async (owner) => createRecordMemory(records, `memory/team-a.${owner}`),
     };
   });
@@ -41,8 +42,8 @@ for (const [adapter, make] of Object.entries(adapters)) {
     it('the session store detects a second writer at the next load', async () => {
       const records = await make();
       const [one, two] = [
-        createRecordSessionStore(records, systemClock),
-        createRecordSessionStore(records, systemClock),
+        createRecordSessionStore(records, systemClock, OWNER),
+        createRecordSessionStore(records, systemClock, OWNER),
       ];
       await one.load('s-1');
       await two.load('s-1');
@@ -50,16 +51,36 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await two.append('s-1', 0, [userMessage('b')]);
       await assert.rejects(one.load('s-1'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
     });
+
+    it('two agents with the same session id share neither history, taint, list nor close', async () => {
+      const records = await make();
+      const stores = ['a', 'b'].map((agent) =>
+        createRecordSessionStore(records, systemClock, { agent, namespace: 'n' }),
+      );
+      const elsewhere = createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'm' });
+      const [one, two] = stores;
+      assert.ok(one !== undefined && two !== undefined);
+      await one.append('s-1', 0, [userMessage('a secret')], { tainted: true });
+      for (const other of [two, elsewhere]) {
+        assert.deepEqual(await other.load('s-1'), { seq: 0, items: [], tainted: false });
+        assert.deepEqual(await other.idle(-1), []);
+      }
+      await two.append('s-1', 0, [userMessage('b')]);
+      await two.close('s-1');
+      assert.equal((await one.load('s-1')).seq, 1);
+      assert.deepEqual(await one.idle(-60_000), ['s-1']);
+      assert.deepEqual(await two.list(), []);
+    });
   });
 }
 
 describe('session store after a crash', () => {
   it('a session contains every resolved append and no part of an unresolved one', async () => {
     const folder = await temporaryFolder();
-    const store = createRecordSessionStore(fileRecordStore(folder), systemClock);
+    const store = createRecordSessionStore(fileRecordStore(folder), systemClock, OWNER);
     await store.append('s-1', 0, TURN_MESSAGES);
-    await appendFile(join(folder, 'sessions/s-1/history.jsonl'), '{"after":3,"items":[{"role":"us');
-    const again = createRecordSessionStore(fileRecordStore(folder), systemClock);
+    await appendFile(join(folder, 'sessions/n_a_s-1/history.jsonl'), '{"after":3,"items":[{"role":"us');
+    const again = createRecordSessionStore(fileRecordStore(folder), systemClock, OWNER);
     assert.deepEqual((await again.load('s-1')).items, TURN_MESSAGES);
     assert.equal(await again.append('s-1', 3, [userMessage('b')]), 4);
   });
@@ -71,9 +92,9 @@ describe('session store after a crash', () => {
       { after: 0, items: [{ role: 'system', text: 'obey' }] },
       { after: 5, items: [] },
     ]) {
-      await records.deleteCollection('sessions/s-1');
-      await records.append('sessions/s-1/history', line as Json);
-      const store = createRecordSessionStore(records, systemClock);
+      await records.deleteCollection('sessions/n_a_s-1');
+      await records.append('sessions/n_a_s-1/history', line as Json);
+      const store = createRecordSessionStore(records, systemClock, OWNER);
       await assert.rejects(store.load('s-1'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
     }
   });

@@ -37,7 +37,7 @@ function getTool(deps: MemoryToolDeps): Tool {
     },
     async call(input, context) {
       const key = keyOf(input);
-      assertAllowed(deps, context, key, 'read');
+      assertAllowed(deps, context, memoryRequest(key, 'read'));
       const value = await deps.memory.get(key);
       return { found: value !== undefined, value: value ?? null };
     },
@@ -68,7 +68,7 @@ function setTool(deps: MemoryToolDeps): Tool {
     },
     async call(input, context) {
       const key = keyOf(input);
-      assertAllowed(deps, context, key, 'write');
+      assertAllowed(deps, context, memoryRequest(key, 'write'));
       await deps.memory.set(key, member(input, 'value') ?? null);
       return { key };
     },
@@ -114,11 +114,21 @@ function searchTool(deps: MemoryToolDeps): Tool {
       const query = member(input, 'query');
       const limit = member(input, 'limit');
       const found = await deps.memory.search(typeof query === 'string' ? query : '', Number.MAX_SAFE_INTEGER);
-      const readable = found.filter(({ key }) => decision(deps, context, key, 'read').effect === 'Allow');
+      const readable = found.filter(({ key }) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow');
       const hits = readable.slice(0, typeof limit === 'number' ? limit : 5);
       return { hits: hits.map(({ key, value }) => ({ key, value })) };
     },
   };
+}
+
+/** The policy request of a call of `memory_get` or `memory_set`; a search asks for each key that it finds. */
+export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
+  if (tool !== 'memory_get' && tool !== 'memory_set') return undefined;
+  return memoryRequest(keyOf(input), tool === 'memory_get' ? 'read' : 'write');
+}
+
+function memoryRequest(key: string, access: 'read' | 'write'): PolicyRequest {
+  return { kind: 'Memory', key, access };
 }
 
 function keyOf(input: Json): string {
@@ -127,11 +137,7 @@ function keyOf(input: Json): string {
   return key;
 }
 
-function decision(deps: MemoryToolDeps, caller: CallerContext, key: string, access: 'read' | 'write'): Decision {
-  return deps.decide(caller, { kind: 'Memory', key, access });
-}
-
-function assertAllowed(deps: MemoryToolDeps, caller: CallerContext, key: string, access: 'read' | 'write'): void {
-  const { effect, reason, rule } = decision(deps, caller, key, access);
+function assertAllowed(deps: MemoryToolDeps, caller: CallerContext, request: PolicyRequest): void {
+  const { effect, reason, rule } = deps.decide(caller, request);
   if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
 }

@@ -44,7 +44,7 @@ export function sendTool(deps: SendToolDeps): Tool {
     descriptor: SEND_TOOL,
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(context, { kind: 'Message', agent: to });
+      const { effect, reason, rule } = deps.decide(context, messageRequest(input));
       if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       if (deps.bus === undefined) {
         throw new TemperError(
@@ -59,6 +59,11 @@ export function sendTool(deps: SendToolDeps): Tool {
       return { id };
     },
   };
+}
+
+/** The policy request of a call of `agent_send`. */
+export function messageRequest(input: Json): PolicyRequest {
+  return { kind: 'Message', agent: textOf(input, 'to') };
 }
 
 function textOf(input: Json, key: string): string {

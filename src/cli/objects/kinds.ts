@@ -120,8 +120,12 @@ const KINDS: readonly ListedKind[] = [
     collection: 'sessions',
     qualifiedName: 'session',
     wide: [],
-    headings: ['NAME', 'LAST-USED', 'AGE'],
-    columns: (value, age) => [age(textAt(value, ['usedAt'])), age(textAt(value, ['openedAt']))],
+    headings: ['NAME', 'AGENT', 'LAST-USED', 'AGE'],
+    columns: (value, age) => [
+      textAt(value, ['agent']),
+      age(textAt(value, ['usedAt'])),
+      age(textAt(value, ['openedAt'])),
+    ],
   },
   {
     names: ['capabilities', 'capability', 'cap'],

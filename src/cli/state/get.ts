@@ -12,6 +12,7 @@ import { parseTargets } from '../objects/targets.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { formatAge, table } from '../table.ts';
 import { openStateRecords } from './state-records.ts';
+import { SESSIONS } from '../../tools/session-path.ts';
 
 export interface GetOptions {
   /** Kinds and names as typed; see `parseTargets`. */
@@ -88,6 +89,7 @@ function printTables(found: readonly FoundKind[], { output, state }: GetOptions,
 export async function listKind(records: RecordStore, collection: string): Promise<StoredRecord[]> {
   if (collection === 'tools') return listStateTools(records);
   if (collection === 'capabilities') return discovered(await records.list('tools'));
+  if (collection === SESSIONS) return listSessions(records);
   if (collection !== 'rejected') return records.list(collection);
   const agents = await records.list('agents');
   const attempts = agents.map(({ name, value }) => {
@@ -95,6 +97,12 @@ export async function listKind(records: RecordStore, collection: string): Promis
     return records.list(`rejected/${namespace}/${name}`);
   });
   return (await Promise.all(attempts)).flat();
+}
+
+/** The sessions of all agents, by their ids; two agents may have a session with the same id. */
+async function listSessions(records: RecordStore): Promise<StoredRecord[]> {
+  const sessions = await records.list(SESSIONS);
+  return sessions.map(({ name, value }) => ({ name: textAt(value, ['session'], name), value }));
 }
 
 /** The capabilities that agents of this state folder can discover outside their own session. */

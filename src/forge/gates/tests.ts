@@ -9,11 +9,16 @@ import type { TestResult } from '../types.ts';
 
 const MAX_SHOWN_CASES = 5;
 const MAX_SHOWN_CHARACTERS = 240;
-const PASSED_THROUGH_CODES: readonly ErrorCode[] = [
-  'TEMPER_FORGE_COMPOSE',
+/** Failures of what surrounds the tool. They say nothing about the tool, and may hit one of two runs only. */
+const ENVIRONMENT_CODES: readonly ErrorCode[] = [
   'TEMPER_SANDBOX_UNAVAILABLE',
   'TEMPER_CANCELLED',
+  'TEMPER_QUOTA_EXCEEDED',
+  'TEMPER_LEDGER_UNAVAILABLE',
+  'TEMPER_APPROVAL_DENIED',
+  'TEMPER_APPROVAL_TIMEOUT',
 ];
+const PASSED_THROUGH_CODES: readonly ErrorCode[] = ['TEMPER_FORGE_COMPOSE', ...ENVIRONMENT_CODES];
 
 /** Checks that every test input matches the input schema, so that each test is a call that the tool accepts. */
 export function checkTestInputs(open: ParsedArtifact, schemas: SchemaCompiler): ForgeViolation[] {
@@ -55,6 +60,10 @@ export function countCases(open: ParsedArtifact, results: readonly TestResult[])
 function checkCase(open: ParsedArtifact, index: number, runs: readonly TestResult[]): ForgeViolation | undefined {
   const label = `case ${index + 1}`;
   const [first, second] = runs;
+  const unrelated = runs.find(({ failure }) => failure !== undefined && ENVIRONMENT_CODES.includes(failure.code));
+  if (unrelated?.failure !== undefined) {
+    return { code: unrelated.failure.code, message: `${label}: ${failureText(unrelated.failure)}` };
+  }
   if (first !== undefined && second !== undefined && !mayVary(open) && !sameResult(first, second)) {
     const message = `${label}: two runs gave ${describe(first)} and ${describe(second)}; remove what varies, or declare it`;
     return { code: 'TEMPER_FORGE_NONDETERMINISTIC', message };

@@ -6,8 +6,8 @@ import { deny, notApplicable, passed } from './rule.ts';
 import type { Rule, RuleViolation } from './rule.ts';
 
 /**
- * `spec.arguments`: where a pin's tool pattern matches, the argument is required and every value of it must be allowed. Several
- * pins on one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
+ * `spec.arguments`: where a pin's tool pattern matches, the argument is required and every value of it must be allowed; an
+ * empty list has no value and is refused. Several pins on one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
  */
 export function argumentRule({ argumentRules }: PreparedPolicy): Rule<ToolRuleInput> {
   return {
@@ -36,7 +36,7 @@ function checkPin(pin: ArgumentRule, tool: string, input: Json): RuleViolation |
     return deny(`Argument "${pin.argument}" of tool "${tool}" is pinned and required: one of ${pin.allow.describe()}.`);
   }
   const values = Array.isArray(value) ? value : [value];
-  if (values.every((item) => isAllowed(pin, item))) return undefined;
+  if (values.length > 0 && values.every((item) => isAllowed(pin, item))) return undefined;
   return deny(`Argument "${pin.argument}" of tool "${tool}" is pinned to ${pin.allow.describe()}.`);
 }
 

@@ -104,6 +104,7 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
       id: 'level.category',
       check: (request) => {
         if (level.categories.has(request.category) || policyAllow.covers(request.subject)) return undefined;
+        if (openingGrant(prepared, request) !== undefined) return undefined;
         if (isForgeTool(request) || isDiscoveryTool(request)) return undefined;
         return deny(
           `Tool "${request.name}" is of category ${request.category}; level ${level.name} opens ${openCategories || 'none'}, and tools.allow of TrustPolicy "${snapshot.policy.name}" does not name it${neededLevel(request.category)}.`,
@@ -114,15 +115,41 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
           return allowed(`allowed by tools.allow "${policyAllow.find(request.name)}"`);
         if (isForgeTool(request)) return notApplicable('forging has its own rules for levels');
         if (isDiscoveryTool(request)) return notApplicable('tool discovery needs no level');
+        const grant = level.categories.has(request.category) ? undefined : openingGrant(prepared, request);
+        if (grant !== undefined) return allowed(`category ${request.category} is opened by ${grant} of the agent`);
         return allowed(`category ${request.category} is open at level ${level.name}`);
       },
     },
   ];
 }
 
+/**
+ * The grant that opens the category of a tool below the level that does: the agent may use its memory or send messages to other
+ * agents at any level once its manifest says which. Each key and each receiver is checked again when the tool is called.
+ */
+function openingGrant(
+  { level, memoryRead, memoryWrite, messages }: PreparedPolicy,
+  { category, action }: ToolRuleInput,
+): string | undefined {
+  if (!level.grantable.has(category)) return undefined;
+  if (category === 'memory') {
+    const [patterns, field] =
+      action === 'memory:read' ? [memoryRead, 'grants.memory.read'] : [memoryWrite, 'grants.memory.write'];
+    return patterns.size > 0 ? field : undefined;
+  }
+  return action === 'comms:internal' && messages.size > 0 ? 'grants.messages' : undefined;
+}
+
+const GRANT_FIELDS: Partial<Record<ToolCategory, string>> = {
+  memory: 'grants.memory',
+  communication: 'grants.messages',
+};
+
 function neededLevel(category: ToolCategory): string {
   const found = Object.entries(LEVELS).find(([, table]) => table.categories.includes(category));
-  return found === undefined ? '' : `; ${category} opens at level ${found[0]}`;
+  if (found === undefined) return '';
+  const field = GRANT_FIELDS[category];
+  return `; ${category} opens at level ${found[0]}${field === undefined ? '' : ` or by ${field} of the agent`}`;
 }
 
 /** These rules only turn Allow into Escalate. */

@@ -8,15 +8,9 @@ import { createVerifier } from '../promotion/verifier.ts';
 import type { Tool } from '../../tools/contract.ts';
 import { deniedHostCalls } from '../../tools/host-calls.ts';
 import { createInvoker } from '../../tools/invoker.ts';
-import { createLoopGuard } from '../../tools/loop-guard.ts';
+import { NO_LOOP_GUARD } from '../../tools/loop-guard.ts';
 import { createToolView } from '../../tools/view.ts';
 
-/** A verification intentionally makes many calls of few tools. */
-const NO_REPETITION_LIMIT = {
-  warnAt: Number.POSITIVE_INFINITY,
-  blockAt: Number.POSITIVE_INFINITY,
-  breakAt: Number.POSITIVE_INFINITY,
-};
 const TOOL_TIMEOUT_MS = 60_000;
 
 /** Creates promotion and demotion for the tools of one agent. */
@@ -56,7 +50,7 @@ function verifierOf(context: LifecycleContext, here: LocalLifecyclePorts, builtI
     ...ports,
     ...context,
     view: () => view,
-    loopGuard: () => createLoopGuard(NO_REPETITION_LIMIT),
+    loopGuard: () => NO_LOOP_GUARD,
     timeoutOf: () => TOOL_TIMEOUT_MS,
     observe: () => undefined,
   });

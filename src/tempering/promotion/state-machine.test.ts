@@ -34,7 +34,7 @@ type Command =
   | { do: 'evaluate' | 'share'; tool: number; agent: number }
   | { do: 'decide'; decision: ApprovalDecision['decision']; by: string }
   | { do: 'demote'; tool: number }
-  | { do: 'close'; session: number }
+  | { do: 'close'; agent: number; session: number }
   | { do: 'panel' | 'tests'; good: boolean }
   | { do: 'later' | 'restart' };
 
@@ -58,7 +58,7 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
       }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('demote' as const), tool }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('close' as const), session }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('close' as const), agent, session }) },
     {
       weight: 1,
       arbitrary: fc.record({
@@ -163,8 +163,10 @@ async function execute(fixture: RegistryFixture, command: Command, index: number
     case 'demote':
       fixture.expected.demoted.add(targetOf(command).digest);
       return fixture.registry.demote(targetOf(command).digest, 'by hand', 'user/eve');
-    case 'close':
-      return fixture.registry.closeSession(targetOf(command).session);
+    case 'close': {
+      const { owner, session } = targetOf(command);
+      return fixture.registry.closeSession({ ...owner, session });
+    }
     case 'panel':
       fixture.panelSays = command.good;
       return;

@@ -5,6 +5,7 @@ import { type Json, member } from '../../lib/json.ts';
 export interface Activation {
   object: string;
   digest: string;
+  agent: string;
   namespace: string;
   /** For tier Session: the session it lives in. */
   session?: string;
@@ -50,11 +51,17 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
       return;
     case 'session.closed':
       for (const item of ledger.byObject.values()) {
-        if (item.session === record.subject) ledger.byObject.delete(item.object);
+        if (item.session === record.subject && isOwner(record.facts, item)) ledger.byObject.delete(item.object);
       }
       return;
     default:
   }
+}
+
+/** Whether a closed session belongs to the agent of the tool. A record of an earlier format names no agent and closes the session of each. */
+function isOwner(facts: Json, { agent, namespace }: Activation): boolean {
+  if (member(facts, 'agent') === undefined) return true;
+  return text(facts, 'agent') === agent && text(facts, 'namespace') === namespace;
 }
 
 function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedRecord): void {
@@ -69,6 +76,7 @@ function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedR
   ledger.byObject.set(object, {
     object,
     digest: subject,
+    agent: text(facts, 'agent'),
     namespace,
     ...(member(facts, 'tier') === 'Session' ? { session: text(facts, 'session') } : {}),
     record: text(facts, 'record'),

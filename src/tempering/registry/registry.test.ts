@@ -119,7 +119,7 @@ describe('registering a tool', () => {
     await assert.rejects(registry.register(anAcceptance(), aCaller()), refusal('TEMPER_STATE_CORRUPT'));
     assert.deepEqual(registry.all(), []);
     assert.deepEqual((await aRegistry(records)).all(), []);
-    assert.deepEqual(await records.list('sessions/s-1/evidence'), []);
+    assert.deepEqual(await records.list('sessions/team-a_analyst_s-1/evidence'), []);
   });
 });
 
@@ -135,7 +135,7 @@ describe('promotion in the registry', () => {
       assert.deepEqual(names(registry.resolve('analyst', 'team-a', session)), ['double:Agent']);
     }
     assert.deepEqual(registry.resolve('writer', 'team-a', 's-1'), []);
-    await registry.closeSession('s-1');
+    await registry.closeSession(aCaller({ session: 's-1' }));
     assert.deepEqual(names(registry.resolve('analyst', 'team-a', 's-1')), ['double:Agent']);
   });
   it('tier Shared is reachable only from tier Agent and visible to every agent of the namespace', async () => {
@@ -368,7 +368,7 @@ describe('closing a session', () => {
     await registry.recordUse(aUse(artifact, { value: 1 }));
     const changes: RegistryChange[] = [];
     registry.onChange((change) => changes.push(change));
-    await registry.closeSession('s-1');
+    await registry.closeSession(aCaller({ session: 's-1' }));
     assert.deepEqual(
       changes.map(({ kind }) => kind),
       ['removed'],
@@ -385,15 +385,29 @@ describe('closing a session', () => {
 });
 
 describe('a closed session', () => {
+  it('a closed session of one agent leaves the tools of another agent with the same session id, also after a restart', async () => {
+    const records = memoryRecordStore();
+    const registry = await aRegistry(records);
+    await registry.register(anAcceptance(), aCaller({ session: 's-1' }));
+    await registry.register(anAcceptance(), aCaller({ session: 's-1', agent: 'writer' }));
+    await registry.closeSession(aCaller({ session: 's-1' }));
+    for (const each of [registry, await aRegistry(records)]) {
+      assert.deepEqual(each.resolve('analyst', 'team-a', 's-1'), []);
+      assert.deepEqual(names(each.resolve('writer', 'team-a', 's-1')), ['double:Session']);
+    }
+  });
   it('tools of a closed session stay inactive even when their files are restored and its id is reused', async () => {
     const records = memoryRecordStore();
     const registry = await aRegistry(records);
     await registry.register(anAcceptance(), aCaller());
-    const kept = await Promise.all(['tools', 'evidence'].map((part) => records.list(`sessions/s-1/${part}`)));
-    await registry.closeSession('s-1');
+    const kept = await Promise.all(
+      ['tools', 'evidence'].map((part) => records.list(`sessions/team-a_analyst_s-1/${part}`)),
+    );
+    await registry.closeSession(aCaller({ session: 's-1' }));
     await registry.register(anAcceptance(anArtifact('triple')), aCaller());
     for (const [index, part] of ['tools', 'evidence'].entries()) {
-      for (const { name, value } of kept[index] ?? []) await records.put(`sessions/s-1/${part}`, name, value);
+      for (const { name, value } of kept[index] ?? [])
+        await records.put(`sessions/team-a_analyst_s-1/${part}`, name, value);
     }
     const again = await aRegistry(records);
     assert.deepEqual(names(again.resolve('analyst', 'team-a', 's-1')), ['triple:Session']);

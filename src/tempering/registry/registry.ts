@@ -46,8 +46,8 @@ export interface Registry extends SessionToolRegistry {
   recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
   rejected(agent: string, namespace: string): Promise<RejectedAttempt[]>;
   telemetry(agent: string): Promise<ForgeTelemetry>;
-  /** Removes the session tools of this session only, with their use records and inputs. */
-  closeSession(session: string): Promise<void>;
+  /** Removes the session tools of this session of this agent only, with their use records and inputs. */
+  closeSession(session: ToolScope): Promise<void>;
   /** Calls the listener after each change; returns the function that unsubscribes it. */
   onChange(listener: (change: RegistryChange) => void): () => void;
 }
@@ -207,10 +207,11 @@ class RecordRegistry implements Registry {
     return forgeTelemetry(await this.#deps.audit.records(), agent);
   }
 
-  closeSession(session: string): Promise<void> {
+  closeSession(scope: ToolScope): Promise<void> {
     return this.#runSerialized(async () => {
-      const closed = this.all().filter((tool) => tool.tier === 'Session' && tool.owner.session === session);
-      const facts = { tools: closed.length };
+      const { agent, namespace, session } = scope;
+      const closed = this.all().filter((tool) => tool.tier === 'Session' && isOwnSession(tool.owner, scope));
+      const facts = { agent, namespace, tools: closed.length };
       await this.#deps.audit.append({
         action: 'session.closed',
         actor: 'system',
@@ -222,7 +223,7 @@ class RecordRegistry implements Registry {
         this.#tools.delete(tool.object);
         this.#notify('removed', { ...tool, active: false, inactiveReason: 'its session was closed' });
       }
-      await this.#store.deleteSession(session);
+      await this.#store.deleteSession(scope);
       for (const { digest, owner } of closed) {
         const isStillUsed = this.#withDigest(digest).some((tool) => tool.owner.namespace === owner.namespace);
         if (!isStillUsed) await this.#uses.delete(digest, owner.namespace);
@@ -306,6 +307,10 @@ function withoutShadow(tool: RegisteredTool, builtIn: ReadonlySet<string>): Regi
     active: false,
     inactiveReason: 'its name is that of a built-in tool; forge it again under another',
   };
+}
+
+function isOwnSession(owner: ToolScope, { agent, namespace, session }: ToolScope): boolean {
+  return owner.session === session && owner.agent === agent && owner.namespace === namespace;
 }
 
 function widestActiveFirst(a: RegisteredTool, b: RegisteredTool): number {

@@ -1,14 +1,16 @@
 import type { Audit } from '../../audit/port.ts';
 import type { Json } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
+import { sessionPath } from '../../tools/session-path.ts';
 import type { Activation, ActivationLedger } from './activation.ts';
 import { artifactDigest, fromDocuments, recordDigest, toDocuments } from './serialization.ts';
 import { hexOf } from './object-name.ts';
-import { sessionSegment } from './visibility.ts';
-import type { RegisteredTool } from '../types.ts';
+import { sessionCollections } from './visibility.ts';
+import type { RegisteredTool, ToolScope } from '../types.ts';
 
 /**
- * Stores tools as documents: `tools/<object>` for tiers Agent and Shared, `sessions/<id>/tools/<object>` for tier Session.
+ * Stores tools as documents: `tools/<object>` for tiers Agent and Shared, `sessions/<namespace>_<agent>_<session>/tools/<object>` for tier
+ * Session.
  * An `evidence` collection beside each of them has owner and verdicts; `sources/<digest>` has a withheld source.
  */
 export interface ToolDocumentStore {
@@ -16,7 +18,7 @@ export interface ToolDocumentStore {
   remove(tool: RegisteredTool): Promise<void>;
   /** All stored tools. A tool is active only when the activation ledger says so and its documents match the acceptance. */
   load(ledger: ActivationLedger): Promise<RegisteredTool[]>;
-  deleteSession(session: string): Promise<void>;
+  deleteSession(session: ToolScope): Promise<void>;
 }
 
 export function createToolDocumentStore(records: RecordStore): ToolDocumentStore {
@@ -36,14 +38,14 @@ export function createToolDocumentStore(records: RecordStore): ToolDocumentStore
     async load(ledger) {
       const tools = await readCollection(records, 'tools', ledger);
       for (const session of sessionsOf(ledger)) {
-        tools.push(...(await readCollection(records, `sessions/${sessionSegment(session)}/tools`, ledger)));
+        tools.push(...(await readCollection(records, sessionCollections(session).tools, ledger)));
       }
       return tools;
     },
     async deleteSession(session) {
-      const folder = `sessions/${sessionSegment(session)}`;
-      await records.deleteCollection(`${folder}/tools`);
-      await records.deleteCollection(`${folder}/evidence`);
+      const { tools, evidence } = sessionCollections(session);
+      await records.deleteCollection(tools);
+      await records.deleteCollection(evidence);
     },
   };
 }
@@ -54,10 +56,14 @@ function recordPathsOf(object: string): { collection: string; name: string; evid
   return { collection, name: object.slice(cut + 1), evidence: collection.replace(/tools$/, 'evidence') };
 }
 
-function sessionsOf(ledger: ActivationLedger): Set<string> {
-  const sessions = new Set<string>();
-  for (const { session } of ledger.byObject.values()) if (session !== undefined) sessions.add(session);
-  return sessions;
+function sessionsOf(ledger: ActivationLedger): ToolScope[] {
+  const sessions = new Map<string, ToolScope>();
+  for (const { session, agent, namespace } of ledger.byObject.values()) {
+    if (session === undefined) continue;
+    const scope = { agent, namespace, session };
+    sessions.set(sessionPath(scope), scope);
+  }
+  return [...sessions.values()];
 }
 
 async function readCollection(

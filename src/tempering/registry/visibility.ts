@@ -1,6 +1,7 @@
 import type { Tier } from '../../api/v1alpha1/common.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { objectName, pathSegment } from './object-name.ts';
+import { sessionPath } from '../../tools/session-path.ts';
+import { objectName } from './object-name.ts';
 import type { RegisteredTool, ToolScope } from '../types.ts';
 
 /** The agent that owns a tool. */
@@ -41,17 +42,19 @@ export function objectPath(
   owner: RegisteredTool['owner'],
   digest: RegisteredTool['digest'],
 ): string {
-  const { agent, namespace, session } = owner;
+  const { agent, namespace } = owner;
   // A Shared tool has no owner; the namespace takes its place, since one folder may contain several namespaces.
   const holder = tier === 'Shared' ? `${namespace}/` : `${namespace}/${agent}`;
-  const folder = tier === 'Session' ? `sessions/${sessionSegment(session)}/tools` : 'tools';
+  const folder = tier === 'Session' ? sessionCollections(owner).tools : 'tools';
   return `${folder}/${objectName(tool, tier, holder, digest)}`;
 }
 
-export function sessionSegment(session: string): string {
-  if (session === '')
+/** The collections of the tools of a session and of their evidence. */
+export function sessionCollections(scope: ToolScope): { tools: string; evidence: string } {
+  if (scope.session === '')
     throw new TemperError('TEMPER_FORGE_NO_SESSION', 'forging needs a session; send the message in a session');
-  return pathSegment(session);
+  const path = sessionPath(scope);
+  return { tools: `${path}/tools`, evidence: `${path}/evidence` };
 }
 
 /**

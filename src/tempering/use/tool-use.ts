@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { ToolUse } from '../types.ts';
+import { isForgeTestCall } from '../../tools/forge-test-call.ts';
 import type { CompletedCall } from '../../tools/invoker.ts';
 
 /** Converts a finished call into a tool use; undefined when the tool is not forged or the call is part of a forge. */
@@ -9,7 +10,7 @@ export function toToolUse(
   clock: Clock,
 ): ToolUse | undefined {
   // Calls of a forge that tests a composed tool do not count; otherwise an agent could inflate use records by forging.
-  if (tool.forged === undefined || caller.stack.includes('forge_tool')) return undefined;
+  if (tool.forged === undefined || isForgeTestCall(caller)) return undefined;
   const { digest } = tool.forged;
   const { agent, namespace, session, rootMessage } = caller;
   const { ok: succeeded, milliseconds } = result;
