@@ -157,7 +157,7 @@ describe('refusals', () => {
       /name.*description.*inputSchema|inputSchema.*name/s,
     ],
     'no object': [[1], 'normalization', 'TEMPER_FORGE_SHAPE', 'parse_error', /object/],
-    'a bad name': [aRequest({ name: 'Double It' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /name/],
+    'a bad name': [aRequest({ name: '2double!' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /name/],
     'a reserved name': [aRequest({ name: 'forge_tool' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /reserved/],
     'a name from the prototype': [
       aRequest({ name: 'constructor' }),
@@ -263,8 +263,15 @@ describe('refusals', () => {
       'schema_extra_field',
       /additional properties/,
     ],
+    'limits outside the bounds of an EmergentTool': [
+      aRequest({ limits: { duration: '50m', memory: '1Mi' } }),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+      'shape_check',
+      /limits.duration must be a duration from 1ms to 30s.*limits.memory must be bytes from 8Mi to 1Gi/,
+    ],
     'a limit beyond the policy': [
-      aRequest({ limits: { duration: '50m' } }),
+      aRequest({ limits: { duration: '25s' } }),
       'policy',
       'TEMPER_FORGE_LIMIT_EXCEEDED',
       'other',
@@ -320,6 +327,12 @@ describe('refusals', () => {
   it('the forge requires the number of tests that the policy sets', async () => {
     const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
     assert.match((await refused(aRequest(), aContext({ decider }))).message, /3 test cases/);
+  });
+  it('the forge counts a test case that is given three times once', async () => {
+    const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
+    const same = { input: { n: 2 }, expectedOutput: { twice: 4 } };
+    const result = await refused(aRequest({ testCases: [same, same, same] }), aContext({ decider }));
+    assert.match(result.message, /3 test cases with different, non-empty inputs are needed, 1 given; add 2/);
   });
   it('the forge accepts an empty test input for a tool without inputs', async () => {
     await accepted(

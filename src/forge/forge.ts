@@ -11,13 +11,14 @@ import type { EventSink } from '../tools/events.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { GateRecorder, hasViolations } from './gate-recorder.ts';
 import { validateArtifact, asArtifact } from './artifact-validation.ts';
+import { templateWarnings } from './compose/template-hints.ts';
 import { buildArtifact } from './gates/build.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkResourceLimits, measure, usageNote } from './gates/resource-limits.ts';
 import { checkOutputs, hasUndeclaredMember } from './gates/output-schema.ts';
 import { checkPolicyLimits } from './gates/policy-limits.ts';
-import { normalizeRequest } from './gates/normalize-request.ts';
+import { normalizeRequest } from './normalization/normalize-request.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkShape } from './gates/shape.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
@@ -117,6 +118,7 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
   const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
   announce(repaired.request, log, context);
   if (hasViolations(repaired.violations)) return log.refuse('normalization', repaired.violations);
+  if (repaired.sourceRepairs.length > 0) log.pass('normalization', repaired.sourceRepairs.join('; '));
   const shape = checkShape(repaired.request, context.decider.forgeLimits.minTestCases);
   if ('violations' in shape) return log.refuse('shape', shape.violations);
   const { request } = shape;
@@ -125,7 +127,7 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
     return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
   }
   const artifact = buildArtifact(request, context.decider.forgeLimits, context.view);
-  return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings] };
+  return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings, ...templateWarnings(artifact)] };
 }
 
 function readArtifact(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool {

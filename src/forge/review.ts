@@ -49,7 +49,16 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
 }
 
 /** Gates that the author's side may report as passed; the review runs the others itself. */
-const AUTHOR_GATES: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'resources'];
+const AUTHOR_GATES: readonly Gate[] = [
+  'normalization',
+  'shape',
+  'static',
+  'schemas',
+  'build',
+  'tests',
+  'output-schema',
+  'resources',
+];
 
 function reportedGates({ gates = [] }: ToolCandidate): GateResult[] {
   return AUTHOR_GATES.flatMap((gate) => {
