@@ -37,6 +37,8 @@ async function refused(request: Json, context = aContext()): Promise<RefusedTool
   return result;
 }
 
+const deps = () => ({ sandbox, clock, schemas, hostCalls: () => denyingHost, describe: () => undefined });
+
 const inSandbox = (code: string, more: JsonObject = {}): JsonObject => ({
   mode: 'sandbox',
   code,
@@ -328,6 +330,39 @@ describe('refusals', () => {
     const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
     assert.match((await refused(aRequest(), aContext({ decider }))).message, /3 test cases/);
   });
+  it('the forge names two test cases that contradict each other', async () => {
+    const testCases = [
+      { input: { n: 2 }, expectedOutput: { twice: 4 } },
+      { input: { n: 3 }, expectedOutput: { twice: 6 } },
+      { input: { n: 2 }, expectedOutput: { twice: 5 } },
+    ];
+    assert.match((await refused(aRequest({ testCases }))).message, /test cases 1 and 3 contradict each other/);
+  });
+  it('a tool whose schemas were inferred accepts fractions, null and absent members later', async () => {
+    const { inputSchema: _input, outputSchema: _output, ...rest } = aRequest();
+    const { artifact, digest } = await accepted({
+      ...rest,
+      implementation: inSandbox('function execute({ n, note }) { return { half: n / 2, note: note ?? null }; }'),
+      testCases: [
+        { input: { n: 2 }, expectedOutput: { half: 1, note: null } },
+        { input: { n: 4, note: 'x' }, expectedOutput: { half: 2, note: 'x' } },
+      ],
+    });
+    const tool = createForgedTool(artifact, digest, 'Session', deps());
+    const { view, op } = aContext();
+    const check = schemas.check(JSON.parse(artifact.inputSchema) as JsonObject);
+    const calls: [input: JsonObject, output: JsonObject][] = [
+      [{ n: 3 }, { half: 1.5, note: null }],
+      [
+        { n: 2.5, note: 'y' },
+        { half: 1.25, note: 'y' },
+      ],
+    ];
+    for (const [input, output] of calls) {
+      assert.deepEqual(check(input), []);
+      assert.deepEqual(await tool.call(input, aCall(view, op)), output);
+    }
+  });
   it('the forge counts a test case that is given three times once', async () => {
     const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
     const same = { input: { n: 2 }, expectedOutput: { twice: 4 } };
@@ -547,7 +582,6 @@ describe('composed tools', () => {
 });
 
 describe('forged tools', () => {
-  const deps = () => ({ sandbox, clock, schemas, hostCalls: () => denyingHost, describe: () => undefined });
   it('a forged tool gives the same output as in its tests', async () => {
     const { artifact, digest } = await accepted(aRequest());
     const tool = createForgedTool(artifact, digest, 'Session', deps());

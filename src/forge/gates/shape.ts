@@ -6,6 +6,7 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
+import { differenceFrom } from '../test-runs/compare-json.ts';
 import { hasViolations } from '../gate-recorder.ts';
 import {
   type ToolFixture,
@@ -77,6 +78,7 @@ class ShapeChecker {
     const implementation = this.#implementation(given['implementation'], parts);
     const tests = this.#tests(given['testCases']);
     this.#requireTests(tests, inputSchema, minimumTests);
+    this.#requireConsistency(tests);
     if (implementation.mode === 'Sandbox') this.#requireAssertions(tests, outputSchema);
     const apis = this.#apis(parts['allowlist'] ?? [], implementation.mode);
     const domains = this.#texts(parts['domains'] ?? [], 'implementation.domains', 253).map((host) =>
@@ -258,6 +260,22 @@ class ShapeChecker {
         ? 'a test case with a non-empty input is needed'
         : `${minimum} test cases with different, non-empty inputs are needed`;
     this.#report(`${needed}, ${counted} given; add ${minimum - counted}`);
+  }
+
+  /** One input with two expected outputs can be right for no tool. */
+  #requireConsistency(tests: readonly TestCase[]): void {
+    const seen = new Map<string, { number: number; expected: Json }>();
+    for (const [index, { input, fixtures, expectedOutput }] of tests.entries()) {
+      if (expectedOutput === undefined) continue;
+      const key = JSON.stringify([sorted(input), fixtures]);
+      const other = seen.get(key);
+      if (other === undefined) seen.set(key, { number: index + 1, expected: expectedOutput });
+      else if (differenceFrom(other.expected, expectedOutput) !== undefined) {
+        this.#report(
+          `test cases ${other.number} and ${index + 1} contradict each other: the same input, two expected outputs; correct one`,
+        );
+      }
+    }
   }
 
   #requireAssertions(tests: readonly TestCase[], outputSchema: JsonObject): void {
