@@ -1,6 +1,7 @@
 import type { AnyNode, Program } from 'acorn';
 import { childrenOf } from '../static/ast.ts';
 import { parseSource } from '../static/parse.ts';
+import { otherLanguage } from './refusal-reasons.ts';
 import { stripTypes } from './strip-types.ts';
 
 /** Source that parses, with its tree. */
@@ -56,7 +57,9 @@ export function readSource(source: string): ReadableSource | undefined {
   if (plain.program !== undefined) return { source, program: plain.program, repairs: [] };
   // What exceeds a limit is not parsed again.
   if (!plain.syntax) return undefined;
-  return readForms(source, false) ?? readForms(source, true);
+  const form = readForms(source, false);
+  if (form !== undefined || otherLanguage(source) !== undefined) return form;
+  return readForms(source, true);
 }
 
 function readForms(source: string, typed: boolean): ReadableSource | undefined {
