@@ -58,7 +58,7 @@ describe('localModels', () => {
       const loop = createAgentLoop({
         model: models.withFallbacks(['scripted/other']),
         invoker: scriptedInvoker({}),
-        sessions: createRecordSessionStore(memoryRecordStore(), systemClock),
+        sessions: createRecordSessionStore(memoryRecordStore(), systemClock, { agent: 'a', namespace: 'n' }),
         clock: systemClock,
       });
       const deltas: string[] = [];

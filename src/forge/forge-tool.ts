@@ -23,8 +23,8 @@ export interface ForgeToolDeps {
   };
 }
 
-const DESCRIPTION = `Make a new tool when none fits. It is tested at once and usable in this turn if every gate passes; otherwise the error says what to change.
-mode "sandbox": code defines function execute(input) in plain JavaScript: no imports, timers or I/O; fetch, fs.readFile(path), crypto only if named in allowlist. Returns JSON.
+const DESCRIPTION = `Make a new tool when none fits. It is tested at once. If every gate passes, call it by its name from your next answer on, not in this one; otherwise the error says what to change.
+mode "sandbox": code defines function execute(input) in plain JavaScript: no imports, timers or I/O; fetch (hosts in domains), fs.readFile(path) (paths in paths), crypto only if named in allowlist. Returns JSON.
 mode "compose": steps [{name, tool, inputMapping, condition?}] call existing tools; texts may hold $input.a, $prev.b, $steps.NAME.c; the last output is the result.
 testCases: real inputs with exact expectedOutput; for tools with side effects add fixtures [{tool, output}].`;
 
@@ -32,12 +32,12 @@ testCases: real inputs with exact expectedOutput; for tools with side effects ad
 const INPUT_SCHEMA: JsonObject = {
   type: 'object',
   properties: {
-    name: { type: 'string', description: 'lower case, e.g. csv_rows' },
+    name: { type: 'string', description: 'snake_case, e.g. csv_rows' },
     description: { type: 'string' },
     inputSchema: { description: 'JSON Schema of type object' },
     outputSchema: { description: 'JSON Schema' },
     implementation: {
-      description: '{mode: "sandbox", code, allowlist?, domains?} or {mode: "compose", steps}',
+      description: '{mode: "sandbox", code, allowlist?, domains?, paths?} or {mode: "compose", steps}',
     },
     testCases: { description: '[{input, expectedOutput, fixtures?}]' },
   },

@@ -37,6 +37,8 @@ async function refused(request: Json, context = aContext()): Promise<RefusedTool
   return result;
 }
 
+const deps = () => ({ sandbox, clock, schemas, hostCalls: () => denyingHost, describe: () => undefined });
+
 const inSandbox = (code: string, more: JsonObject = {}): JsonObject => ({
   mode: 'sandbox',
   code,
@@ -157,7 +159,7 @@ describe('refusals', () => {
       /name.*description.*inputSchema|inputSchema.*name/s,
     ],
     'no object': [[1], 'normalization', 'TEMPER_FORGE_SHAPE', 'parse_error', /object/],
-    'a bad name': [aRequest({ name: 'Double It' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /name/],
+    'a bad name': [aRequest({ name: '2double!' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /name/],
     'a reserved name': [aRequest({ name: 'forge_tool' }), 'shape', 'TEMPER_FORGE_SHAPE', 'shape_check', /reserved/],
     'a name from the prototype': [
       aRequest({ name: 'constructor' }),
@@ -263,8 +265,15 @@ describe('refusals', () => {
       'schema_extra_field',
       /additional properties/,
     ],
+    'limits outside the bounds of an EmergentTool': [
+      aRequest({ limits: { duration: '50m', memory: '1Mi' } }),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+      'shape_check',
+      /limits.duration must be a duration from 1ms to 30s.*limits.memory must be bytes from 8Mi to 1Gi/,
+    ],
     'a limit beyond the policy': [
-      aRequest({ limits: { duration: '50m' } }),
+      aRequest({ limits: { duration: '25s' } }),
       'policy',
       'TEMPER_FORGE_LIMIT_EXCEEDED',
       'other',
@@ -320,6 +329,45 @@ describe('refusals', () => {
   it('the forge requires the number of tests that the policy sets', async () => {
     const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
     assert.match((await refused(aRequest(), aContext({ decider }))).message, /3 test cases/);
+  });
+  it('the forge names two test cases that contradict each other', async () => {
+    const testCases = [
+      { input: { n: 2 }, expectedOutput: { twice: 4 } },
+      { input: { n: 3 }, expectedOutput: { twice: 6 } },
+      { input: { n: 2 }, expectedOutput: { twice: 5 } },
+    ];
+    assert.match((await refused(aRequest({ testCases }))).message, /test cases 1 and 3 contradict each other/);
+  });
+  it('a tool whose schemas were inferred accepts fractions, null and absent members later', async () => {
+    const { inputSchema: _input, outputSchema: _output, ...rest } = aRequest();
+    const { artifact, digest } = await accepted({
+      ...rest,
+      implementation: inSandbox('function execute({ n, note }) { return { half: n / 2, note: note ?? null }; }'),
+      testCases: [
+        { input: { n: 2 }, expectedOutput: { half: 1, note: null } },
+        { input: { n: 4, note: 'x' }, expectedOutput: { half: 2, note: 'x' } },
+      ],
+    });
+    const tool = createForgedTool(artifact, digest, 'Session', deps());
+    const { view, op } = aContext();
+    const check = schemas.check(JSON.parse(artifact.inputSchema) as JsonObject);
+    const calls: [input: JsonObject, output: JsonObject][] = [
+      [{ n: 3 }, { half: 1.5, note: null }],
+      [
+        { n: 2.5, note: 'y' },
+        { half: 1.25, note: 'y' },
+      ],
+    ];
+    for (const [input, output] of calls) {
+      assert.deepEqual(check(input), []);
+      assert.deepEqual(await tool.call(input, aCall(view, op)), output);
+    }
+  });
+  it('the forge counts a test case that is given three times once', async () => {
+    const decider = aDecider({ policy: { limits: { minTestCases: 3 } } });
+    const same = { input: { n: 2 }, expectedOutput: { twice: 4 } };
+    const result = await refused(aRequest({ testCases: [same, same, same] }), aContext({ decider }));
+    assert.match(result.message, /3 test cases with different, non-empty inputs are needed, 1 given; add 2/);
   });
   it('the forge accepts an empty test input for a tool without inputs', async () => {
     await accepted(
@@ -428,131 +476,7 @@ describe('test gaming', () => {
   });
 });
 
-describe('composed tools', () => {
-  const rows = aTool('rows', () => ({ rows: [{ v: 1 }, { v: 2 }], count: 2 }));
-  const sum = aTool('sum', ({ rows: list }) => ({
-    total: (list as { v: number }[]).reduce((all, { v }) => all + v, 0),
-  }));
-  const send = aTool('send', () => assert.fail('it was really called'), {
-    sideEffects: true,
-    inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
-    outputSchema: { type: 'object', required: ['id'] },
-  });
-  const chain = (steps: JsonObject[], test: JsonObject = { expectedOutput: { total: 3 } }): JsonObject => ({
-    name: 'chained',
-    description: 'A chain.',
-    inputSchema: { type: 'object', properties: { a: { type: 'number' } } },
-    implementation: { mode: 'compose', steps },
-    testCases: [{ input: { a: 1 }, ...test }],
-  });
-  const READ = { name: 'read', tool: 'rows', inputMapping: {} };
-  const ADD = { name: 'add', tool: 'sum', inputMapping: { rows: '$steps.read.rows' } };
-
-  it('a test calls tools without side effects through the invoker', async () => {
-    const { artifact } = await accepted(chain([READ, ADD]), aContext({ tools: [rows, sum] }));
-    assert.equal(artifact.implementation.mode, 'Compose');
-  });
-  it('the artifact pins forged tools by their digest', async () => {
-    const digest = `sha256:${'a'.repeat(64)}` as const;
-    const pinned = aTool('sum', () => ({ total: 3 }), { forged: { digest, tier: 'Session' } });
-    const { artifact } = await accepted(chain([READ, ADD]), aContext({ tools: [rows, pinned] }));
-    assert.equal(artifact.implementation.steps?.[1]?.tool, `sum@${digest}`);
-  });
-  it('a step whose condition does not hold is skipped and its output is null', async () => {
-    const skipped = { ...ADD, condition: '$prev.count > 2' };
-    const give = { name: 'give', tool: 'give', inputMapping: { a: '$steps.add', b: '$prev' } };
-    const show = aTool('give', (input) => input);
-    await accepted(
-      chain([READ, skipped, give], { expectedOutput: { a: null, b: null } }),
-      aContext({ tools: [rows, sum, show] }),
-    );
-  });
-  const WRONG: Record<string, [steps: JsonObject[], message: RegExp]> = {
-    'an unknown tool': [[{ ...READ, tool: 'row' }], /step "read": no tool is named "row"; did you mean rows/],
-    'a tool that calls itself': [[{ ...READ, tool: 'chained' }], /cannot call itself/],
-    'a tool that forges': [[{ ...READ, tool: 'forge_tool' }], /cannot forge/],
-    'a reference to a later step': [
-      [{ ...READ, inputMapping: { x: '$steps.add' } }, ADD],
-      /\$steps\.add is not an earlier step/,
-    ],
-    'a reference to an unknown step inside a text': [
-      [READ, { ...ADD, inputMapping: { q: 'see $steps.reed.rows' } }],
-      /\$steps\.reed is not an earlier step \(earlier steps: read\)/,
-    ],
-    'a previous step before the first': [[{ ...READ, inputMapping: { x: '$prev' } }], /\$prev has nothing/],
-    'a condition that does not parse': [[{ ...READ, condition: '$input.a = 1' }], /condition.*expected/],
-    'a condition that refers to nothing': [[{ ...READ, condition: '$steps.x > 1' }], /not an earlier step/],
-    'a digest that is not the tool’s': [[{ ...READ, tool: `rows@sha256:${'b'.repeat(64)}` }], /another version/],
-    'a tool with side effects without a fixture': [
-      [{ name: 'tell', tool: 'send', inputMapping: { text: 'hi' } }],
-      /"fixtures":\[\{"tool":"send","output":…\}\]/,
-    ],
-  };
-  for (const [name, [steps, message]] of Object.entries(WRONG)) {
-    it(`the forge refuses ${name}`, async () => {
-      const result = await refused(chain(steps), aContext({ tools: [rows, sum, send] }));
-      assert.deepEqual([result.gate, result.code], ['static', 'TEMPER_FORGE_COMPOSE'], result.message);
-      assert.match(result.message, message);
-    });
-  }
-  it('the forge refuses two steps with the same name, and more than twenty steps', async () => {
-    assert.match((await refused(chain([READ, READ]), aContext({ tools: [rows] }))).message, /two steps/);
-    const many = Array.from({ length: 21 }, (_, n) => ({ ...READ, name: `s${n}` }));
-    assert.match((await refused(chain(many), aContext({ tools: [rows] }))).message, /1 to 20 steps/);
-  });
-  it('the forge refuses a step whose tool the agent may not call', async () => {
-    const context = aContext({ tools: [rows, sum], decider: aDecider({ tools: ['rows'] }) });
-    assert.match((await refused(chain([READ, ADD]), context)).message, /"sum" is not permitted/);
-  });
-  const TELL = { name: 'tell', tool: 'send', inputMapping: { text: 'n is $input.a' } };
-  it('fixtures and step arguments must match the schemas of the tool', async () => {
-    const context = () => aContext({ tools: [send] });
-    const fixture = { tool: 'send', output: { id: 7 } };
-    await accepted(chain([TELL], { fixtures: [fixture], expectedOutput: { id: 7 } }), context());
-    const misfit = await refused(chain([TELL], { fixtures: [{ ...fixture, output: {} }] }), context());
-    assert.match(misfit.message, /the fixture: .*id/);
-    const wrong = await refused(chain([{ ...TELL, inputMapping: { text: 5 } }], { fixtures: [fixture] }), context());
-    assert.match(wrong.message, /Step "tell" \(tool: "send"\) failed: its arguments: text must be string/);
-  });
-  it('a conditional step needs a fixture only when its condition holds', async () => {
-    const context = () => aContext({ tools: [rows, send] });
-    const give = { name: 'last', tool: 'rows', inputMapping: {} };
-    await accepted(chain([{ ...TELL, condition: '$input.a > 1' }, give], {}), context());
-    const met = await refused(chain([{ ...TELL, condition: '$input.a > 0' }, give], {}), context());
-    assert.deepEqual([met.gate, met.code], ['tests', 'TEMPER_FORGE_COMPOSE']);
-    assert.match(met.message, /\{"tool":"send","input":\{"text":"n is 1"\},"output":…\}/);
-  });
-  it('fixtures of one tool are used in order, those with an input first', async () => {
-    const steps = [1, 2, 3].map((n) => ({ ...TELL, name: `s${n}`, inputMapping: { text: `${n}` } }));
-    const show = {
-      name: 'show',
-      tool: 'give',
-      inputMapping: { all: ['$steps.s1.id', '$steps.s2.id', '$steps.s3.id'] },
-    };
-    const fixtures = [
-      { tool: 'send', output: { id: 'first' } },
-      { tool: 'send', input: { text: '2' }, output: { id: 'named' } },
-      { tool: 'send', output: { id: 'second' } },
-    ];
-    const test = { fixtures, expectedOutput: { all: ['first', 'named', 'second'] } };
-    await accepted(chain([...steps, show], test), aContext({ tools: [send, aTool('give', (input) => input)] }));
-  });
-  it('a composed tool stops at the first failed step and names it', async () => {
-    const bad = aTool('sum', () => assert.fail('not reached'));
-    const failing: Tool = aTool('rows', () => ({}));
-    const context = aContext({ tools: [failing, bad] });
-    context.invoke = async (tool) => ({
-      ok: false,
-      tool,
-      error: { code: 'TEMPER_POLICY_DENIED', message: 'no' },
-      milliseconds: 0,
-    });
-    assert.match((await refused(chain([READ, ADD]), context)).message, /Step "read" \(tool: "rows"\) failed: no/);
-  });
-});
-
 describe('forged tools', () => {
-  const deps = () => ({ sandbox, clock, schemas, hostCalls: () => denyingHost, describe: () => undefined });
   it('a forged tool gives the same output as in its tests', async () => {
     const { artifact, digest } = await accepted(aRequest());
     const tool = createForgedTool(artifact, digest, 'Session', deps());

@@ -14,7 +14,7 @@ import type { AgentEvent } from '../tools/events.ts';
 import { createToolView } from '../tools/view.ts';
 import type { ForgeContext } from './forge.ts';
 import { buildArtifact } from './gates/build.ts';
-import { normalizeRequest } from './gates/normalize-request.ts';
+import { normalizeRequest } from './normalization/normalize-request.ts';
 import { checkShape } from './gates/shape.ts';
 import type { AcceptedTool, ToolCandidate, ForgeCaller, Judge, RefusedTool, SessionToolRegistry } from './types.ts';
 

@@ -1,5 +1,5 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import type { Digest } from '../lib/canonical.ts';
+import { shortDigest, type Digest } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import { printable } from '../lib/printable.ts';
 import { member, type Json } from '../lib/json.ts';
@@ -11,15 +11,18 @@ import type { EventSink } from '../tools/events.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { GateRecorder, hasViolations } from './gate-recorder.ts';
 import { validateArtifact, asArtifact } from './artifact-validation.ts';
+import { templateWarnings } from './compose/template-hints.ts';
+import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { buildArtifact } from './gates/build.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkResourceLimits, measure, usageNote } from './gates/resource-limits.ts';
 import { checkOutputs, hasUndeclaredMember } from './gates/output-schema.ts';
 import { checkPolicyLimits } from './gates/policy-limits.ts';
-import { normalizeRequest } from './gates/normalize-request.ts';
+import { normalizeRequest } from './normalization/normalize-request.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkShape } from './gates/shape.ts';
+import { checkSecrets } from './gates/secrets.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
 import { checkResults, checkTestInputs, countCases } from './gates/tests.ts';
 import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
@@ -86,8 +89,11 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
   log.digest = open.digest;
   const hidden = checkHiddenText(open.artifact);
   if (hasViolations(hidden)) return log.refuse('shape', hidden);
+  const rules = 'request' in source ? [] : checkArtifactRules(open);
+  if (hasViolations(rules)) return log.refuse('shape', rules);
   log.pass('shape');
   const code = checkCode(open, context);
+  code.violations.push(...checkSecrets(open.artifact));
   if (hasViolations(code.violations)) return log.refuse('static', code.violations);
   log.pass('static', code.warnings.length === 0 ? '' : `${code.warnings.length} warnings`);
   const schemas = checkSchemas(open);
@@ -95,10 +101,10 @@ function inspect(source: ForgeSource, context: ForgeContext): Inspected | Refuse
   log.pass('schemas');
   const declared = source.digest;
   if (declared !== undefined && declared !== open.digest) {
-    const message = `the tool has digest ${open.digest}, not ${printable(declared, 80)} as declared; rebuild it from its source`;
+    const message = `the tool has digest ${shortDigest(open.digest)}, not ${shortDigest(declared)} as declared; rebuild it from its source`;
     return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
   }
-  log.pass('build', open.digest.slice(0, 15));
+  log.pass('build', shortDigest(open.digest));
   const ceilings = checkPolicyLimits(open, context.decider, context.view);
   if (hasViolations(ceilings)) return log.refuse('policy', ceilings);
   return { open, warnings: [...warnings, ...code.warnings], log };
@@ -117,6 +123,7 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
   const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
   announce(repaired.request, log, context);
   if (hasViolations(repaired.violations)) return log.refuse('normalization', repaired.violations);
+  if (repaired.sourceRepairs.length > 0) log.pass('normalization', repaired.sourceRepairs.join('; '));
   const shape = checkShape(repaired.request, context.decider.forgeLimits.minTestCases);
   if ('violations' in shape) return log.refuse('shape', shape.violations);
   const { request } = shape;
@@ -125,7 +132,7 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
     return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
   }
   const artifact = buildArtifact(request, context.decider.forgeLimits, context.view);
-  return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings] };
+  return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings, ...templateWarnings(artifact)] };
 }
 
 function readArtifact(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool {

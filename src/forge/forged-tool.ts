@@ -1,6 +1,6 @@
 import type { Tier } from '../api/v1alpha1/common.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import type { Digest } from '../lib/canonical.ts';
+import { shortDigest, type Digest } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
@@ -31,7 +31,10 @@ export function createForgedTool(artifact: ToolArtifact, digest: Digest, tier: T
   const open = parseArtifact(artifact);
   if ('malformed' in open) throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}": ${open.malformed}`);
   if (open.digest !== digest) {
-    throw new TemperError('TEMPER_PACKAGE_INVALID', `"${artifact.name}" does not have the digest ${digest}`);
+    throw new TemperError(
+      'TEMPER_PACKAGE_INVALID',
+      `"${artifact.name}" does not have the digest ${shortDigest(digest)}`,
+    );
   }
   return {
     descriptor: describeTool(open, tier, deps),

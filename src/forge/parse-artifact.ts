@@ -92,5 +92,11 @@ function readJson(text: string, what: string): Json {
     throw new MalformedError(`${what} is not valid JSON`);
   }
   if (jsonDepth(value, MAX_DEPTH) >= MAX_DEPTH) throw new MalformedError(`${what} is nested too deeply`);
+  // A second spelling of one value, or a member that occurs twice, would show a reader other text than a model gets.
+  if (canonicalJson(value) !== text) {
+    throw new MalformedError(
+      `${what} is not canonical JSON: write each member once, sorted, without spaces and escapes`,
+    );
+  }
   return value;
 }

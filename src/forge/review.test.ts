@@ -96,7 +96,11 @@ describe('forge review', () => {
     ],
     'a source that does not parse': [() => withSource('function execute( {'), 'static', 'TEMPER_FORGE_SYNTAX'],
     'a hostile schema': [
-      () => withArtifact((artifact) => ({ ...artifact, inputSchema: '{"$ref":"#"}' })),
+      () =>
+        withArtifact((artifact) => ({
+          ...artifact,
+          inputSchema: '{"allOf":[{"$ref":"#"}],"properties":{},"type":"object"}',
+        })),
       'schemas',
       'TEMPER_FORGE_SCHEMA',
     ],
@@ -104,6 +108,39 @@ describe('forge review', () => {
       () => withArtifact((artifact) => ({ ...artifact, inputSchema: '{' })),
       'shape',
       'TEMPER_FORGE_SHAPE',
+    ],
+    'a reserved name': [
+      () => withArtifact((artifact) => ({ ...artifact, name: 'fetch' })),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+    ],
+    'an input that is no object': [
+      () => withArtifact((artifact) => ({ ...artifact, inputSchema: '{"type":"string"}' })),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+    ],
+    'a schema with a member that occurs twice': [
+      () =>
+        withArtifact((artifact) => ({ ...artifact, inputSchema: '{"properties":{},"properties":{},"type":"object"}' })),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+    ],
+    'a schema that hides text in an escape': [
+      () => withArtifact((artifact) => ({ ...artifact, outputSchema: '{"description":"a\\u200bb"}' })),
+      'shape',
+      'TEMPER_FORGE_SHAPE',
+    ],
+    'a secret in the source': [
+      () =>
+        withArtifact((artifact) => ({
+          ...artifact,
+          implementation: {
+            mode: 'Sandbox',
+            source: 'function execute() { return "AKIAQ3EGRMWSPLVH7K2D"; }',
+          },
+        })),
+      'static',
+      'TEMPER_FORGE_STATIC',
     ],
     'an unknown member of the artifact': [
       () => withArtifact((artifact) => ({ ...artifact, tier: 'Shared' }) as never),
@@ -150,7 +187,7 @@ describe('forge review', () => {
       'TEMPER_FORGE_LIMIT_EXCEEDED',
     ],
     'a limit beyond the policy': [
-      () => withArtifact((artifact) => ({ ...artifact, limits: { duration: '2h', memory: '64Gi' } })),
+      () => withArtifact((artifact) => ({ ...artifact, limits: { duration: '25s', memory: '1Gi' } })),
       'policy',
       'TEMPER_FORGE_LIMIT_EXCEEDED',
     ],

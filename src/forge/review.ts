@@ -1,3 +1,4 @@
+import { shortDigest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import { type Json, member } from '../lib/json.ts';
@@ -6,11 +7,13 @@ import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
 import type { EventSink, Gate, GateResult } from '../tools/events.ts';
 import { asArtifact } from './artifact-validation.ts';
+import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkPolicyLimits } from './gates/policy-limits.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkSchemas } from './gates/schemas.ts';
+import { checkSecrets } from './gates/secrets.ts';
 import { checkSource } from './gates/static.ts';
 import { countCases } from './gates/tests.ts';
 import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
@@ -49,7 +52,16 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
 }
 
 /** Gates that the author's side may report as passed; the review runs the others itself. */
-const AUTHOR_GATES: readonly Gate[] = ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'resources'];
+const AUTHOR_GATES: readonly Gate[] = [
+  'normalization',
+  'shape',
+  'static',
+  'schemas',
+  'build',
+  'tests',
+  'output-schema',
+  'resources',
+];
 
 function reportedGates({ gates = [] }: ToolCandidate): GateResult[] {
   return AUTHOR_GATES.flatMap((gate) => {
@@ -74,9 +86,12 @@ async function review(
   const open = recompute(candidate, log);
   if ('accepted' in open) return open;
   const { evidence } = candidate;
+  const rules = checkArtifactRules(open);
+  if (hasViolations(rules)) return log.refuse('shape', rules, { evidence });
   const code = open.artifact.implementation.source;
   const staticViolations =
     code === undefined ? checkSteps(open, context) : checkSource(code, open.artifact.requires.apis).violations;
+  staticViolations.push(...checkSecrets(open.artifact));
   if (hasViolations(staticViolations)) return log.refuse('static', staticViolations, { evidence });
   const schemas = checkSchemas(open);
   if (hasViolations(schemas)) return log.refuse('schemas', schemas, { evidence });
@@ -108,7 +123,7 @@ function recompute(candidate: ToolCandidate, log: GateRecorder): ParsedArtifact 
   const hidden = checkHiddenText(open.artifact);
   if (hasViolations(hidden)) return log.refuse('shape', hidden);
   if (open.digest === candidate.digest) return open;
-  const message = `the artifact has digest ${open.digest}, not ${printable(candidate.digest, 80)} as submitted`;
+  const message = `the artifact has digest ${shortDigest(open.digest)}, not ${shortDigest(candidate.digest)} as submitted`;
   return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
 }
 

@@ -7,7 +7,7 @@ import type { Tool } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
 import type { EventSink } from '../tools/events.ts';
 import type { ForgeContext, ForgeSource } from './forge.ts';
-import { normalizeRequest } from './gates/normalize-request.ts';
+import { normalizeRequest } from './normalization/normalize-request.ts';
 import { splitReference, TOOL_REFERENCE } from './request.ts';
 
 /** Limits for a tool that is checked without an agent and a policy: everything is allowed, within what keeps the machine usable. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Json } from './json.ts';
+import { printable } from './printable.ts';
 
 /** `sha256:` and 64 lower-case hex digits. Callers always compare the full text, never a prefix. */
 export type Digest = `sha256:${string}`;
@@ -8,6 +9,11 @@ const DIGEST_FORM = /^sha256:[0-9a-f]{64}$/;
 
 export function isDigest(text: unknown): text is Digest {
   return typeof text === 'string' && DIGEST_FORM.test(text);
+}
+
+/** The beginning of a digest, for messages only; an untrusted text may be of any form. */
+export function shortDigest(digest: string): string {
+  return printable(digest.slice(0, 'sha256:'.length + 8), 15);
 }
 
 /**

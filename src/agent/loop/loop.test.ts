@@ -57,7 +57,8 @@ describe('the agent loop', () => {
     await send('go');
     const [first, second] = model.requests;
     assert.equal(first?.system, second?.system);
-    assert.match(first?.system ?? '', /^You are careful\.\n\nHow to work reliably:\n(- [^\n]+\n){4}- [^\n]+$/);
+    assert.match(first?.system ?? '', /^You are careful\.\n\nHow to work reliably:\n(- [^\n]+\n){5}- [^\n]+$/);
+    assert.match(first?.system ?? '', /If a tool call fails twice, try a different approach/);
   });
 
   it('a message without a valid session id is rejected', async () => {

@@ -2,6 +2,7 @@ import { digestOf } from '../../lib/canonical.ts';
 import { type Json, isJsonObject, parseUntrustedJson } from '../../lib/json.ts';
 import { dottedPath } from '../findings.ts';
 import type { Finding, FieldPath, PatternRules, ValidPart } from '../findings.ts';
+import { TOOL_LIMIT_BOUNDS } from '../tool-limits.ts';
 import { parseDuration, parseQuantityBytes } from '../quantities.ts';
 import type { EmergentToolSpec } from '../v1alpha1/emergenttool.ts';
 import { checkMeasures, checkPatterns, itemsOf, quoted } from './shared.ts';
@@ -145,22 +146,19 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
 
 function limitsAreInRange(spec: Spec): Finding[] {
   const limits = spec.artifact?.limits;
+  const { durationMs, composedDurationMs, memoryBytes } = TOOL_LIMIT_BOUNDS;
   return checkMeasures([
     {
       path: [...ARTIFACT, 'limits', 'duration'],
       value: limits?.duration,
       parse: parseDuration,
-      minimum: 1,
-      maximum: 30_000,
-      allowed: 'a duration from 1ms to 30s',
+      ...(spec.artifact?.implementation?.mode === 'Compose' ? composedDurationMs : durationMs),
     },
     {
       path: [...ARTIFACT, 'limits', 'memory'],
       value: limits?.memory,
       parse: parseQuantityBytes,
-      minimum: 8 * 1024 ** 2,
-      maximum: 1024 ** 3,
-      allowed: 'bytes from 8Mi to 1Gi',
+      ...memoryBytes,
     },
   ]);
 }

@@ -1,6 +1,8 @@
 import { standaloneContext } from '../../forge/standalone-context.ts';
 import { createForge } from '../../forge/forge.ts';
 import type { ToolCandidate, RefusedTool } from '../../forge/types.ts';
+import { isTemperError, messageOf } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -40,13 +42,34 @@ export function createToolChecker(
       return { name: tool.name, digest: null, accepted: false, stage: 'shape', code, message, tests, milliseconds: 0 };
     }
     const op: CallOptions = { signal, deadline: started + TOOL_TIMEOUT_MS, key: tool.origin };
-    const result = await forge.check(
-      source,
-      standaloneContext(source, () => {}, op),
+    const result = await checked(
+      () =>
+        forge.check(
+          source,
+          standaloneContext(source, () => {}, op),
+        ),
+      tool.name,
+      signal,
     );
     const milliseconds = Math.round((systemClock.monotonic() - started) * 10) / 10;
     return 'accepted' in result ? { ...refusal(result), milliseconds } : { ...acceptance(result), milliseconds };
   };
+}
+
+/** An error while one tool is checked is a refusal of that tool; the others are still checked. */
+async function checked(
+  check: () => Promise<ToolCandidate | RefusedTool>,
+  name: string,
+  signal: AbortSignal,
+): Promise<ToolCandidate | RefusedTool> {
+  try {
+    return await check();
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const code = isTemperError(error) ? error.code : 'TEMPER_TOOL_FAILED';
+    const message = printable(`the check itself failed: ${messageOf(error)}`, 600);
+    return { accepted: false, name, gate: 'shape', code, class: 'other', message, details: {}, gates: [] };
+  }
 }
 
 function refusal(refused: RefusedTool): Omit<ToolReport, 'milliseconds'> {

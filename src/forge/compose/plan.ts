@@ -3,6 +3,7 @@ import { printable } from '../../lib/printable.ts';
 import { parseUntrustedJson } from '../../lib/json.ts';
 import { splitReference, type ForgeViolation } from '../request.ts';
 import { type StepCondition, ConditionError, conditionReferences, parseCondition } from './condition.ts';
+import { conditionHints } from './template-hints.ts';
 import { parseTemplate, type ValueReference, referencesOf, type Template } from './references.ts';
 
 /** A parsed step, ready to run. */
@@ -29,7 +30,7 @@ export function planSteps(name: string, steps: readonly ComposeStep[]): ComposeP
   const planned = steps.map((step, index): PlannedStep => {
     const earlier = steps.slice(0, index).map((other) => other.name);
     const mapping = parseTemplate(parseUntrustedJson(step.inputMapping));
-    const condition = readCondition(step, report);
+    const condition = readCondition(step, steps, report);
     const references = [...referencesOf(mapping), ...(condition === undefined ? [] : conditionReferences(condition))];
     for (const message of new Set(references.flatMap((reference) => referenceProblems(reference, earlier)))) {
       report(step, message);
@@ -44,6 +45,7 @@ export function planSteps(name: string, steps: readonly ComposeStep[]): ComposeP
 
 function readCondition(
   step: ComposeStep,
+  steps: readonly ComposeStep[],
   report: (step: ComposeStep, message: string) => void,
 ): StepCondition | undefined {
   if (step.condition === undefined) return undefined;
@@ -51,7 +53,11 @@ function readCondition(
     return parseCondition(step.condition);
   } catch (error) {
     if (!(error instanceof ConditionError)) throw error;
-    report(step, `condition ${printable(JSON.stringify(step.condition), 100)}: ${error.message}`);
+    const [hint = error.message] = conditionHints(
+      step.condition,
+      steps.map(({ name }) => name),
+    );
+    report(step, printable(`condition ${JSON.stringify(step.condition.slice(0, 100))}: ${hint}`, 300));
     return undefined;
   }
 }

@@ -39,7 +39,7 @@ describe('references', () => {
     ['$steps.by-hand', 7],
     ['$input.first-name', 'Ada'],
     ['$input.missing', undefined],
-    ['$input.topic.length', undefined],
+    ['$input.topic.length', 7],
     ['$input.toString', undefined],
     ['$input.constructor', undefined],
     ['$input.__proto__', undefined],

@@ -125,6 +125,7 @@ export function referencesOf(template: Template): ValueReference[] {
 export function resolveReference(reference: ValueReference, bindings: StepBindings): Json | undefined {
   let value = rootOf(reference, bindings);
   for (const key of reference.path) {
+    if (typeof value === 'string' && key === 'length') return value.length;
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
     value = (value as JsonObject)[key];
   }

@@ -51,6 +51,6 @@ export async function runSteps(
 }
 
 function failed(step: PlannedStep, error: Extract<ToolResult, { ok: false }>['error']): TemperError {
-  const message = `Step "${step.name}" (tool: "${step.tool}") failed: ${error.message}`;
+  const message = `Step "${step.name}" (tool: "${step.toolName}") failed: ${error.message}`;
   return new TemperError(error.code, message, { details: error.rule === undefined ? {} : { rule: error.rule } });
 }

@@ -1,10 +1,9 @@
+import { TOOL_LIMIT_BOUNDS } from '../../api/tool-limits.ts';
 import type { Decider } from '../../policy/types.ts';
 import type { ToolView } from '../../tools/contract.ts';
 import type { ParsedArtifact } from '../parse-artifact.ts';
 import type { ForgeViolation } from '../request.ts';
-
-/** Largest duration of a composed tool as a whole; each of its steps has limits of its own. */
-const MAX_COMPOSE_MS = 60_000;
+import { countDistinctTests } from './shape.ts';
 
 /** Checks the limits that agent, level and policy set: mode, host functions, hosts, paths, limits, counts. Returns every limit that the tool exceeds. */
 export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: ToolView): ForgeViolation[] {
@@ -24,15 +23,16 @@ export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: 
   if (!ceilings.modes.includes(mode)) refuse(`mode ${mode} is not allowed; allowed: ${listed(ceilings.modes)}`);
   const apis = artifact.requires.apis.filter((api) => !ceilings.apis.includes(api));
   if (apis.length > 0) refuse(`${listed(apis)} may not be used; allowed: ${listed(ceilings.apis)}`);
-  const maxDuration = mode === 'Compose' ? MAX_COMPOSE_MS : ceilings.durationMilliseconds;
+  const maxDuration = mode === 'Compose' ? TOOL_LIMIT_BOUNDS.composedDurationMs.maximum : ceilings.durationMilliseconds;
   if (open.durationMilliseconds > maxDuration) {
     refuse(`limits.duration ${artifact.limits.duration} is more than the ${maxDuration} ms allowed`);
   }
   if (open.memoryBytes > ceilings.memoryBytes) {
     refuse(`limits.memory ${artifact.limits.memory} is more than the ${ceilings.memoryBytes} bytes allowed`);
   }
-  if (artifact.tests.length < ceilings.minTestCases) {
-    refuse(`${artifact.tests.length} test cases are fewer than the ${ceilings.minTestCases} required`);
+  const tests = countDistinctTests(open.tests, open.inputSchema);
+  if (tests < ceilings.minTestCases) {
+    refuse(`${tests} different test cases are fewer than the ${ceilings.minTestCases} required`);
   }
   const session = view.list().filter((tool) => tool.forged?.tier === 'Session').length;
   if (session >= ceilings.sessionTools) {

@@ -1,8 +1,12 @@
+import { parseDuration, parseQuantityBytes } from '../../api/quantities.ts';
+import { TOOL_LIMIT_BOUNDS } from '../../api/tool-limits.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { canonicalJson } from '../../lib/canonical.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
+import { differenceFrom } from '../test-runs/compare-json.ts';
 import { hasViolations } from '../gate-recorder.ts';
 import {
   type ToolFixture,
@@ -26,6 +30,7 @@ const KNOWN_MEMBERS = {
   step: ['name', 'tool', 'inputMapping', 'condition'],
   test: ['input', 'expectedOutput', 'fixtures', 'name', 'description'],
   fixture: ['tool', 'input', 'output'],
+  limits: ['duration', 'memory'],
 };
 
 /** The typed request, or every violation of its shape. Unknown members give a warning and are ignored. */
@@ -42,6 +47,25 @@ export function checkShape(given: JsonObject, minimumTests: number): ShapeResult
     : { request, warnings: checker.warnings };
 }
 
+/**
+ * Counts the test cases that exercise the tool, each input once. A case with an empty input counts only for a tool without
+ * inputs. Fixtures make a case different, since they stand for other answers from outside.
+ */
+export function countDistinctTests(tests: readonly TestCase[], inputSchema: JsonObject): number {
+  const properties = inputSchema['properties'];
+  const withoutInputs = isJsonObject(properties) && Object.keys(properties).length === 0;
+  const counted = tests.filter((test) => withoutInputs || Object.keys(test.input).length > 0);
+  return new Set(counted.map(({ input, fixtures }) => JSON.stringify([sorted(input), fixtures]))).size;
+}
+
+/** The value with members in one order, so that equal inputs have equal texts. */
+function sorted(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isJsonObject(value)) return value;
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
+}
+
 class ShapeChecker {
   readonly violations: ForgeViolation[] = [];
   readonly warnings: string[] = [];
@@ -54,6 +78,7 @@ class ShapeChecker {
     const implementation = this.#implementation(given['implementation'], parts);
     const tests = this.#tests(given['testCases']);
     this.#requireTests(tests, inputSchema, minimumTests);
+    this.#requireConsistency(tests);
     if (implementation.mode === 'Sandbox') this.#requireAssertions(tests, outputSchema);
     const apis = this.#apis(parts['allowlist'] ?? [], implementation.mode);
     const domains = this.#texts(parts['domains'] ?? [], 'implementation.domains', 253).map((host) =>
@@ -62,19 +87,19 @@ class ShapeChecker {
     if (apis.includes('fetch') && domains.length === 0) {
       this.warnings.push('fetch may call no host without implementation.domains; name the hosts');
     }
+    const paths = this.#texts(parts['paths'] ?? [], 'implementation.paths', 256);
+    if (apis.includes('fs.readFile') && paths.length === 0) {
+      this.warnings.push('fs.readFile may read no file without implementation.paths; name the files or folders');
+    }
     return {
       name: this.#name(given['name']),
       description: this.#description(given['description']),
       inputSchema,
       outputSchema,
       implementation,
-      requires: {
-        apis,
-        domains,
-        paths: this.#texts(parts['paths'] ?? [], 'implementation.paths', 256),
-      },
+      requires: { apis, domains, paths },
       tests,
-      limits: this.#limits(given['limits']),
+      limits: this.#limits(given['limits'], implementation.mode),
     };
   }
 
@@ -226,16 +251,31 @@ class ShapeChecker {
     });
   }
 
-  /** Counts only test cases that exercise the tool. A case with empty input counts only for a tool without inputs. */
   #requireTests(tests: readonly TestCase[], inputSchema: JsonObject, minimum: number): void {
     if (tests.length === 0) return;
-    const properties = inputSchema['properties'];
-    const withoutInputs = isJsonObject(properties) && Object.keys(properties).length === 0;
-    const counted = tests.filter((test) => withoutInputs || Object.keys(test.input).length > 0);
-    if (counted.length >= minimum) return;
-    this.#report(
-      `${minimum === 1 ? 'a test case' : `${minimum} test cases`} with a non-empty input ${minimum === 1 ? 'is' : 'are'} needed, ${counted.length} given; add ${minimum - counted.length}`,
-    );
+    const counted = countDistinctTests(tests, inputSchema);
+    if (counted >= minimum) return;
+    const needed =
+      minimum === 1
+        ? 'a test case with a non-empty input is needed'
+        : `${minimum} test cases with different, non-empty inputs are needed`;
+    this.#report(`${needed}, ${counted} given; add ${minimum - counted}`);
+  }
+
+  /** One input with two expected outputs can be right for no tool. */
+  #requireConsistency(tests: readonly TestCase[]): void {
+    const seen = new Map<string, { number: number; expected: Json }>();
+    for (const [index, { input, fixtures, expectedOutput }] of tests.entries()) {
+      if (expectedOutput === undefined) continue;
+      const key = JSON.stringify([sorted(input), fixtures]);
+      const other = seen.get(key);
+      if (other === undefined) seen.set(key, { number: index + 1, expected: expectedOutput });
+      else if (differenceFrom(other.expected, expectedOutput) !== undefined) {
+        this.#report(
+          `test cases ${other.number} and ${index + 1} contradict each other: the same input, two expected outputs; correct one`,
+        );
+      }
+    }
   }
 
   #requireAssertions(tests: readonly TestCase[], outputSchema: JsonObject): void {
@@ -266,22 +306,26 @@ class ShapeChecker {
     return [...new Set(given)];
   }
 
-  #limits(given: Json | undefined): ForgeRequest['limits'] {
-    const { duration, memory } = isJsonObject(given) ? given : {};
+  #limits(given: Json | undefined, mode: Implementation['mode']): ForgeRequest['limits'] {
+    const limits = isJsonObject(given) ? given : {};
     if (given !== undefined && !isJsonObject(given)) this.#report('limits must be {duration, memory}');
-    if (
-      duration !== undefined &&
-      (typeof duration !== 'string' || !/^(?:\d{1,9}(?:ms|s|m))+$/.test(duration.slice(0, 32)))
-    ) {
-      this.#report('limits.duration must be a duration such as 2s or 500ms');
-    }
-    if (memory !== undefined && (typeof memory !== 'string' || !/^\d{1,9}(?:Ki|Mi|Gi|k|M|G)?$/.test(memory))) {
-      this.#report('limits.memory must be a quantity such as 64Mi');
-    }
+    this.#known(limits, KNOWN_MEMBERS.limits, 'limits');
+    const { duration, memory } = limits;
+    const { durationMs, composedDurationMs, memoryBytes } = TOOL_LIMIT_BOUNDS;
+    this.#measure(duration, parseDuration, mode === 'Compose' ? composedDurationMs : durationMs, 'limits.duration');
+    this.#measure(memory, parseQuantityBytes, memoryBytes, 'limits.memory');
     return {
       ...(typeof duration === 'string' ? { duration } : {}),
       ...(typeof memory === 'string' ? { memory } : {}),
     };
+  }
+
+  #measure(value: Json | undefined, parse: (text: string) => number, bounds: MeasureBounds, path: string): void {
+    if (value === undefined) return;
+    const measured = typeof value === 'string' ? parsedOr(value, parse) : undefined;
+    if (measured !== undefined && measured >= bounds.minimum && measured <= bounds.maximum) return;
+    const example = path === 'limits.memory' ? '64Mi' : '2s or 500ms';
+    this.#report(`${path} must be ${bounds.allowed}, such as ${example}`);
   }
 
   #sized(value: Json, limit: number, path: string): void {
@@ -301,6 +345,21 @@ class ShapeChecker {
 
   #report(message: string, code: ErrorCode = 'TEMPER_FORGE_SHAPE'): void {
     if (this.violations.length < MAX_VIOLATIONS) this.violations.push({ code, message: printable(message, 300) });
+  }
+}
+
+interface MeasureBounds {
+  minimum: number;
+  maximum: number;
+  allowed: string;
+}
+
+function parsedOr(text: string, parse: (text: string) => number): number | undefined {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (isTemperError(error, 'TEMPER_MANIFEST_INVALID')) return undefined;
+    throw error;
   }
 }
 

@@ -1,4 +1,6 @@
+import { printable } from '../../lib/printable.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
+import { missingEntryReason, unreadableReason } from '../source-repair/refusal-reasons.ts';
 import { parseSource, type SourceProblem } from '../static/parse.ts';
 import { findProblems } from '../static/rules.ts';
 import type { ForgeViolation } from '../request.ts';
@@ -16,8 +18,14 @@ const MUST_DECLARE: readonly ToolApi[] = ['fetch', 'fs.readFile', 'crypto'];
 export function checkSource(source: string, declared: readonly ToolApi[]): StaticCheck {
   const parsed = parseSource(source);
   if (parsed.program === undefined) {
+    const reason = parsed.syntax ? unreadableReason(source) : undefined;
+    const [first, ...others] = parsed.problems;
+    const named = reason === undefined || first === undefined ? [] : [{ ...first, message: reason }, ...others];
     return {
-      violations: toViolations(parsed.problems, parsed.syntax ? 'TEMPER_FORGE_SYNTAX' : 'TEMPER_FORGE_STATIC'),
+      violations: toViolations(
+        named.length > 0 ? named : parsed.problems,
+        parsed.syntax ? 'TEMPER_FORGE_SYNTAX' : 'TEMPER_FORGE_STATIC',
+      ),
       warnings: [],
     };
   }
@@ -33,7 +41,7 @@ export function checkSource(source: string, declared: readonly ToolApi[]): Stati
   if (!findings.definesEntry) {
     violations.push({
       code: 'TEMPER_FORGE_STATIC',
-      message: 'neither execute nor run is defined; define function execute(input)',
+      message: printable(missingEntryReason(parsed.program, source), 400),
     });
   }
   return { violations, warnings: warningsOf(findings.warnings, findings.uses, declared) };

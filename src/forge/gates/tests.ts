@@ -105,7 +105,17 @@ function describe(result: TestResult): string {
 }
 
 function failureText({ code, message }: NonNullable<TestResult['failure']>): string {
-  return `${printable(message, MAX_SHOWN_CHARACTERS * 2)} (${code})`;
+  const remedy = message.includes('BigInt')
+    ? '; a BigInt is not a JSON value: convert it with Number() or String()'
+    : '';
+  return `${shortened(message)}${remedy} (${code})`;
+}
+
+/** The reason of a failure in a chain of steps is at the end, so a long message loses its middle. */
+function shortened(message: string): string {
+  const limit = MAX_SHOWN_CHARACTERS * 2;
+  if (message.length <= limit) return printable(message);
+  return `${printable(message.slice(0, limit / 3))} … ${printable(message.slice(-limit))}`;
 }
 
 function shownJson(value: Json): string {

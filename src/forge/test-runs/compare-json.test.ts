@@ -14,6 +14,8 @@ describe('comparing outputs', () => {
     [{ a: [1, { c: null }] }, { a: [1, { c: null }] }],
     [1e300, 1e300 * (1 + 1e-10)],
     [0, -0],
+    [0, 0.1 + 0.2 - 0.3],
+    [{ sum: 0 }, { sum: -5.6e-17 }],
     [-1.5, -1.5000000001],
   ];
   const DIFFERENT: [Json, Json, string][] = [
@@ -28,6 +30,8 @@ describe('comparing outputs', () => {
     [{}, [], ''],
     [1, 1.00001, ''],
     [0, 1e-12, ''],
+    [6.6e-34, 0, ''],
+    [1, Number.POSITIVE_INFINITY, ''],
   ];
   for (const [expected, got] of SAME) {
     it(`${JSON.stringify(expected)} equals ${JSON.stringify(got)}`, () =>

@@ -2,6 +2,8 @@ import { isJsonObject, type Json } from '../../lib/json.ts';
 
 /** Numbers within this tolerance are equal: two ways to compute one result round differently. */
 const RELATIVE_TOLERANCE = 1e-9;
+/** What is left of a sum whose exact value is 0. No fraction of 0 is a tolerance, and only an expected 0 has this one. */
+const ZERO_TOLERANCE = 1e-12;
 
 /** Exact deep equality of JSON values. The order of keys does not matter, the order of items does. */
 export function sameJson(first: Json, second: Json): boolean {
@@ -10,7 +12,8 @@ export function sameJson(first: Json, second: Json): boolean {
 
 /**
  * The path at which an output differs from the expected value (`rows[2].total`; empty for the whole value); undefined
- * when they are equal. Numbers may differ by 1e-9 of the larger one.
+ * when they are equal. Numbers may differ by 1e-9 of the larger one, and by less than 1e-12 from an
+ * expected 0.
  */
 export function differenceFrom(expected: Json, actual: Json): string | undefined {
   return firstDifference(expected, actual, RELATIVE_TOLERANCE);
@@ -42,5 +45,7 @@ function ownMember(value: { [key: string]: Json }, key: string): Json | undefine
 function sameScalar(first: Json | undefined, second: Json | undefined, tolerance: number): boolean {
   if (first === second) return true;
   if (typeof first !== 'number' || typeof second !== 'number') return false;
+  if (!Number.isFinite(first) || !Number.isFinite(second)) return false;
+  if (first === 0 && tolerance > 0) return Math.abs(second) < ZERO_TOLERANCE;
   return Math.abs(first - second) <= tolerance * Math.max(Math.abs(first), Math.abs(second));
 }

@@ -175,6 +175,29 @@ describe('ordinary schemas', () => {
         { value: 1, middle: { value: 1 } },
       ],
     },
+    'a tree that refers to the whole schema': {
+      schema: {
+        type: 'object',
+        properties: { value: { type: 'number' }, children: { type: 'array', items: { $ref: '#' } } },
+        required: ['value'],
+      },
+      good: [{ value: 1, children: [{ value: 2, children: [{ value: 3 }] }] }],
+      bad: [
+        { value: 1, children: [{ value: 2, children: [{ value: 'x' }] }] },
+        { value: 1, children: [{}] },
+      ],
+    },
+    'two definitions that refer to each other': {
+      schema: {
+        $defs: {
+          row: { type: 'object', properties: { cells: { $ref: '#/$defs/cells' } } },
+          cells: { type: 'array', items: { anyOf: [{ type: 'string' }, { $ref: '#/$defs/row' }] } },
+        },
+        $ref: '#/$defs/row',
+      },
+      good: [{ cells: ['a', { cells: [{ cells: [] }] }] }],
+      bad: [{ cells: ['a', { cells: [1] }] }],
+    },
     'any JSON value, written as a schema': {
       schema: {
         $defs: {

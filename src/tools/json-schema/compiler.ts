@@ -1,6 +1,6 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { canonicalJson } from '../../lib/canonical.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { jsonDepth, type Json, type JsonObject } from '../../lib/json.ts';
 import { costOf, MAX_VALUE_DEPTH } from './cost.ts';
@@ -46,7 +46,20 @@ function validate(schema: Json, what: string): ValidatedSchema {
   const tree = readSchema(schema, what);
   if (tree.violations.some(isFatal)) return { tree, workPerPlace: 0, violations: tree.violations };
   const cost = costOf(tree);
-  return { tree, workPerPlace: cost.workPerLocation, violations: [...tree.violations, ...cost.violations] };
+  const violations = [...tree.violations, ...cost.violations];
+  if (!violations.some(isFatal)) violations.push(...compileViolations(tree.clean, what));
+  return { tree, workPerPlace: cost.workPerLocation, violations };
+}
+
+/** What the validator itself refuses, so that a schema without violations always compiles. */
+function compileViolations(clean: Json, what: string): SchemaViolation[] {
+  try {
+    compileWith(clean, () => undefined, false);
+    return [];
+  } catch (error) {
+    if (!isTemperError(error, 'TEMPER_FORGE_SCHEMA')) throw error;
+    return [{ problem: 'invalid', path: what, message: error.message }];
+  }
 }
 
 function tooLarge(schema: Json): string | undefined {
@@ -142,7 +155,10 @@ function compileWith(clean: Json, spend: (cost: number) => void, allErrors: bool
   try {
     return ajv.compile(clean as JsonObject);
   } catch (error) {
-    throw new TemperError('TEMPER_FORGE_SCHEMA', 'the schema cannot be compiled; simplify it', { cause: error });
+    const reason = printable(messageOf(error), 120);
+    throw new TemperError('TEMPER_FORGE_SCHEMA', `the schema cannot be compiled (${reason}); simplify it`, {
+      cause: error,
+    });
   }
 }
 

@@ -49,10 +49,15 @@ export interface SchemaTree {
 
 const LIMITS = { depth: 32, nodes: 1_000, patterns: 50, violations: 50, nameLength: 256 };
 
+/** Where the schema itself is in the schema for the validator, when it contains references. */
+const ROOT_POINTER = '#/$defs/root';
+
 /** Parses an untrusted schema into a tree with bounded recursion, and checks every keyword. */
 export function readSchema(schema: Json, what: string): SchemaTree {
   const reader = new SchemaReader(what);
-  const { node, clean } = reader.read(schema, '', 0);
+  const { node, clean: root } = reader.read(schema, '', 0);
+  // The validator cannot resolve a reference to the whole document, so the document becomes a definition of another one.
+  const clean: Json = reader.hasReferences ? { $ref: ROOT_POINTER, $defs: { root } } : root;
   return { root: node, byPointer: reader.byPointer, clean, violations: reader.violations };
 }
 
@@ -79,6 +84,7 @@ interface ReadSchema {
 class SchemaReader {
   readonly byPointer = new Map<string, SchemaNode>();
   readonly violations: SchemaViolation[] = [];
+  hasReferences = false;
   #patterns = 0;
   readonly #what: string;
 
@@ -165,7 +171,8 @@ class SchemaReader {
       this.#report('unsafe', pointer, `$ref ${shown(value)} leads outside the schema; refer to #/$defs/NAME`);
     } else {
       node.reference = value;
-      clean['$ref'] = value;
+      this.hasReferences = true;
+      clean['$ref'] = ROOT_POINTER + value.slice(1);
     }
   }
 

@@ -2,11 +2,14 @@ import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
 const MAX_DEPTH = 8;
 
-/** The narrowest simple schema that all samples match; `{}` without samples. The depth is bounded; members of a sample become properties. */
+/**
+ * A simple schema that all samples match, and that later values of the same kind match too: whole numbers do not make an
+ * `integer`, members that some samples lack are optional, and `null` alone says nothing. `{}` without samples.
+ */
 export function inferSchema(samples: readonly Json[], depth = 0): JsonObject {
   if (samples.length === 0 || depth > MAX_DEPTH) return {};
   const types = new Set(samples.map(typeOf));
-  if (types.has('integer') && types.has('number')) types.delete('integer');
+  if (types.size === 1 && types.has('null')) return {};
   const schema: JsonObject = { type: types.size === 1 ? [...types].join('') : [...types].toSorted() };
   const objects = samples.filter(isJsonObject);
   if (objects.length > 0) {
@@ -33,6 +36,5 @@ function inferProperties(objects: readonly JsonObject[], depth: number): JsonObj
 function typeOf(value: Json): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
   return typeof value;
 }
