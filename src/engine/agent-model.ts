@@ -1,7 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 import { withFallbacks } from '../models/resilience/fallback.ts';
 import type { Model } from '../models/port.ts';
-import { isSameModel } from '../tempering/judge/judge.ts';
+import { isSameModelName } from '../api/names.ts';
 import type { Decider } from '../policy/types.ts';
 import type { EngineAgent, EngineModels } from './ports.ts';
 
@@ -10,10 +10,12 @@ export interface AgentModel {
   model: Model;
   /**
    * The recorded author of forged tools. Any model of the agent may be the author, so a model that is also judge or reviewer takes
-   * precedence; the verdict of that judge is then void.
+   * precedence; the verdict of that judge is then void, unless the policy permits it.
    */
   author: string;
   judge: string | undefined;
+  /** The policy permits a judge that is the author. */
+  judgeMayBeAuthor: boolean;
   reviewers: string[];
 }
 
@@ -32,12 +34,18 @@ export function createAgentModel(agent: EngineAgent, models: EngineModels, decid
     throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
   }
   const allowed = fallbacks.filter((model) => decider.decide({ kind: 'Model', model }).effect === 'Allow');
-  const { judge: judgeName, reviewers: reviewerNames = [] } = agent.policy.spec.models ?? {};
+  const { judge: judgeName, judgeMayBeAuthor = false, reviewers: reviewerNames = [] } = agent.policy.spec.models ?? {};
   const judge = judgeName === undefined ? undefined : models.resolve(judgeName);
   const reviewers = reviewerNames.map(models.resolve);
   const reviewModels = judge === undefined ? reviewers : [judge, ...reviewers];
   const conflicting = [primary, ...allowed].find((author) =>
-    reviewModels.some((reviewModel) => isSameModel(author, reviewModel)),
+    reviewModels.some((reviewModel) => isSameModelName(author, reviewModel)),
   );
-  return { model: withFallbacks(models.model, allowed), author: conflicting ?? primary, judge, reviewers };
+  return {
+    model: withFallbacks(models.model, allowed),
+    author: conflicting ?? primary,
+    judge,
+    judgeMayBeAuthor,
+    reviewers,
+  };
 }

@@ -11,7 +11,7 @@ export interface BudgetAccounts {
   readonly policy: { charged: Account } | undefined;
 }
 
-type Reason = 'TokenQuotaExceeded' | 'CostQuotaExceeded' | 'NetworkQuotaExceeded';
+type Reason = 'TokenQuotaExceeded' | 'CostQuotaExceeded';
 
 interface QuotaCondition {
   readonly reason: Reason;
@@ -38,21 +38,13 @@ const cost = {
   show: (limit: number) => `${limit / 1_000_000} dollars`,
 } as const;
 
-/** Without the quota of calls per minute: its window ends before the status would be written. */
+/** Without the quota of calls per minute, whose window ends before the status would be written, and without network bytes, which nothing charges yet. */
 const QUOTAS: Readonly<Partial<Record<keyof QuotaLimits, QuotaCondition>>> = {
   tokensPerHour: { ...tokens, window: 'hour', unit: 'tok/h' },
   tokensPerDay: { ...tokens, window: 'day', unit: 'tok/d' },
   costMicrosPerHour: { ...cost, window: 'hour', unit: '$/h' },
   costMicrosPerDay: { ...cost, window: 'day', unit: '$/d' },
   costMicrosPerMonth: { ...cost, window: 'month', unit: '$/month' },
-  networkBytesPerHour: {
-    reason: 'NetworkQuotaExceeded',
-    window: 'hour',
-    unit: 'B/h',
-    amount: ({ networkBytes }) => networkBytes,
-    need: (limit) => toCounts({ networkBytes: onePercent(limit) }),
-    show: (limit) => `${limit.toLocaleString('en-US')} bytes`,
-  },
 };
 
 /** The exhausted quota of the agent or of its policy: fewer tokens remain than one response may use. Of several, the one that resumes last. Pure. */
