@@ -54,11 +54,10 @@ function podReference(pod: Pod) {
   return { name: pod.metadata.name, uid: pod.metadata.uid, ...(nodeName === undefined ? {} : { node: nodeName }) };
 }
 
-function liveFacts({ summary, queue, tools }: ObservedAgent['facts']): Partial<AgentStatus> {
+function liveFacts({ summary, queue }: ObservedAgent['facts']): Partial<AgentStatus> {
   return {
     ...(summary === undefined ? {} : { summary }),
     ...(queue === undefined ? {} : { queue }),
-    ...(tools === undefined ? {} : { tools }),
   };
 }
 

@@ -73,7 +73,10 @@ export function withinBudget(): ConditionUpdate<'BudgetAvailable'> {
   return { type: 'BudgetAvailable', status: 'True', reason: 'WithinBudget', message: 'no quota is exhausted' };
 }
 
-/** The agent's own quota with the highest usage, in whole percent, so that small changes cause no status write. Undefined without quotas. */
+/**
+ * The agent's own quota with the highest usage, in whole percent, so that small changes cause no status write. Without quotas the
+ * tokens of the day; undefined when the agent used none yet.
+ */
 export function budgetSummary(agent: StoredAgent, { own }: BudgetAccounts): string | undefined {
   let highest: { percent: number; text: string } | undefined;
   for (const [name, limit] of Object.entries(limitsOf(agent.spec.quotas))) {
@@ -85,7 +88,8 @@ export function budgetSummary(agent: StoredAgent, { own }: BudgetAccounts): stri
     if (highest === undefined || percent > highest.percent)
       highest = { percent, text: `${percent}% of ${size} ${quota.unit}` };
   }
-  return highest?.text;
+  if (highest !== undefined) return highest.text;
+  return own === undefined ? undefined : `${short(tokens.amount(own.spent.day.counts))} tokens today`;
 }
 
 interface ExhaustedQuota {
