@@ -5,7 +5,6 @@ import type { IdGenerator } from '../../lib/ids.ts';
 import { withFallbacks } from '../../models/resilience/fallback.ts';
 import type { Model } from '../../models/port.ts';
 import type { SharedLedger } from '../../nats/ledger/ledger.ts';
-import { createDecider } from '../../policy/decider.ts';
 import type { Decider } from '../../policy/types.ts';
 import type { AgentState, AgentDirectory } from '../deps.ts';
 import { accountsOf } from '../ledger/accounts.ts';
@@ -27,7 +26,7 @@ export interface AgentModelAccess {
 }
 
 export interface ModelAccessDeps {
-  directory: Pick<AgentDirectory, 'snapshot' | 'policy'>;
+  directory: Pick<AgentDirectory, 'snapshot' | 'decider' | 'policy'>;
   ids: IdGenerator;
   models: GatewayModelSet;
   health: ModelHealth;
@@ -42,7 +41,7 @@ export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted
   const snapshot = deps.directory.snapshot(state, tainted);
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
   const agent = resolveModelAliases(subject, models);
-  const decider = createDecider({ ...snapshot, agent: { ...snapshot.agent, spec: agent.spec } });
+  const decider = deps.directory.decider(state, tainted, agent.spec.model);
   const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
   const meteredModel = withLedgerMetering(models, ledger, deps.ids);
   const { primary, fallbacks = [], maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
