@@ -299,8 +299,8 @@ const CHANGED: readonly ChangedSample[] = [
   {
     name: 'a URL with a password',
     sample: 'capability-tool.yaml',
-    from: 'https://rates',
-    to: 'https://me:pw@rates',
+    from: '  tool:',
+    to: '  backend: {http: {url: "https://me:pw@rates.example.com"}}\n  tool:',
     field: 'spec.backend.http.url',
     rule: 'pattern',
     fix: /without user name/,

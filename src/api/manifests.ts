@@ -1,5 +1,6 @@
 import type { Json } from '../lib/json.ts';
-import { type SetMember, checkManifestSet } from './checks/set.ts';
+import { type SetFinding, type SetMember, checkManifestSet } from './checks/set.ts';
+import { manifestWarnings } from './checks/warnings.ts';
 import { dottedPath } from './findings.ts';
 import type { Finding, PatternRules } from './findings.ts';
 import { MAX_FILE_BYTES, findManifestFiles, readBounded } from './manifest-files.ts';
@@ -35,6 +36,8 @@ export interface LoadedManifests {
   objects: LoadedObject[];
   /** In the order of files and lines. Empty when all manifests are valid. */
   problems: ManifestProblem[];
+  /** What is valid and has no effect, or has an effect that the author may not expect. In the order of files and lines. */
+  warnings: ManifestProblem[];
   /** Objects of other API groups, which are not validated. */
   skipped: { file: string; line: number; apiVersion: string; kind: string }[];
 }
@@ -81,7 +84,7 @@ interface ValidationRules {
 }
 
 async function load(paths: readonly string[], rules: ValidationRules): Promise<LoadedManifests> {
-  const result: LoadedManifests = { objects: [], problems: [], skipped: [] };
+  const result: LoadedManifests = { objects: [], problems: [], warnings: [], skipped: [] };
   const members: Loaded[] = [];
   for (const file of await findManifestFiles(paths)) {
     const text = await textOf(file, result);
@@ -93,10 +96,11 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
     // With a duplicate key the intended value is unknown, so no object of the file is used.
     if (flaws.length > 0) result.objects.length = before;
   }
-  for (const { member, ...finding } of checkManifestSet(members, rules.patterns)) {
-    result.problems.push(problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member)));
-  }
-  return { ...result, problems: inOrder(result.problems) };
+  const located = ({ member, ...finding }: SetFinding<Loaded>): ManifestProblem =>
+    problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member));
+  result.problems.push(...checkManifestSet(members, rules.patterns).map(located));
+  const warnings = manifestWarnings(members).map(located);
+  return { ...result, problems: inOrder(result.problems), warnings: inOrder(warnings) };
 }
 
 function validate(value: Json, { check, patterns }: ValidationRules): ManifestProblem[] {

@@ -1,4 +1,4 @@
-import { isSameModel } from '../tempering/judge/judge.ts';
+import { isSameModelName } from '../api/names.ts';
 import type { Decider } from '../policy/types.ts';
 import { policyDenied } from '../tools/authorize.ts';
 import type { EngineAgent } from './ports.ts';
@@ -13,10 +13,12 @@ export interface AgentModel {
   fallbacks: string[];
   /**
    * The recorded author of forged tools. Any model of the agent may be the author, so a model that is also judge or reviewer takes
-   * precedence; the verdict of that judge is then void.
+   * precedence; the verdict of that judge is then void, unless the policy permits it.
    */
   author: string;
   judge: string | undefined;
+  /** The policy permits a judge that is the author. */
+  judgeMayBeAuthor: boolean;
   reviewers: string[];
 }
 
@@ -36,12 +38,12 @@ export function createAgentModel(agent: EngineAgent, resolve: ResolveName, decid
   const decision = decider.decide({ kind: 'Model', model: primary });
   if (decision.effect !== 'Allow') throw policyDenied(decision);
   const allowed = fallbacks.filter((model) => decider.decide({ kind: 'Model', model }).effect === 'Allow');
-  const { judge: judgeName, reviewers: reviewerNames = [] } = agent.policy.spec.models ?? {};
+  const { judge: judgeName, judgeMayBeAuthor = false, reviewers: reviewerNames = [] } = agent.policy.spec.models ?? {};
   const judge = judgeName === undefined ? undefined : resolve(judgeName);
   const reviewers = reviewerNames.map(resolve);
   const reviewModels = judge === undefined ? reviewers : [judge, ...reviewers];
   const conflicting = [primary, ...allowed].find((author) =>
-    reviewModels.some((reviewModel) => isSameModel(author, reviewModel)),
+    reviewModels.some((reviewModel) => isSameModelName(author, reviewModel)),
   );
-  return { primary, fallbacks: allowed, author: conflicting ?? primary, judge, reviewers };
+  return { primary, fallbacks: allowed, author: conflicting ?? primary, judge, judgeMayBeAuthor, reviewers };
 }

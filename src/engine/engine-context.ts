@@ -130,7 +130,8 @@ function localReview(
   const { ports, agentModel, decider } = context;
   const { clock, ids } = ports;
   const nonce = (): string => ids.next('nonce');
-  const judge = createJudge({ model: context.reviewModel, judgeModel: agentModel.judge, clock, nonce });
+  const { judge: judgeModel, judgeMayBeAuthor } = agentModel;
+  const judge = createJudge({ model: context.reviewModel, judgeModel, mayBeAuthor: judgeMayBeAuthor, clock, nonce });
   const keepRejected: SessionToolRegistry['recordRejected'] = (refused, caller) =>
     registry.recordRejected(refused, caller);
   const register: SessionToolRegistry['register'] = (accepted, caller) =>

@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { Job, Sandbox } from '../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
-import type { NestedCall, Tool } from '../tools/contract.ts';
+import type { NestedCall } from '../tools/contract.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { standaloneContext } from './standalone-context.ts';
 import { createForge } from './forge.ts';

@@ -102,7 +102,7 @@ async function review(
   log.pass('policy');
   const verdict = await askJudge(deps.judge, candidate, caller, op);
   if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)], { evidence });
-  log.pass('judge', verdict.confidence.toFixed(2));
+  log.pass('judge', judgeNote(verdict));
   const accepted: AcceptedTool = {
     accepted: true,
     artifact: open.artifact,
@@ -166,6 +166,11 @@ function unavailableVerdict(reasoning: string): JudgeVerdict {
     model: 'none',
     promptDigest: '',
   };
+}
+
+/** The note of the passed gate: the confidence, and whether the author judged its own tool. */
+export function judgeNote({ confidence, judgeIsAuthor }: JudgeVerdict): string {
+  return `${confidence.toFixed(2)}${judgeIsAuthor === true ? ', judged by the model that wrote it' : ''}`;
 }
 
 function judgeViolation(verdict: JudgeVerdict): ForgeViolation {

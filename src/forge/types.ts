@@ -55,12 +55,14 @@ export interface JudgeVerdict {
   /** The model's own identity, pinned in the record. */
   model: string;
   promptDigest: string;
+  /** The judge is the model that wrote the tool; the policy permits it (`models.judgeMayBeAuthor`). */
+  judgeIsAuthor?: true;
 }
 
 export interface Judge {
   /**
    * Judges a candidate. A failed call and a malformed or truncated response give a refusal with TEMPER_JUDGE_UNAVAILABLE.
-   * Throws only TEMPER_LEDGER_UNAVAILABLE. `authorModel` may not judge its own tool. Not idempotent: each call asks the model.
+   * Throws only TEMPER_LEDGER_UNAVAILABLE. `authorModel` may not judge its own tool, unless the policy permits it. Not idempotent: each call asks the model.
    */
   review(candidate: ToolCandidate, authorModel: string, op: CallOptions): Promise<JudgeVerdict>;
 }

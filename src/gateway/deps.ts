@@ -8,7 +8,7 @@ import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
-import type { PolicySnapshot } from '../policy/types.ts';
+import type { Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -43,6 +43,11 @@ export interface AgentDirectory {
   policy(namespace: string, name: string): TrustPolicy | undefined;
   /** The input of `decide()`. Throws TEMPER_POLICY_DENIED when the policy of the agent does not exist. */
   snapshot(state: AgentState, tainted: boolean): PolicySnapshot;
+  /**
+   * Decides over this snapshot; compiled once per version of the agent and its policy. `model` replaces the model names of the spec, for
+   * decisions over resolved names. Throws as `snapshot` does.
+   */
+  decider(state: AgentState, tainted: boolean, model?: Agent['spec']['model']): Decider;
   /**
    * Resolves when the binding of the pod, the agent or its policy changes, or when the signal aborts. Never rejects. Read the state
    * before this call, without an await in between; otherwise a change may be missed.

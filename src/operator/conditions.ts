@@ -18,25 +18,26 @@ export interface ConditionEvent {
 
 const MAX_MESSAGE_LENGTH = 4_096;
 
-/** Applies the findings to the conditions. Conditions of other types do not change. The transition time changes only with the status. */
+/**
+ * Applies the findings to the conditions. Removes a condition of one of the `removable` types that has no finding; other conditions
+ * without a finding do not change. The transition time changes only with the status.
+ */
 export function updateConditions(
   before: readonly Condition[] | undefined,
+  removable: readonly string[],
   findings: readonly ConditionUpdate[],
   observedGeneration: number,
   now: Date,
 ): Condition[] {
-  const known = new Map((before ?? []).map((condition) => [condition.type, condition]));
+  const found = new Set(findings.map(({ type }) => type));
+  const kept = (before ?? []).filter(({ type }) => found.has(type) || !removable.includes(type));
+  const known = new Map(kept.map((condition) => [condition.type, condition]));
   for (const { type, status, reason, message } of findings) {
     const earlier = known.get(type);
     const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : timestamp(now);
     known.set(type, { type, status, observedGeneration, lastTransitionTime, reason, message: truncated(message) });
   }
   return [...known.values()];
-}
-
-/** Removes the condition of a type, when the operator no longer has a statement about it. */
-export function removeCondition(conditions: readonly Condition[] | undefined, type: string): Condition[] {
-  return (conditions ?? []).filter((condition) => condition.type !== type);
 }
 
 /**
@@ -58,8 +59,11 @@ export function conditionEvents(
   });
 }
 
+/** Conditions that describe the object as it is written. The object shows them; an Event would repeat them for each object. */
+const WITHOUT_FIRST_EVENT = new Set(['Protected', 'FieldsInForce', 'CanForge']);
+
 function shouldReport({ type, status }: Condition, awaited: string): boolean {
-  return type === awaited || (status === 'False' && type !== 'Protected');
+  return type === awaited || (status === 'False' && !WITHOUT_FIRST_EVENT.has(type));
 }
 
 /** Reasons with status False that are not a problem: intended, or temporary during the start. */

@@ -48,11 +48,9 @@ export interface AgentRuntimeState {
   /** Undefined also while the models are available and the status has no ModelAvailable condition yet. */
   model?: ConditionUpdate<'ModelAvailable'>;
   budget?: ConditionUpdate<'BudgetAvailable'>;
-  /** Quota usage in one line. */
+  /** Usage in one line. Undefined until the agent used something. */
   summary?: string;
   queue?: number;
-  /** Number of active tools at tier Agent. */
-  tools?: number;
 }
 
 /** The JetStream store. A store that was lost is created again, empty. */

@@ -49,9 +49,9 @@ function duplicates<M extends SetMember>(members: readonly M[]): SetFinding<M>[]
 }
 
 /** Policies by namespace and name. Of two policies with the same name, the first one applies. */
-type Policies = ReadonlyMap<string, ReadonlyMap<string, ValidPart<TrustPolicySpec>>>;
+export type Policies = ReadonlyMap<string, ReadonlyMap<string, ValidPart<TrustPolicySpec>>>;
 
-function policiesByNamespace(members: readonly SetMember[]): Policies {
+export function policiesByNamespace(members: readonly SetMember[]): Policies {
   const found = new Map<string, Map<string, ValidPart<TrustPolicySpec>>>();
   for (const { kind, namespace, name, spec } of members) {
     if (kind !== 'TrustPolicy') continue;

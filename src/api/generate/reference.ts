@@ -1,5 +1,6 @@
 import { API_VERSION } from '../names.ts';
-import type { KindSchemas } from '../v1alpha1/kinds.ts';
+import { describeNotInForce, entryOf } from '../not-in-force.ts';
+import type { KindName, KindSchemas } from '../v1alpha1/kinds.ts';
 import { CONDITIONS } from '../v1alpha1/reasons.ts';
 import type { CelRule, Definition } from './definitions.ts';
 import type { Structural } from './structural.ts';
@@ -15,10 +16,10 @@ export function referencePage(definition: Definition, schemas: KindSchemas): str
     schemas.summary,
     `\`apiVersion: ${API_VERSION}\` · \`kubectl get ${plural}\` or \`${shortName}\` · namespaced · sample: [manifests/samples](../../manifests/samples)`,
     '## spec',
-    fieldTable('spec', schemas.spec as Structural),
+    fieldTable(kind, 'spec', schemas.spec as Structural),
     ...ruleSection(definition.rules),
     '## status',
-    fieldTable('status', schemas.status as Structural),
+    fieldTable(kind, 'status', schemas.status as Structural),
     '## Conditions',
     ...conditionSections(kind),
   ];
@@ -31,18 +32,23 @@ interface FieldRow {
   required: boolean;
 }
 
-function fieldTable(name: string, schema: Structural): string {
+function fieldTable(kind: KindName, name: string, schema: Structural): string {
   const rows = rowsOf(name, schema).map(({ field, schema: child, required }) =>
     [
       code(field),
       typeOf(child),
       required ? 'required' : defaultOf(child),
       rulesOf(child),
-      cell(child['description']),
+      `${cell(child['description'])}${notInForceMark(kind, field)}`,
     ].join(' | '),
   );
   const head = ['| field | type | default | rule | meaning |', '|---|---|---|---|---|'];
   return [...head, ...rows.map((row) => `| ${row} |`)].join('\n');
+}
+
+function notInForceMark(kind: KindName, field: string): string {
+  const entry = entryOf(kind, field);
+  return entry === undefined ? '' : ` **Not in force:** ${cell(describeNotInForce(entry))}.`;
 }
 
 /** All fields below a schema, depth first, in the order of the schema. A separate section describes the conditions. */

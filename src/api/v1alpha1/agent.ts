@@ -254,8 +254,12 @@ export const AgentStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
     level: Type.Optional({ ...LevelName, description: 'The current access level.' }),
-    summary: Type.Optional(Text(256, 'Quota usage in one line. Updated every few minutes.')),
-    tools: Type.Optional(count(0, 10_000, 'Number of active tools at tier Agent.')),
+    summary: Type.Optional(
+      Text(
+        256,
+        'Usage in one line: the quota with the highest usage, or the tokens of the day (UTC) for an agent without quotas. Absent until the first use. Updated every few minutes.',
+      ),
+    ),
     pod: Type.Optional(
       Type.Object(
         { name: ObjectName, uid: Uid, node: Type.Optional(Text(253, 'The node that the pod runs on.')) },
@@ -266,7 +270,6 @@ export const AgentStatus = Type.Object(
       ),
     ),
     runtime: Type.Optional(Text(63, 'The sandbox class of the pod.')),
-    egress: Type.Optional(Text(63, 'The egress profile of the pod.')),
     queue: Type.Optional(
       count(
         0,

@@ -9,6 +9,15 @@ interface ConditionEntry {
   readonly reasons: Readonly<Record<string, string>>;
 }
 
+const FIELDS_IN_FORCE: ConditionEntry = {
+  type: 'FieldsInForce',
+  meaning: 'Every field of the spec has its documented effect. Present only when a field has none yet.',
+  reasons: {
+    FieldsNotInForce:
+      'The message names fields of the spec that have no effect yet. Remove them, or keep them for a later version.',
+  },
+};
+
 export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
   Agent: [
     {
@@ -67,8 +76,18 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
           'The token quota of this hour or day is exhausted. The message states when the agent resumes.',
         CostQuotaExceeded:
           'The cost quota of this hour, day or month is exhausted. The message states when the agent resumes.',
-        CallQuotaExceeded: 'The tool call quota of this minute is exhausted.',
-        NetworkQuotaExceeded: 'The network quota of this hour is exhausted. The message states when the agent resumes.',
+      },
+    },
+    FIELDS_IN_FORCE,
+    {
+      type: 'CanForge',
+      meaning:
+        'The agent can forge tools. Present only when spec.forge.enabled is set and no forged tool can be accepted.',
+      reasons: {
+        JudgeMissing:
+          'The TrustPolicy has no judge, so every forged tool is refused. Set spec.models.judge of the policy.',
+        JudgeIsAuthor:
+          'The judge is a model of the agent, so every forged tool is refused. Set another spec.models.judge of the policy, or permit it with spec.models.judgeMayBeAuthor.',
       },
     },
     {
@@ -102,6 +121,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Suspended: 'The kill switch is on. Only a user with the verb `resume` can switch it off.',
       },
     },
+    FIELDS_IN_FORCE,
   ],
   EmergentTool: [
     {

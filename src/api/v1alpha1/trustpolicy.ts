@@ -256,14 +256,7 @@ export const TrustPolicySpec = Type.Object(
             ...Duration,
             description: 'An agent without activity for this long is lowered by one level.',
           }),
-          maxErrorPercent: Type.Optional(
-            count(
-              0,
-              100,
-              'Above this failure rate, in percent, an agent is lowered by one level and a tool is demoted.',
-              15,
-            ),
-          ),
+          maxErrorPercent: Type.Optional(count(0, 100, 'Above this failure rate, in percent, a tool is demoted.', 15)),
           reverifyEvery: Type.Optional({
             ...Duration,
             description: 'The interval of the quality checks.',
@@ -314,6 +307,13 @@ export const TrustPolicySpec = Type.Object(
             ...ModelName,
             description: 'The model that judges forged tools. When absent, no forged tool is accepted.',
           }),
+          judgeMayBeAuthor: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether the judge may be the model that forged the tool. For installations with a single model. The evidence of each tool records it.',
+            }),
+          ),
           reviewers: Type.Optional(
             Type.Array(ModelName, {
               minItems: 2,

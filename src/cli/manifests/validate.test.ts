@@ -50,7 +50,7 @@ describe('temper validate', () => {
   it('validate exits 0 for valid manifests', async () => {
     const { io, out } = memoryIo(folder);
     assert.equal(await validate({ paths: [SAMPLES], output: 'text' }, io), 0);
-    assert.equal(out(), '10 valid objects, no problems\n');
+    assert.match(out(), /10 valid objects, no problems, 3 warnings\n$/);
   });
 
   it('validate exits 1 and prints location, object, field, rule, message and fix', async () => {
@@ -65,7 +65,7 @@ describe('temper validate', () => {
       out(),
     );
     assert.match(out(), /bad\.yaml:9:22 {2}Agent\/a spec\.grants\.network\[0\]\n {2}pattern: .*wildcard/);
-    assert.match(out(), /0 valid objects, 2 problems in 1 file\n$/);
+    assert.match(out(), /0 valid objects, 2 problems in 1 file, 1 warning\n$/);
   });
 
   it('validate prints one JSON line per problem and one for the summary', async () => {
@@ -76,8 +76,9 @@ describe('temper validate', () => {
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    assert.deepEqual(lines.at(-1), { summary: { valid: 10, problems: 3, skipped: 1 } });
+    assert.deepEqual(lines.at(-1), { summary: { valid: 10, problems: 3, warnings: 4, skipped: 1 } });
     assert.deepEqual(Object.keys(lines[0] ?? {}), [
+      'severity',
       'file',
       'line',
       'column',
@@ -87,7 +88,7 @@ describe('temper validate', () => {
       'message',
       'fix',
     ]);
-    assert.equal(lines.length, 4);
+    assert.equal(lines.length, 8);
   });
 
   it('validate exits 2 when a path cannot be read or contains no manifest', async () => {
@@ -98,6 +99,20 @@ describe('temper validate', () => {
     assert.equal(await validate({ paths: ['other.yaml'], output: 'text' }, foreign.io), 2);
     assert.match(foreign.error(), /no manifests in other\.yaml \(1 objects of other groups\)/);
     assert.equal(foreign.out(), '');
+  });
+
+  it('validate warns about a field that is not in force, with its position, and exits 0', async () => {
+    await writeFile(
+      join(folder, 'idle.yaml'),
+      'apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\nspec:\n  models: {judge: a/b}\n  decay:\n    idle: 720h\n',
+    );
+    const { io, out } = memoryIo(folder);
+    assert.equal(await validate({ paths: ['idle.yaml'], output: 'text' }, io), 0);
+    assert.match(
+      out(),
+      /idle\.yaml:7:5 {2}TrustPolicy\/p spec\.decay\.idle\n {2}warning: not-in-force: spec\.decay\.idle has no effect yet; it will lower the level/,
+    );
+    assert.match(out(), /1 valid object, no problems, 1 warning\n$/);
   });
 
   it('validate escapes control characters of manifests', async () => {

@@ -10,7 +10,7 @@ export interface ValidateOptions {
   output: 'text' | 'json';
 }
 
-/** Validates manifests. Exit 0: all valid; 1: problems; 2: a path cannot be read, or there is no manifest. */
+/** Validates manifests. Exit 0: all valid, even with warnings; 1: problems; 2: a path cannot be read, or there is no manifest. */
 export async function validate(options: ValidateOptions, io: CliIo): Promise<number> {
   let loaded: LoadedManifests;
   try {
@@ -38,28 +38,32 @@ function pathsFrom(paths: readonly string[], cwd: string): string[] {
   return cwd === process.cwd() ? [...paths] : paths.map((path) => resolve(cwd, path));
 }
 
-function writeJson({ objects, problems, skipped }: LoadedManifests, io: CliIo): void {
-  for (const problem of problems) writeJsonLine(io, { ...problem });
-  writeJsonLine(io, { summary: { valid: objects.length, problems: problems.length, skipped: skipped.length } });
+function writeJson({ objects, problems, warnings, skipped }: LoadedManifests, io: CliIo): void {
+  for (const problem of problems) writeJsonLine(io, { severity: 'error', ...problem });
+  for (const warning of warnings) writeJsonLine(io, { severity: 'warning', ...warning });
+  const counts = { problems: problems.length, warnings: warnings.length, skipped: skipped.length };
+  writeJsonLine(io, { summary: { valid: objects.length, ...counts } });
 }
 
-function writeText({ objects, problems, skipped }: LoadedManifests, io: CliIo): void {
+function writeText({ objects, problems, warnings, skipped }: LoadedManifests, io: CliIo): void {
   for (const problem of problems) io.out(problemBlock(problem));
+  for (const warning of warnings) io.out(problemBlock(warning, 'warning: '));
   for (const { file, line, apiVersion, kind } of skipped) {
     io.out(`${printable(file)}:${line}  skipped: ${printable(`${apiVersion} ${kind}`, 120)} is of another group\n`);
   }
   const files = new Set(problems.map(({ file }) => file)).size;
   const summary =
     problems.length === 0 ? 'no problems' : `${count(problems.length, 'problem')} in ${count(files, 'file')}`;
-  io.out(`${count(objects.length, 'valid object')}, ${summary}\n`);
+  const warned = warnings.length === 0 ? '' : `, ${count(warnings.length, 'warning')}`;
+  io.out(`${count(objects.length, 'valid object')}, ${summary}${warned}\n`);
 }
 
 /** Formats one problem for users: location, subject, rule, fix. */
-export function problemBlock(problem: ManifestProblem): string {
+export function problemBlock(problem: ManifestProblem, severity = ''): string {
   const { file, line, column, object, field, rule, message, fix } = problem;
   const subject = [object, field].filter((part) => part !== undefined && part !== '').join(' ');
   const head = `${printable(file)}:${line}:${column}  ${printable(subject === '' ? 'document' : subject)}`;
-  return `${head}\n  ${rule}: ${printable(message)}\n  → ${printable(fix)}\n`;
+  return `${head}\n  ${severity}${rule}: ${printable(message)}\n  → ${printable(fix)}\n`;
 }
 
 function count(number: number, noun: string): string {

@@ -4,9 +4,10 @@ import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Change, Store } from '../../kube/informer/store.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { PolicySnapshot } from '../../policy/types.ts';
+import type { Decider, PolicySnapshot } from '../../policy/types.ts';
 import type { AgentState, AgentDirectory } from '../deps.ts';
 import { ChangeNotifier } from './change-notifier.ts';
+import { DeciderCache } from './decider-cache.ts';
 
 const BY_UID = 'gateway.uid';
 const BY_NAMESPACE = 'gateway.namespace';
@@ -16,6 +17,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
   readonly #agents: Store<Agent>;
   readonly #policies: Store<TrustPolicy>;
   readonly #topics = new ChangeNotifier();
+  readonly #deciders = new DeciderCache();
 
   /** Adds indexes to the store of agents. */
   constructor(agents: Store<Agent>, policies: Store<TrustPolicy>) {
@@ -69,6 +71,10 @@ export class WatchedAgentDirectory implements AgentDirectory {
       tainted,
       workspace: POD_PATHS.workspace,
     };
+  }
+
+  decider(state: AgentState, tainted: boolean, model = state.agent.spec.model): Decider {
+    return this.#deciders.get(state.agent, state.policy, this.snapshot(state, tainted), model);
   }
 
   changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void> {

@@ -6,7 +6,6 @@ import { LexicalIndex } from '../../discovery/lexical-index.ts';
 import { search } from '../../discovery/search.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
-import { createDecider } from '../../policy/decider.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
@@ -75,7 +74,7 @@ export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): Rout
           deps.sessions.tainted(agentUid, session),
           registry.tools(agentUid, session),
         ]);
-        const decider = createDecider(deps.directory.snapshot(state, tainted));
+        const decider = deps.directory.decider(state, tainted);
         const forged = tools.map(({ artifact }) => forgedEntry(artifact, false));
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && isVisible(entry, agent, decider);

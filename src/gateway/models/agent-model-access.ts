@@ -7,7 +7,6 @@ import { compose, type ModelPipeline, type ResolvedModel, withNames } from '../.
 import type { Model } from '../../models/port.ts';
 import { fallbacks } from '../../models/resilience/fallback.ts';
 import type { SharedLedger } from '../../nats/ledger/ledger.ts';
-import { createDecider } from '../../policy/decider.ts';
 import type { Decider } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import type { AgentState, AgentDirectory } from '../deps.ts';
@@ -29,7 +28,7 @@ export interface AgentModelAccess {
 }
 
 export interface ModelAccessDeps {
-  directory: Pick<AgentDirectory, 'snapshot' | 'policy'>;
+  directory: Pick<AgentDirectory, 'snapshot' | 'decider' | 'policy'>;
   ids: IdGenerator;
   models: NamedModelSet;
   health: ModelHealth;
@@ -46,7 +45,7 @@ export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted
   const snapshot = deps.directory.snapshot(state, tainted);
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
   const agent = resolveModelAliases(subject, idOf);
-  const decider = createDecider({ ...snapshot, agent: { ...snapshot.agent, spec: agent.spec } });
+  const decider = deps.directory.decider(state, tainted, agent.spec.model);
   const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
   const metered = compose(models.pipeline, [metering({ ledger, ids, embedding })]);
   const agentModel = (): AgentModel => createAgentModel(agent, idOf, decider);

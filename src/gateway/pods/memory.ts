@@ -5,7 +5,6 @@ import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { createDecider } from '../../policy/decider.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { closed, Done, POD_SECURITY } from '../http/schemas.ts';
@@ -77,7 +76,7 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
 function deciderFor(request: FastifyRequest, { directory }: GatewayDeps): Decider {
   const state = directory.byUid(request.pod.agentUid);
   if (state === undefined) throw new TemperError('TEMPER_POD_NOT_BOUND', 'the agent of this pod no longer exists');
-  return createDecider(directory.snapshot(state, false));
+  return directory.decider(state, false);
 }
 
 function assertAllowed(decider: Decider, key: string, access: 'read' | 'write'): void {

@@ -3,7 +3,6 @@ import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import { assertSessionId } from '../../agent/session/session-id.ts';
 import type { MessageDraft, Receipt } from '../../bus/port.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { createDecider } from '../../policy/decider.ts';
 import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
@@ -123,8 +122,7 @@ async function assertAllowed(
     { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text } },
     { kind: 'Message', agent: to },
   ];
-  const decide = (tainted: boolean): Decision =>
-    firstDenial(createDecider(deps.directory.snapshot(state, tainted)), requests);
+  const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), requests);
   let decision = decide(true);
   if (decision.effect === 'Allow') return;
   const clean = decide(false);

@@ -1,6 +1,6 @@
 import type { AuditRecord } from '../../audit/port.ts';
 import { GateRecorder } from '../../forge/gate-recorder.ts';
-import { createForgeReview } from '../../forge/review.ts';
+import { createForgeReview, judgeNote } from '../../forge/review.ts';
 import type { AcceptedTool, ToolCandidate, ForgeCaller, ForgeResult } from '../../forge/types.ts';
 import { builtInNames } from '../../engine/built-in.ts';
 import type { Digest } from '../../lib/canonical.ts';
@@ -122,9 +122,15 @@ async function openReview(
   const isOut = (digest: Digest): boolean => own.demotions.reason(claims.namespace, digest) !== undefined;
   const tools = inService(registered, isOut);
   const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, tainted);
-  const { judge: judgeModel } = modelAccess.agentModel();
+  const { judge: judgeModel, judgeMayBeAuthor } = modelAccess.agentModel();
   const nonce = (): string => ids.next('nonce');
-  const judge = createJudge({ model: modelAccess.meteredModel, judgeModel, clock, nonce });
+  const judge = createJudge({
+    model: modelAccess.meteredModel,
+    judgeModel,
+    mayBeAuthor: judgeMayBeAuthor,
+    clock,
+    nonce,
+  });
   const events = createReviewEvents(deps.events, clock, claims, {
     key: `review/${key}`,
     failed: (error) => log.warn({ error, ...messageLogFields(claims) }, 'an event of a review could not be published'),
@@ -159,7 +165,7 @@ function repeatAccepted(
   const [verdict] = verdicts;
   const log = new GateRecorder(artifact.name, events, gates);
   log.pass('policy');
-  log.pass('judge', verdict?.confidence.toFixed(2));
+  log.pass('judge', verdict === undefined ? undefined : judgeNote(verdict));
   log.pass('registration', 'Session');
   events({ type: 'forge-accepted', tool: artifact.name, digest, tier: 'Session' });
   return {

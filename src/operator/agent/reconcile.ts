@@ -3,12 +3,13 @@ import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { parseKey } from '../kube/cache.ts';
-import { conditionEvents } from '../conditions.ts';
+import { type ConditionEvent, conditionEvents } from '../conditions.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
 import { StatusTracker } from '../kube/status-tracker.ts';
 import { WriteCache } from '../kube/write-cache.ts';
 import { type ApplyResult, apply, rejectionOf } from './apply.ts';
+import { DelayedEvents } from './delayed-events.ts';
 import { redeliver, readInFlight } from './message-handover.ts';
 import { type ObserveDeps, observe } from './observe.ts';
 import { NUMBERS_INTERVAL_MS } from './status-throttle.ts';
@@ -43,9 +44,11 @@ export class AgentReconciler {
   readonly #numbersWrittenAt = new Map<string, number>();
   readonly #rejections = new Map<string, number>();
   readonly #consecutiveErrors = new Map<string, number>();
+  readonly #delayedEvents: DelayedEvents;
 
   constructor(deps: AgentDeps) {
     this.#deps = deps;
+    this.#delayedEvents = new DelayedEvents(deps.clock);
   }
 
   async reconcile(key: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<ReconcileResult> {
@@ -78,6 +81,7 @@ export class AgentReconciler {
     this.#numbersWrittenAt.delete(uid);
     this.#rejections.delete(uid);
     this.#consecutiveErrors.delete(uid);
+    this.#delayedEvents.forget(uid);
     this.statuses.forget(uid);
     this.#deps.validation.forget(uid);
     this.#deps.crashBackoff.forget(uid);
@@ -123,7 +127,10 @@ export class AgentReconciler {
     const includeNumbers = now.getTime() - (this.#numbersWrittenAt.get(uid) ?? 0) >= NUMBERS_INTERVAL_MS;
     const isDifferent = statusDiffers(agent.status, status, includeNumbers);
     this.statuses.expect(uid, isDifferent ? status : agent.status);
-    if (!isDifferent) return;
+    if (!isDifferent) {
+      this.#recordEvents(agent, status, []);
+      return;
+    }
     const patch = { metadata: { resourceVersion }, status: statusPatch(agent.status, status) };
     const options = { subresource: 'status' } as const;
     const stored = await this.#deps.client.patch<StoredAgent>(
@@ -136,11 +143,15 @@ export class AgentReconciler {
     this.#written.record(key, cachedVersion, stored);
     this.#numbersWrittenAt.set(uid, now.getTime());
     // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
-    if (applied.kind === 'bound' && applied.claimed === true) return;
+    const isClaim = applied.kind === 'bound' && applied.claimed === true;
+    const transitions = conditionEvents(agent.status?.conditions, status.conditions ?? [], 'Ready');
+    this.#recordEvents(agent, status, isClaim ? [] : transitions);
+  }
+
+  #recordEvents(agent: StoredAgent, { conditions = [] }: AgentStatus, transitions: readonly ConditionEvent[]): void {
+    const { name, namespace, uid } = agent.metadata;
     const subject = { apiVersion: agent.apiVersion, kind: agent.kind, metadata: { name, namespace, uid } };
-    for (const transition of conditionEvents(agent.status?.conditions, status.conditions ?? [], 'Ready')) {
-      this.#deps.events.record(subject, transition);
-    }
+    for (const event of this.#delayedEvents.due(uid, conditions, transitions)) this.#deps.events.record(subject, event);
   }
 
   #outcome(uid: string, planned: PodPlan, applied: ApplyResult): ReconcileResult {
@@ -151,8 +162,7 @@ export class AgentReconciler {
       return { kind: 'requeueAfter', afterMs: Math.min(MIN_RETRY_MS * 2 ** count, MAX_RETRY_MS) };
     }
     if (planned.step.kind !== 'none') this.#rejections.delete(uid);
-    return planned.requeueAfterMs === undefined
-      ? { kind: 'done' }
-      : { kind: 'requeueAfter', afterMs: planned.requeueAfterMs };
+    const delays = [planned.requeueAfterMs, this.#delayedEvents.remainingMs(uid)].filter((ms) => ms !== undefined);
+    return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
 }

@@ -10,7 +10,7 @@ interface QueueLength {
 /** Minimum interval between status writes for changed numbers, in milliseconds. */
 export const NUMBERS_INTERVAL_MS = 300_000;
 /** Status fields that change all the time. A change of these fields alone is written only every few minutes. */
-export const NUMBER_FIELDS = ['summary', 'queue', 'tools'] as const;
+export const NUMBER_FIELDS = ['summary', 'queue'] as const;
 
 /** Does the queue become empty or non-empty? For an agent without a pod this is written at once, because only the status shows it. */
 export function changesQueueState(before: QueueLength | undefined, { queue = 0 }: QueueLength): boolean {

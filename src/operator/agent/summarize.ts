@@ -1,13 +1,14 @@
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import type { Condition } from '../../api/v1alpha1/common.ts';
-import { type ConditionUpdate, reasonOf, sameConditions, updateConditions, removeCondition } from '../conditions.ts';
+import { type ConditionUpdate, reasonOf, updateConditions, sameConditions } from '../conditions.ts';
 import type { Pod } from '../kube/types.ts';
 import type { ApplyResult } from './apply.ts';
 import { NUMBER_FIELDS, changesQueueState } from './status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, natsUnavailable } from './plan.ts';
 import { podState } from '../pods/pod-state.ts';
+import { canForgeCondition, fieldsInForceCondition } from '../spec-conditions.ts';
 
 /** Computes the status after the plan was applied. Pure. */
 export function summarize(observed: ObservedAgent, planned: PodPlan, applied: ApplyResult): AgentStatus {
@@ -28,20 +29,24 @@ export function summarize(observed: ObservedAgent, planned: PodPlan, applied: Ap
 }
 
 function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, applied: ApplyResult): Condition[] {
-  const { agent, facts, now } = observed;
+  const { agent, policy, facts, now } = observed;
+  const { spec } = agent;
   const before = agent.status?.conditions;
-  const findings: ConditionUpdate[] = [
+  const model = modelFinding(observed);
+  const findings: (ConditionUpdate | undefined)[] = [
     readyCondition(observed, step, applied),
     activeCondition(suspended),
     protectedCondition(observed),
+    model,
+    facts.budget,
+    canForgeCondition(spec, spec.trustPolicyRef.name, policy?.spec),
+    fieldsInForceCondition('Agent', spec),
   ];
-  const model = modelFinding(observed);
-  if (model !== undefined) findings.push(model);
-  if (facts.budget !== undefined) findings.push(facts.budget);
   // Only this function sets ModelDenied, so it must also clear it.
   const isStale = model === undefined && reasonOf(before, 'ModelAvailable') === 'ModelDenied';
-  const existing = isStale ? removeCondition(before, 'ModelAvailable') : before;
-  return updateConditions(existing, findings, agent.metadata.generation, now);
+  const removable = ['CanForge', 'FieldsInForce', ...(isStale ? ['ModelAvailable'] : [])];
+  const present = findings.filter((finding) => finding !== undefined);
+  return updateConditions(before, removable, present, agent.metadata.generation, now);
 }
 
 function podReference(pod: Pod) {
@@ -49,11 +54,10 @@ function podReference(pod: Pod) {
   return { name: pod.metadata.name, uid: pod.metadata.uid, ...(nodeName === undefined ? {} : { node: nodeName }) };
 }
 
-function liveFacts({ summary, queue, tools }: ObservedAgent['facts']): Partial<AgentStatus> {
+function liveFacts({ summary, queue }: ObservedAgent['facts']): Partial<AgentStatus> {
   return {
     ...(summary === undefined ? {} : { summary }),
     ...(queue === undefined ? {} : { queue }),
-    ...(tools === undefined ? {} : { tools }),
   };
 }
 

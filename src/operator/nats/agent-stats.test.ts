@@ -61,7 +61,11 @@ describe('the BudgetAvailable condition', () => {
     const quotas = { tokensPerHour: 100_000, tokensPerDay: 2_000_000, costPerDay: '2.00' };
     assert.equal(budgetSummary(anAgent({ quotas }), { own: spent(11_400), policy: undefined }), '11% of 100k tok/h');
     assert.equal(budgetSummary(anAgent({ quotas }), { own: spent(0, 900_000), policy: undefined }), '45% of 2 $/d');
-    assert.equal(budgetSummary(anAgent({}), { own: spent(5), policy: undefined }), undefined);
+  });
+
+  it('has the tokens of the day as the summary of an agent without quotas, once the agent used some', () => {
+    assert.equal(budgetSummary(anAgent({}), { own: spent(12_345), policy: undefined }), '12.3k tokens today');
+    assert.equal(budgetSummary(anAgent({}), { own: undefined, policy: undefined }), undefined);
   });
 });
 

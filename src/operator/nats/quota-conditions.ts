@@ -22,7 +22,7 @@ export interface BudgetAccounts {
 }
 
 interface QuotaCondition {
-  readonly reason: 'TokenQuotaExceeded' | 'CostQuotaExceeded' | 'NetworkQuotaExceeded';
+  readonly reason: 'TokenQuotaExceeded' | 'CostQuotaExceeded';
   /** Unit of the short form in a status. */
   readonly symbol: string;
   /** The minimum remaining amount. Below it the quota counts as exhausted. */
@@ -32,7 +32,7 @@ interface QuotaCondition {
 /** The need of the next call is unknown, so a quota counts as exhausted when less than 1 % remains. */
 const onePercent = (limit: number): number => Math.max(1, Math.ceil(limit / 100));
 
-/** Without the quota of calls per minute: its window ends before the status would be written. */
+/** Without calls per minute, whose window ends before the status would be written, and without network bytes, which nothing charges yet. */
 const CONDITIONS: Readonly<Partial<Record<QuotaUnit, QuotaCondition>>> = {
   tokens: {
     reason: 'TokenQuotaExceeded',
@@ -43,11 +43,6 @@ const CONDITIONS: Readonly<Partial<Record<QuotaUnit, QuotaCondition>>> = {
     reason: 'CostQuotaExceeded',
     symbol: '$',
     need: (limit) => toCounts({ costMicros: onePercent(limit) }),
-  },
-  bytes: {
-    reason: 'NetworkQuotaExceeded',
-    symbol: 'B',
-    need: (limit) => toCounts({ networkBytes: onePercent(limit) }),
   },
 };
 const WINDOW_SYMBOLS: Readonly<Record<WindowKind, string>> = { minute: 'min', hour: 'h', day: 'd', month: 'month' };
@@ -78,7 +73,10 @@ export function withinBudget(): ConditionUpdate<'BudgetAvailable'> {
   return { type: 'BudgetAvailable', status: 'True', reason: 'WithinBudget', message: 'no quota is exhausted' };
 }
 
-/** The agent's own quota with the highest usage, in whole percent, so that small changes cause no status write. Undefined without quotas. */
+/**
+ * The agent's own quota with the highest usage, in whole percent, so that small changes cause no status write. Without quotas the
+ * tokens of the day; undefined when the agent used none yet.
+ */
 export function budgetSummary(agent: StoredAgent, { own }: BudgetAccounts): string | undefined {
   let highest: { percent: number; text: string } | undefined;
   const limits = limitsOf(agent.spec.quotas);
@@ -92,7 +90,8 @@ export function budgetSummary(agent: StoredAgent, { own }: BudgetAccounts): stri
     if (highest === undefined || percent > highest.percent)
       highest = { percent, text: `${percent}% of ${size} ${symbol}/${WINDOW_SYMBOLS[window]}` };
   }
-  return highest?.text;
+  if (highest !== undefined) return highest.text;
+  return own === undefined ? undefined : `${short(amountOf('tokens', own.spent.day.counts))} tokens today`;
 }
 
 interface ExhaustedQuota {

@@ -2,6 +2,7 @@ import type { Spend, TrustPolicyStatus } from '../../api/v1alpha1/trustpolicy.ts
 import { printable } from '../../lib/printable.ts';
 import { type ConditionUpdate, updateConditions } from '../conditions.ts';
 import type { StoredPolicy } from '../kube/types.ts';
+import { fieldsInForceCondition } from '../spec-conditions.ts';
 
 export interface ObservedPolicy {
   readonly policy: StoredPolicy;
@@ -15,13 +16,18 @@ export interface ObservedPolicy {
 /** Computes the policy status. Pure. */
 export function policyStatus({ policy, agents, specError, spend, now }: ObservedPolicy): TrustPolicyStatus {
   const { generation } = policy.metadata;
-  const findings = [readyCondition(policy, specError), activeCondition(policy)];
+  const inForce = fieldsInForceCondition('TrustPolicy', policy.spec);
+  const findings = [
+    readyCondition(policy, specError),
+    activeCondition(policy),
+    ...(inForce === undefined ? [] : [inForce]),
+  ];
   return {
     ...policy.status,
     observedGeneration: generation,
     agents,
     ...(spend === undefined ? {} : { spend: mergedSpend(policy.status?.spend, spend) }),
-    conditions: updateConditions(policy.status?.conditions, findings, generation, now),
+    conditions: updateConditions(policy.status?.conditions, ['FieldsInForce'], findings, generation, now),
   };
 }
 

@@ -138,6 +138,24 @@ describe('the judge', () => {
     refusedAs('TEMPER_JUDGE_UNAVAILABLE', () => {
       throw new TemperError('TEMPER_MODEL_OVERLOADED', 'busy');
     }));
+  it('a judge that is the author judges only when the policy permits it, and its verdict records it', async () => {
+    const asAuthor = (mayBeAuthor: boolean | undefined): Promise<JudgeVerdict> =>
+      createJudge({
+        model: scriptedModel(approveAll),
+        judgeModel: 'replay/judge',
+        ...(mayBeAuthor === undefined ? {} : { mayBeAuthor }),
+        clock: createFakeClock(),
+        nonce,
+      }).review(candidate, 'replay/JUDGE', anOp());
+    for (const mayBeAuthor of [undefined, false]) {
+      const refused = await asAuthor(mayBeAuthor);
+      assert.equal(refused.code, 'TEMPER_JUDGE_UNAVAILABLE');
+      assert.match(refused.reasoning, /spec\.models\.judgeMayBeAuthor/);
+    }
+    const permitted = await asAuthor(true);
+    assert.deepEqual([permitted.approved, permitted.judgeIsAuthor], [true, true]);
+    assert.equal((await judged(approveAll)).judgeIsAuthor, undefined);
+  });
   it('the judge gives no verdict when the ledger is unavailable, because no model was called', async () => {
     const unavailable = (): string => {
       throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'the counters are unavailable', { retry: 'backoff' });

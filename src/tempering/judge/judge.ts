@@ -1,3 +1,4 @@
+import { isSameModelName } from '../../api/names.ts';
 import type { ToolCandidate, Judge, JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
@@ -14,6 +15,8 @@ export interface JudgeDeps {
   model: Model;
   /** `provider/model`; absent refuses everything. */
   judgeModel: string | undefined;
+  /** Whether the policy permits a judge that is the author's model (`models.judgeMayBeAuthor`); default false. */
+  mayBeAuthor?: boolean;
   clock: Clock;
   /** Returns a new unpredictable word for each call. */
   nonce(): string;
@@ -42,10 +45,11 @@ export function createJudge(deps: JudgeDeps): Judge {
       const { judgeModel } = deps;
       if (judgeModel === undefined)
         return unavailableVerdict('none', 'no judge is configured; name one in TrustPolicy spec.models.judge');
-      if (isSameModel(judgeModel, authorModel)) {
+      const isAuthor = isSameModelName(judgeModel, authorModel);
+      if (isAuthor && deps.mayBeAuthor !== true) {
         return unavailableVerdict(
           judgeModel,
-          `the judge ${judgeModel} is the model that wrote the tool; name another in TrustPolicy spec.models.judge`,
+          `the judge ${judgeModel} is the model that wrote the tool; name another in TrustPolicy spec.models.judge, or permit it with spec.models.judgeMayBeAuthor`,
         );
       }
       const material = materialOf(candidate);
@@ -60,13 +64,10 @@ export function createJudge(deps: JudgeDeps): Judge {
       const answer = await askModel(deps.model, question, deps.clock, op);
       if (!answer.ok)
         return unavailableVerdict(answer.model, `the judge gave no usable answer: ${answer.problem}`, question);
-      return readVerdict(answer.object, answer.model, question, deps.minConfidence ?? 0.7);
+      const verdict = readVerdict(answer.object, answer.model, question, deps.minConfidence ?? 0.7);
+      return isAuthor ? { ...verdict, judgeIsAuthor: true } : verdict;
     },
   };
-}
-
-export function isSameModel(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase();
 }
 
 function materialOf({

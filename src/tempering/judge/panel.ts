@@ -6,7 +6,8 @@ import type { JsonObject } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
 import { askModel, promptDigest, type ReviewQuestion } from './ask-model.ts';
-import { isConfidence, isSameModel, unavailableVerdict } from './judge.ts';
+import { isSameModelName } from '../../api/names.ts';
+import { isConfidence, unavailableVerdict } from './judge.ts';
 import { normalizeArtifact } from './normalize-artifact.ts';
 import type { RegisteredTool } from '../types.ts';
 
@@ -88,9 +89,9 @@ function panelProblem(reviewers: readonly string[], authorModel: string): string
   if (first === undefined || second === undefined) {
     return 'a panel needs two reviewers; name two models in TrustPolicy spec.models.reviewers';
   }
-  if (isSameModel(first, second))
+  if (isSameModelName(first, second))
     return `both reviewers are ${first}; name two different models in TrustPolicy spec.models.reviewers`;
-  const author = [first, second].find((reviewer) => isSameModel(reviewer, authorModel));
+  const author = [first, second].find((reviewer) => isSameModelName(reviewer, authorModel));
   return author === undefined
     ? undefined
     : `the reviewer ${author} is the model that wrote the tool; name another in TrustPolicy spec.models.reviewers`;

@@ -1,0 +1,69 @@
+import { isSameModelName } from '../names.ts';
+import type { Finding, ValidPart } from '../findings.ts';
+import { describeNotInForce, fieldsNotInForce, segmentsOf } from '../not-in-force.ts';
+import type { AgentSpec } from '../v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { type Policies, type SetFinding, type SetMember, policiesByNamespace } from './set.ts';
+import { quoted } from './shared.ts';
+
+/** What is valid in a set of manifests, and has no effect or not the effect that its author expects. */
+export function manifestWarnings<M extends SetMember>(members: readonly M[]): SetFinding<M>[] {
+  const policies = policiesByNamespace(members);
+  return members.flatMap((member) =>
+    [...notInForceFindings(member), ...judgeFindings(member, policies)].map((finding) => ({ ...finding, member })),
+  );
+}
+
+function notInForceFindings({ kind, spec }: SetMember): Finding[] {
+  return fieldsNotInForce(kind, spec).map((entry) => ({
+    path: segmentsOf(entry.field),
+    rule: 'not-in-force',
+    message: describeNotInForce(entry),
+    fix: 'remove it, or keep it for a later version',
+  }));
+}
+
+/** An agent that may forge, under a policy of the set that accepts none of its tools. */
+function judgeFindings({ kind, namespace, spec }: SetMember, policies: Policies): Finding[] {
+  if (kind !== 'Agent') return [];
+  const agent = spec as ValidPart<AgentSpec>;
+  const policyName = agent.trustPolicyRef?.name;
+  const policy = policyName === undefined ? undefined : policies.get(namespace)?.get(policyName);
+  if (policyName === undefined || policy === undefined || agent.forge?.enabled !== true) return [];
+  const problem = judgeProblem(agent, policy);
+  if (problem === undefined) return [];
+  const [rule, message, fix] =
+    problem.reason === 'JudgeMissing'
+      ? ['judge-missing', 'has no judge', 'set spec.models.judge of the policy']
+      : [
+          'judge-is-author',
+          `has the judge ${quoted(problem.judge)}, which is a model of the agent`,
+          'name another judge, or set spec.models.judgeMayBeAuthor of the policy to true',
+        ];
+  return [
+    {
+      path: ['spec', 'forge', 'enabled'],
+      rule,
+      message: `every tool that the agent forges is refused: TrustPolicy ${quoted(policyName)} ${message}`,
+      fix,
+    },
+  ];
+}
+
+export type JudgeProblem = { reason: 'JudgeMissing' } | { reason: 'JudgeIsAuthor'; judge: string };
+
+/**
+ * Why the policy accepts no tool that the agent forges; undefined when it may accept one. Compares names as written: which model an
+ * alias stands for is known to the gateway only.
+ */
+export function judgeProblem(
+  agent: ValidPart<AgentSpec>,
+  policy: ValidPart<TrustPolicySpec>,
+): JudgeProblem | undefined {
+  const { judge, judgeMayBeAuthor } = policy.models ?? {};
+  if (judge === undefined) return { reason: 'JudgeMissing' };
+  if (judgeMayBeAuthor === true) return undefined;
+  const own = [agent.model?.primary, ...(agent.model?.fallbacks ?? [])];
+  const isOwn = own.some((model) => model !== undefined && isSameModelName(model, judge));
+  return isOwn ? { reason: 'JudgeIsAuthor', judge } : undefined;
+}

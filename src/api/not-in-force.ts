@@ -1,0 +1,266 @@
+import { type Json, isJsonObject, member } from '../lib/json.ts';
+import type { FieldPath } from './findings.ts';
+import type { KindName } from './v1alpha1/kinds.ts';
+
+/** A spec field that is validated and stored, but that no code acts on yet. */
+export interface FieldNotInForce {
+  readonly kind: KindName;
+  /** Dotted path below `spec`. Includes all fields below it. */
+  readonly field: string;
+  /** `cluster`: `temper run` acts on the field, a cluster does not. */
+  readonly where: 'everywhere' | 'cluster';
+  /** What the field will do, completing the sentence "It will …". */
+  readonly plan: string;
+  /** The value that already has its documented effect, such as the default. Without it, no value has one. */
+  readonly inForce?: (value: Json) => boolean;
+}
+
+const is =
+  (expected: Json) =>
+  (value: Json): boolean =>
+    value === expected;
+const isEmpty = (value: Json): boolean => Array.isArray(value) && value.length === 0;
+
+/** The one list of such fields, for `temper validate`, the conditions of the objects and the reference pages. */
+export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
+  {
+    kind: 'Agent',
+    field: 'spec.invocation',
+    where: 'everywhere',
+    plan: 'let the model write code that calls the tools',
+    inForce: is('Tools'),
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.grants.network',
+    where: 'cluster',
+    plan: 'let forged tools connect to these hosts through an egress proxy',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.grants.spawn',
+    where: 'everywhere',
+    plan: 'let the agent start child agents',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.grants.shell',
+    where: 'everywhere',
+    plan: 'let a terminal tool start these programs',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.grants.environment',
+    where: 'everywhere',
+    plan: 'let tools read these environment variables',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.quotas.networkBytesPerHour',
+    where: 'everywhere',
+    plan: 'limit the network traffic of the agent',
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.forge.persistSource',
+    where: 'cluster',
+    plan: 'decide whether a promoted tool keeps its source',
+    inForce: is(true),
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.strategy',
+    where: 'everywhere',
+    plan: 'let agents earn a higher access level',
+    inForce: (value) => member(value, 'type') === 'Disabled',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.decay.idle',
+    where: 'everywhere',
+    plan: 'lower the level of an inactive agent',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.decay.maxErrorPercent',
+    where: 'cluster',
+    plan: 'demote a tool that fails too often',
+    inForce: is(15),
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.decay.reverifyEvery',
+    where: 'everywhere',
+    plan: 'repeat the quality checks at this interval',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.decay.minQuality',
+    where: 'everywhere',
+    plan: 'lower the level of an agent below this quality',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.models.reviewers',
+    where: 'cluster',
+    plan: 'review tools before a promotion',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.forge.domains',
+    where: 'cluster',
+    plan: 'let forged tools connect to these hosts through an egress proxy',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.promotion.toAgent',
+    where: 'cluster',
+    plan: 'promote forged tools to tier Agent',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.promotion.toShared.minAgents',
+    where: 'everywhere',
+    plan: 'count the agents of the namespace that used the tool; until then only the agent itself counts',
+    inForce: is(1),
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.promotion.toShared.gitOps',
+    where: 'everywhere',
+    plan: 'request the approval with a pull request',
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.egress.allow',
+    where: 'cluster',
+    plan: 'limit the hosts that an egress proxy connects to',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.tainted.network',
+    where: 'cluster',
+    plan: 'limit the hosts that an egress proxy connects to for a tainted session',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.approvals',
+    where: 'cluster',
+    plan: 'decide how long a call waits for an approver; until then such a call is denied',
+  },
+  {
+    kind: 'EmergentTool',
+    field: 'spec.requestNonce',
+    where: 'everywhere',
+    plan: 'bind the tool to its ApprovalRequest',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.displayName',
+    where: 'everywhere',
+    plan: 'name the capability in lists for human readers',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.hasSideEffects',
+    where: 'everywhere',
+    plan: 'decide whether a composed tool may repeat the call',
+    inForce: is(true),
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.tool.inputSchema',
+    where: 'everywhere',
+    plan: 'describe the arguments; discovery lists the tool, and no agent can call it',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.tool.outputSchema',
+    where: 'everywhere',
+    plan: 'check the output; discovery lists the tool, and no agent can call it',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.content',
+    where: 'everywhere',
+    plan: 'give its text to the model; discovery lists the capability only',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.examples',
+    where: 'everywhere',
+    plan: 'show how to use the capability',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.edges',
+    where: 'everywhere',
+    plan: 'link related capabilities in discovery',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.backend',
+    where: 'everywhere',
+    plan: 'execute calls of the tool in the gateway',
+  },
+  {
+    kind: 'ApprovalRequest',
+    field: 'spec.subject.trust',
+    where: 'everywhere',
+    plan: 'change the access level of an agent',
+  },
+  {
+    kind: 'Approval',
+    field: 'spec.subject.trust',
+    where: 'everywhere',
+    plan: 'change the access level of an agent',
+  },
+  {
+    kind: 'Approval',
+    field: 'spec.decision',
+    where: 'cluster',
+    plan: 'decide requests of agents; until then only Revoke has an effect',
+    inForce: is('Revoke'),
+  },
+];
+
+/** The fields of the table that the spec sets to a value without effect. Never throws. */
+export function fieldsNotInForce(kind: KindName, spec: unknown): FieldNotInForce[] {
+  return NOT_IN_FORCE.filter(({ kind: ofKind, field, inForce }) => {
+    if (ofKind !== kind) return false;
+    const value = valueAt(spec, segmentsOf(field).slice(1));
+    return value !== undefined && value !== null && inForce?.(value) !== true;
+  });
+}
+
+/** The entry that covers a field of the reference page, if any: its own, or that of a field above it. */
+export function entryOf(kind: KindName, field: string): FieldNotInForce | undefined {
+  return NOT_IN_FORCE.find((entry) => entry.kind === kind && (field === entry.field || isBelow(field, entry.field)));
+}
+
+export function segmentsOf(field: string): FieldPath {
+  return field.split('.');
+}
+
+/** `spec.decay.idle has no effect yet; it will lower …` */
+export function describeNotInForce({ field, where, plan, inForce }: FieldNotInForce): string {
+  const subject = inForce === undefined ? field : `this value of ${field}`;
+  return `${subject} has no effect ${where === 'cluster' ? 'on a cluster yet' : 'yet'}; it will ${plan}`;
+}
+
+function isBelow(field: string, parent: string): boolean {
+  return field.startsWith(`${parent}.`) || field.startsWith(`${parent}[`);
+}
+
+function valueAt(spec: unknown, path: FieldPath): Json | undefined {
+  let value = spec as Json | undefined;
+  for (const segment of path) value = isJsonObject(value) ? member(value, String(segment)) : undefined;
+  return value;
+}

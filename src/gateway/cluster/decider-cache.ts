@@ -1,0 +1,43 @@
+import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { Decider, PolicySnapshot } from '../../policy/types.ts';
+
+type Model = AgentSpec['model'];
+
+interface CompiledPolicy {
+  readonly policy: TrustPolicy | undefined;
+  readonly deciders: Map<string, Decider>;
+}
+
+/** Tainted and not, as written and with resolved model names, and a few more while the configuration of the models changes. */
+const MAX_DECIDERS_PER_AGENT = 8;
+
+/**
+ * Compiles a policy once per version of the agent and its policy, instead of once per request. The informer replaces an object when it
+ * changes, so the identity of both objects is the version; an agent that leaves the informer takes its deciders with it.
+ */
+export class DeciderCache {
+  readonly #compiled = new WeakMap<Agent, CompiledPolicy>();
+
+  /** The decider of the snapshot, which belongs to this version of agent and policy. `model` has the model names to decide over. */
+  get(agent: Agent, policy: TrustPolicy | undefined, snapshot: PolicySnapshot, model: Model): Decider {
+    const { deciders } = this.#entryOf(agent, policy);
+    const key = JSON.stringify([snapshot.tainted, model.primary, model.fallbacks ?? []]);
+    const existing = deciders.get(key);
+    if (existing !== undefined) return existing;
+    const spec = { ...snapshot.agent.spec, model };
+    const decider = createDecider({ ...snapshot, agent: { ...snapshot.agent, spec } });
+    if (deciders.size >= MAX_DECIDERS_PER_AGENT) deciders.clear();
+    deciders.set(key, decider);
+    return decider;
+  }
+
+  #entryOf(agent: Agent, policy: TrustPolicy | undefined): CompiledPolicy {
+    const existing = this.#compiled.get(agent);
+    if (existing !== undefined && existing.policy === policy) return existing;
+    const entry = { policy, deciders: new Map<string, Decider>() };
+    this.#compiled.set(agent, entry);
+    return entry;
+  }
+}

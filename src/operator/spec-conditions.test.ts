@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { isKnownReason, updateConditions } from './conditions.ts';
+import { canForgeCondition, fieldsInForceCondition } from './spec-conditions.ts';
+
+function anAgentSpec(change: Partial<AgentSpec> = {}): AgentSpec {
+  const base = { trustPolicyRef: { name: 'p' }, model: { primary: 'a/b' }, prompt: { system: 'x' } };
+  return { ...base, forge: { enabled: true }, ...change };
+}
+
+const reasonFor = (agent: AgentSpec, policy: TrustPolicySpec | undefined) =>
+  canForgeCondition(agent, 'p', policy)?.reason;
+
+describe('the condition FieldsInForce', () => {
+  it('names every field of the spec without effect', () => {
+    const found = fieldsInForceCondition('TrustPolicy', {
+      decay: { idle: '720h', minQuality: 7 },
+      promotion: { toShared: { minAgents: 2 } },
+    });
+    assert.equal(found?.status, 'False');
+    assert.ok(isKnownReason('TrustPolicy', found.type, found.reason));
+    assert.match(found.message, /spec\.decay\.idle.+spec\.decay\.minQuality.+spec\.promotion\.toShared\.minAgents/);
+  });
+
+  it('is absent for values that have their documented effect', () => {
+    const defaults = anAgentSpec({ invocation: 'Tools', grants: { shell: [] } });
+    assert.equal(fieldsInForceCondition('Agent', defaults), undefined);
+    assert.equal(
+      fieldsInForceCondition('TrustPolicy', {
+        strategy: { type: 'Disabled' },
+        promotion: { toShared: { minAgents: 1 } },
+      }),
+      undefined,
+    );
+  });
+
+  it('disappears when the fields are removed', () => {
+    const found = fieldsInForceCondition('Agent', anAgentSpec({ invocation: 'Code' }));
+    assert.ok(found);
+    const before = updateConditions(undefined, ['FieldsInForce'], [found], 1, new Date(0));
+    assert.deepEqual(
+      before.map(({ type }) => type),
+      ['FieldsInForce'],
+    );
+    assert.deepEqual(updateConditions(before, ['FieldsInForce'], [], 2, new Date(0)), []);
+  });
+});
+
+describe('the condition CanForge', () => {
+  it('states that the policy has no judge', () => {
+    assert.equal(reasonFor(anAgentSpec(), {}), 'JudgeMissing');
+  });
+
+  it('states that the judge is the primary or a fallback model of the agent', () => {
+    assert.equal(reasonFor(anAgentSpec(), { models: { judge: 'a/B' } }), 'JudgeIsAuthor');
+    const withFallback = anAgentSpec({ model: { primary: 'a/b', fallbacks: ['a/c'] } });
+    assert.equal(reasonFor(withFallback, { models: { judge: 'a/c' } }), 'JudgeIsAuthor');
+  });
+
+  it('is absent when the policy permits the judge, has another judge or is missing, and when the agent may not forge', () => {
+    assert.equal(reasonFor(anAgentSpec(), { models: { judge: 'a/b', judgeMayBeAuthor: true } }), undefined);
+    assert.equal(reasonFor(anAgentSpec(), { models: { judge: 'a/c' } }), undefined);
+    assert.equal(reasonFor(anAgentSpec(), undefined), undefined);
+    assert.equal(reasonFor(anAgentSpec({ forge: {} }), {}), undefined);
+  });
+});

@@ -1,0 +1,158 @@
+/** The module below `src` that acts on each spec field, and the fields that only human readers use. */
+
+const ARTIFACT = 'spec.artifact';
+const TO_AGENT = 'spec.promotion.toAgent';
+const LEVEL = 'spec.levels[]';
+
+export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  Agent: {
+    'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
+    'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
+    'agent/loop/conversation.ts': ['spec.model.temperature', 'spec.prompt.system'],
+    'agent/loop/limits.ts': [
+      'spec.model.maxOutputTokens',
+      'spec.limits.turns',
+      'spec.limits.steps',
+      'spec.limits.outputCharacters',
+    ],
+    'policy/prepare.ts': [
+      'spec.grants.tools',
+      'spec.grants.network',
+      'spec.grants.memory.read',
+      'spec.grants.memory.write',
+      'spec.grants.messages',
+      'spec.denyTools',
+      'spec.arguments[].tool',
+      'spec.arguments[].argument',
+      'spec.arguments[].allow',
+      'spec.autonomy',
+    ],
+    'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
+    'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],
+    'engine/engine.ts': ['spec.limits.toolTimeout'],
+    'agent/quotas.ts': [
+      'spec.quotas.tokensPerHour',
+      'spec.quotas.tokensPerDay',
+      'spec.quotas.costPerHour',
+      'spec.quotas.costPerDay',
+      'spec.quotas.costPerMonth',
+      'spec.quotas.toolCallsPerMinute',
+    ],
+    'operator/pods/pod-template.ts': [
+      'spec.sandbox.resources.cpu',
+      'spec.sandbox.resources.memory',
+      'spec.sandbox.workspace.size',
+      'spec.sandbox.workspace.files[].path',
+      'spec.sandbox.workspace.files[].configMap.name',
+    ],
+    'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
+  },
+  TrustPolicy: {
+    'operator/agent/summarize.ts': ['spec.level.initial'],
+    'policy/levels.ts': [
+      'spec.level.ceiling',
+      `${LEVEL}.name`,
+      `${LEVEL}.base`,
+      `${LEVEL}.categories`,
+      ...[LEVEL, 'spec'].flatMap((owner) =>
+        ['files', 'network', 'git', 'code', 'terminal', 'requireApproval'].map(
+          (name) => `${owner}.constraints.${name}`,
+        ),
+      ),
+    ],
+    'policy/prepare.ts': [
+      'spec.autonomy',
+      'spec.rules.deny',
+      'spec.rules.requireApproval',
+      'spec.rules.allow',
+      'spec.tools.allow',
+      'spec.tools.deny',
+      'spec.models.allow',
+      'spec.forge.domains',
+      'spec.egress.allow',
+      'spec.tainted.deny',
+      'spec.tainted.network',
+    ],
+    'engine/agent-model.ts': ['spec.models.judge', 'spec.models.judgeMayBeAuthor', 'spec.models.reviewers'],
+    'policy/forge-limits.ts': [
+      'spec.forge.apis',
+      'spec.forge.limits.duration',
+      'spec.forge.limits.memory',
+      'spec.forge.limits.minTestCases',
+    ],
+    'tempering/registry/visibility.ts': ['spec.forge.limits.sessionTools', 'spec.forge.limits.agentTools'],
+    'tempering/promotion/promotion-rules.ts': [
+      `${TO_AGENT}.minSuccessfulUses`,
+      `${TO_AGENT}.minSuccessPercent`,
+      `${TO_AGENT}.minDistinctInputs`,
+      `${TO_AGENT}.minJudgeConfidencePercent`,
+      `${TO_AGENT}.confidenceBound`,
+      `${TO_AGENT}.coolDown`,
+      `${TO_AGENT}.requireHuman`,
+      'spec.promotion.toShared.minAgents',
+      'spec.decay.maxErrorPercent',
+    ],
+    'operator/agent/admission.ts': ['spec.quotas.agents', 'spec.suspend'],
+    'agent/quotas.ts': [
+      'spec.quotas.tokensPerHour',
+      'spec.quotas.tokensPerDay',
+      'spec.quotas.costPerDay',
+      'spec.quotas.costPerMonth',
+    ],
+    'operator/namespace/objects.ts': ['spec.quotas.cpu', 'spec.quotas.memory'],
+    'standalone/standalone.ts': ['spec.approvals.timeout', 'spec.approvals.onTimeout'],
+  },
+  EmergentTool: {
+    'forge/artifact-validation.ts': [
+      `${ARTIFACT}.description`,
+      `${ARTIFACT}.implementation.mode`,
+      `${ARTIFACT}.implementation.steps[].condition`,
+    ],
+    'forge/parse-artifact.ts': [
+      `${ARTIFACT}.inputSchema`,
+      `${ARTIFACT}.outputSchema`,
+      `${ARTIFACT}.implementation.steps[].inputMapping`,
+      `${ARTIFACT}.tests[].input`,
+      `${ARTIFACT}.tests[].expectedOutput`,
+      `${ARTIFACT}.tests[].fixtures[].input`,
+      `${ARTIFACT}.tests[].fixtures[].output`,
+      `${ARTIFACT}.limits.duration`,
+      `${ARTIFACT}.limits.memory`,
+    ],
+    'tempering/judge/normalize-artifact.ts': [
+      `${ARTIFACT}.implementation.source`,
+      `${ARTIFACT}.implementation.steps[].name`,
+      `${ARTIFACT}.implementation.steps[].tool`,
+      `${ARTIFACT}.tests[].fixtures[].tool`,
+    ],
+    'tools/host-calls.ts': [`${ARTIFACT}.requires.apis`, `${ARTIFACT}.requires.domains`, `${ARTIFACT}.requires.paths`],
+    'gateway/discovery/catalog-entries.ts': [`${ARTIFACT}.name`, 'spec.digest', 'spec.tier', 'spec.contributors'],
+  },
+  Capability: {
+    'discovery/entry.ts': [
+      'spec.type',
+      'spec.description',
+      'spec.category',
+      'spec.tags',
+      'spec.requiredSecrets',
+      'spec.requiredTools',
+      'spec.tool.name',
+      'spec.tool.category',
+      'spec.tool.action',
+    ],
+  },
+  Approval: {
+    'gateway/cluster/demotions.ts': ['spec.decision', 'spec.subject.promotion.digest'],
+  },
+};
+
+/** Fields that are stored for human readers. Nothing may depend on them. */
+export const FOR_HUMAN_READERS: readonly string[] = [
+  'Agent.spec.description',
+  'TrustPolicy.spec.description',
+  'Approval.spec.request',
+  'Approval.spec.reason',
+];
+
+/** Kinds that record a decision. `temper run` writes and reads them in its state folder; on a cluster see NOT_IN_FORCE. */
+export const WRITTEN_BY_TEMPER: readonly string[] = ['ApprovalRequest', 'Approval'];

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { resolve } from 'node:path';
+import { describe, it } from 'node:test';
+import { parse, type Node } from 'acorn';
+import { full } from 'acorn-walk';
+import { NOT_IN_FORCE, entryOf } from '../../src/api/not-in-force.ts';
+import { KIND_SCHEMAS, type KindName } from '../../src/api/v1alpha1/kinds.ts';
+import { FIELD_READERS, FOR_HUMAN_READERS, WRITTEN_BY_TEMPER } from './field-readers.ts';
+
+const SRC = resolve(import.meta.dirname, '../../src');
+
+interface Schema {
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  'x-kubernetes-preserve-unknown-fields'?: boolean;
+}
+
+/** The fields without fields of their own, as dotted paths. */
+function leavesOf(path: string, schema: Schema): string[] {
+  const members = Object.entries(schema.properties ?? {});
+  if (members.length > 0) return members.flatMap(([name, child]) => leavesOf(`${path}.${name}`, child));
+  return schema.items?.properties === undefined ? [path] : leavesOf(`${path}[]`, schema.items);
+}
+
+/** The names of the members that a module reads: `value.name`, `value?.name` and `{ name } = value`. */
+function membersRead(file: string): Set<string> {
+  const program = parse(stripTypeScriptTypes(readFileSync(resolve(SRC, file), 'utf8')), {
+    ecmaVersion: 'latest',
+    sourceType: 'module',
+  });
+  const names = new Set<string>();
+  full(program, (node: Node & { computed?: boolean; property?: Node; properties?: Node[]; key?: Node }) => {
+    if (node.type === 'MemberExpression' && node.computed !== true) addName(node.property, names);
+    if (node.type === 'ObjectPattern') {
+      for (const property of node.properties ?? []) addName((property as { key?: Node }).key, names);
+    }
+  });
+  return names;
+}
+
+function addName(node: Node | undefined, names: Set<string>): void {
+  const { name } = (node ?? {}) as { name?: unknown };
+  if (typeof name === 'string') names.add(name);
+}
+
+const READ = new Set(
+  Object.entries(FIELD_READERS).flatMap(([kind, modules]) =>
+    Object.values(modules).flatMap((fields) => fields.map((field) => `${kind}.${field}`)),
+  ),
+);
+const LEAVES = new Map<KindName, string[]>(
+  KIND_SCHEMAS.map(({ kind, spec }) => [kind, leavesOf('spec', spec as Schema)]),
+);
+
+describe('every spec field', () => {
+  for (const [kind, fields] of LEAVES) {
+    it(`of ${kind} is read by a module, is for human readers, or is in the table of fields not in force`, () => {
+      const unaccounted = fields.filter(
+        (field) =>
+          entryOf(kind, field) === undefined &&
+          !READ.has(`${kind}.${field}`) &&
+          !FOR_HUMAN_READERS.includes(`${kind}.${field}`) &&
+          !WRITTEN_BY_TEMPER.includes(kind),
+      );
+      assert.deepEqual(unaccounted, []);
+    });
+  }
+
+  it('that is in the table without exception has no reader', () => {
+    const contradictory = [...LEAVES].flatMap(([kind, fields]) =>
+      fields.filter((field) => {
+        const entry = entryOf(kind, field);
+        const isWhole = entry !== undefined && entry.where === 'everywhere' && entry.inForce === undefined;
+        return isWhole && READ.has(`${kind}.${field}`);
+      }),
+    );
+    assert.deepEqual(contradictory, []);
+  });
+});
+
+describe('the table of field readers', () => {
+  for (const [kind, modules] of Object.entries(FIELD_READERS)) {
+    it(`names fields of ${kind} that exist, each with a module that reads a member of that name`, () => {
+      for (const [file, fields] of Object.entries(modules)) {
+        const read = membersRead(file);
+        for (const field of fields) {
+          assert.ok(LEAVES.get(kind as KindName)?.includes(field), `${kind} has no field ${field}`);
+          assert.ok(read.has(field.split('.').at(-1) ?? ''), `${file} does not read ${kind} ${field}`);
+        }
+      }
+    });
+  }
+});
+
+describe('the table of fields not in force', () => {
+  it('names fields that exist, each once', () => {
+    const names = NOT_IN_FORCE.map(({ kind, field }) => `${kind}.${field}`);
+    assert.equal(new Set(names).size, names.length);
+    for (const { kind, field } of NOT_IN_FORCE) {
+      const exists = LEAVES.get(kind)?.some(
+        (leaf) => leaf === field || leaf.startsWith(`${field}.`) || leaf.startsWith(`${field}[`),
+      );
+      assert.ok(exists, `${kind} has no field ${field}`);
+    }
+  });
+});
