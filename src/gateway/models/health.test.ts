@@ -41,7 +41,7 @@ describe('the health of model providers', () => {
     fail('TEMPER_MODEL_OVERLOADED');
     fail('TEMPER_MODEL_OVERLOADED');
     assert.deepEqual(published, ['openai Available ']);
-    fail('TEMPER_MODEL_RATE_LIMITED');
+    fail('TEMPER_MODEL_UNREACHABLE');
     assert.deepEqual(published, ['openai Available ', 'openai Unavailable ']);
   });
 

@@ -209,6 +209,15 @@ describe('circuit breaker', () => {
     assert.equal(inner.asked.length, 3);
   });
 
+  it('the circuit opens for a provider that cannot be reached', async () => {
+    const clock = new AutoAdvancingClock();
+    const inner = scripted([failure('TEMPER_MODEL_UNREACHABLE', 'backoff')]);
+    const model = circuitBreaker('openai', { clock })(inner);
+    await failTimes(model, clock, 3);
+    await assert.rejects(call(model, clock), code('TEMPER_MODEL_UNAVAILABLE'));
+    assert.equal(inner.asked.length, 3);
+  });
+
   it('the circuit counts consecutive failures only', async () => {
     const clock = new AutoAdvancingClock();
     const inner = scripted([overloaded()], [overloaded()], [END], [overloaded()], [overloaded()], [END]);
