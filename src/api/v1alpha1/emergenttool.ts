@@ -111,7 +111,10 @@ export const ToolArtifact = Type.Object(
     ),
     limits: Type.Object(
       {
-        duration: { ...Duration, description: 'Maximum duration of one execution, from 1ms to 30s.' },
+        duration: {
+          ...Duration,
+          description: 'Maximum duration of one execution, from 1ms to 30s; to 60s for a composed tool.',
+        },
         memory: { ...Bytes, description: 'Maximum memory of one execution, from 8Mi to 1Gi.' },
       },
       { ...closed, description: 'The limits of one execution.' },

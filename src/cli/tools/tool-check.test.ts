@@ -6,6 +6,9 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { artifactOf } from '../../forge/forge.testing.ts';
 import type { CliIo } from '../io.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Sandbox } from '../../sandbox/port.ts';
+import { createToolChecker } from './tool-report.ts';
 import { toolCall } from './tool-call.ts';
 import { toolCheck } from './tool-check.ts';
 
@@ -72,6 +75,43 @@ const slugify = async (): Promise<Record<string, unknown>> =>
   JSON.parse(await readFile(join(FORGES, 'slugify.json'), 'utf8')) as Record<string, unknown>;
 
 describe('temper tool check', () => {
+  it('a tool with a recursive schema is checked, and so are the tools after it', async () => {
+    const request = (name: string, next: object): object => ({
+      name,
+      description: 'Doubles.',
+      inputSchema: { type: 'object', properties: { n: { type: 'number' }, next } },
+      code: '(input) => ({ twice: input.n * 2 })',
+      testCases: [{ input: { n: 1 }, expectedOutput: { twice: 2 } }],
+    });
+    const files = [
+      await file('recursive.json', request('recursive', { $ref: '#' })),
+      await file('endless.json', request('endless', { allOf: [{ $ref: '#/properties/next' }] })),
+      await file('last.json', request('last', {})),
+    ];
+    const { exit, lines } = await check(...files);
+    assert.deepEqual(
+      lines.map(({ name, accepted, code }) => [name, accepted, code]),
+      [
+        ['recursive', true, null],
+        ['endless', false, 'TEMPER_FORGE_SCHEMA'],
+        ['last', true, null],
+      ],
+    );
+    assert.equal(exit, 1);
+  });
+  it('an error while one tool is checked is the refusal of that tool', async () => {
+    const broken: Sandbox = { run: () => Promise.reject(new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'no runner')) };
+    const checkTool = createToolChecker(broken, 1, new AbortController().signal);
+    const request = {
+      name: 'one',
+      description: 'Doubles.',
+      code: '(input) => ({ twice: input.n * 2 })',
+      testCases: [{ input: { n: 1 }, expectedOutput: { twice: 2 } }],
+    };
+    const report = await checkTool({ origin: 'one.json', name: 'one', source: { request } });
+    assert.deepEqual([report.accepted, report.code], [false, 'TEMPER_SANDBOX_UNAVAILABLE']);
+    assert.match(report.message, /no runner/);
+  });
   it('tool check accepts all 156 correct tools, in order', async (t) => {
     const data = dataFile(t, 'humaneval-x-js.jsonl');
     if (data === undefined) return;

@@ -23,7 +23,7 @@ export function templateWarnings({ implementation }: ToolArtifact): string[] {
 }
 
 /** The right form of each reference that the text writes in another notation. */
-export function referenceHints(text: string, stepNames: readonly string[]): string[] {
+function referenceHints(text: string, stepNames: readonly string[]): string[] {
   const hints = [...text.matchAll(BRACES)].map(([found, dollar, double]) => {
     return `${found} is plain text; write ${rightForm(dollar ?? double ?? '', stepNames)}`;
   });

@@ -88,7 +88,12 @@ describe('detectors on arguments of forge_tool and of forged tools', () => {
     assert.equal(decider.decide(aTool({ ...request, name: 'normalize', forged: true })).effect, 'Allow');
   });
 
-  it('arguments of forge_tool and forged tools are scanned for credentials', () => {
+  it('arguments of forged tools are scanned for credentials, and drafts of forge_tool are left to the forge', () => {
+    const agent = { forge: { enabled: true }, grants: {} };
+    const decider = createDecider(aSnapshot({ agent, policy: { autonomy: 'Full' } }));
+    const secret = { code: SECRETS[0] ?? '' };
+    const request = { category: 'code_execution', action: 'code:create', arguments: secret } as const;
+    assert.equal(decider.decide(aTool({ ...request, name: 'forge_tool' })).effect, 'Allow');
     assert.equal(outcome({ code: SECRETS[0] ?? '' }, 'code_execution', { forged: true }), 'Deny detector.credential');
   });
 });
