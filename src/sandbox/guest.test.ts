@@ -75,17 +75,50 @@ describe('guest code', () => {
   });
 
   for (const [what, expression, words] of [
-    ['undefined', 'undefined', /undefined is not a JSON value/],
-    ['a function', '() => 1', /function is not a JSON value/],
-    ['a symbol', 'Symbol("x")', /symbol is not a JSON value/],
-    ['NaN', '0 / 0', /the result is NaN/],
-    ['an infinite member', '({ mean: 1 / 0 })', /member "mean" is Infinity/],
-    ['a BigInt', '10n', /BigInt/],
-    ['a Map', 'new Map([[1, 2]])', /the result is a Map/],
-    ['a Set inside', '({ ids: [new Set()] })', /is a Set/],
-    ['a promise inside', '({ later: Promise.resolve(1) })', /member "later" is a Promise/],
-    ['a circle', '(() => { const a = {}; a.a = a; return a; })()', /circular/],
+    ['undefined', 'undefined', /: result is undefined; return null/],
+    ['a function', '() => 1', /: result is a function; return what it computes/],
+    ['a symbol', 'Symbol("x")', /: result is a symbol/],
+    ['NaN', '0 / 0', /: result is NaN; return null/],
+    ['an infinite member', '({ mean: 1 / 0 })', /: result\.mean is Infinity/],
+    ['a BigInt', '10n', /: result is a BigInt; return Number/],
+    ['a BigInt in a list', '({ ids: [1, 10n] })', /: result\.ids\[1\] is a BigInt/],
+    ['a boxed BigInt', '[Object(1n)]', /: result\[0\] is a BigInt/],
+    ['a Map', 'new Map([[1, 2]])', /: result is a Map; return Object\.fromEntries/],
+    ['a Set inside', '({ ids: [new Set()] })', /: result\.ids\[0\] is a Set; return Array\.from/],
+    ['a derived Map', 'new (class Index extends Map {})()', /: result is a Map/],
+    ['a promise inside', '({ later: Promise.resolve(1) })', /: result\.later is a Promise; await it/],
+    [
+      'an error deep inside',
+      '({ rows: [1, { when: new RangeError("x") }] })',
+      /: result\.rows\[1\]\.when is an Error; return its message/,
+    ],
+    ['a function as a member', '({ a: 1, f() {} })', /: result\.f is a function/],
+    ['a symbol as a member', '({ s: Symbol() })', /: result\.s is a symbol/],
+    ['a symbol as a name', '[{ [Symbol("x")]: 1 }]', /: result\[0\] is an object with a symbol/],
+    ['undefined in a list', '[1, undefined]', /: result\[1\] is undefined/],
+    ['a hole in a list', '[1, , 3]', /: result\[1\] is undefined/],
+    ['a generator', '(function* () { yield 1; })()', /: result is a Generator; return Array\.from/],
+    ['an async generator', '(async function* () { yield 1; })()', /: result is an AsyncGenerator; collect/],
+    ['an iterator', '({ keys: new Map().keys() })', /: result\.keys is a Map Iterator; return Array\.from/],
+    ['a typed array', '({ bytes: new Uint8Array([1]) })', /: result\.bytes is a Uint8Array; return Array\.from/],
+    ['a buffer', 'new ArrayBuffer(1)', /: result is an ArrayBuffer; return Array\.from\(new Uint8Array/],
+    ['a regular expression', '({ "odd name": /x/ })', /: result\["odd name"\] is a RegExp/],
+    ['an invalid date', '[new Date("soon")]', /: result\[0\] is an invalid Date; return null/],
+    ['the arguments', '(function () { return arguments; })(1)', /: result is an Arguments; return Array\.from/],
+    [
+      'private members',
+      '(new (class { a = 1; #b = 2; b() { return this.#b; } })())',
+      /: result is an instance of a class with private/,
+    ],
+    ['inherited private members', '(new (class extends class { #b = 2; } { a = 1; })())', /class with private/],
+    ['a proxy of a Map in a list', 'new Proxy([new Map()], {})', /: result\[0\] is a Map/],
+    [
+      'a circle',
+      '(() => { const a = {}; a.a = [a]; return a; })()',
+      /: result\.a\[0\] is an object that contains itself/,
+    ],
     ['a failing toJSON', '({ toJSON() { throw new Error("no"); } })', /no/],
+    ['a toJSON that returns a Map', '[{ toJSON: () => new Map() }]', /: result\[0\] is a Map/],
   ] as const) {
     it(`the sandbox refuses ${what} as a result`, async () => {
       const failure = await failureOf(`function execute() { return ${expression}; }`);
@@ -94,9 +127,31 @@ describe('guest code', () => {
     });
   }
 
+  it('the sandbox refuses the generator of an entry function that is a generator', async () => {
+    const failure = await failureOf('function* execute() { yield 1; }');
+    assert.match(failure.message, /: result is a Generator; return Array\.from/);
+  });
+
   it('a result is encoded like JSON: dates become text, undefined members are omitted, null stays', async () => {
     const output = await valueOf('({ at: new Date(0), gone: undefined, none: null, list: [1, null], empty: {} })');
     assert.deepEqual(output, { at: '1970-01-01T00:00:00.000Z', none: null, list: [1, null], empty: {} });
+  });
+
+  it('a result keeps the public members of class instances, the value of toJSON, and objects that are used twice', async () => {
+    const output = await valueOf(`(() => {
+      class Point { constructor(x) { this.x = x; } }
+      class Sealed { #x = 1; toJSON() { return { x: this.#x }; } }
+      const twice = { n: 1 };
+      return [new Point(1), new Sealed(), twice, twice, Object.create(null), new Number(2), 'a1'.match(/([0-9])/)];
+    })()`);
+    assert.deepEqual(output, [{ x: 1 }, { x: 1 }, { n: 1 }, { n: 1 }, {}, 2, ['1', '1']]);
+  });
+
+  it('a guest cannot write a raw number, and a number beyond the largest one is no result', async () => {
+    assert.deepEqual(await valueOf('[typeof JSON.rawJSON, typeof JSON.isRawJSON]'), ['undefined', 'undefined']);
+    const source = `JSON.stringify = () => '1e999'; const parse = JSON.parse;
+      function execute() { return { toJSON: () => parse('[1e999]') }; }`;
+    assert.match((await failureOf(source)).message, /result\[0\] is Infinity/);
   });
 
   it('without declarations the time is frozen and the random numbers repeat', async () => {

@@ -10,6 +10,7 @@ const MODULES = [
   'guest-language',
   'guest-time',
   'guest-host',
+  'guest-result',
   'guest',
   'engine',
   'job',

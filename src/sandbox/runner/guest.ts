@@ -15,6 +15,7 @@ import {
   type Primordials,
   takePrimordials,
 } from './guest-language.ts';
+import { buildEncoder, buildLossCheck, buildObjectCheck, buildValueReader } from './guest-result.ts';
 import { freezeDateFormat, freezeRandomness, freezeTime } from './guest-time.ts';
 
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
@@ -30,31 +31,9 @@ function describe(own: Primordials, thrown: unknown): [text: string, stack: stri
   }
 }
 
-/** The JSON text of a result. Refuses values that JSON would change silently, because a lost value is a wrong result. */
-function encode(own: Primordials, value: unknown): string {
-  const text = own.stringify(value);
-  if (text === undefined) throw new TypeError(`${typeof value} is not a JSON value; return null for nothing`);
-  if (!own.includes(text, 'null') && !own.includes(text, '{}')) return text;
-  const unsupported = [Map, Set, WeakMap, WeakSet, Promise, RegExp];
-  return own.stringify(value, (key, member) => {
-    const where = key === '' ? 'the result' : `member ${own.stringify(own.slice(key, 64))}`;
-    if (typeof member === 'number' && (member !== member || member === Infinity || member === -Infinity)) {
-      throw new TypeError(`${where} is ${own.text(member)}, which is not a JSON value`);
-    }
-    if (typeof member === 'object' && member !== null) {
-      for (let index = 0; index < unsupported.length; index += 1) {
-        const kind = unsupported[index] as { prototype: object; name: string };
-        if (member instanceof (kind as unknown as ObjectConstructor)) {
-          throw new TypeError(`${where} is a ${kind.name}, which is not a JSON value; convert it first`);
-        }
-      }
-    }
-    return member;
-  }) as string;
-}
-
 /** The entry function for the runner: `start` once, then `deliver` for each response of the host. */
 function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge) {
+  const encode = buildEncoder(own);
   const threw = (kind: string, error: unknown): void => {
     const [text, stack] = describe(own, error);
     post(kind, text, stack);
@@ -62,7 +41,7 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge) {
   const finish = (value: unknown): void => {
     let text: string;
     try {
-      text = encode(own, value);
+      text = encode(value);
     } catch (error) {
       threw('invalid', error);
       return;
@@ -146,7 +125,10 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   fixBufferSizes,
   buildBridge,
   describe,
-  encode,
+  buildObjectCheck,
+  buildLossCheck,
+  buildValueReader,
+  buildEncoder,
   buildEntry,
   addDeclaredApis,
   installGuest,
