@@ -154,23 +154,60 @@ describe('guest code', () => {
     assert.match((await failureOf(source)).message, /result\[0\] is Infinity/);
   });
 
-  it('without declarations the time is frozen and the random numbers repeat', async () => {
-    const look = `({ a: Date.now(), b: +new Date(), c: Date(), d: performance.now(), e: new Intl.DateTimeFormat().format(),
-      f: typeof Temporal, g: Math.random(), h: new Date().constructor.now(), i: new (class extends Date {})().getTime(),
-      j: new Intl.DateTimeFormat().formatToParts().length, k: Reflect.construct(Date, []).getTime() })`;
-    const first = await valueOf(look);
-    assert.deepEqual(await valueOf(look), first);
-    const { a, b, h, i, k } = first as Record<string, Json>;
-    assert.deepEqual([b, h, i, k], [a, a, a, a]);
-    const live = (await valueOf('[Date.now(), Math.random()]', ['clock', 'random'])) as number[];
-    assert.ok(Math.abs((live[0] ?? 0) - Date.now()) < 60_000);
-    assert.notEqual(live[1], (first as Record<string, Json>)['g']);
+  for (const [api, uses] of Object.entries({
+    clock: [
+      'Date.now()',
+      'new Date()',
+      'Date()',
+      'Reflect.construct(Date, [])',
+      'new (class extends Date {})()',
+      'new Date(0).constructor.now()',
+      'performance.now()',
+      'performance.timeOrigin',
+      'Temporal.Now.instant()',
+      'new Intl.DateTimeFormat().format()',
+      'new Intl.DateTimeFormat().formatToParts()',
+    ],
+    random: ['Math.random()', '[3, 1, 2].sort(() => Math.random() - 0.5)', 'crypto.randomUUID()'],
+  } as const)) {
+    for (const use of uses) {
+      it(`${use} throws and names "${api}" in a tool that does not declare it`, async () => {
+        const source = `function execute() { return String(${use}); }`;
+        const declared: HostApi[] = ['crypto', api as 'clock' | 'random'];
+        const outcome = await sandbox.run(aJob(source, { apis: ['crypto'] }), echoHost, anOp());
+        assert.ok(!outcome.ok, JSON.stringify(outcome));
+        assert.equal(outcome.code, 'TEMPER_SANDBOX_EXCEPTION');
+        assert.match(outcome.message, new RegExp(`add "${api}" to the allowlist.*line 1`));
+        assert.equal(typeof (await outputOf(source, declared)), 'string');
+      });
+    }
+  }
+
+  it('a tool that declares clock and random gets the present time and random numbers', async () => {
+    const look = '[Date.now(), +new Date(), Math.random(), Math.random(), performance.timeOrigin]';
+    const [now, date, first, second, origin] = (await valueOf(look, ['clock', 'random'])) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    for (const time of [now, date, origin]) assert.ok(Math.abs(time - Date.now()) < 60_000);
+    assert.notEqual(first, second);
+  });
+
+  it('a tool that declares only random has randomUUID, and createHash names "crypto"', async () => {
+    assert.equal(await valueOf('/^[0-9a-f-]{36}$/.test(crypto.randomUUID())', ['random']), true);
+    const message = await valueOf('(() => { try { crypto.createHash("md5") } catch (e) { return e.message } })()', [
+      'random',
+    ]);
+    assert.match(JSON.stringify(message), /add ..crypto.. to the allowlist/);
   });
 
   it('guest code computes with given dates in UTC and English', async () => {
     const output = await valueOf(`[new Date(2020, 1, 29, 12).toISOString(), new Date('2024-03-10').getTime(),
       new Date(2020, 0, 1).toString(), new Date(0).toLocaleDateString(), (1234567.5).toLocaleString(), Date.UTC(2000, 0),
-      Date.parse('2000-01-01'), new Date(0) instanceof Date, Date.length, Intl.DateTimeFormat().resolvedOptions().timeZone]`);
+      Date.parse('2000-01-01'), Temporal.PlainDate.from('2024-02-28').add({ days: 2 }), new Date(0) instanceof Date, Date.length, Intl.DateTimeFormat().resolvedOptions().timeZone]`);
     assert.deepEqual(output, [
       '2020-02-29T12:00:00.000Z',
       1_710_028_800_000,
@@ -179,6 +216,7 @@ describe('guest code', () => {
       '1,234,567.5',
       946_684_800_000,
       946_684_800_000,
+      '2024-03-01',
       true,
       7,
       'UTC',
@@ -195,12 +233,7 @@ describe('guest code', () => {
       ['readFile', 'promises'],
       'undefined',
     ]);
-    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto']), ['createHash', 'createHmac']);
-    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto', 'random']), [
-      'createHash',
-      'createHmac',
-      'randomUUID',
-    ]);
+    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto']), ['createHash', 'createHmac', 'randomUUID']);
   });
 
   it('fetch resolves with a response in the standard form', async () => {
