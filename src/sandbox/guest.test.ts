@@ -301,6 +301,52 @@ describe('guest code', () => {
     }
   });
 
+  it('guest code has the web globals, with their standard names', async () => {
+    const output = await valueOf(`(() => {
+      const url = new URL('../b?x=1#y', 'https://user@h.test:8443/a/c');
+      url.searchParams.set('z', 'é');
+      return { url, host: url.host, z: url.searchParams.get('z'), text: new TextDecoder().decode(new TextEncoder().encode('é')),
+        base64: [btoa('hi'), atob('aGk=')], form: new URLSearchParams({ a: 'b c' }).toString(),
+        clone: structuredClone({ at: new Date(0) }), bytes: Array.from(new TextEncoder().encode('€')),
+        names: [URL, URLSearchParams, TextEncoder, TextDecoder, btoa, atob, structuredClone].map(({ name }) => name),
+        relative: URL.canParse('x'), hidden: Object.keys(globalThis) };
+    })()`);
+    assert.deepEqual(output, {
+      url: 'https://user@h.test:8443/b?x=1&z=%C3%A9#y',
+      host: 'h.test:8443',
+      z: 'é',
+      text: 'é',
+      base64: ['aGk=', 'hi'],
+      form: 'a=b+c',
+      clone: { at: '1970-01-01T00:00:00.000Z' },
+      bytes: [226, 130, 172],
+      names: ['URL', 'URLSearchParams', 'TextEncoder', 'TextDecoder', 'btoa', 'atob', 'structuredClone'],
+      relative: false,
+      hidden: ['execute'],
+    });
+  });
+
+  it('guest code may declare or assign the names of the web globals itself', async () => {
+    assert.equal(
+      await outputOf('const URL = 1; function atob() { return 2; } function execute() { return URL + atob(); }'),
+      3,
+    );
+    assert.equal(await outputOf('var URL = 1; btoa = () => 2; function execute() { return URL + btoa(); }'), 3);
+  });
+
+  it('a web global that is given too much work ends at the deadline of the tool', async () => {
+    for (const work of [
+      'for (;;) new URL("http://h/" + "%41/".repeat(1000))',
+      'for (;;) structuredClone([{ a: 1 }])',
+    ]) {
+      const job = aJob(`function execute() { ${work} }`, { limits: { durationMilliseconds: 200 } });
+      const outcome = await sandbox.run(job, echoHost, anOp());
+      assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
+    }
+    const deep = 'let a = {}; for (let i = 0; i < 1e5; i += 1) a = { a }; structuredClone(a);';
+    assert.match((await failureOf(`function execute() { ${deep} }`)).message, /^RangeError/);
+  });
+
   it('guest code cannot use code from text, uncounted memory or shared memory', async () => {
     const look = `[typeof WebAssembly, typeof SharedArrayBuffer, typeof Atomics, typeof WeakRef, typeof FinalizationRegistry,
       new ArrayBuffer(8, { maxByteLength: 1e9 }).resizable, typeof ArrayBuffer.prototype.resize, new ArrayBuffer(8).byteLength]`;

@@ -50,6 +50,9 @@ const ACCEPTED: Record<string, string> = {
   'typed arrays, Intl and BigInt': wrap(
     'return { a: [...new Uint8Array(2)], b: String(BigInt(2)), c: new Intl.NumberFormat("en").format(1) };',
   ),
+  'web globals': wrap(
+    'const u = new URL(input.u); u.searchParams.set("a", btoa("b")); return { u, p: new URLSearchParams("a=1").get("a"), t: new TextDecoder().decode(new TextEncoder().encode(atob("YQ=="))), c: structuredClone(input) };',
+  ),
   'generators and iterators': wrap('function* g() { yield 1; } return { a: [...g()] };'),
   'a catch without a name, and with a pattern': wrap(
     'try { JSON.parse(input.a); } catch { return {}; } try { x(); } catch ({ message }) { return { message }; } function x() {}',
@@ -126,7 +129,7 @@ const REFUSED: Record<string, [source: string, message: RegExp]> = {
   SharedArrayBuffer: [wrap('return new SharedArrayBuffer(1);'), /SharedArrayBuffer is banned/],
   Atomics: [wrap('return Atomics.load(input, 0);'), /Atomics is banned/],
   timers: [wrap('setTimeout(() => {}, 1); return {};'), /no timers/],
-  Buffer: [wrap('return Buffer.from(input.a);'), /strings or Uint8Array/],
+  Buffer: [wrap('return Buffer.from(input.a);'), /use Uint8Array with TextEncoder/],
   'an undeclared name': [wrap('return { a: lodash.chunk(input.a) };'), /"lodash" is not defined/],
   'module.exports': [`${wrap('return {};')}\nmodule.exports = execute;`, /module is banned/],
   'undeclared fetch': [wrap('return fetch(input.url);'), /fetch is used but "fetch" is not declared/],

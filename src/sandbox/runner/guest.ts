@@ -31,6 +31,7 @@ import {
   denyRandomness,
   denyTemporalClock,
 } from './guest-undeclared.ts';
+import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
@@ -123,10 +124,11 @@ function addDeclaredApis({ declared, own, bridge, post }: DeclaredApis): void {
 }
 
 /** Runs in the guest. `apis` lists the declared names between bars: `|fetch|clock|`. */
-function installGuest(post: PostToRunner, apis: string) {
+function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Primordials) => void) {
   const own = takePrimordials();
   removeUnsafeGlobals(own);
   fixBufferSizes(own);
+  addWebGlobals(own);
   const bridge = buildBridge(own, post);
   const declared = (api: HostApi): boolean => own.includes(apis, `|${api}|`);
   addDeclaredApis({ declared, own, bridge, post });
@@ -152,6 +154,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   buildEntry,
   buildUndeclaredUse,
   addDeclaredApis,
+  addWebGroup,
   installGuest,
 ];
 
@@ -168,5 +171,5 @@ export function guestSource(apis: readonly HostApi[]): string {
   if (apis.includes('fs.readFile')) functions.push(addFiles);
   if (apis.includes('crypto') || apis.includes('random')) functions.push(addCrypto, buildHasher);
   const declarations = functions.map((guestFunction) => `const ${guestFunction.name} = (${String(guestFunction)});`);
-  return `'use strict';\n${declarations.join('\n')}\nreturn ${installGuest.name}($0, $1);`;
+  return `'use strict';\n${declarations.join('\n')}\nconst web = (own) => {${webGlobalsSource()}};\nreturn ${installGuest.name}($0, $1, web);`;
 }
