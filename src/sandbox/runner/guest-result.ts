@@ -7,7 +7,8 @@ import type { Primordials } from './guest-language.ts';
 
 /** Returns what an object is and what to return instead, when JSON would lose a part of it. */
 export function buildObjectCheck(own: Primordials): (value: object) => string | undefined {
-  const { getPrototypeOf, getOwnPropertySymbols } = Object;
+  const { getOwnPropertySymbols, prototype: root } = Object;
+  const parentOf = Object.getPrototypeOf as (value: object) => object | null;
   const { toString: tagOf } = Object.prototype;
   const { toString: sourceOf } = Function.prototype;
   const { slice, startsWith } = String.prototype;
@@ -28,7 +29,7 @@ export function buildObjectCheck(own: Primordials): (value: object) => string | 
     return `${article} ${tag}; ${advice[tag] ?? (isList(tag) ? 'return Array.from(value)' : advice['Object'])}`;
   };
   const classLoss = (value: object): string | undefined => {
-    for (let level = getPrototypeOf(value) as object | null; level !== null; level = getPrototypeOf(level) as object) {
+    for (let level = parentOf(value); level !== null && level !== root; level = parentOf(level)) {
       const kind = (level as { constructor?: unknown }).constructor;
       const source = typeof kind === 'function' ? (own.apply(sourceOf, kind, []) as string) : '';
       if (own.apply(startsWith, source, ['class']) === true && own.apply(test, privateMember, [source]) === true) {
