@@ -446,11 +446,11 @@ describe('test gaming', () => {
       aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 }, expectedOutput: { twice: 2 } }] }),
     );
   });
-  it('every run has the same time and the same random numbers', async () => {
-    const code =
-      'function execute() { return { twice: Date.now() + Math.random() + performance.now() + new Date().getTime() }; }';
-    const candidate = await accepted(aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 } }] }));
-    assert.equal(candidate.evidence.warnings.length, 2);
+  it('a tool that reads the clock by another name without declaring it fails its tests', async () => {
+    const code = 'function execute() { const { now } = Date; return { time: now() }; }';
+    const result = await refused(aRequest({ implementation: inSandbox(code), testCases: [{ input: { n: 1 } }] }));
+    assert.equal(result.code, 'TEMPER_FORGE_TEST_FAILED');
+    assert.match(result.message, /Date\.now\(\) reads the clock; add "clock" to the allowlist/);
   });
   it('a tool that contains the texts of its tests gives a warning for the judge', async () => {
     const code =

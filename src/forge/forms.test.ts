@@ -16,7 +16,7 @@ import { standaloneContext } from './standalone-context.ts';
 import type { RefusedTool, ToolCandidate } from './types.ts';
 
 /** Whether the guest has URL, TextEncoder and the other globals that some forms need. */
-const HAS_GUEST_GLOBALS = false;
+const HAS_GUEST_GLOBALS = true;
 
 const GROUPS: Record<string, readonly ToolForm[]> = {
   'programs around a function': MODULE_FORMS,

@@ -22,6 +22,16 @@ describe('untrusted JSON', () => {
     assert.deepEqual(parseUntrustedJson('["__proto__","constructor"]'), ['__proto__', 'constructor']);
   });
 
+  it('parseUntrustedJson refuses a number that JSON.parse reads as Infinity, however it is written', () => {
+    const ones = '1'.repeat(400);
+    for (const text of ['1e999', '[-1E+309]', '{"a":[{"b":1e0000400}]}', ones, `[${'9'.repeat(250)}e99]`, '2e308']) {
+      assert.throws(() => parseUntrustedJson(text), SyntaxError, text);
+    }
+    for (const text of ['1e308', '1e-999', '"1e999"', `"${ones}"`, '{"1e999":1.5e3}']) {
+      assert.deepEqual(parseUntrustedJson(text), JSON.parse(text), text);
+    }
+  });
+
   it('parseUntrustedJson otherwise returns the same value as JSON.parse', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {

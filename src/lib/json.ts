@@ -12,11 +12,29 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 /**
  * Parses JSON text from an untrusted writer: `__proto__`, `constructor` and `prototype` members are dropped.
- * Throws SyntaxError as JSON.parse does.
+ * Throws SyntaxError as JSON.parse does, and for a number beyond the largest one, such as 1e999, which JSON.parse reads as
+ * Infinity.
  */
 export function parseUntrustedJson(text: string): Json {
   const value = JSON.parse(text) as Json;
+  if (mayContainHugeNumber(text)) requireFiniteNumbers(value);
   return mayContainUnsafeKey(text) ? withoutUnsafeKeys(value) : value;
+}
+
+/**
+ * A cheap check of the text: only an exponent of three digits or very many digits lead beyond the largest number. The
+ * expression looks at each character a bounded number of times.
+ */
+function mayContainHugeNumber(text: string): boolean {
+  return /\de\+?\d{3}|(?<!\d)\d{200}/i.test(text);
+}
+
+function requireFiniteNumbers(value: Json): void {
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new SyntaxError('a number of the JSON text is beyond the largest number; write a smaller number');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const inner of Object.values(value)) requireFiniteNumbers(inner);
 }
 
 /** A cheap check of the text, so that ordinary documents are not traversed. A `\u` escape may hide a key. */

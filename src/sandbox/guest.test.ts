@@ -75,17 +75,50 @@ describe('guest code', () => {
   });
 
   for (const [what, expression, words] of [
-    ['undefined', 'undefined', /undefined is not a JSON value/],
-    ['a function', '() => 1', /function is not a JSON value/],
-    ['a symbol', 'Symbol("x")', /symbol is not a JSON value/],
-    ['NaN', '0 / 0', /the result is NaN/],
-    ['an infinite member', '({ mean: 1 / 0 })', /member "mean" is Infinity/],
-    ['a BigInt', '10n', /BigInt/],
-    ['a Map', 'new Map([[1, 2]])', /the result is a Map/],
-    ['a Set inside', '({ ids: [new Set()] })', /is a Set/],
-    ['a promise inside', '({ later: Promise.resolve(1) })', /member "later" is a Promise/],
-    ['a circle', '(() => { const a = {}; a.a = a; return a; })()', /circular/],
+    ['undefined', 'undefined', /: result is undefined; return null/],
+    ['a function', '() => 1', /: result is a function; return what it computes/],
+    ['a symbol', 'Symbol("x")', /: result is a symbol/],
+    ['NaN', '0 / 0', /: result is NaN; return null/],
+    ['an infinite member', '({ mean: 1 / 0 })', /: result\.mean is Infinity/],
+    ['a BigInt', '10n', /: result is a BigInt; return Number/],
+    ['a BigInt in a list', '({ ids: [1, 10n] })', /: result\.ids\[1\] is a BigInt/],
+    ['a boxed BigInt', '[Object(1n)]', /: result\[0\] is a BigInt/],
+    ['a Map', 'new Map([[1, 2]])', /: result is a Map; return Object\.fromEntries/],
+    ['a Set inside', '({ ids: [new Set()] })', /: result\.ids\[0\] is a Set; return Array\.from/],
+    ['a derived Map', 'new (class Index extends Map {})()', /: result is a Map/],
+    ['a promise inside', '({ later: Promise.resolve(1) })', /: result\.later is a Promise; await it/],
+    [
+      'an error deep inside',
+      '({ rows: [1, { when: new RangeError("x") }] })',
+      /: result\.rows\[1\]\.when is an Error; return its message/,
+    ],
+    ['a function as a member', '({ a: 1, f() {} })', /: result\.f is a function/],
+    ['a symbol as a member', '({ s: Symbol() })', /: result\.s is a symbol/],
+    ['a symbol as a name', '[{ [Symbol("x")]: 1 }]', /: result\[0\] is an object with a symbol/],
+    ['undefined in a list', '[1, undefined]', /: result\[1\] is undefined/],
+    ['a hole in a list', '[1, , 3]', /: result\[1\] is undefined/],
+    ['a generator', '(function* () { yield 1; })()', /: result is a Generator; return Array\.from/],
+    ['an async generator', '(async function* () { yield 1; })()', /: result is an AsyncGenerator; collect/],
+    ['an iterator', '({ keys: new Map().keys() })', /: result\.keys is a Map Iterator; return Array\.from/],
+    ['a typed array', '({ bytes: new Uint8Array([1]) })', /: result\.bytes is a Uint8Array; return Array\.from/],
+    ['a buffer', 'new ArrayBuffer(1)', /: result is an ArrayBuffer; return Array\.from\(new Uint8Array/],
+    ['a regular expression', '({ "odd name": /x/ })', /: result\["odd name"\] is a RegExp/],
+    ['an invalid date', '[new Date("soon")]', /: result\[0\] is an invalid Date; return null/],
+    ['the arguments', '(function () { return arguments; })(1)', /: result is an Arguments; return Array\.from/],
+    [
+      'private members',
+      '(new (class { a = 1; #b = 2; b() { return this.#b; } })())',
+      /: result is an instance of a class with private/,
+    ],
+    ['inherited private members', '(new (class extends class { #b = 2; } { a = 1; })())', /class with private/],
+    ['a proxy of a Map in a list', 'new Proxy([new Map()], {})', /: result\[0\] is a Map/],
+    [
+      'a circle',
+      '(() => { const a = {}; a.a = [a]; return a; })()',
+      /: result\.a\[0\] is an object that contains itself/,
+    ],
     ['a failing toJSON', '({ toJSON() { throw new Error("no"); } })', /no/],
+    ['a toJSON that returns a Map', '[{ toJSON: () => new Map() }]', /: result\[0\] is a Map/],
   ] as const) {
     it(`the sandbox refuses ${what} as a result`, async () => {
       const failure = await failureOf(`function execute() { return ${expression}; }`);
@@ -94,28 +127,87 @@ describe('guest code', () => {
     });
   }
 
+  it('the sandbox refuses the generator of an entry function that is a generator', async () => {
+    const failure = await failureOf('function* execute() { yield 1; }');
+    assert.match(failure.message, /: result is a Generator; return Array\.from/);
+  });
+
   it('a result is encoded like JSON: dates become text, undefined members are omitted, null stays', async () => {
     const output = await valueOf('({ at: new Date(0), gone: undefined, none: null, list: [1, null], empty: {} })');
     assert.deepEqual(output, { at: '1970-01-01T00:00:00.000Z', none: null, list: [1, null], empty: {} });
   });
 
-  it('without declarations the time is frozen and the random numbers repeat', async () => {
-    const look = `({ a: Date.now(), b: +new Date(), c: Date(), d: performance.now(), e: new Intl.DateTimeFormat().format(),
-      f: typeof Temporal, g: Math.random(), h: new Date().constructor.now(), i: new (class extends Date {})().getTime(),
-      j: new Intl.DateTimeFormat().formatToParts().length, k: Reflect.construct(Date, []).getTime() })`;
-    const first = await valueOf(look);
-    assert.deepEqual(await valueOf(look), first);
-    const { a, b, h, i, k } = first as Record<string, Json>;
-    assert.deepEqual([b, h, i, k], [a, a, a, a]);
-    const live = (await valueOf('[Date.now(), Math.random()]', ['clock', 'random'])) as number[];
-    assert.ok(Math.abs((live[0] ?? 0) - Date.now()) < 60_000);
-    assert.notEqual(live[1], (first as Record<string, Json>)['g']);
+  it('a result keeps the public members of class instances, the value of toJSON, and objects that are used twice', async () => {
+    const output = await valueOf(`(() => {
+      class Point { constructor(x) { this.x = x; } }
+      class Sealed { #x = 1; toJSON() { return { x: this.#x }; } }
+      const twice = { n: 1 };
+      return [new Point(1), new Sealed(), twice, twice, Object.create(null), new Number(2), 'a1'.match(/([0-9])/)];
+    })()`);
+    assert.deepEqual(output, [{ x: 1 }, { x: 1 }, { n: 1 }, { n: 1 }, {}, 2, ['1', '1']]);
+  });
+
+  it('a guest cannot write a raw number, and a number beyond the largest one is no result', async () => {
+    assert.deepEqual(await valueOf('[typeof JSON.rawJSON, typeof JSON.isRawJSON]'), ['undefined', 'undefined']);
+    const source = `JSON.stringify = () => '1e999'; const parse = JSON.parse;
+      function execute() { return { toJSON: () => parse('[1e999]') }; }`;
+    assert.match((await failureOf(source)).message, /result\[0\] is Infinity/);
+  });
+
+  for (const [api, uses] of Object.entries({
+    clock: [
+      'Date.now()',
+      'new Date()',
+      'Date()',
+      'Reflect.construct(Date, [])',
+      'new (class extends Date {})()',
+      'new Date(0).constructor.now()',
+      'performance.now()',
+      'performance.timeOrigin',
+      'Temporal.Now.instant()',
+      'new Intl.DateTimeFormat().format()',
+      'new Intl.DateTimeFormat().formatToParts()',
+    ],
+    random: ['Math.random()', '[3, 1, 2].sort(() => Math.random() - 0.5)', 'crypto.randomUUID()'],
+  } as const)) {
+    for (const use of uses) {
+      it(`${use} throws and names "${api}" in a tool that does not declare it`, async () => {
+        const source = `function execute() { return String(${use}); }`;
+        const declared: HostApi[] = ['crypto', api as 'clock' | 'random'];
+        const outcome = await sandbox.run(aJob(source, { apis: ['crypto'] }), echoHost, anOp());
+        assert.ok(!outcome.ok, JSON.stringify(outcome));
+        assert.equal(outcome.code, 'TEMPER_SANDBOX_EXCEPTION');
+        assert.match(outcome.message, new RegExp(`add "${api}" to the allowlist.*line 1`));
+        assert.equal(typeof (await outputOf(source, declared)), 'string');
+      });
+    }
+  }
+
+  it('a tool that declares clock and random gets the present time and random numbers', async () => {
+    const look = '[Date.now(), +new Date(), Math.random(), Math.random(), performance.timeOrigin]';
+    const [now, date, first, second, origin] = (await valueOf(look, ['clock', 'random'])) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    for (const time of [now, date, origin]) assert.ok(Math.abs(time - Date.now()) < 60_000);
+    assert.notEqual(first, second);
+  });
+
+  it('a tool that declares only random has randomUUID, and createHash names "crypto"', async () => {
+    assert.equal(await valueOf('/^[0-9a-f-]{36}$/.test(crypto.randomUUID())', ['random']), true);
+    const message = await valueOf('(() => { try { crypto.createHash("md5") } catch (e) { return e.message } })()', [
+      'random',
+    ]);
+    assert.match(JSON.stringify(message), /add ..crypto.. to the allowlist/);
   });
 
   it('guest code computes with given dates in UTC and English', async () => {
     const output = await valueOf(`[new Date(2020, 1, 29, 12).toISOString(), new Date('2024-03-10').getTime(),
       new Date(2020, 0, 1).toString(), new Date(0).toLocaleDateString(), (1234567.5).toLocaleString(), Date.UTC(2000, 0),
-      Date.parse('2000-01-01'), new Date(0) instanceof Date, Date.length, Intl.DateTimeFormat().resolvedOptions().timeZone]`);
+      Date.parse('2000-01-01'), Temporal.PlainDate.from('2024-02-28').add({ days: 2 }), new Date(0) instanceof Date, Date.length, Intl.DateTimeFormat().resolvedOptions().timeZone]`);
     assert.deepEqual(output, [
       '2020-02-29T12:00:00.000Z',
       1_710_028_800_000,
@@ -124,6 +216,7 @@ describe('guest code', () => {
       '1,234,567.5',
       946_684_800_000,
       946_684_800_000,
+      '2024-03-01',
       true,
       7,
       'UTC',
@@ -140,12 +233,7 @@ describe('guest code', () => {
       ['readFile', 'promises'],
       'undefined',
     ]);
-    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto']), ['createHash', 'createHmac']);
-    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto', 'random']), [
-      'createHash',
-      'createHmac',
-      'randomUUID',
-    ]);
+    assert.deepEqual(await valueOf('Object.keys(crypto)', ['crypto']), ['createHash', 'createHmac', 'randomUUID']);
   });
 
   it('fetch resolves with a response in the standard form', async () => {
@@ -211,6 +299,52 @@ describe('guest code', () => {
       );
       assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_EXCEPTION');
     }
+  });
+
+  it('guest code has the web globals, with their standard names', async () => {
+    const output = await valueOf(`(() => {
+      const url = new URL('../b?x=1#y', 'https://user@h.test:8443/a/c');
+      url.searchParams.set('z', 'é');
+      return { url, host: url.host, z: url.searchParams.get('z'), text: new TextDecoder().decode(new TextEncoder().encode('é')),
+        base64: [btoa('hi'), atob('aGk=')], form: new URLSearchParams({ a: 'b c' }).toString(),
+        clone: structuredClone({ at: new Date(0) }), bytes: Array.from(new TextEncoder().encode('€')),
+        names: [URL, URLSearchParams, TextEncoder, TextDecoder, btoa, atob, structuredClone].map(({ name }) => name),
+        relative: URL.canParse('x'), hidden: Object.keys(globalThis) };
+    })()`);
+    assert.deepEqual(output, {
+      url: 'https://user@h.test:8443/b?x=1&z=%C3%A9#y',
+      host: 'h.test:8443',
+      z: 'é',
+      text: 'é',
+      base64: ['aGk=', 'hi'],
+      form: 'a=b+c',
+      clone: { at: '1970-01-01T00:00:00.000Z' },
+      bytes: [226, 130, 172],
+      names: ['URL', 'URLSearchParams', 'TextEncoder', 'TextDecoder', 'btoa', 'atob', 'structuredClone'],
+      relative: false,
+      hidden: ['execute'],
+    });
+  });
+
+  it('guest code may declare or assign the names of the web globals itself', async () => {
+    assert.equal(
+      await outputOf('const URL = 1; function atob() { return 2; } function execute() { return URL + atob(); }'),
+      3,
+    );
+    assert.equal(await outputOf('var URL = 1; btoa = () => 2; function execute() { return URL + btoa(); }'), 3);
+  });
+
+  it('a web global that is given too much work ends at the deadline of the tool', async () => {
+    for (const work of [
+      'for (;;) new URL("http://h/" + "%41/".repeat(1000))',
+      'for (;;) structuredClone([{ a: 1 }])',
+    ]) {
+      const job = aJob(`function execute() { ${work} }`, { limits: { durationMilliseconds: 200 } });
+      const outcome = await sandbox.run(job, echoHost, anOp());
+      assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_TIMEOUT');
+    }
+    const deep = 'let a = {}; for (let i = 0; i < 1e5; i += 1) a = { a }; structuredClone(a);';
+    assert.match((await failureOf(`function execute() { ${deep} }`)).message, /^RangeError/);
   });
 
   it('guest code cannot use code from text, uncounted memory or shared memory', async () => {

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 
-/** Names of host functions as a tool declares them. `clock` and `random` only unfreeze time and randomness. */
+/** Names of host functions as a tool declares them. Without `clock` and `random`, time and randomness throw in the guest. */
 export type HostApi = 'fetch' | 'fs.readFile' | 'crypto' | 'clock' | 'random';
 
 export interface JobLimits {

@@ -13,6 +13,16 @@
  * resetting), a failed job that leaves the runner unusable, too many calls (#retire), too much memory, or the end of the
  * process itself. #onExit then removes the runner from the pool and starts a replacement. MAX_FAILED_STARTS consecutive
  * failures in state starting refuse all queued jobs.
+ *
+ * States of the pool:
+ *
+ *             every runner idle and no job for IDLE_TIMEOUT_MS: #sleep() kills all runners
+ *   active  ----------------------------------------------------------------------------->  dormant
+ *      ^                                                                                       |
+ *      +---------------------------------------------------------------------------------------+
+ *                                        the next job: #wake()
+ *
+ * A dormant pool has no runner and starts none, so a sandbox without work holds no memory of a runner.
  */
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -33,6 +43,8 @@ export interface SupervisorOptions {
   warm?: number;
   /** Maximum number of concurrent jobs. */
   maxRunners?: number;
+  /** Milliseconds without a job after which all runners end, until the next job. */
+  idleTimeoutMs?: number;
   /** The Node binary of the runners; by default the binary of this process. */
   nodePath?: string;
 }
@@ -54,6 +66,8 @@ const MIN_CALLS_LEFT = 130;
 const MAX_FAILED_STARTS = 3;
 /** Memory limit of an idle runner, in bytes: twice the memory after its start. */
 const MAX_IDLE_BYTES = 104_857_600;
+/** Time without a job after which all runners end. A first call after it waits for the start of a runner: about 80 ms. */
+const IDLE_TIMEOUT_MS = 60_000;
 /** A runner that is not ready within this time after its start or after a job is killed. */
 const READY_TIMEOUT_MS = 10_000;
 
@@ -92,6 +106,7 @@ class RunnerPool implements Supervisor {
   readonly #clock: Clock;
   readonly #warm: number;
   readonly #maxRunners: number;
+  readonly #idleTimeoutMs: number;
   readonly #plan: RunnerCommand;
   readonly #resident: MemoryReader = createMemoryReader(process.platform);
   readonly #runners = new Set<PooledRunner>();
@@ -102,12 +117,17 @@ class RunnerPool implements Supervisor {
   #lastFailure = '';
   #lastStderr = '';
   #jobs = 0;
+  #lastActivity: number;
+  #dormant = true;
   #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: SupervisorOptions, engine: EngineFiles, plan: RunnerCommand) {
     this.#clock = options.clock;
     this.#warm = options.warm ?? 1;
     this.#maxRunners = Math.max(1, options.maxRunners ?? 2);
+    this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    this.#lastActivity = options.clock.monotonic();
     this.#plan = plan;
     this.#program = linkRunnerProgram().then((program) => encodeFrame({ program, engine: engine.entry }));
   }
@@ -119,6 +139,7 @@ class RunnerPool implements Supervisor {
   /** Starts the spare runners and waits for one of them, so that a broken sandbox is reported at startup. */
   async warmUp(): Promise<void> {
     if (this.#warm === 0) return;
+    this.#wake();
     for (let index = 0; index < this.#warm; index += 1) this.#start();
     const first = await this.#enqueue(new AbortController().signal);
     if ('code' in first) {
@@ -160,6 +181,7 @@ class RunnerPool implements Supervisor {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    this.#closing.abort();
     for (const waiting of this.#queue) waiting.refuse('TEMPER_CANCELLED', 'the sandbox is closing');
     for (const pooled of this.#runners) pooled.runner.kill('the sandbox is closing');
     await this.#program.catch(() => {});
@@ -170,6 +192,7 @@ class RunnerPool implements Supervisor {
   #acquire(signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
     if (this.#closed) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the sandbox is closed' });
     if (signal.aborted) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the caller cancelled the call' });
+    this.#wake();
     const idle = this.#busyCount() < this.#maxRunners ? this.#idleRunner() : undefined;
     if (idle === undefined) {
       const waitingResult = this.#enqueue(signal);
@@ -203,6 +226,33 @@ class RunnerPool implements Supervisor {
     });
   }
 
+  /** Notes a job. Makes a dormant pool active. */
+  #wake(): void {
+    this.#lastActivity = this.#clock.monotonic();
+    if (!this.#dormant) return;
+    this.#dormant = false;
+    void this.#sleepWhenIdle();
+  }
+
+  async #sleepWhenIdle(): Promise<void> {
+    while (!this.#closed) {
+      const isIdle = this.#queue.size === 0 && [...this.#runners].every(({ state }) => state === 'idle');
+      const idleMs = this.#clock.monotonic() - this.#lastActivity;
+      if (isIdle && idleMs >= this.#idleTimeoutMs) {
+        this.#sleep();
+        return;
+      }
+      const waitMs = isIdle ? this.#idleTimeoutMs - idleMs : this.#idleTimeoutMs;
+      await this.#clock.sleep(waitMs, this.#closing.signal).catch(() => undefined);
+    }
+  }
+
+  #sleep(): void {
+    this.#dormant = true;
+    const runners = [...this.#runners];
+    for (const pooled of runners) this.#retire(pooled);
+  }
+
   /** The runner that has been idle longest. */
   #idleRunner(): PooledRunner | undefined {
     for (const pooled of this.#runners) if (pooled.state === 'idle') return pooled;
@@ -217,7 +267,7 @@ class RunnerPool implements Supervisor {
 
   /** Starts the missing runners, and one extra before all runners reach their call limit at the same time. */
   #keepWarm(): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#dormant) return;
     const target = this.#targetSize();
     while (this.#runners.size < target) this.#start();
     if (this.#warm > 0 && this.#runners.size === target && this.#needsReplacement()) this.#start();
@@ -315,6 +365,7 @@ class RunnerPool implements Supervisor {
   }
 
   #release(pooled: PooledRunner, reusable: boolean): void {
+    this.#lastActivity = this.#clock.monotonic();
     pooled.calls += 1;
     pooled.state = 'resetting';
     this.#listen(pooled);

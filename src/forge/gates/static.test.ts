@@ -50,6 +50,9 @@ const ACCEPTED: Record<string, string> = {
   'typed arrays, Intl and BigInt': wrap(
     'return { a: [...new Uint8Array(2)], b: String(BigInt(2)), c: new Intl.NumberFormat("en").format(1) };',
   ),
+  'web globals': wrap(
+    'const u = new URL(input.u); u.searchParams.set("a", btoa("b")); return { u, p: new URLSearchParams("a=1").get("a"), t: new TextDecoder().decode(new TextEncoder().encode(atob("YQ=="))), c: structuredClone(input) };',
+  ),
   'generators and iterators': wrap('function* g() { yield 1; } return { a: [...g()] };'),
   'a catch without a name, and with a pattern': wrap(
     'try { JSON.parse(input.a); } catch { return {}; } try { x(); } catch ({ message }) { return { message }; } function x() {}',
@@ -126,13 +129,33 @@ const REFUSED: Record<string, [source: string, message: RegExp]> = {
   SharedArrayBuffer: [wrap('return new SharedArrayBuffer(1);'), /SharedArrayBuffer is banned/],
   Atomics: [wrap('return Atomics.load(input, 0);'), /Atomics is banned/],
   timers: [wrap('setTimeout(() => {}, 1); return {};'), /no timers/],
-  Buffer: [wrap('return Buffer.from(input.a);'), /strings or Uint8Array/],
+  Buffer: [wrap('return Buffer.from(input.a);'), /use Uint8Array with TextEncoder/],
   'an undeclared name': [wrap('return { a: lodash.chunk(input.a) };'), /"lodash" is not defined/],
   'module.exports': [`${wrap('return {};')}\nmodule.exports = execute;`, /module is banned/],
-  'undeclared fetch': [wrap('return fetch(input.url);'), /fetch is used but not declared/],
-  'undeclared fetch by another name': [wrap('const f = fetch; return f(input.url);'), /fetch is used but not declared/],
-  'undeclared crypto': [wrap('return crypto.createHash("sha256");'), /crypto is used but not declared/],
-  'undeclared fs.readFile': [wrap('return fs.readFile("a");'), /fs\.readFile is used but not declared/],
+  'undeclared fetch': [wrap('return fetch(input.url);'), /fetch is used but "fetch" is not declared/],
+  'undeclared fetch by another name': [
+    wrap('const f = fetch; return f(input.url);'),
+    /fetch is used but "fetch" is not declared/,
+  ],
+  'undeclared crypto': [wrap('return crypto.createHash("sha256");'), /crypto is used but "crypto" is not declared/],
+  'undeclared fs.readFile': [
+    wrap('return fs.readFile("a");'),
+    /fs\.readFile is used but "fs\.readFile" is not declared/,
+  ],
+  'an undeclared Date.now()': [wrap('return Date.now();'), /^line 2:8: Date\.now reads the clock.*add "clock"/],
+  'an undeclared new Date()': [
+    wrap('return { a: new Date() };'),
+    /^line 2:13: new Date\(\) reads the clock.*add "clock"/,
+  ],
+  'an undeclared Date()': [wrap('return Date();'), /Date\(\) reads the clock.*take the time as an input/],
+  'an undeclared performance.now()': [wrap('return performance.now();'), /performance\.now reads the clock/],
+  'an undeclared Temporal.Now': [wrap('return Temporal.Now.instant();'), /Temporal\.Now reads the clock/],
+  'an undeclared Math.random()': [wrap('return Math.random();'), /Math\.random is random.*add "random"/],
+  'an undeclared Math["random"]()': [wrap('return Math["ran" + "dom"]();'), /Math\.random is random/],
+  'an undeclared crypto.randomUUID()': [
+    wrap('return crypto.randomUUID();'),
+    /crypto\.randomUUID is random.*add "random"/,
+  ],
   'a name from another alphabet': [wrap('const еval = 1; return { еval };'), /not ASCII/],
   'a bidirectional mark': [wrap('/* \u202e */ return {};'), /U\+202E/],
   'a zero-width mark': [wrap('const a\u200b = 1; return {};'), /U\+200B/],
@@ -192,8 +215,8 @@ describe('static check', () => {
     assert.deepEqual(checkSource(source, everything), { violations: [], warnings: [] });
   });
 
-  it('the check warns about unused declarations and about frozen time and randomness', () => {
-    const { violations, warnings } = checkSource(wrap('return { now: new Date(), r: Math.random() };'), ['crypto']);
+  it('the check warns about unused declarations', () => {
+    const { violations, warnings } = checkSource(wrap('return {};'), ['crypto', 'clock', 'random']);
     assert.deepEqual(violations, []);
     assert.deepEqual(
       ['crypto', 'clock', 'random'].map((api) => warnings.some((warning) => warning.includes(`"${api}"`))),
@@ -201,8 +224,27 @@ describe('static check', () => {
     );
   });
 
+  it('crypto.randomUUID needs "random" and not "crypto"', () => {
+    assert.deepEqual(checkSource(wrap('return { id: crypto.randomUUID() };'), ['random']), {
+      violations: [],
+      warnings: [],
+    });
+    const { violations } = checkSource(wrap('return [crypto.randomUUID(), crypto.createHash("md5")];'), ['random']);
+    assert.match(violations[0]?.message ?? '', /^line 2:30: crypto is used/);
+    assert.equal(violations.length, 1);
+  });
+
   it('a date made from data does not count as a use of the clock', () => {
-    assert.deepEqual(checkSource(wrap('return { y: new Date(input.day).getFullYear() };'), []).warnings, []);
+    for (const use of [
+      'new Date(input.day).getFullYear()',
+      'new Date(2024, 0, 1)',
+      'Date.UTC(2024, 0)',
+      'Date.parse(input.day)',
+      'Temporal.PlainDate.from(input.day)',
+      '((Math) => Math.random)(input)',
+    ]) {
+      assert.deepEqual(checkSource(wrap(`return { y: ${use} };`), []), { violations: [], warnings: [] }, use);
+    }
   });
 
   it('the check warns once per name that is assigned but never declared, with its line', () => {

@@ -2,7 +2,7 @@ import { printable } from '../../lib/printable.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { missingEntryReason, unreadableReason } from '../source-repair/refusal-reasons.ts';
 import { parseSource, type SourceProblem } from '../static/parse.ts';
-import { findProblems } from '../static/rules.ts';
+import { type ApiUse, findProblems } from '../static/rules.ts';
 import type { ForgeViolation } from '../request.ts';
 
 export interface StaticCheck {
@@ -11,8 +11,13 @@ export interface StaticCheck {
 }
 
 const MAX_SHOWN = 20;
-/** Host functions that must be declared. An undeclared clock or randomness is not refused, only frozen. */
-const MUST_DECLARE: readonly ToolApi[] = ['fetch', 'fs.readFile', 'crypto'];
+const API_RULES: readonly { api: ToolApi; isUsed: string; otherwise: string }[] = [
+  { api: 'fetch', isUsed: 'is used', otherwise: '' },
+  { api: 'fs.readFile', isUsed: 'is used', otherwise: '' },
+  { api: 'crypto', isUsed: 'is used', otherwise: '' },
+  { api: 'clock', isUsed: 'reads the clock', otherwise: ', or take the time as an input' },
+  { api: 'random', isUsed: 'is random', otherwise: ', or take the value as an input' },
+];
 
 /** Finds forbidden code before anything runs. The result is advice and evidence; the sandbox is the security boundary. */
 export function checkSource(source: string, declared: readonly ToolApi[]): StaticCheck {
@@ -31,13 +36,7 @@ export function checkSource(source: string, declared: readonly ToolApi[]): Stati
   }
   const findings = findProblems(parsed.program);
   const violations = toViolations([...parsed.problems, ...findings.problems], 'TEMPER_FORGE_STATIC');
-  for (const api of MUST_DECLARE) {
-    if (!findings.uses.has(api) || declared.includes(api)) continue;
-    violations.push({
-      code: 'TEMPER_FORGE_STATIC',
-      message: `${api} is used but not declared; add "${api}" to implementation.allowlist`,
-    });
-  }
+  violations.push(...undeclaredUses(findings.uses, declared));
   if (!findings.definesEntry) {
     violations.push({
       code: 'TEMPER_FORGE_STATIC',
@@ -47,20 +46,26 @@ export function checkSource(source: string, declared: readonly ToolApi[]): Stati
   return { violations, warnings: warningsOf(findings.warnings, findings.uses, declared) };
 }
 
+function undeclaredUses(uses: ReadonlyMap<ToolApi, ApiUse>, declared: readonly ToolApi[]): ForgeViolation[] {
+  const problems = API_RULES.flatMap(({ api, isUsed, otherwise }): SourceProblem[] => {
+    const use = uses.get(api);
+    if (use === undefined || declared.includes(api)) return [];
+    const { line, column } = use;
+    const name = api === 'clock' || api === 'random' ? use.name : api;
+    const message = `${name} ${isUsed} but "${api}" is not declared; add "${api}" to implementation.allowlist${otherwise}`;
+    return [{ line, column, message }];
+  });
+  return toViolations(problems, 'TEMPER_FORGE_STATIC');
+}
+
 function warningsOf(
   problems: readonly SourceProblem[],
-  uses: ReadonlySet<ToolApi>,
+  uses: ReadonlyMap<ToolApi, ApiUse>,
   declared: readonly ToolApi[],
 ): string[] {
   const warnings = problems.slice(0, MAX_SHOWN).map(withLocation);
   for (const api of declared)
     if (!uses.has(api)) warnings.push(`"${api}" is declared but not used; remove it from the allowlist`);
-  if (uses.has('clock') && !declared.includes('clock')) {
-    warnings.push('the time is read but "clock" is not declared; the time is frozen');
-  }
-  if (uses.has('random') && !declared.includes('random')) {
-    warnings.push('randomness is used but "random" is not declared; the random numbers are the same in every run');
-  }
   return warnings;
 }
 

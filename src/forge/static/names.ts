@@ -28,14 +28,7 @@ export const UNAVAILABLE_NAMES: ReadonlyMap<string, string> = new Map([
   ['setInterval', 'there are no timers'],
   ['setImmediate', 'there are no timers'],
   ['queueMicrotask', 'use Promise.resolve().then(…)'],
-  ['Buffer', 'use strings or Uint8Array'],
-  ['atob', 'decode base64 by hand'],
-  ['btoa', 'encode base64 by hand'],
-  ['structuredClone', 'use JSON.parse(JSON.stringify(value))'],
-  ['URL', 'parse the text with a regular expression'],
-  ['URLSearchParams', 'parse the text by hand'],
-  ['TextEncoder', 'use encodeURIComponent'],
-  ['TextDecoder', 'use decodeURIComponent'],
+  ['Buffer', 'use Uint8Array with TextEncoder and TextDecoder, or btoa and atob for base64'],
   ['input', 'it is the parameter of execute'],
 ]);
 
@@ -46,7 +39,7 @@ export const LANGUAGE_NAMES: ReadonlySet<string> = new Set(
   Uint16Array Int32Array Uint32Array BigInt64Array BigUint64Array Float16Array Float32Array Float64Array Error EvalError
   RangeError ReferenceError SyntaxError TypeError URIError AggregateError SuppressedError DisposableStack AsyncDisposableStack
   parseInt parseFloat isNaN isFinite encodeURI encodeURIComponent decodeURI decodeURIComponent escape unescape console
-  performance arguments`.split(/\s+/),
+  performance arguments URL URLSearchParams TextEncoder TextDecoder btoa atob structuredClone`.split(/\s+/),
 );
 
 /** Global names of host functions. */

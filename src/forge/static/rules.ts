@@ -11,8 +11,16 @@ import { analyseScopes, type ScopeAnalysis } from './scope.ts';
 export interface StaticFindings {
   problems: SourceProblem[];
   warnings: SourceProblem[];
-  uses: ReadonlySet<ToolApi>;
+  /** The first use of each host function. */
+  uses: ReadonlyMap<ToolApi, ApiUse>;
   definesEntry: boolean;
+}
+
+export interface ApiUse {
+  line: number;
+  column: number;
+  /** The used name, such as `Date.now`. */
+  name: string;
 }
 
 const ENTRIES = ['execute', 'run'];
@@ -29,9 +37,9 @@ class RuleChecker {
   readonly #scopes: ScopeAnalysis;
   readonly #problems: SourceProblem[] = [];
   readonly #warnings: SourceProblem[] = [];
-  readonly #uses = new Set<ToolApi>();
+  readonly #uses = new Map<ToolApi, ApiUse>();
   readonly #assigned = new Set<string>();
-  /** Uses of `globalThis` that the member rule already checked. */
+  /** Uses of `globalThis` and `crypto` that the member rule already checked. */
   readonly #checkedGlobals = new Set<AnyNode>();
 
   constructor(scopes: ScopeAnalysis) {
@@ -76,7 +84,7 @@ class RuleChecker {
         if (!this.#checkedGlobals.has(node))
           this.#report(node, 'globalThis is not allowed except as globalThis.NAME; use the name itself');
       } else if (access === 'write') this.#undeclaredWrite(node, warned);
-      else this.#freeRead(node, node.name);
+      else if (!this.#checkedGlobals.has(node)) this.#freeRead(node, node.name);
     }
   }
 
@@ -93,7 +101,7 @@ class RuleChecker {
     const api = API_NAMES.get(name);
     const banned = BANNED_NAMES.get(name);
     if (banned !== undefined) this.#report(node, `${name} is banned: ${banned}`);
-    else if (api !== undefined && !this.#assigned.has(name)) this.#uses.add(api);
+    else if (api !== undefined && !this.#assigned.has(name)) this.#use(node, api, name);
     else if (api === undefined && !LANGUAGE_NAMES.has(name) && !this.#assigned.has(name)) {
       const advice = UNAVAILABLE_NAMES.get(name);
       this.#report(
@@ -118,9 +126,16 @@ class RuleChecker {
 
   /** Records a use of the clock or of randomness. */
   #effect(node: Extract<AnyNode, { type: 'MemberExpression' }>, name: string): void {
-    const clocks = ['Date', 'performance'];
-    if (name === 'now' && clocks.some((clock) => this.#isFreeName(node.object, clock))) this.#uses.add('clock');
-    if (name === 'random' && this.#isFreeName(node.object, 'Math')) this.#uses.add('random');
+    const { object } = node;
+    const owner = EFFECT_OWNERS.find((known) => this.#isFreeName(object, known));
+    const api = owner === undefined ? undefined : EFFECTS.get(`${owner}.${name}`);
+    if (owner === undefined || api === undefined) return;
+    this.#use(node, api, `${owner}.${name}`);
+    if (owner === 'crypto') this.#checkedGlobals.add(object as AnyNode);
+  }
+
+  #use(node: AnyNode, api: ToolApi, name: string): void {
+    if (!this.#uses.has(api)) this.#uses.set(api, { ...locationOf(node), name });
   }
 
   #globalMember(node: AnyNode, name: string | undefined, parent: AnyNode | undefined): void {
@@ -156,7 +171,7 @@ class RuleChecker {
   #call(node: Extract<AnyNode, { type: 'CallExpression' | 'NewExpression' }>): void {
     const { callee } = node;
     if (this.#isFreeName(callee, 'Date') && (node.type === 'CallExpression' || node.arguments.length === 0)) {
-      this.#uses.add('clock');
+      this.#use(node, 'clock', node.type === 'CallExpression' ? 'Date()' : 'new Date()');
     }
     if (callee.type !== 'MemberExpression') return;
     if (!this.#isFreeName(callee.object, 'Reflect') && !this.#isFreeName(callee.object, 'Object')) return;
@@ -195,6 +210,17 @@ class RuleChecker {
     this.#warnings.push({ ...locationOf(node), message: printable(message, 240) });
   }
 }
+
+/** The members that read the clock or are random, with the host function that a tool declares for them. */
+const EFFECTS: ReadonlyMap<string, ToolApi> = new Map([
+  ['Date.now', 'clock'],
+  ['performance.now', 'clock'],
+  ['performance.timeOrigin', 'clock'],
+  ['Temporal.Now', 'clock'],
+  ['Math.random', 'random'],
+  ['crypto.randomUUID', 'random'],
+]);
+const EFFECT_OWNERS = ['Date', 'performance', 'Temporal', 'Math', 'crypto'];
 
 const FORBIDDEN_NODES: Readonly<Record<string, string>> = {
   WithStatement: 'with is banned: it hides what a name means; write the object before the member',

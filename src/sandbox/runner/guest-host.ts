@@ -1,6 +1,7 @@
 /** The host functions that a job may declare. The text of these functions runs in the guest; see guest.ts. */
 /* oxlint-disable typescript/unbound-method -- methods are taken from their objects on purpose, before guest code can change them */
 import { defineHidden, type Primordials } from './guest-language.ts';
+import { buildUndeclaredUse } from './guest-undeclared.ts';
 
 /** The only channel from the guest to the runner; strings only. */
 export type PostToRunner = (kind: string, first: string, second: string) => string;
@@ -78,7 +79,31 @@ export function addFiles(own: Primordials, bridge: HostBridge): void {
   defineHidden(own, own.global, 'fs', { readFile, promises: { readFile } });
 }
 
-export function addCrypto(own: Primordials, post: PostToRunner, random: boolean): void {
+interface CryptoParts {
+  /** Whether the job declared `crypto`. */
+  hashing: boolean;
+  /** Whether the job declared `random`. */
+  random: boolean;
+}
+
+export function addCrypto(own: Primordials, post: PostToRunner, { hashing, random }: CryptoParts): void {
+  const noHash = buildUndeclaredUse('crypto');
+  const noChance = buildUndeclaredUse('random');
+  const build = hashing ? buildHasher(own, post) : undefined;
+  defineHidden(own, own.global, 'crypto', {
+    createHash: (name: unknown) => (build === undefined ? noHash('crypto.createHash()') : build.hash(name)),
+    createHmac: (name: unknown, key: unknown) =>
+      build === undefined ? noHash('crypto.createHmac()') : build.hmac(name, key),
+    randomUUID: () => (random ? post('uuid', '', '') : noChance('crypto.randomUUID()')),
+  });
+}
+
+interface Hasher {
+  hash(algorithm: unknown): object;
+  hmac(algorithm: unknown, key: unknown): object;
+}
+
+export function buildHasher(own: Primordials, post: PostToRunner): Hasher {
   const { isView } = ArrayBuffer;
   const { fromCharCode } = String;
   const part = (data: unknown, encoding: unknown): [string, string] => {
@@ -110,10 +135,8 @@ export function addCrypto(own: Primordials, post: PostToRunner, random: boolean)
     };
     return self;
   };
-  const crypto: Record<string, unknown> = {
-    createHash: (algorithm: unknown) => hasher(algorithm),
-    createHmac: (algorithm: unknown, key: unknown) => hasher(algorithm, part(key, undefined)),
+  return {
+    hash: (algorithm) => hasher(algorithm),
+    hmac: (algorithm, key) => hasher(algorithm, part(key, undefined)),
   };
-  if (random) crypto['randomUUID'] = () => post('uuid', '', '');
-  defineHidden(own, own.global, 'crypto', crypto);
 }

@@ -65,6 +65,9 @@ export function removeUnsafeGlobals(own: Primordials): void {
     own.define(prototype, 'constructor', { value: constructor, writable: false, configurable: false });
     if (index === 0) defineHidden(own, global, 'Function', constructor);
   }
+  // A number that is written raw, such as 1e999, is not the number that another parser reads.
+  delete (JSON as Partial<Record<'rawJSON' | 'isRawJSON', unknown>>).rawJSON;
+  delete (JSON as Partial<Record<'rawJSON' | 'isRawJSON', unknown>>).isRawJSON;
   const log = (): void => {};
   const silentConsole = {
     log,

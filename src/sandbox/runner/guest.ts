@@ -7,7 +7,15 @@
  * process.
  */
 import type { HostApi } from '../port.ts';
-import { type HostBridge, buildBridge, addCrypto, addFetch, addFiles, type PostToRunner } from './guest-host.ts';
+import {
+  type HostBridge,
+  buildBridge,
+  buildHasher,
+  addCrypto,
+  addFetch,
+  addFiles,
+  type PostToRunner,
+} from './guest-host.ts';
 import {
   removeUnsafeGlobals,
   fixBufferSizes,
@@ -15,7 +23,15 @@ import {
   type Primordials,
   takePrimordials,
 } from './guest-language.ts';
-import { freezeDateFormat, freezeRandomness, freezeTime } from './guest-time.ts';
+import { buildEncoder, buildLossCheck, buildObjectCheck, buildValueReader } from './guest-result.ts';
+import {
+  buildUndeclaredUse,
+  denyClock,
+  denyDateFormat,
+  denyRandomness,
+  denyTemporalClock,
+} from './guest-undeclared.ts';
+import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
@@ -30,31 +46,9 @@ function describe(own: Primordials, thrown: unknown): [text: string, stack: stri
   }
 }
 
-/** The JSON text of a result. Refuses values that JSON would change silently, because a lost value is a wrong result. */
-function encode(own: Primordials, value: unknown): string {
-  const text = own.stringify(value);
-  if (text === undefined) throw new TypeError(`${typeof value} is not a JSON value; return null for nothing`);
-  if (!own.includes(text, 'null') && !own.includes(text, '{}')) return text;
-  const unsupported = [Map, Set, WeakMap, WeakSet, Promise, RegExp];
-  return own.stringify(value, (key, member) => {
-    const where = key === '' ? 'the result' : `member ${own.stringify(own.slice(key, 64))}`;
-    if (typeof member === 'number' && (member !== member || member === Infinity || member === -Infinity)) {
-      throw new TypeError(`${where} is ${own.text(member)}, which is not a JSON value`);
-    }
-    if (typeof member === 'object' && member !== null) {
-      for (let index = 0; index < unsupported.length; index += 1) {
-        const kind = unsupported[index] as { prototype: object; name: string };
-        if (member instanceof (kind as unknown as ObjectConstructor)) {
-          throw new TypeError(`${where} is a ${kind.name}, which is not a JSON value; convert it first`);
-        }
-      }
-    }
-    return member;
-  }) as string;
-}
-
 /** The entry function for the runner: `start` once, then `deliver` for each response of the host. */
-function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge) {
+function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, beforeSource: (source: string) => void) {
+  const encode = buildEncoder(own);
   const threw = (kind: string, error: unknown): void => {
     const [text, stack] = describe(own, error);
     post(kind, text, stack);
@@ -62,7 +56,7 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge) {
   const finish = (value: unknown): void => {
     let text: string;
     try {
-      text = encode(own, value);
+      text = encode(value);
     } catch (error) {
       threw('invalid', error);
       return;
@@ -83,6 +77,7 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge) {
     '\n;typeof execute === "function" ? execute : typeof run === "function" ? run : undefined\n//# sourceURL=tool.js';
   const start = (source: string, input: string): void => {
     let entry: unknown;
+    beforeSource(source);
     try {
       entry = own.evaluate(source + selectEntry);
     } catch (error) {
@@ -112,29 +107,35 @@ interface DeclaredApis {
   own: Primordials;
   bridge: HostBridge;
   post: PostToRunner;
-  epoch: number;
 }
 
 /** Runs in the guest. The functions that it calls are in its scope only when the job needs them; see guestSource. */
-function addDeclaredApis({ declared, own, bridge, post, epoch }: DeclaredApis): void {
-  if (!declared('clock')) freezeTime(own, epoch);
-  if (!declared('random')) freezeRandomness(own);
+function addDeclaredApis({ declared, own, bridge, post }: DeclaredApis): void {
+  if (declared('clock')) {
+    const { now } = Date;
+    const timeOrigin = now();
+    defineHidden(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
+  } else denyClock(own, buildUndeclaredUse('clock'));
+  if (!declared('random')) denyRandomness(own, buildUndeclaredUse('random'));
   if (declared('fetch')) addFetch(own, bridge);
   if (declared('fs.readFile')) addFiles(own, bridge);
-  if (declared('crypto')) addCrypto(own, post, declared('random'));
-  const now = declared('clock') ? Date.now : () => epoch;
-  const timeOrigin = now();
-  defineHidden(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
+  const hashing = declared('crypto');
+  if (hashing || declared('random')) addCrypto(own, post, { hashing, random: declared('random') });
 }
 
 /** Runs in the guest. `apis` lists the declared names between bars: `|fetch|clock|`. */
-function installGuest(post: PostToRunner, epoch: number, apis: string) {
+function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Primordials) => void) {
   const own = takePrimordials();
   removeUnsafeGlobals(own);
   fixBufferSizes(own);
+  addWebGlobals(own);
   const bridge = buildBridge(own, post);
-  addDeclaredApis({ declared: (api) => own.includes(apis, `|${api}|`), own, bridge, post, epoch });
-  return buildEntry(own, post, bridge);
+  const declared = (api: HostApi): boolean => own.includes(apis, `|${api}|`);
+  addDeclaredApis({ declared, own, bridge, post });
+  const beforeSource = (source: string): void => {
+    if (!declared('clock')) denyTemporalClock(own, buildUndeclaredUse('clock'), source);
+  };
+  return buildEntry(own, post, bridge, beforeSource);
 }
 
 type GuestFunction = (...args: never[]) => unknown;
@@ -146,14 +147,16 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   fixBufferSizes,
   buildBridge,
   describe,
-  encode,
+  buildObjectCheck,
+  buildLossCheck,
+  buildValueReader,
+  buildEncoder,
   buildEntry,
+  buildUndeclaredUse,
   addDeclaredApis,
+  addWebGroup,
   installGuest,
 ];
-
-/** The result of `Date.now()` inside a tool that did not declare `clock`: 2026-01-01T00:00:00Z. */
-const EPOCH = 1_767_225_600_000;
 
 /**
  * The body of a function that takes the `post` callback as `$0` and the declared names as `$1`, and returns the entry
@@ -162,11 +165,11 @@ const EPOCH = 1_767_225_600_000;
  */
 export function guestSource(apis: readonly HostApi[]): string {
   const functions = [...GUEST_FUNCTIONS];
-  if (!apis.includes('clock')) functions.push(freezeTime, freezeDateFormat);
-  if (!apis.includes('random')) functions.push(freezeRandomness);
+  if (!apis.includes('clock')) functions.push(denyClock, denyDateFormat, denyTemporalClock);
+  if (!apis.includes('random')) functions.push(denyRandomness);
   if (apis.includes('fetch')) functions.push(addFetch);
   if (apis.includes('fs.readFile')) functions.push(addFiles);
-  if (apis.includes('crypto')) functions.push(addCrypto);
+  if (apis.includes('crypto') || apis.includes('random')) functions.push(addCrypto, buildHasher);
   const declarations = functions.map((guestFunction) => `const ${guestFunction.name} = (${String(guestFunction)});`);
-  return `'use strict';\n${declarations.join('\n')}\nreturn ${installGuest.name}($0, ${EPOCH}, $1);`;
+  return `'use strict';\n${declarations.join('\n')}\nconst web = (own) => {${webGlobalsSource()}};\nreturn ${installGuest.name}($0, $1, web);`;
 }

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { pollValue } from '../../test/support/poll.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { HostCalls } from './port.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
+import { aJob, anOp, echoHost } from './sandbox.testing.ts';
+
+/** A clock that moves only when the test moves it. */
+class SteppedClock implements Clock {
+  #now = 0;
+  readonly #sleepers = new Set<{ at: number; wake: () => void }>();
+
+  now = (): Date => new Date(this.#now);
+  monotonic = (): number => this.#now;
+
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const sleeper = { at: this.#now + milliseconds, wake: resolve };
+      this.#sleepers.add(sleeper);
+      signal.addEventListener('abort', () => {
+        this.#sleepers.delete(sleeper);
+        reject(signal.reason as Error);
+      });
+    });
+  }
+
+  async advance(milliseconds: number): Promise<void> {
+    this.#now += milliseconds;
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.at > this.#now) continue;
+      this.#sleepers.delete(sleeper);
+      sleeper.wake();
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const IDLE_MS = 60_000;
+const ONE = aJob('function execute() { return 1; }');
+
+/** Lets the idle time pass again and again: a runner that is not ready yet is not idle. */
+async function waitUntilDormant(sandbox: Supervisor, clock: SteppedClock): Promise<void> {
+  await pollValue(
+    'the end of all runners',
+    async () => {
+      await clock.advance(IDLE_MS);
+      return sandbox.processes.length;
+    },
+    (count) => count === 0,
+    { intervalMs: 5 },
+  );
+}
+
+describe('an idle sandbox', () => {
+  it('the supervisor ends all runners after a minute without a job, and starts one for the next job', async () => {
+    const clock = new SteppedClock();
+    await using sandbox = await createSupervisor({ clock, warm: 2 });
+    await clock.advance(IDLE_MS - 1);
+    assert.equal(sandbox.processes.length, 2);
+    await waitUntilDormant(sandbox, clock);
+    const outcome = await sandbox.run(ONE, echoHost, anOp());
+    assert.equal(outcome.ok && outcome.output, 1);
+    assert.ok(sandbox.processes.length > 0);
+    await waitUntilDormant(sandbox, clock);
+    assert.ok((await sandbox.run(ONE, echoHost, anOp())).ok);
+  });
+
+  it('a job restarts the idle time', async () => {
+    const clock = new SteppedClock();
+    await using sandbox = await createSupervisor({ clock });
+    for (let times = 0; times < 3; times += 1) {
+      await clock.advance(IDLE_MS - 1);
+      const before = sandbox.processes;
+      assert.notEqual(before.length, 0);
+      assert.ok((await sandbox.run(ONE, echoHost, anOp())).ok);
+      assert.ok(before.some((pid) => sandbox.processes.includes(pid)));
+    }
+  });
+
+  it('a runner with a running job does not end, however long the job takes', async () => {
+    const clock = new SteppedClock();
+    await using sandbox = await createSupervisor({ clock });
+    const slow: HostCalls = {
+      async call() {
+        for (let times = 0; times < 3; times += 1) await clock.advance(IDLE_MS);
+        return 'late';
+      },
+    };
+    const job = aJob('async function execute() { return fs.readFile("x"); }', { apis: ['fs.readFile'] });
+    const outcome = await sandbox.run(job, slow, anOp());
+    assert.equal(outcome.ok && outcome.output, 'late');
+  });
+
+  it('a dormant sandbox can be disposed and then refuses jobs', async () => {
+    const clock = new SteppedClock();
+    const sandbox = await createSupervisor({ clock });
+    await waitUntilDormant(sandbox, clock);
+    await sandbox[Symbol.asyncDispose]();
+    const outcome = await sandbox.run(ONE, echoHost, anOp());
+    assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_CANCELLED');
+  });
+});
