@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -10,6 +9,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { lookupKind } from '../kinds.ts';
 import { matchesTool, listStateTools, toolWithEvidence } from './state-tools.ts';
 import { listKind, notFound } from './get.ts';
+import { stateFolder } from './state-folder.ts';
 
 export interface DescribeOptions {
   kind: string;
@@ -21,7 +21,7 @@ export interface DescribeOptions {
 /** Prints one object with all its fields. A tool is found by object name, digest or the name that models use, and is printed with its evidence and uses. */
 export async function describe(options: DescribeOptions, io: CliIo): Promise<number> {
   const kind = lookupKind(options.kind);
-  const records = fileRecordStore(resolve(io.cwd, options.state));
+  const records = fileRecordStore(await stateFolder(io, options.state));
   const value = await valueOf(records, kind.collection, options.name);
   if (options.output === 'json') writeJsonLine(io, value);
   else io.out(stringify(value, { lineWidth: 0 }));

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import { emergentCapability } from '../../discovery/emergent.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -9,6 +8,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { lookupKind } from '../kinds.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { formatAge, table } from '../table.ts';
+import { stateFolder } from './state-folder.ts';
 
 export interface GetOptions {
   kind: string;
@@ -20,7 +20,7 @@ export interface GetOptions {
 /** Lists a kind, or one object of it. Only reads files, so it needs no lock. */
 export async function get(options: GetOptions, io: CliIo): Promise<number> {
   const kind = lookupKind(options.kind);
-  const records = fileRecordStore(resolve(io.cwd, options.state));
+  const records = fileRecordStore(await stateFolder(io, options.state));
   const all = await listKind(records, kind.collection);
   const chosen = options.name === undefined ? all : all.filter((record) => matchesTool(record, options.name ?? ''));
   if (options.name !== undefined && chosen.length === 0) throw notFound(kind.collection, options.name, all);

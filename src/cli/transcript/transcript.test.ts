@@ -1,13 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { AgentEvent } from '../tools/events.ts';
-import { painter, Transcript } from './transcript.ts';
+import type { AgentEvent } from '../../tools/events.ts';
+import { Screen } from './screen.ts';
+import { Transcript } from './transcript.ts';
 
-function shown(events: AgentEvent[], colour = false): string[] {
-  const lines: string[] = [];
-  const transcript = new Transcript('analyst', painter(colour), (line) => lines.push(line));
+function output(events: AgentEvent[], options: { colour?: boolean; columns?: number } = {}): string {
+  let out = '';
+  const { colour = false, columns } = options;
+  const screen = new Screen({
+    out: (text) => (out += text),
+    colour,
+    ...(columns === undefined ? {} : { columns: () => columns }),
+  });
+  const transcript = new Transcript('analyst', screen);
   for (const event of events) transcript.show(event);
-  return lines;
+  return out;
+}
+
+/** The lines in a pipe. */
+function shown(events: AgentEvent[], colour = false): string[] {
+  return output(events, { colour }).split('\n').slice(0, -1);
 }
 
 const forge: AgentEvent[] = [
@@ -31,7 +43,8 @@ describe('the transcript', () => {
       { type: 'tool-call', id: '2', tool: 'file_list', input: {} },
     ]);
     assert.deepEqual(lines, [
-      '  analyst  “Let me look.”\n  analyst  calls   file_list  {"path":"data"}',
+      '  analyst  “Let me look.”',
+      '  analyst  calls   file_list  {"path":"data"}',
       '  analyst  calls   file_list',
     ]);
   });
@@ -45,9 +58,9 @@ describe('the transcript', () => {
       message: 'case 2: expected 1, got 2',
     };
     const lines = shown([...forge, refused]);
-    assert.equal(lines.length, 2);
+    assert.equal(lines.length, 4);
     assert.match(
-      lines[1] ?? '',
+      lines.slice(1).join('\n'),
       /shape ✓ {2}tests 1\/2 ✗\n +case 2: expected 1, got 2\n +→ reported to the agent, nothing registered/,
     );
   });
@@ -66,7 +79,7 @@ describe('the transcript', () => {
       result: { gate: 'judge', passed: true, note: '0.93' },
     };
     const lines = shown([...forge, other, gate, accepted]);
-    assert.match(lines.at(-1) ?? '', /^ +judge 0\.93 ✓\n +→ other@abababab {2}tier Session$/);
+    assert.match(lines.slice(-2).join('\n'), /^ +judge 0\.93 ✓\n +→ other@abababab {2}tier Session$/);
   });
 
   it('the transcript escapes control characters in untrusted text', () => {
