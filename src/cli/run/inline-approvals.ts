@@ -1,5 +1,7 @@
+import { digestOf } from '../../lib/canonical.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ulids } from '../../lib/ids.ts';
+import { textAt } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { submitDecision } from '../../standalone/decision-files.ts';
@@ -56,15 +58,29 @@ export class InlineApprovals {
   }
 
   async #ask({ request, tool }: ApprovalRequested, signal: AbortSignal): Promise<void> {
-    const { screen, transcript } = this.#printer;
+    const { screen } = this.#printer;
     screen?.showStatus(undefined);
-    for (const input of transcript?.runningCalls(tool) ?? []) {
-      screen?.line(`    ${printable(tool, 63)} ${printable(JSON.stringify(input), MAX_SHOWN_ARGUMENTS)}`, 6);
+    screen?.line(`    ${await this.#callOf(request, tool)}`, 6);
+    // Other lines wait, so that they do not run through the question.
+    screen?.hold();
+    try {
+      const reply = await this.#prompt.read(QUESTION, { signal, remember: false });
+      // Without a reply the request stays open: another terminal may decide.
+      if (reply === undefined) return;
+      await submitDecision(this.#records, decisionOf(request, reply), { clock: systemClock, ids: ulids });
+    } finally {
+      screen?.release();
     }
-    const reply = await this.#prompt.read(QUESTION, { signal, remember: false });
-    // Without a reply the request stays open: another terminal may decide.
-    if (reply === undefined) return;
-    await submitDecision(this.#records, decisionOf(request, reply), { clock: systemClock, ids: ulids });
+  }
+
+  /** The call that the request is bound to. Of several running calls of the tool it is the one with the digest of the request. */
+  async #callOf(request: string, tool: string): Promise<string> {
+    const stored = await this.#records.get('approvalrequests', request);
+    const digest = textAt(stored, ['spec', 'subject', 'call', 'argumentsDigest']);
+    const input = this.#printer.transcript?.runningCalls(tool).find((candidate) => digestOf(candidate) === digest);
+    const name = printable(tool, 63);
+    if (input === undefined) return `${name}, called by another tool with arguments of digest ${printable(digest, 80)}`;
+    return `${name} ${printable(JSON.stringify(input), MAX_SHOWN_ARGUMENTS)}`;
   }
 
   #report(error: unknown): void {

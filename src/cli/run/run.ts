@@ -13,7 +13,7 @@ import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
-import { problemBlock } from '../manifests/validate.ts';
+import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
 import { converse, type Conversation } from './converse.ts';
@@ -95,6 +95,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
 async function readManifests({ filename }: RunOptions, io: CliIo): Promise<LoadedManifests | undefined> {
   const paths = filename.map((path) => resolve(io.cwd, path));
   const manifests = await loadManifests(paths, { patterns: PATTERN_RULES });
+  for (const file of manifests.ignoredFiles) io.error(`note: ${ignoredFileNote(file)}`);
   for (const problem of manifests.problems) io.error(problemBlock(problem));
   return manifests.problems.length > 0 ? undefined : manifests;
 }

@@ -25,6 +25,7 @@ export class Screen {
   readonly #options: ScreenOptions;
   /** The streamed text that has no line end yet. */
   #open: Wrapper | undefined;
+  #held: string[] | undefined;
 
   constructor(options: ScreenOptions) {
     this.#options = options;
@@ -62,8 +63,9 @@ export class Screen {
     const wrapper = this.#open;
     if (wrapper === undefined || text === '') return;
     const [first = '', ...others] = this.#redact(text).split('\n');
-    const rest = others.map((line) => wrapper.lineBreak() + wrapper.add(escape(line)));
-    this.#write(wrapper.add(escape(first)) + rest.join(''));
+    let out = wrapper.add(escape(first));
+    for (const line of others) out += wrapper.lineBreak() + wrapper.add(escape(line));
+    this.#write(out);
   }
 
   endText(): void {
@@ -72,13 +74,28 @@ export class Screen {
     this.#write('\n');
   }
 
+  /** Keeps further output until `release`, while the user answers a question. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const text of held) this.#write(text);
+  }
+
   /** Shows what runs, on a terminal while no streamed text is open. */
   showStatus(label: string | undefined): void {
-    if (label === undefined || this.#open !== undefined) this.#options.status?.hide();
+    if (label === undefined || this.#open !== undefined || this.#held !== undefined) this.#options.status?.hide();
     else this.#options.status?.show(label);
   }
 
   #write(text: string): void {
+    if (this.#held !== undefined) {
+      this.#held.push(text);
+      return;
+    }
     this.#options.status?.erase();
     this.#options.out(text);
   }

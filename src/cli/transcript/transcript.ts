@@ -20,7 +20,7 @@ export class Transcript {
   readonly #forges: ForgeLines;
   readonly #words = new WordStream();
   readonly #calls = new Map<string, { tool: string; input: Json }>();
-  /** The call whose line is the last one, so that its result needs no name. */
+  /** The call whose line is the last one; its result needs no name when no other call runs. */
   #lastCall: string | undefined;
   #headerShown = false;
   /** Text of the agent since its last tool call. */
@@ -150,7 +150,8 @@ export class Transcript {
   #result({ id, tool, ok, summary }: EventOf<'tool-result'>): void {
     const call = this.#calls.get(id);
     this.#calls.delete(id);
-    const label = this.#lastCall === id ? '' : `${callLabel(tool, call?.input)}: `;
+    const isOnlyCall = this.#lastCall === id && this.#calls.size === 0;
+    const label = isOnlyCall ? '' : `${callLabel(tool, call?.input)}: `;
     this.#lastCall = undefined;
     if (tool === 'forge_tool' && (ok || this.#forges.takeShownRefusal())) return;
     if (ok) this.#screen.cutLine(`${INDENT}✓ ${label}`, printable(summary, 400), 'dim');
