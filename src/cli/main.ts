@@ -79,7 +79,7 @@ function processIo(signal: AbortSignal, isClosed: () => boolean): CliIo {
   };
 
   async function openTerminalPrompt(options: Parameters<NonNullable<CliIo['openPrompt']>>[0]) {
-    const { terminalPrompt } = await import('./run/terminal-prompt.ts');
+    const { terminalPrompt } = await import('./prompt/terminal-prompt.ts');
     const { stdin: input, stdout: output } = process;
     return terminalPrompt({ input, output, interrupt: () => process.kill(process.pid, 'SIGINT') }, options);
   }

@@ -7,7 +7,7 @@ import type { Standalone } from '../../standalone/standalone.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, type Prompt } from '../io.ts';
 import { InlineApprovals } from './inline-approvals.ts';
-import { inputHistory } from './input-history.ts';
+import { inputHistory } from '../prompt/input-history.ts';
 import type { Printer } from './printer.ts';
 import { replCommand } from './repl-commands.ts';
 import type { RunOptions } from './run.ts';

@@ -56,9 +56,9 @@ describe('the usage of a run', () => {
     const { models, usage } = counted(anAnswer);
     await read(models.model.stream(REQUEST, anOp()), 1);
     assert.match(usageLine({ turns: 0, toolCalls: 0 }, usage, false), /, and 1 unfinished answer of unknown size\.$/);
-    const rejecting = counted(async function* () {
-      throw new Error('429');
-    });
+    const rejecting = counted(() => ({
+      [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('429')) }),
+    }));
     await assert.rejects(read(rejecting.models.model.stream(REQUEST, anOp())));
     assert.equal(rejecting.usage.unfinished, 0);
   });

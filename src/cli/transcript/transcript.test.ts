@@ -179,7 +179,7 @@ describe('the transcript', () => {
             }),
           ),
           { type: 'message', text: '漢字'.repeat(120), delta: true },
-          end(`${'漢字'.repeat(120)}`),
+          end('漢字'.repeat(120)),
         ].toSpliced(3, 0, {
           type: 'forge-start',
           tool: 'csv_rows',
