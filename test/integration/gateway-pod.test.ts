@@ -95,8 +95,15 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   });
 
   function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
-    const doors = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
-    const started = new RoleProcess(role, ['--run', at('run'), '--workspace', at('workspace'), ...doors, ...options]);
+    const endpoints = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
+    const started = new RoleProcess(role, [
+      '--run',
+      at('run'),
+      '--workspace',
+      at('workspace'),
+      ...endpoints,
+      ...options,
+    ]);
     roles.push(started);
     return started;
   }
@@ -145,7 +152,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     const transcriptText = shown.join('');
     assert.match(
       transcriptText,
-      /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}register Session ✓\n +→ csv_rows@/,
+      /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}registration Session ✓\n +→ csv_rows@/,
     );
     const records = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
     const digests = (action: string, evidence: string): string[] =>
