@@ -1,8 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
-import { addClusterOptions, isPlugin, selectsCluster, stateOption as state, PLUGIN } from './cluster/options.ts';
+import { isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
+import { addObjectVerbs } from './objects/object-program.ts';
 import { addServe } from './serve-program.ts';
 
 /** Sets the exit code of the process. */
@@ -28,7 +29,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
     .showHelpAfterError('(see temper help)');
   addRun(program, io, finish);
-  addState(program, io, finish);
+  addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
   addDecisions(program, io, finish);
   addClusterVerbs(program, io, finish);
@@ -75,35 +76,6 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { run } = await import('./run/run.ts');
       finish(await run(options, io));
-    });
-}
-
-function addState(program: Command, io: CliIo, finish: SetExitCode): void {
-  addClusterOptions(program.command('get <kind> [name]'))
-    .description(
-      'list agents, policies, tools, capabilities, requests or approvals of the state folder (there also sessions and rejected), or of a cluster when a context, namespace or kubeconfig is given',
-    )
-    .addOption(state())
-    .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'json', 'wide']).default('text'))
-    .action(async (kind: string, name: string | undefined, options) => {
-      if (selectsCluster(options, io)) {
-        const { clusterGet } = await import('./cluster/verbs/get.ts');
-        return finish(await clusterGet({ ...options, kind, name }, io));
-      }
-      const { get } = await import('./state/get.ts');
-      finish(await get({ ...options, kind, name }, io));
-    });
-  addClusterOptions(program.command('describe <kind> <name>'))
-    .description('print one object with all its fields')
-    .addOption(state())
-    .addOption(output())
-    .action(async (kind: string, name: string, options) => {
-      if (selectsCluster(options, io)) {
-        const { clusterDescribe } = await import('./cluster/verbs/describe.ts');
-        return finish(await clusterDescribe({ ...options, kind, name }, io));
-      }
-      const { describe } = await import('./state/describe.ts');
-      finish(await describe({ ...options, kind, name }, io));
     });
 }
 
@@ -162,6 +134,13 @@ function refusePlugin(verb: string, io: CliIo): void {
 
 function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
   program
+    .command('init [folder]')
+    .description('write a new project: an agent, its policy, a tool, a replay script, a CI workflow and editor schemas')
+    .action(async (folder = '.') => {
+      const { init } = await import('./init/init.ts');
+      finish(await init({ folder }, io));
+    });
+  program
     .command('validate')
     .description('check manifests: file, line, field, rule and fix of each problem')
     .addOption(files())
@@ -178,6 +157,7 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .description('print the decision about a request, and every rule that was evaluated')
     .addOption(files())
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .option('--tool <name>', 'may it call this tool?')
     .option('--input <json>', 'the arguments of the tool')
     .option('--category <category>', 'category of a tool that is not built in')

@@ -1,19 +1,27 @@
 import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
+import { displayWidth, padToWidth } from './display-width.ts';
+
+const MAX_CELL = 120;
 
 /** Formats rows under their headings as kubectl does: each column as wide as its widest cell, two spaces apart. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [headings, ...rows.map((row) => row.map((cell) => printable(cell, 120)))];
-  const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
-  return cells
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
+export function table(headings: readonly string[], rows: readonly (readonly string[])[], maxCell = MAX_CELL): string {
+  const cells = rows.map((row) => printableCells(row, maxCell));
+  return formatRows([headings, ...cells], columnWidths([headings, ...cells]));
+}
+
+/** The width of each column in terminal columns. */
+export function columnWidths(cells: readonly (readonly string[])[]): number[] {
+  return (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => displayWidth(row[column] ?? ''))));
+}
+
+export function formatRows(cells: readonly (readonly string[])[], widths: readonly number[]): string {
+  const lines = cells.map((row) => row.map((cell, column) => padToWidth(cell, widths[column] ?? 0)).join('  '));
+  return lines.map((line) => `${line.trimEnd()}\n`).join('');
+}
+
+export function printableCells(row: readonly string[], maxCell = MAX_CELL): string[] {
+  return row.map((cell) => printable(cell, maxCell));
 }
 
 const UNITS = [

@@ -1,11 +1,17 @@
+import { TemperError } from '../lib/errors.ts';
 import { type Json, member } from '../lib/json.ts';
+import { printable } from '../lib/printable.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
+import { CAPABILITY_KINDS } from './entry.ts';
 import type { Discovery, DiscoveryQuery } from './port.ts';
+
+/** Stands for every kind, as an absent kind does. */
+const ALL_KINDS = 'all';
 
 /** This tool needs no grant to be listed: it shows only capabilities that the agent may use anyway. */
 export const DISCOVER_TOOL: ToolDescriptor = {
   name: 'discover_capabilities',
-  description: 'Find tools and skills by what they do. Kinds: tool, skill, extension, emergent-tool.',
+  description: `Find tools and skills by what they do. Kinds: ${[...CAPABILITY_KINDS, ALL_KINDS].join(', ')}.`,
   inputSchema: {
     type: 'object',
     properties: {
@@ -45,7 +51,16 @@ function queryOf(input: Json): DiscoveryQuery {
   });
   return {
     query: query ?? '',
-    ...(kind === undefined ? {} : { kind }),
+    ...kindFilter(kind),
     ...(category === undefined ? {} : { category }),
   };
+}
+
+/** An unknown kind is refused: it would find nothing, which reads as "there is none". */
+function kindFilter(text: string | undefined): { kind?: string } {
+  const kind = text?.toLowerCase();
+  if (kind === undefined || kind === ALL_KINDS) return {};
+  if (CAPABILITY_KINDS.some((known) => known === kind)) return { kind };
+  const message = `kind "${printable(kind, 20)}" does not exist; use ${CAPABILITY_KINDS.join(', ')} or ${ALL_KINDS}`;
+  throw new TemperError('TEMPER_TOOL_INPUT_INVALID', message);
 }

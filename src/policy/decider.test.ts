@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { JsonObject } from '../lib/json.ts';
 import { createDecider } from './decider.ts';
 import { aSnapshot, aTool } from './policy.testing.ts';
 import type { SnapshotChange } from './policy.testing.ts';
@@ -200,7 +201,7 @@ describe('constraints of a level', () => {
   });
 
   it('git constraints depend on the arguments and not on the tool name', () => {
-    const git = (action: string, args?: Record<string, string>) =>
+    const git = (action: string, args?: JsonObject) =>
       aTool({ name: 'x', category: 'version_control', action, ...(args === undefined ? {} : { arguments: args }) });
     assert.equal(outcome(git('vcs:push'), { level: 'restricted' }), 'Deny constraint.git');
     assert.equal(outcome(git('vcs:push')), 'Allow grant.tools');
@@ -212,6 +213,9 @@ describe('constraints of a level', () => {
       outcome(git('vcs:read', { remote: 'git@example.com:r.git' }), { level: 'sandboxed' }),
       'Deny constraint.git',
     );
+    for (const args of [{ remotes: ['origin', 'git@example.com:r.git'] }, { clone: { from: { url: 'ssh://h/r' } } }]) {
+      assert.equal(outcome(git('vcs:read', args), { level: 'sandboxed' }), 'Deny constraint.git');
+    }
     assert.equal(outcome(git('vcs:commit', { message: 'why' }), { level: 'sandboxed' }), 'Allow grant.tools');
   });
 

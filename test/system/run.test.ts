@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { StampedEvent } from '../../src/tools/events.ts';
 import { TraceCollector } from '../support/trace-collector.ts';
-import { jsonLines, QUICKSTART, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
+import { jsonLines, QUICKSTART, ROOT, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
 import { pollAssertion } from '../support/poll.ts';
 
 const AGENT = `
@@ -312,5 +312,19 @@ describe('the sample manifests', () => {
       join(QUICKSTART, 'policy.yaml'),
     ]);
     assert.equal(code, 0, stdout);
+  });
+});
+
+describe('the examples of docs/reference/policy.md', () => {
+  it('every example of policy explain runs as written and prints a decision', async () => {
+    const page = await readFile(join(ROOT, 'docs/reference/policy.md'), 'utf8');
+    const examples = page.split('\n').filter((line) => line.startsWith('temper policy explain'));
+    assert.ok(examples.length >= 5);
+    for (const example of examples) {
+      const words = example.replaceAll("'", '').split(' ').slice(1);
+      const { code, stdout, stderr } = await temper(words);
+      assert.ok(code === 0 || code === 1, `${example}: ${stderr}`);
+      assert.match(stdout, /^(Allow|Deny|Escalate) {2}by /);
+    }
   });
 });

@@ -2,7 +2,7 @@ import { GROUP, VERSION } from '../../api/names.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { lookupKind } from '../kinds.ts';
+import { lookupKind } from '../objects/kinds.ts';
 
 const temperType = (plural: string, kind: string): ResourceType => ({
   group: GROUP,

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
-import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
+import { BUILTIN_LEVELS, DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -15,6 +15,8 @@ export interface PolicyExplainOptions extends PolicyQuestion {
   paths: string[];
   /** Optional when the manifests contain one agent. */
   agent?: string;
+  /** Namespace of the agent, when agents of several namespaces have its name. */
+  namespace?: string;
   /** Default: the policy's initial level. */
   level?: string;
   tainted?: boolean;
@@ -48,8 +50,9 @@ export async function policyExplain(
 async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<PolicySnapshot> {
   const paths = options.paths.map((path) => resolve(cwd, path));
   const loaded = await loadManifests(paths, { patterns: PATTERN_RULES });
-  const agent = agentOf(loaded, options.agent);
+  const agent = agentOf(loaded, options);
   const policy = policyOf(loaded, agent);
+  assertLevel(options.level, policy);
   return {
     agent: { name: agent.metadata.name, namespace: namespaceOf(agent), spec: agent.spec },
     policy: { name: policy.metadata.name, spec: policy.spec },
@@ -59,17 +62,37 @@ async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<P
   };
 }
 
-function agentOf({ objects, problems }: LoadedManifests, name: string | undefined): Agent {
+/** Refuses a level that the policy does not have; a misspelt level would deny everything. */
+function assertLevel(level: string | undefined, { spec, metadata }: TrustPolicy): void {
+  const known = [...BUILTIN_LEVELS, ...(spec.levels ?? []).map(({ name }) => name)];
+  if (level === undefined || known.includes(level)) return;
+  throw usageError(`--level "${level}" is not a level of TrustPolicy "${metadata.name}"; it has ${known.join(', ')}`);
+}
+
+function agentOf({ objects, problems }: LoadedManifests, { agent: name, namespace }: PolicyExplainOptions): Agent {
   const agents = objects.flatMap(({ object }) => (object.kind === 'Agent' ? [object] : []));
-  const candidates = agents.filter((agent) => name === undefined || agent.metadata.name === name);
+  const candidates = agents.filter(
+    (agent) =>
+      (name === undefined || agent.metadata.name === name) &&
+      (namespace === undefined || namespaceOf(agent) === namespace),
+  );
   const [agent] = candidates;
   if (agent !== undefined && candidates.length === 1) return agent;
-  const names = agents.map(({ metadata }) => metadata.name).join(', ');
+  const names = agents.map(qualifiedName).join(', ');
   const problemHint = problems.length === 0 ? '' : `; ${problems.length} problems, see temper validate`;
   if (candidates.length > 1)
-    throw usageError(`the manifests contain several agents; choose one with --agent: ${names}`);
-  const missing = name === undefined ? 'no agent' : `no agent "${name}"`;
-  throw usageError(`${missing} in the manifests${names === '' ? '' : `; found: ${names}`}${problemHint}`);
+    throw usageError(`the manifests contain several such agents; choose one with --agent and --namespace: ${names}`);
+  const where = namespace === undefined ? '' : ` in namespace "${namespace}"`;
+  const missing = name === undefined ? `no agent${where}` : `no agent "${name}"${where}`;
+  throw usageError(
+    `${missing} in the manifests${names === '' ? '; add the file of an Agent with -f' : `; found: ${names}`}${problemHint}`,
+  );
+}
+
+/** With the namespace when it is not the default one. */
+function qualifiedName(agent: Agent): string {
+  const namespace = namespaceOf(agent);
+  return namespace === 'default' ? agent.metadata.name : `${namespace}/${agent.metadata.name}`;
 }
 
 function policyOf({ objects }: LoadedManifests, agent: Agent): TrustPolicy {

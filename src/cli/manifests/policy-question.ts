@@ -1,5 +1,6 @@
-import { DEFAULT_ACTION, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { ACTION_TYPES, DEFAULT_ACTION, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
+import { messageOf, TemperError } from '../../lib/errors.ts';
+import { suggestName } from '../../lib/suggest.ts';
 import { printable } from '../../lib/printable.ts';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { splitPort } from '../../policy/patterns/hosts.ts';
@@ -80,17 +81,25 @@ function toolRequest(name: string, options: PolicyQuestion, tools: readonly Tool
     kind: 'Tool',
     name,
     category,
-    action: options.action ?? known?.action ?? DEFAULT_ACTION[category],
+    action: actionOf(options.action) ?? known?.action ?? DEFAULT_ACTION[category],
     forged: known?.forged !== undefined,
     ...(options.input === undefined ? {} : { arguments: parseInput(options.input) }),
   };
+}
+
+/** An unregistered action would be answered with "high risk", so a typo would look like a decision. */
+function actionOf(action: string | undefined): string | undefined {
+  if (action === undefined || ACTION_TYPES.includes(action)) return action;
+  const near = suggestName(action, ACTION_TYPES);
+  const hint = near === undefined ? `one of ${ACTION_TYPES.join(', ')}` : `did you mean ${near}?`;
+  throw usageError(`--action "${action}" is not an action; ${hint}`);
 }
 
 function parseInput(text: string): Json {
   try {
     return parseUntrustedJson(text);
   } catch (error) {
-    throw new TemperError('TEMPER_USAGE', '--input is not JSON', { cause: error });
+    throw usageError(`--input is not JSON: ${messageOf(error, 200)}`);
   }
 }
 

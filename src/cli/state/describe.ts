@@ -1,31 +1,47 @@
-import { stringify } from 'yaml';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { fileRecordStore } from '../../lib/file-record-store.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, isJsonObject } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { type ForgeTelemetry, forgeTelemetry } from '../../tempering/registry/forge-telemetry.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { lookupKind } from '../kinds.ts';
+import { type CliIo, EXIT } from '../io.ts';
+import { toJsonText, toYamlText } from '../objects/data-format.ts';
+import { lookupKind, STATE_KINDS } from '../objects/kinds.ts';
+import type { ObjectFormat } from '../objects/print-objects.ts';
+import { describeObject, type ExtraSection } from '../objects/sections.ts';
+import { oneTarget } from '../objects/targets.ts';
+import { openStateRecords } from './state-records.ts';
 import { matchesTool, listStateTools, toolWithEvidence } from './state-tools.ts';
 import { listKind, notFound } from './get.ts';
-import { stateFolder } from './state-folder.ts';
 
 export interface DescribeOptions {
-  kind: string;
-  name: string;
+  /** `KIND NAME` or `KIND/NAME`. */
+  targets: readonly string[];
   state: string;
-  output: 'text' | 'json';
+  output: ObjectFormat;
 }
 
-/** Prints one object with all its fields. A tool is found by object name, digest or the name that models use, and is printed with its evidence and uses. */
+/** Prints one object in sections, or whole as JSON or YAML. A tool is found by object name, digest or the name that models use, and is printed with its evidence and uses. */
 export async function describe(options: DescribeOptions, io: CliIo): Promise<number> {
-  const kind = lookupKind(options.kind);
-  const records = fileRecordStore(await stateFolder(io, options.state));
-  const value = await valueOf(records, kind.collection, options.name);
-  if (options.output === 'json') writeJsonLine(io, value);
-  else io.out(stringify(value, { lineWidth: 0 }));
+  const { kind: kindName, name } = oneTarget(options.targets, STATE_KINDS);
+  const kind = lookupKind(kindName);
+  const records = await openStateRecords(options.state, io);
+  const value = await valueOf(records, kind.collection, name);
+  if (options.output === 'json') io.out(toJsonText(value));
+  else if (options.output === 'yaml') io.out(toYamlText(value));
+  else io.out(textOf(value, name));
   return EXIT.ok;
+}
+
+/** An agent and a tool come with more than the object, each part in a section of its own. */
+function textOf(value: Json, name: string): string {
+  const now = new Date();
+  if (!isJsonObject(value) || value['object'] === undefined) return describeObject(value, name, now, []);
+  const { object, ...rest } = value;
+  const extra: ExtraSection[] = Object.entries(rest).map(([key, part]) => ({
+    title: `${key.slice(0, 1).toUpperCase()}${key.slice(1)}`,
+    value: part,
+  }));
+  return describeObject(object ?? null, name, now, extra);
 }
 
 async function valueOf(records: RecordStore, collection: string, name: string): Promise<Json> {

@@ -1,41 +1,87 @@
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import { emergentCapability } from '../../discovery/emergent.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
 import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { lookupKind } from '../kinds.ts';
+import { type CliIo, EXIT } from '../io.ts';
+import { type ListedKind, STATE_KINDS, lookupKind } from '../objects/kinds.ts';
+import { parseLabelSelector } from '../objects/label-selector.ts';
+import { isDataFormat, type ListFormat, printObjects } from '../objects/print-objects.ts';
+import { parseTargets } from '../objects/targets.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { formatAge, table } from '../table.ts';
-import { stateFolder } from './state-folder.ts';
+import { openStateRecords } from './state-records.ts';
 
 export interface GetOptions {
-  kind: string;
-  name?: string | undefined;
+  /** Kinds and names as typed; see `parseTargets`. */
+  targets: readonly string[];
+  selector?: string;
+  watch?: boolean;
   state: string;
-  output: 'text' | 'json';
+  output: ListFormat;
 }
 
-/** Lists a kind, or one object of it. Only reads files, so it needs no lock. */
+interface FoundKind {
+  readonly kind: ListedKind;
+  readonly records: readonly StoredRecord[];
+}
+
+/** Lists kinds, or named objects of one kind. Only reads files, so it needs no lock. */
 export async function get(options: GetOptions, io: CliIo): Promise<number> {
-  const kind = lookupKind(options.kind);
-  const records = fileRecordStore(await stateFolder(io, options.state));
-  const all = await listKind(records, kind.collection);
-  const chosen = options.name === undefined ? all : all.filter((record) => matchesTool(record, options.name ?? ''));
-  if (options.name !== undefined && chosen.length === 0) throw notFound(kind.collection, options.name, all);
-  if (options.output === 'json') {
-    for (const { value } of chosen) writeJsonLine(io, value);
-    return EXIT.ok;
+  if (options.watch === true) {
+    throw new TemperError(
+      'TEMPER_USAGE',
+      '--watch works on a cluster; `temper run` prints what happens in a state folder',
+    );
   }
-  if (chosen.length === 0) {
-    io.out(`No ${kind.collection} in ${options.state}.\n`);
-    return EXIT.ok;
+  const { kinds, names } = parseTargets(options.targets, STATE_KINDS);
+  const lookedUp = kinds.map(lookupKind);
+  const matches = options.selector === undefined ? undefined : parseLabelSelector(options.selector);
+  const records = await openStateRecords(options.state, io);
+  const found: FoundKind[] = [];
+  for (const kind of lookedUp) {
+    const all = await listKind(records, kind.collection);
+    const named = names.length === 0 ? all : names.flatMap((name) => byName(kind, name, all));
+    found.push({ kind, records: matches === undefined ? named : named.filter(({ value }) => matches(value)) });
+  }
+  if (isDataFormat(options.output)) {
+    const objects = found.flatMap(({ kind, records: some }) =>
+      some.map(({ name, value }) => ({ kind: kind.qualifiedName, name, value })),
+    );
+    printObjects(objects, options.output, names.length === 1 && objects.length === 1, io);
+  } else {
+    printTables(found, options, io);
+  }
+  return EXIT.ok;
+}
+
+function byName(kind: ListedKind, name: string, all: readonly StoredRecord[]): StoredRecord[] {
+  const found = all.filter((record) => matchesTool(record, name));
+  if (found.length === 0) throw notFound(kind.collection, name, all);
+  return found;
+}
+
+/** One table per kind that has objects. Beside other kinds, names carry their kind. */
+function printTables(found: readonly FoundKind[], { output, state }: GetOptions, io: CliIo): void {
+  const filled = found.filter(({ records }) => records.length > 0);
+  if (filled.length === 0) {
+    const what = found.length === 1 ? found[0]?.kind.collection : 'objects';
+    io.out(`No ${what} in ${printable(state, 200)}.\n`);
+    return;
   }
   const now = new Date();
-  const rows = chosen.map(({ name, value }) => [name, ...kind.columns(value, (since) => formatAge(since, now))]);
-  io.out(table(kind.headings, rows));
-  return EXIT.ok;
+  const tables = filled.map(({ kind, records }) => {
+    const wide = output === 'wide' ? kind.wide : [];
+    const prefix = found.length > 1 ? `${kind.qualifiedName}/` : '';
+    const rows = records.map(({ name, value }) => [
+      `${prefix}${name}`,
+      ...kind.columns(value, (since) => formatAge(since, now)),
+      ...wide.map(({ cell }) => cell(value)),
+    ]);
+    return table([...kind.headings, ...wide.map(({ heading }) => heading)], rows);
+  });
+  io.out(tables.join('\n'));
 }
 
 /** All objects of a kind in the state folder. */
@@ -62,5 +108,5 @@ function discovered(tools: readonly StoredRecord[]): StoredRecord[] {
 export function notFound(collection: string, name: string, all: readonly StoredRecord[]): TemperError {
   const known = all.slice(0, 10).map((record) => record.name);
   const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
-  return new TemperError('TEMPER_NOT_FOUND', `no ${collection} named "${name}"; ${hint}`);
+  return new TemperError('TEMPER_NOT_FOUND', `no ${collection} named "${printable(name, 253)}"; ${hint}`);
 }

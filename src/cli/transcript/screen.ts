@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import { systemClock } from '../../lib/clock.ts';
 import { printable } from '../../lib/printable.ts';
 import type { CliIo } from '../io.ts';
-import { truncateToWidth } from './display-width.ts';
+import { truncateToWidth } from './styled-text.ts';
 import { StatusLine } from './status-line.ts';
 import { Wrapper, wrap } from './wrap.ts';
 

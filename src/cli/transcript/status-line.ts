@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { truncateToWidth } from './display-width.ts';
+import { truncateToWidth } from './styled-text.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const;
 const INTERVAL_MS = 120;

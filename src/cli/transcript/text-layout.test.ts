@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { displayWidth, padToWidth, truncateToWidth } from './display-width.ts';
+import { padToWidth } from '../display-width.ts';
+import { styledWidth, truncateToWidth } from './styled-text.ts';
 import { StatusLine } from './status-line.ts';
 import { WordStream } from './word-stream.ts';
 import { wrap } from './wrap.ts';
@@ -23,7 +24,7 @@ describe('the width of text on a terminal', () => {
     ['\u001b[31mred\u001b[39m', 3],
   ] as const) {
     it(`${JSON.stringify(text)} has ${width} columns`, () => {
-      assert.equal(displayWidth(text), width);
+      assert.equal(styledWidth(text), width);
     });
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AgentEvent } from '../../tools/events.ts';
-import { displayWidth } from './display-width.ts';
+import { displayWidth } from '../display-width.ts';
 import { Screen } from './screen.ts';
 import { Transcript } from './transcript.ts';
 

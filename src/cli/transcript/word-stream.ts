@@ -1,4 +1,4 @@
-import { isWide } from './display-width.ts';
+import { isWide } from './styled-text.ts';
 
 /** A longer word is released in parts. */
 const MAX_WORD = 8_192;

@@ -1,4 +1,4 @@
-import { displayWidth, graphemes, isWide } from './display-width.ts';
+import { graphemes, isWide, styledWidth } from './styled-text.ts';
 
 /** A space at which a line must not break; printed as a space. */
 export const KEEP_TOGETHER = '\u00a0';
@@ -61,7 +61,7 @@ export class Wrapper {
   }
 
   #unit(unit: string): string {
-    const width = displayWidth(unit);
+    const width = styledWidth(unit);
     if (this.#column === 0 || this.#column + this.#spaces.length + width <= this.#columns) {
       return this.#leadIn() + this.#place(unit, width);
     }
@@ -85,7 +85,7 @@ export class Wrapper {
     }
     let out = '';
     for (const cluster of splitStyled(unit)) {
-      const clusterWidth = displayWidth(cluster);
+      const clusterWidth = styledWidth(cluster);
       if (clusterWidth > 0 && this.#column + clusterWidth > this.#columns) out += this.lineBreak() + this.#leadIn();
       this.#column += clusterWidth;
       out += cluster;

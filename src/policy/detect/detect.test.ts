@@ -132,6 +132,22 @@ describe('the destructive detector', () => {
     assert.equal(outcome({ command: 'rm -r x' }, 'terminal'), 'Escalate detector.destructive');
   });
 
+  it('the destructive detector reads a command that is split into program and words, at any depth', () => {
+    const split: Json[] = [
+      { command: 'rm', args: ['-rf', '/'] },
+      { command: 'rm', args: '-rf /' },
+      { program: 'git', arguments: ['push', 'origin', '--force'] },
+      { argv: ['rm', '-r', 'build'] },
+      { steps: [{ run: { cmd: ['kubectl'], args: ['delete', 'namespace', 'x'] } }] },
+      [['ls'], ['rm', '-r', 1]],
+    ];
+    for (const input of split) {
+      assert.equal(outcome(input, 'deployment'), 'Escalate detector.destructive', JSON.stringify(input));
+    }
+    assert.equal(outcome({ command: 'rm', args: ['-rf', '/'] }, 'terminal'), 'Escalate detector.destructive');
+    assert.equal(outcome({ command: 'git', args: ['push', 'origin', 'main'] }, 'terminal'), 'Allow');
+  });
+
   it('the destructive detector allows ordinary commands, and text that is not a command', () => {
     for (const text of BUILDING) assert.equal(outcome({ text }, 'database'), 'Allow', text);
     assert.equal(outcome({ text: 'rm -rf /' }, 'file_system'), 'Allow');

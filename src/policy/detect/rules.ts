@@ -6,7 +6,7 @@ import type { ToolCategory } from '../types.ts';
 import { findCredential } from './credentials.ts';
 import { findDestructive } from './destructive.ts';
 import { findLeak } from './leaks.ts';
-import type { ArgumentText } from './texts.ts';
+import { type ArgumentText, splitCommandLines } from './texts.ts';
 import { findTraversal } from './traversal.ts';
 
 /** Tool categories whose arguments are commands and not data. */
@@ -36,8 +36,9 @@ export function detectorRules(): Rule<ToolRuleInput>[] {
         ? undefined
         : deny(`A path among the arguments ${found}; write it plainly, below the workspace.`);
     }),
-    detector('detector.destructive', isCommand, ({ texts }) => {
-      const found = first(texts, ({ text }) => findDestructive(text));
+    detector('detector.destructive', isCommand, ({ texts, arguments: input }) => {
+      const lines = splitCommandLines(input ?? null).map((text) => ({ name: '', text }));
+      const found = first([...texts, ...lines], ({ text }) => findDestructive(text));
       return found === undefined ? undefined : escalate(`The call looks destructive (${found}); an approver decides.`);
     }),
     detector('detector.data-leak', sendsDataOut, ({ texts }) => {

@@ -1,4 +1,4 @@
-import type { Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, member } from '../../lib/json.ts';
 
 /** One string in the arguments of a call, with the name of its member. */
 export interface ArgumentText {
@@ -27,4 +27,41 @@ export function argumentTexts(value: Json): ArgumentText[] {
     }
   }
   return texts;
+}
+
+/** Members that name a program, and members that hold its arguments. */
+const PROGRAM_NAMES = ['command', 'cmd', 'program', 'executable', 'binary'] as const;
+const ARGUMENT_NAMES = ['args', 'argv', 'arguments', 'parameters'] as const;
+
+/**
+ * Command lines that the value spells in parts: every list of words, and the program of an object with its arguments. Iterative and
+ * linear, as `argumentTexts` is.
+ */
+export function splitCommandLines(value: Json): string[] {
+  const lines: string[] = [];
+  const pending: Json[] = [value];
+  for (let item = pending.pop(); item !== undefined; item = pending.pop()) {
+    if (Array.isArray(item)) {
+      const words = wordsOf(item);
+      if (words !== undefined) lines.push(words);
+      else for (const child of item) pending.push(child);
+    } else if (isJsonObject(item)) {
+      lines.push(...programLines(item));
+      for (const child of Object.values(item)) pending.push(child);
+    }
+  }
+  return lines;
+}
+
+function programLines(item: Json): string[] {
+  const programs = PROGRAM_NAMES.map((name) => wordsOf(member(item, name))).filter((words) => words !== undefined);
+  const tails = ARGUMENT_NAMES.map((name) => wordsOf(member(item, name))).filter((words) => words !== undefined);
+  return programs.flatMap((program) => tails.map((words) => `${program} ${words}`));
+}
+
+/** Strings of a list, joined; an element that is not text ends nothing and counts as a word. */
+function wordsOf(value: Json | undefined): string | undefined {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value) || value.some((word) => typeof word === 'object' && word !== null)) return undefined;
+  return value.map(String).join(' ');
 }

@@ -126,7 +126,7 @@ function gitRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
       if (request.action === 'vcs:push') {
         return deny(`Tool "${request.name}" pushes, and level ${level.name} has git ${mode}; level standard may push.`);
       }
-      if (mode === 'LocalOnly' && request.arguments !== undefined && namesRemote(request.arguments)) {
+      if (mode === 'LocalOnly' && namesRemote(request)) {
         return deny(`Tool "${request.name}" names a remote, and level ${level.name} has git LocalOnly.`);
       }
       return undefined;
@@ -138,14 +138,12 @@ function gitRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
   };
 }
 
-/** True when an argument is a URL or `user@host:path`. The name of the tool is not considered. */
-function namesRemote(input: Json): boolean {
-  if (!isJsonObject(input)) return false;
-  return Object.values(input).some((value) => {
-    if (typeof value !== 'string') return false;
-    if (value.includes('://')) return true;
-    const at = value.indexOf('@');
-    return at > 0 && value.indexOf(':', at) > at;
+/** True when an argument at any depth contains a URL or `user@host:path`. The name of the tool is not considered. */
+function namesRemote({ texts }: ToolRuleInput): boolean {
+  return texts.some(({ text }) => {
+    if (text.includes('://')) return true;
+    const at = text.indexOf('@');
+    return at > 0 && text.indexOf(':', at) > at;
   });
 }
 

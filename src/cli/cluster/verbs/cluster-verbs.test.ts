@@ -273,15 +273,18 @@ describe('temper get and describe on a cluster', () => {
     );
     const get = async (output: 'text' | 'wide') => {
       const io = aTerminal();
-      assert.equal(await clusterGet({ kubeconfig: cluster.kubeconfig, kind: 'ag', output }, io), 0);
+      assert.equal(await clusterGet({ kubeconfig: cluster.kubeconfig, targets: ['ag'], output }, io), 0);
       return io.printed();
     };
     assert.equal(await get('text'), 'NAME        READY\nanalyst     True\nb\\u{1b}[2J\n');
     assert.match(await get('wide'), /NODE\nanalyst {5}True {3}node-1/);
     assert.equal(cluster.requests[0]?.path, '/apis/temper.dev/v1alpha1/namespaces/team-a/agents');
     assert.equal(
-      (await refusal(clusterGet({ kubeconfig: cluster.kubeconfig, kind: 'sessions', output: 'text' }, aTerminal())))
-        .code,
+      (
+        await refusal(
+          clusterGet({ kubeconfig: cluster.kubeconfig, targets: ['sessions'], output: 'text' }, aTerminal()),
+        )
+      ).code,
       'TEMPER_USAGE',
     );
   });
@@ -310,15 +313,15 @@ describe('temper get and describe on a cluster', () => {
     });
     const io = aTerminal();
     assert.equal(
-      await clusterDescribe({ kubeconfig: cluster.kubeconfig, kind: 'agent', name: 'analyst', output: 'text' }, io),
+      await clusterDescribe({ kubeconfig: cluster.kubeconfig, targets: ['agent', 'analyst'], output: 'text' }, io),
       0,
     );
-    assert.match(io.printed(), /Agent analyst in prod\/team-a/);
-    assert.match(io.printed(), /Ready +False +Unschedulable +0\/3 nodes fit/);
-    assert.match(io.printed(), /NotReady/);
+    assert.match(io.printed(), /^Name: +analyst\nNamespace: +team-a\nLabels: +<none>\n/);
+    assert.match(io.printed(), /Conditions:\n.*\n +Ready +False +Unschedulable +- +0\/3 nodes fit\n/);
+    assert.match(io.printed(), /Events:\n.*\n +Warning +NotReady +-/);
     assert.ok(!/managedFields|OfAnOldOne/.test(io.printed()));
     const missing = await refusal(
-      clusterDescribe({ kubeconfig: cluster.kubeconfig, kind: 'agent', name: 'none', output: 'text' }, aTerminal()),
+      clusterDescribe({ kubeconfig: cluster.kubeconfig, targets: ['agent/none'], output: 'text' }, aTerminal()),
     );
     assert.equal(missing.code, 'TEMPER_NOT_FOUND');
   });

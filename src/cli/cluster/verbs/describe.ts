@@ -1,19 +1,23 @@
-import { stringify } from 'yaml';
 import type { ResourceType } from '../../../kube/client/kube-client.ts';
+import { apiVersionOf } from '../../../kube/client/resource-path.ts';
 import type { KubeObject } from '../../../kube/informer/store.ts';
 import { TemperError } from '../../../lib/errors.ts';
-import { type Json, type JsonObject, member, textAt } from '../../../lib/json.ts';
+import { type Json, type JsonObject, textAt } from '../../../lib/json.ts';
 import { type Cluster, toTemperError, openCluster } from '../cluster.ts';
-import { clusterKind } from '../cluster-kinds.ts';
+import { CLUSTER_KINDS, clusterKind } from '../cluster-kinds.ts';
 import type { ClusterOptions } from '../options.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { formatAge, table } from '../../table.ts';
-import { stripManagedFields } from './get.ts';
+import { type CliIo, EXIT } from '../../io.ts';
+import { toJsonText, toYamlText } from '../../objects/data-format.ts';
+import type { ObjectFormat } from '../../objects/print-objects.ts';
+import { describeEvents, describeObject } from '../../objects/sections.ts';
+import { oneTarget } from '../../objects/targets.ts';
+import { formatAge } from '../../table.ts';
+import { stripManagedFields } from '../listing.ts';
 
 export interface ClusterDescribeOptions extends ClusterOptions {
-  kind: string;
-  name: string;
-  output: 'text' | 'json';
+  /** `KIND NAME` or `KIND/NAME`. */
+  targets: readonly string[];
+  output: ObjectFormat;
 }
 
 type FoundObject = KubeObject & JsonObject;
@@ -21,31 +25,31 @@ type FoundObject = KubeObject & JsonObject;
 const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 const MAX_EVENTS = 20;
 
-/** Prints one object: its conditions, its events, and the object as YAML. */
+/** Prints one object in sections with its conditions and events, or both whole as JSON or YAML. */
 export async function clusterDescribe(options: ClusterDescribeOptions, io: CliIo): Promise<number> {
+  const { kind, name } = oneTarget(options.targets, CLUSTER_KINDS);
+  const type = clusterKind(kind);
   await using cluster = await openCluster(options, io);
-  const type = clusterKind(options.kind);
-  const found = await getObject(cluster, type, options.name, io);
+  const found = await getObject(cluster, type, name, io);
   const events = await eventsOf(cluster, type, found, io);
-  const object = stripManagedFields(found);
-  if (options.output === 'json') {
-    writeJsonLine(io, { object, events });
-    return EXIT.ok;
-  }
-  const now = new Date();
-  const conditions = listAt(member(object, 'status'), 'conditions');
-  const lines = conditions.map((entry) => ['type', 'status', 'reason', 'message'].map((key) => textAt(entry, [key])));
-  io.out(`${type.kind} ${options.name} in ${cluster.location}\n\n`);
-  if (lines.length > 0) io.out(`${table(['CONDITION', 'STATUS', 'REASON', 'MESSAGE'], lines)}\n`);
-  if (events.length > 0) {
-    const rows = events.map((event) => [
-      formatAge(lastSeen(event), now),
-      ...['type', 'reason', 'message'].map((key) => textAt(event, [key])),
-    ]);
-    io.out(`${table(['SEEN', 'TYPE', 'EVENT', 'MESSAGE'], rows)}\n`);
-  }
-  io.out(stringify(object, { lineWidth: 0 }));
+  const object = { apiVersion: apiVersionOf(type), kind: type.kind, ...stripManagedFields(found) };
+  if (options.output === 'json') io.out(toJsonText({ object, events: events ?? [] }));
+  else if (options.output === 'yaml') io.out(toYamlText({ object, events: events ?? [] }));
+  else io.out(`${describeObject(object, name, new Date(), [])}${eventText(events)}`);
   return EXIT.ok;
+}
+
+function eventText(events: readonly Json[] | undefined): string {
+  if (events === undefined) return 'Events:       <you may not read events>\n';
+  const now = new Date();
+  return describeEvents(
+    events.map((event) => ({
+      seen: formatAge(lastSeen(event), now),
+      type: textAt(event, ['type']),
+      reason: textAt(event, ['reason']),
+      message: textAt(event, ['message']),
+    })),
+  );
 }
 
 async function getObject(cluster: Cluster, type: ResourceType, name: string, io: CliIo): Promise<FoundObject> {
@@ -60,8 +64,13 @@ async function getObject(cluster: Cluster, type: ResourceType, name: string, io:
   );
 }
 
-/** The events of the object, newest last; empty when the user may not read events. */
-async function eventsOf(cluster: Cluster, type: ResourceType, found: FoundObject, io: CliIo): Promise<Json[]> {
+/** The events of the object, newest last; undefined when the user may not read events. */
+async function eventsOf(
+  cluster: Cluster,
+  type: ResourceType,
+  found: FoundObject,
+  io: CliIo,
+): Promise<Json[] | undefined> {
   const { namespace, kube } = cluster;
   const fieldSelector = `involvedObject.kind=${type.kind},involvedObject.name=${found.metadata.name}`;
   try {
@@ -71,7 +80,7 @@ async function eventsOf(cluster: Cluster, type: ResourceType, found: FoundObject
     return ofThis.slice(-MAX_EVENTS).map(stripManagedFields);
   } catch (error) {
     const shown = toTemperError(error, 'reading events', cluster);
-    if (shown instanceof TemperError && shown.code === 'TEMPER_CLUSTER_FORBIDDEN') return [];
+    if (shown instanceof TemperError && shown.code === 'TEMPER_CLUSTER_FORBIDDEN') return undefined;
     throw shown;
   }
 }
@@ -79,9 +88,4 @@ async function eventsOf(cluster: Cluster, type: ResourceType, found: FoundObject
 function lastSeen(event: Json): string | undefined {
   const times = [['series', 'lastObservedTime'], ['lastTimestamp'], ['eventTime'], ['metadata', 'creationTimestamp']];
   return times.map((path) => textAt(event, path)).find((text) => text !== '');
-}
-
-function listAt(value: Json | undefined, key: string): Json[] {
-  const found = member(value, key);
-  return Array.isArray(found) ? found : [];
 }

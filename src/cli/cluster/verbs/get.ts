@@ -1,82 +1,81 @@
-import { apiVersionOf, collectionPath, objectPath } from '../../../kube/client/resource-path.ts';
+import type { ResourceType } from '../../../kube/client/kube-client.ts';
 import { TemperError } from '../../../lib/errors.ts';
-import { isJsonObject, type Json, type JsonObject, member, parseUntrustedJson, textAt } from '../../../lib/json.ts';
-import { sendRawRequest } from '../raw-request.ts';
-import { type Cluster, toTemperError, openCluster, errorFrom } from '../cluster.ts';
-import { clusterKind } from '../cluster-kinds.ts';
+import { member } from '../../../lib/json.ts';
+import { type Cluster, openCluster } from '../cluster.ts';
+import { CLUSTER_KINDS, clusterKind } from '../cluster-kinds.ts';
+import { emptyMessage, type Listing, namedObject, readListing, tableOptions } from '../listing.ts';
 import type { ClusterOptions } from '../options.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { formatCell, table } from '../../table.ts';
+import { ServerTable } from '../server-table.ts';
+import { watchKind } from '../watch.ts';
+import { type CliIo, EXIT } from '../../io.ts';
+import { isDataFormat, type ListFormat, type NamedObject, printObjects } from '../../objects/print-objects.ts';
+import { parseTargets, type Targets } from '../../objects/targets.ts';
 
 export interface ClusterGetOptions extends ClusterOptions {
-  kind: string;
-  name?: string | undefined;
-  output: 'text' | 'json' | 'wide';
+  /** Kinds and names as typed; see `parseTargets`. */
+  targets: readonly string[];
+  selector?: string;
+  allNamespaces?: boolean;
+  watch?: boolean;
+  output: ListFormat;
 }
 
-const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
-
-/** Lists a kind with the columns of the API server, or as JSON lines. */
+/** Lists kinds with the columns of the API server, or the objects themselves; with `watch`, then prints each change. */
 export async function clusterGet(options: ClusterGetOptions, io: CliIo): Promise<number> {
+  const targets = parseTargets(options.targets, CLUSTER_KINDS);
+  const types = targets.kinds.map(clusterKind);
+  assertCombination(options, targets);
   await using cluster = await openCluster(options, io);
-  const type = clusterKind(options.kind);
-  const { namespace } = cluster;
-  const path =
-    options.name === undefined ? collectionPath(type, namespace) : objectPath(type, { namespace, name: options.name });
-  const asTable = options.output !== 'json';
-  const response = await read(cluster, path, asTable, `reading ${type.plural}`, io);
-  if (!asTable) {
-    const items = options.name === undefined ? itemsOf(response) : [response];
-    for (const item of items)
-      writeJsonLine(io, { apiVersion: apiVersionOf(type), kind: type.kind, ...stripManagedFields(item) });
+  const namespace = options.allNamespaces === true ? undefined : cluster.namespace;
+  const names = targets.names.length === 0 ? [undefined] : targets.names;
+  const listings = types.flatMap((type) =>
+    names.map((name): Listing => ({ type, name, namespace, selector: options.selector })),
+  );
+  const [listing] = listings;
+  if (options.watch === true && listing !== undefined) return await watchKind(cluster, listing, options.output, io);
+  if (isDataFormat(options.output)) {
+    const objects: NamedObject[] = [];
+    for (const one of listings) objects.push(...(await readObjects(cluster, one, io)));
+    printObjects(objects, options.output, listings.length === 1 && listing?.name !== undefined, io);
     return EXIT.ok;
   }
-  const text = formatTable(response, options.output === 'wide');
-  io.out(text ?? `No ${type.plural} in ${cluster.location}.\n`);
+  await printTables(cluster, listings, { wide: options.output === 'wide', prefixed: types.length > 1 }, io);
   return EXIT.ok;
 }
 
-async function read(cluster: Cluster, path: string, asTable: boolean, doing: string, io: CliIo): Promise<Json> {
-  const call = { method: 'GET', path, headers: { accept: asTable ? TABLE : 'application/json' } } as const;
-  const reply = await sendRawRequest(cluster.access, call, io.signal);
-  if (reply.status !== 200) throw toTemperError(errorFrom(reply), doing, cluster);
-  try {
-    return parseUntrustedJson(reply.text);
-  } catch (error) {
-    throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${doing}: the response is not JSON`, { cause: error });
+function assertCombination(options: ClusterGetOptions, { kinds, names }: Targets): void {
+  const refuse = (message: string): never => {
+    throw new TemperError('TEMPER_USAGE', message);
+  };
+  if (options.allNamespaces === true && names.length > 0)
+    refuse('a name needs one namespace: use -n NAMESPACE instead of -A');
+  if (options.selector !== undefined && names.length > 0) refuse('use names or --selector, not both');
+  if (options.watch === true && (kinds.length > 1 || names.length > 1))
+    refuse('--watch follows one kind, or one object');
+}
+
+async function printTables(
+  cluster: Cluster,
+  listings: readonly Listing[],
+  { wide, prefixed }: { wide: boolean; prefixed: boolean },
+  io: CliIo,
+): Promise<void> {
+  const tables = new Map<ResourceType, ServerTable>();
+  for (const listing of listings) {
+    const { type } = listing;
+    const response = await readListing(cluster, listing, true, io);
+    const table = tables.get(type) ?? new ServerTable(response, tableOptions(listing, wide, prefixed));
+    tables.set(type, table);
+    table.add(response);
   }
+  const texts = [...tables.values()].filter(({ isEmpty }) => !isEmpty).map((table) => table.text());
+  const [listing] = listings;
+  const what = tables.size === 1 ? (listing?.type.plural ?? '') : 'objects';
+  io.out(texts.length === 0 ? emptyMessage(what, cluster, listing) : texts.join('\n'));
 }
 
-/** Formats a Table response; undefined when it has no rows. */
-function formatTable(response: Json, wide: boolean): string | undefined {
-  const columns = listOf(response, 'columnDefinitions');
-  const rows = listOf(response, 'rows');
-  if (rows.length === 0) return undefined;
-  const shown = columns.flatMap((column, index) =>
-    wide || member(column, 'priority') === 0 ? [{ index, heading: textAt(column, ['name']).toUpperCase() }] : [],
-  );
-  const cells = rows.map((row) => {
-    const values = listOf(row, 'cells');
-    return shown.map(({ index }) => formatCell(values[index], ''));
-  });
-  const headings = shown.map(({ heading }) => heading);
-  return table(headings, cells);
-}
-
-function listOf(value: Json, key: string): Json[] {
-  const found = member(value, key);
-  return Array.isArray(found) ? found : [];
-}
-
-function itemsOf(response: Json): Json[] {
-  return listOf(response, 'items');
-}
-
-/** The object without `metadata.managedFields`. */
-export function stripManagedFields(value: Json): JsonObject {
-  if (!isJsonObject(value)) return {};
-  const metadata = member(value, 'metadata');
-  if (!isJsonObject(metadata)) return value;
-  const { managedFields: _, ...kept } = metadata;
-  return { ...value, metadata: kept };
+async function readObjects(cluster: Cluster, listing: Listing, io: CliIo): Promise<NamedObject[]> {
+  const response = await readListing(cluster, listing, false, io);
+  const items = listing.name === undefined ? member(response, 'items') : [response];
+  return (Array.isArray(items) ? items : []).map((item) => namedObject(listing.type, item));
 }

@@ -1,15 +1,32 @@
-import { TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/printable.ts';
-import { type Json, member, textAt } from '../lib/json.ts';
+import { GROUP } from '../../api/names.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { type Json, member, textAt } from '../../lib/json.ts';
 
 /** A kind of object: its names, its collection in the state folder, and the columns of its listing. */
 export interface ListedKind {
+  /** Names that users may type; the plural first, then the singular. */
   names: readonly string[];
   collection: string;
+  /** For `-o name`: `agent.temper.dev` as kubectl prints it. Records that are not Kubernetes objects have no group. */
+  qualifiedName: string;
   headings: readonly string[];
   /** One row of the table, after the name. */
   columns(value: Json, age: (since: string | undefined) => string): string[];
+  /** Columns that `-o wide` adds. */
+  wide: readonly WideColumn[];
 }
+
+interface WideColumn {
+  heading: string;
+  readonly cell: (value: Json) => string;
+}
+
+const column = (heading: string, ...path: string[]): WideColumn => ({
+  heading,
+  cell: (value) => text(at(value, ...path)),
+});
+const NAMESPACE = column('NAMESPACE', 'metadata', 'namespace');
 
 const text = (value: Json | undefined, fallback = '-'): string =>
   typeof value === 'string'
@@ -28,10 +45,14 @@ const created = (value: Json): string | undefined => {
   return typeof time === 'string' ? time : undefined;
 };
 
+const GROUP_SUFFIX = `.${GROUP}`;
+
 const KINDS: readonly ListedKind[] = [
   {
     names: ['agents', 'agent', 'ag'],
     collection: 'agents',
+    qualifiedName: `agent.${GROUP}`,
+    wide: [NAMESPACE, column('DESCRIPTION', 'spec', 'description')],
     headings: ['NAME', 'TRUST', 'MODEL', 'POLICY', 'AGE'],
     columns: (value, age) => [
       text(at(value, 'status', 'level')),
@@ -43,6 +64,8 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['trustpolicies', 'trustpolicy', 'tp', 'policies', 'policy'],
     collection: 'trustpolicies',
+    qualifiedName: `trustpolicy.${GROUP}`,
+    wide: [NAMESPACE, column('AUTONOMY', 'spec', 'autonomy')],
     headings: ['NAME', 'LEVEL', 'CEILING', 'SUSPENDED', 'AGE'],
     columns: (value, age) => [
       text(at(value, 'spec', 'level', 'initial')),
@@ -54,6 +77,8 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['tools', 'tool', 'emergenttools', 'emergenttool', 'et'],
     collection: 'tools',
+    qualifiedName: `emergenttool.${GROUP}`,
+    wide: [column('FULL-DIGEST', 'spec', 'digest'), column('DESCRIPTION', 'spec', 'artifact', 'description')],
     headings: ['NAME', 'TOOL', 'TIER', 'ACTIVE', 'DIGEST', 'AGE'],
     columns: (value, age) => [
       text(at(value, 'spec', 'artifact', 'name')),
@@ -66,6 +91,8 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['approvalrequests', 'approvalrequest', 'apr', 'requests', 'request'],
     collection: 'approvalrequests',
+    qualifiedName: `approvalrequest.${GROUP}`,
+    wide: [NAMESPACE, column('REASON', 'spec', 'reason')],
     headings: ['NAME', 'TYPE', 'TOOL', 'RISK', 'DECISION', 'AGE'],
     columns: (value, age) => [
       text(at(value, 'spec', 'type')),
@@ -78,6 +105,8 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['approvals', 'approval', 'apv'],
     collection: 'approvals',
+    qualifiedName: `approval.${GROUP}`,
+    wide: [NAMESPACE],
     headings: ['NAME', 'DECISION', 'BY', 'REASON', 'AGE'],
     columns: (value, age) => [
       text(at(value, 'spec', 'decision')),
@@ -89,12 +118,16 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['sessions', 'session'],
     collection: 'sessions',
+    qualifiedName: 'session',
+    wide: [],
     headings: ['NAME', 'LAST-USED', 'AGE'],
     columns: (value, age) => [age(textAt(value, ['usedAt'])), age(textAt(value, ['openedAt']))],
   },
   {
     names: ['capabilities', 'capability', 'cap'],
     collection: 'capabilities',
+    qualifiedName: `capability.${GROUP}`,
+    wide: [],
     headings: ['ID', 'KIND', 'CATEGORY', 'AVAILABLE', 'DESCRIPTION'],
     columns: (value) => [
       textAt(value, ['kind']),
@@ -106,6 +139,8 @@ const KINDS: readonly ListedKind[] = [
   {
     names: ['rejected', 'attempts', 'attempt'],
     collection: 'rejected',
+    qualifiedName: 'rejected',
+    wide: [column('MESSAGE', 'message')],
     headings: ['NAME', 'TOOL', 'GATE', 'CLASS', 'CODE', 'AGE'],
     columns: (value, age) => [
       textAt(value, ['tool']),
@@ -117,10 +152,17 @@ const KINDS: readonly ListedKind[] = [
   },
 ];
 
-/** The kind with this name. Throws TEMPER_USAGE with the known kinds. */
+/** The plural of every kind of the state folder. */
+export const STATE_KINDS: readonly string[] = KINDS.map(({ names }) => names[0] ?? '');
+
+/** The kind with this name; the API group may follow it. Throws TEMPER_USAGE with the known kinds. */
 export function lookupKind(name: string): ListedKind {
-  const found = KINDS.find((kind) => kind.names.includes(name.toLowerCase()));
+  const lower = name.toLowerCase();
+  const plain = lower.endsWith(GROUP_SUFFIX) ? lower.slice(0, -GROUP_SUFFIX.length) : lower;
+  const found = KINDS.find((kind) => kind.names.includes(plain));
   if (found !== undefined) return found;
-  const known = KINDS.map((kind) => kind.names[0]).join(', ');
-  throw new TemperError('TEMPER_USAGE', `"${printable(name, 60)}" is not a kind; known: ${known}`);
+  throw new TemperError(
+    'TEMPER_USAGE',
+    `"${printable(name, 60)}" is not a kind; known: ${STATE_KINDS.join(', ')}, all`,
+  );
 }

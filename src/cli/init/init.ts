@@ -1,0 +1,68 @@
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { hasErrno, messageOf, TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { type CliIo, EXIT } from '../io.ts';
+import { initialFiles } from './init-files.ts';
+
+export interface InitOptions {
+  /** Created when it does not exist. */
+  folder: string;
+}
+
+/** Writes the files of a new project. Throws TEMPER_USAGE, and writes nothing, when one of them exists. */
+export async function init({ folder }: InitOptions, io: CliIo): Promise<number> {
+  const root = resolve(io.cwd, folder);
+  const files = initialFiles();
+  const existing: string[] = [];
+  for (const path of files.keys()) if (await exists(join(root, path))) existing.push(path);
+  if (existing.length > 0) {
+    const message = `${printable(folder, 200)} already has ${existing.join(', ')}; nothing was written. Choose another folder`;
+    throw new TemperError('TEMPER_USAGE', message);
+  }
+  for (const [path, text] of files) {
+    await write(join(root, path), text);
+    io.out(`${printable(join(folder, path), 400)}\n`);
+  }
+  io.out(nextSteps(folder));
+  return EXIT.ok;
+}
+
+function nextSteps(folder: string): string {
+  const enter = folder === '.' ? [] : [`  cd ${printable(folder, 200)}`];
+  return [
+    '',
+    'Next:',
+    ...enter,
+    '  temper validate -f manifests',
+    '  temper tool check tools/*.yaml',
+    '  temper run -f manifests --model-script tests/replay.yaml -m "Which files are here?"',
+    '  temper run -f manifests        # with OPENAI_API_KEY or ANTHROPIC_API_KEY',
+    '',
+  ].join('\n');
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return false;
+    throw unwritable(path, error);
+  }
+}
+
+/** Never replaces a file that another process created meanwhile. */
+async function write(path: string, text: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text, { flag: 'wx' });
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+function unwritable(path: string, cause: unknown): TemperError {
+  const message = `${printable(path, 400)} cannot be written: ${printable(messageOf(cause, 200))}; choose another folder`;
+  return new TemperError('TEMPER_USAGE', message, { cause });
+}
