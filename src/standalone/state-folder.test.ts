@@ -26,9 +26,11 @@ describe('the state folder', async () => {
     await assert.rejects(assertStateFolder(file), { code: 'TEMPER_STATE_UNUSABLE' });
   });
 
-  it('a missing folder and a folder of something else are not state folders', async () => {
+  it('a missing folder and a folder of other files are not state folders, an empty one is', async () => {
     const other = join(root, 'other');
     await mkdir(other);
+    await assertStateFolder(other);
+    await writeFile(join(other, 'notes.txt'), '');
     for (const folder of [join(root, 'missing'), other]) {
       await assert.rejects(assertStateFolder(folder), { code: 'TEMPER_STATE_NOT_FOUND' }, folder);
     }

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { hasErrno, messageOf, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 
-/** Members of a state folder; every state folder has at least one of them. */
+/** Members of a state folder; every state folder that is not empty has at least one of them. */
 const MEMBERS: readonly string[] = ['lock.db', 'lock.json', 'agents', 'audit', 'imports', 'sessions', 'tools'];
 
 /**
@@ -29,7 +29,9 @@ export async function assertStateFolder(folder: string): Promise<void> {
     if (!hasErrno(error, 'ENOENT')) throw unusable(folder, error);
     throw notFound(`the state folder ${printable(folder)} does not exist`);
   }
-  if (!entries.some((entry) => MEMBERS.includes(entry))) throw notFound(`${printable(folder)} is not a state folder`);
+  // A run that is killed at its start leaves an empty folder.
+  if (entries.length > 0 && !entries.some((entry) => MEMBERS.includes(entry)))
+    throw notFound(`${printable(folder)} is not a state folder`);
 }
 
 async function createFolder(folder: string): Promise<void> {
