@@ -1,33 +1,45 @@
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
-import type { EngineAgent } from '../engine/ports.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { RecordStore } from '../lib/record-store.ts';
 import type { AgentEvent, EventSink } from '../tools/events.ts';
-import { sessionPath } from '../tools/session-path.ts';
+import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 
 /** Maximum number of stored events per message; further events are only counted. */
 const MAX_EVENTS = 2_000;
 
+export interface SessionTraceDeps {
+  records: RecordStore;
+  clock: Clock;
+  agent: { name: string; namespace: string };
+  /** Receives every event after it was recorded. */
+  next: EventSink;
+}
+
+/** The log with the trace of a session. */
+export function traceLog(session: SessionScope): string {
+  return `${sessionPath(session)}/trace`;
+}
+
 /**
- * Stores the events of a session in the log `trace` of the session, one line per message: `{session, events, left}`. Message deltas are
- * omitted, since the complete message is an event too. The line is written when the message is answered; a crash before that loses
+ * Stores the events of a session in the log `trace` of the session, one line per message: `{session, agent, namespace, events,
+ * left}`. Message deltas are omitted, since the complete message is an event too. The line is written when the message is answered; a crash before that loses
  * the trace of this message, but no state.
  */
 export class SessionTrace {
   readonly #records: RecordStore;
   readonly #clock: Clock;
-  readonly #owner: Pick<EngineAgent, 'name' | 'namespace'>;
+  readonly #agent: SessionTraceDeps['agent'];
   readonly #next: EventSink;
   #events: JsonObject[] = [];
   #dropped = 0;
   #session: string | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(records: RecordStore, clock: Clock, owner: Pick<EngineAgent, 'name' | 'namespace'>, next: EventSink) {
+  constructor({ records, clock, agent, next }: SessionTraceDeps) {
     this.#records = records;
-    this.#owner = owner;
     this.#clock = clock;
+    this.#agent = agent;
     this.#next = next;
   }
 
@@ -53,12 +65,12 @@ export class SessionTrace {
   #write(): void {
     const session = this.#session;
     if (session === undefined) return;
-    const { name: agent, namespace } = this.#owner;
-    const line = { session, events: this.#events, left: this.#dropped };
+    const { name: agent, namespace } = this.#agent;
+    const line = { session, agent, namespace, events: this.#events, left: this.#dropped };
     this.#events = [];
     this.#dropped = 0;
     this.#writing = this.#writing
-      .then(() => this.#records.append(`${sessionPath({ agent, namespace, session })}/trace`, line))
+      .then(() => this.#records.append(traceLog({ agent, namespace, session }), line))
       .catch((error: unknown) =>
         this.#next({
           type: 'warning',

@@ -3,7 +3,8 @@ import { cp, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { painter, Transcript } from '../../src/cli/transcript.ts';
+import { Screen } from '../../src/cli/transcript/screen.ts';
+import { Transcript } from '../../src/cli/transcript/transcript.ts';
 import { openModelModule } from '../../src/gateway/model-module.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
@@ -146,9 +147,9 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       events.findIndex((event) => event.type === type && 'tool' in event && event.tool === tool);
     assert.ok(place('forge-accepted', used.tool) < place('tool-call', used.tool));
     const shown: string[] = [];
-    const transcript = new Transcript('analyst', painter(false), (line) => shown.push(line));
+    const transcript = new Transcript('analyst', new Screen({ out: (line) => shown.push(line), colour: false }));
     for (const event of events) transcript.show(event);
-    const transcriptText = shown.join('\n');
+    const transcriptText = shown.join('');
     assert.match(
       transcriptText,
       /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}registration Session ✓\n +→ csv_rows@/,

@@ -28,17 +28,20 @@ const PROBE =
 
 /** The commands that run here, after `make demo`, in the order of the pages. */
 const EXPECTED: Readonly<Record<string, Expectation>> = {
-  'bin/temper get tools': { code: 0, output: /csv_rows +Agent +true/ },
-  'bin/temper describe tool csv_rows': { code: 0, output: /(?=[\s\S]*function execute)(?=[\s\S]*sha256:1096bda4)/ },
-  'bin/temper tool export csv_rows': { code: 0, output: /agentos\.emergent-tool\.v1/ },
+  'bin/temper get tools --state .temper-demo': { code: 0, output: /csv_rows +Agent +true/ },
+  'bin/temper describe tool csv_rows --state .temper-demo': {
+    code: 0,
+    output: /(?=[\s\S]*function execute)(?=[\s\S]*sha256:1096bda4)/,
+  },
+  'bin/temper tool export csv_rows --state .temper-demo': { code: 0, output: /agentos\.emergent-tool\.v1/ },
+  'bin/temper sessions --state .temper-demo': { code: 0, output: /^SESSION +AGENT +MESSAGES/ },
   'bin/temper validate -f manifests/samples': { code: 0, output: /^\d+ valid objects, no problems$/m },
-  'bin/temper run -f manifests/quickstart/agent.yaml manifests/quickstart/policy.yaml --workspace manifests/quickstart':
-    {
-      code: 0,
-      output: /361 orders were paid in April/,
-      append: SCRIPTED,
-      input: 'How many orders were paid in April, and what were they worth?\n',
-    },
+  'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
+    code: 0,
+    output: /361 orders were paid in April/,
+    append: SCRIPTED,
+    input: 'How many orders were paid in April, and what were they worth?\n',
+  },
   'temper policy explain -f manifests/quickstart --tool file_read --input \'{"path":"data/a.csv"}\'': {
     code: 0,
     output: /^Allow +by grant\.tools/,
@@ -59,10 +62,15 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     code: 1,
     output: /^Deny +by grant\.messages/,
   },
-  'temper tool export csv_rows > csv_rows.emergent-tool.yaml': { code: 0, output: /^$/ },
+  'temper tool export csv_rows > csv_rows.emergent-tool.yaml': {
+    code: 0,
+    output: /^$/,
+    append: '--state .temper-demo',
+  },
   'temper tool import csv_rows.emergent-tool.yaml --agent analyst': {
     code: 0,
     output: /csv_rows .* passed every gate except the judge/,
+    append: '--state .temper-demo',
   },
 };
 

@@ -45,17 +45,22 @@ function writeJson({ objects, problems, warnings, skipped }: LoadedManifests, io
   writeJsonLine(io, { summary: { valid: objects.length, ...counts } });
 }
 
-function writeText({ objects, problems, warnings, skipped }: LoadedManifests, io: CliIo): void {
+function writeText({ objects, problems, warnings, skipped, ignoredFiles }: LoadedManifests, io: CliIo): void {
   for (const problem of problems) io.out(problemBlock(problem));
   for (const warning of warnings) io.out(problemBlock(warning, 'warning: '));
   for (const { file, line, apiVersion, kind } of skipped) {
     io.out(`${printable(file)}:${line}  skipped: ${printable(`${apiVersion} ${kind}`, 120)} is of another group\n`);
   }
+  for (const file of ignoredFiles) io.out(ignoredFileNote(file));
   const files = new Set(problems.map(({ file }) => file)).size;
   const summary =
     problems.length === 0 ? 'no problems' : `${count(problems.length, 'problem')} in ${count(files, 'file')}`;
   const warned = warnings.length === 0 ? '' : `, ${count(warnings.length, 'warning')}`;
   io.out(`${count(objects.length, 'valid object')}, ${summary}${warned}\n`);
+}
+
+export function ignoredFileNote(file: string): string {
+  return `${printable(file)}  skipped: no manifest, it has no apiVersion and kind\n`;
 }
 
 /** Formats one problem for users: location, subject, rule, fix. */
