@@ -40,8 +40,6 @@ export interface AgentConversation {
   turns: number;
   toolCalls: number;
   usage: TokenUsage;
-  /** Cost of the answers of the model, in micro-units of the account's currency. */
-  costMicros: number;
   /** Parts of a truncated answer that the model is continuing. */
   parts: string[];
   emptyAnswers: number;
@@ -75,7 +73,6 @@ export async function openConversation(
     turns: resumePoint?.turns ?? 0,
     toolCalls: (resumePoint?.toolCalls ?? 0) - (resumePoint?.pending.length ?? 0),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
-    costMicros: 0,
     parts: [],
     emptyAnswers: 0,
     resumePoint,
@@ -137,7 +134,6 @@ export async function requestAnswer(
   }
   conversation.turns += 1;
   addUsage(conversation.usage, answer.usage);
-  conversation.costMicros += deps.costOf(model.primary, answer.usage);
   return answer;
 }
 

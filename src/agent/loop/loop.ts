@@ -118,8 +118,8 @@ function reportEnd(conversation: AgentConversation, reply: string, sink: EventSi
   sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
 }
 
-function usageFigures({ turns, toolCalls, usage, costMicros }: AgentConversation): MessageUsage {
-  return { turns, toolCalls, usage, costMicros };
+function usageFigures({ turns, toolCalls, usage }: AgentConversation): MessageUsage {
+  return { turns, toolCalls, usage };
 }
 
 function replyIn(error: unknown): string {

@@ -6,17 +6,15 @@ export interface MessageUsage {
   turns: number;
   toolCalls: number;
   usage: TokenUsage;
-  /** Cost of the answers, in micro-units of the account's currency. */
-  costMicros: number;
 }
 
 /**
  * The same failure with the usage of the message in `details.used`, so that an error or an interruption does not hide it. An error
  * of another class is a defect and stays as it is.
  */
-export function withUsage(error: unknown, { turns, toolCalls, usage, costMicros }: MessageUsage): unknown {
+export function withUsage(error: unknown, { turns, toolCalls, usage }: MessageUsage): unknown {
   if (!(error instanceof TemperError)) return error;
-  const used: MessageUsage = { turns, toolCalls, usage: { ...usage }, costMicros };
+  const used: MessageUsage = { turns, toolCalls, usage: { ...usage } };
   const { code, message, retry } = error;
   return new TemperError(code, message, { cause: error, retry, details: { ...error.details, used } });
 }
