@@ -76,6 +76,7 @@ typecheck: setup ## Check the types
 
 unused: setup ## Find unused code, files and packages
 	@$(NODE) node_modules/knip/bin/knip.js
+	@$(NODE) node_modules/knip/bin/knip.js --production --config knip.production.json --include files
 
 verify: setup ## generate, format, lint, typecheck, unused code, clean tree
 	@set -e; before=$$(git status --porcelain 2>/dev/null | cksum); \

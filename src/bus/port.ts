@@ -1,4 +1,3 @@
-import type { Json } from '../lib/json.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 
@@ -30,8 +29,7 @@ export interface Receipt {
 
 /**
  * One delivery of a message. Exactly one of `ack`, `retry` and `reject` ends it. A call after the end, or after the acknowledgement
- * timeout, throws: TEMPER_TIMEOUT from the in-memory bus, TEMPER_DELIVERY_LOST from the client of the gateway, which also throws
- * TEMPER_GATEWAY_* when the gateway cannot be reached.
+ * timeout, throws: TEMPER_DELIVERY_LOST, and TEMPER_GATEWAY_* when the gateway cannot be reached.
  */
 export interface Delivery {
   message: Envelope;
@@ -45,28 +43,21 @@ export interface Delivery {
   reject(code: ErrorCode): Promise<void>;
 }
 
-export interface BusEvent {
-  type: string;
-  agent: string;
-  time: string;
-  data: Json;
-}
-
-export interface Bus {
+/** Sends messages between agents. */
+export interface MessageSender {
   /**
    * Sends a message. Idempotent per sender and `op.key`: a repeated call returns the first receipt with `duplicate`. Throws
    * TEMPER_POLICY_DENIED when the sender may not send, TEMPER_MESSAGE_DEPTH beyond the depth limit of a chain, TEMPER_QUOTA_EXCEEDED
    * when the receiver's inbox is full.
    */
   send(message: MessageDraft, op: CallOptions): Promise<Receipt>;
+}
+
+/** Receives the messages of one agent. */
+export interface MessageReceiver {
   /**
    * Waits for the next message of this agent; at most one message per session is in flight. Not idempotent: each call returns another
    * delivery. Throws TEMPER_TIMEOUT when no message arrives by `op.deadline`, TEMPER_CANCELLED when `op.signal` aborts.
    */
   next(op: CallOptions): Promise<Delivery>;
-  /**
-   * Events of these types from this call until `op.signal` aborts, which ends the iteration without an error; `op.deadline` is not used.
-   * A reader that lags loses the oldest events. The client of the gateway does not support events: it throws TEMPER_POLICY_DENIED.
-   */
-  events(types: readonly string[], op: CallOptions): AsyncIterable<BusEvent>;
 }

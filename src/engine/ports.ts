@@ -2,7 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
-import type { Bus } from '../bus/port.ts';
+import type { MessageSender } from '../bus/port.ts';
 import type { Discovery } from '../discovery/port.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -51,7 +51,7 @@ export interface EnginePorts {
   tools: SessionToolSource;
   tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
   /** Sends messages to other agents; absent in a standalone run. */
-  bus?: Pick<Bus, 'send'>;
+  bus?: MessageSender;
   /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
   fetch: SafeFetch;

@@ -1,4 +1,4 @@
-import type { Bus, Delivery, Envelope, Receipt } from '../bus/port.ts';
+import type { Delivery, Envelope, MessageDraft, MessageReceiver, MessageSender, Receipt } from '../bus/port.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -40,7 +40,7 @@ const MAX_POLL_SECONDS = 25;
 const SETTLE_MS = 20_000;
 
 /** Receives the messages of this pod's agent, and sends messages to other agents while it works on one. */
-export class RemoteBus implements Bus {
+export class RemoteBus implements MessageSender, MessageReceiver {
   readonly #options: RemoteBusOptions;
   #restarted = true;
 
@@ -48,7 +48,7 @@ export class RemoteBus implements Bus {
     this.#options = options;
   }
 
-  async send(draft: Parameters<Bus['send']>[0], op: CallOptions): Promise<Receipt> {
+  async send(draft: MessageDraft, op: CallOptions): Promise<Receipt> {
     const body: SendMessageRequest = { lease: this.#options.deliveryToken(), draft };
     const answer = requireObject(
       await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.messages, body, op }),
@@ -76,11 +76,6 @@ export class RemoteBus implements Bus {
       this.#restarted = false;
       if (answer !== undefined) return this.#delivery(answer);
     }
-  }
-
-  /** Not available to pods: a pod receives only its own messages. */
-  events(): AsyncIterable<never> {
-    throw new TemperError('TEMPER_POLICY_DENIED', 'a pod cannot subscribe to events');
   }
 
   #delivery(answer: Json): RemoteDelivery {

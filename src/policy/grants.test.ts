@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { anAgentSpec } from './policy.testing.ts';
 import { grantsWithinPolicy } from './grants.ts';
-import { withinParent } from './inheritance.ts';
 
 describe('grants within a policy', () => {
   it('the messages state which grant exceeds which list', () => {
@@ -62,48 +61,5 @@ describe('grants within a policy', () => {
         'spec.egress.allow of policy "standard" "a.*.com" is not a pattern: character 3: a wildcard may only be the whole first label, as in "*.example.com"; see the pattern reference',
       ],
     );
-  });
-});
-
-describe('a child within its parent', () => {
-  const parent = {
-    grants: { tools: ['file_*'], network: ['**.example.com'], memory: { read: ['team.*'] }, messages: ['reviewer'] },
-    denyTools: ['file_write'],
-    arguments: [{ tool: 'file_*', argument: 'path', allow: ['data/**'] }],
-  };
-
-  it('a child with the permissions of its parent, or fewer, is accepted', () => {
-    const child = {
-      grants: { tools: ['file_read'], network: ['*.example.com'], memory: { read: ['team.facts.*'] } },
-      denyTools: ['file_*'],
-      arguments: [{ tool: '*', argument: 'path', allow: ['data/in/*', 'data/out/**'] }],
-    };
-    assert.deepEqual(withinParent(child, parent), []);
-    assert.deepEqual(withinParent(parent, parent), []);
-  });
-
-  it('an extra grant, a missing denial and a looser pin are reported', () => {
-    const child = {
-      grants: { tools: ['*'], network: ['example.org'], memory: { write: ['self.*'] }, shell: ['ls'] },
-      arguments: [{ tool: 'file_read', argument: 'path', allow: ['data/**'] }],
-    };
-    assert.deepEqual(
-      withinParent(child, parent).map(({ field, pattern }) => [field, pattern]),
-      [
-        ['spec.grants.tools', '*'],
-        ['spec.grants.network', 'example.org'],
-        ['spec.grants.memory.write', 'self.*'],
-        ['spec.grants.shell', 'ls'],
-        ['spec.denyTools', 'file_write'],
-        ['spec.arguments', 'file_*'],
-      ],
-    );
-    const wider = { ...parent, arguments: [{ tool: 'file_*', argument: 'path', allow: ['data/**', 'etc/*'] }] };
-    assert.equal(withinParent(wider, parent).length, 1);
-  });
-
-  it('a child without grants is accepted', () => {
-    const child = { denyTools: parent.denyTools, arguments: parent.arguments };
-    assert.deepEqual(withinParent(child, parent), []);
   });
 });

@@ -46,7 +46,7 @@ function textAt(agent: AgentSpec, path: readonly (string | number)[]): string {
 type Field = readonly [field: string, patterns: readonly string[] | undefined, kind: PatternKind];
 
 /** Every list of grants with the kind of its patterns, in manifest order. */
-export function grantFields(grants: AgentSpec['grants'] = {}): Field[] {
+function grantFields(grants: AgentSpec['grants'] = {}): Field[] {
   return [
     ['spec.grants.tools', grants.tools, 'tool'],
     ['spec.grants.network', grants.network, 'host'],

@@ -8,7 +8,6 @@ import { Manager } from '../../src/kube/manager.ts';
 import { createRateLimiter } from '../../src/kube/controller/rate-limiter.ts';
 import { Reflector, type ReflectorOptions } from '../../src/kube/informer/reflector.ts';
 import { type KubeObject, Store } from '../../src/kube/informer/store.ts';
-import { ownerKeys, enqueueOnChange } from '../../src/kube/informer/event-handlers.ts';
 import { WorkQueue } from '../../src/kube/controller/work-queue.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { TemperError } from '../../src/lib/errors.ts';
@@ -197,7 +196,9 @@ describe('the reflector on a real API server', () => {
       metrics,
     });
     const reflector = aReflector({ labelSelector: 'child=yes' });
-    enqueueOnChange(reflector, queue, { keys: ownerKeys({ group: '', kind: 'ConfigMap' }) });
+    reflector.subscribe(({ object: { metadata } }) => {
+      for (const { name } of metadata.ownerReferences ?? []) queue.add(`${metadata.namespace}/${name}`);
+    });
     const seen: string[] = [];
     const controller = new Controller({
       name: 'owners',

@@ -258,7 +258,9 @@ describe('limits per message', () => {
     );
     await assert.rejects(send('go', { agent: anAgent({ steps: 3 }) }), (error) => {
       assert.ok(isTemperError(error, 'TEMPER_STEP_LIMIT'));
-      assert.deepEqual(error.details, { reply: 'so far: 3', turns: 3, toolCalls: 3 });
+      const usage = { inputTokens: 30, outputTokens: 15, cachedInputTokens: 0 };
+      const used = { turns: 3, toolCalls: 3, usage };
+      assert.deepEqual(error.details, { reply: 'so far: 3', used });
       return true;
     });
     assert.equal(called, 3);
@@ -315,6 +317,31 @@ describe('ledger use', () => {
     assert.equal(reserved.outputTokens, 4_096);
     assert.equal(reserved.costMicros, (reserved.inputTokens ?? 0) + 3 * 4_096);
     assert.deepEqual(used, { inputTokens: 10, outputTokens: 5, costMicros: 25 });
+  });
+
+  it('a failed and an interrupted message report their usage', async () => {
+    const usage = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0 };
+    const used = { turns: 1, toolCalls: 1, usage };
+    const fail = (): never => {
+      throw new TemperError('TEMPER_MODEL_RATE_LIMITED', 'no key');
+    };
+    const failed = scriptedLoop([calls(['f', {}]), fail], { f: () => 1 });
+    await assert.rejects(failed.send('hi'), (error) => {
+      assert.ok(isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED'));
+      assert.deepEqual(error.details.used, used);
+      return true;
+    });
+    const controller = new AbortController();
+    const stop = (): Promise<never> => {
+      controller.abort(new Error('enough'));
+      return new Promise(() => undefined);
+    };
+    const interrupted = scriptedLoop([calls(['f', {}])], { f: stop });
+    await assert.rejects(interrupted.send('hi', { signal: controller.signal }), (error) => {
+      assert.ok(isTemperError(error, 'TEMPER_CANCELLED'));
+      assert.deepEqual(error.details.used, used);
+      return true;
+    });
   });
 
   it('a denied reservation ends the message with the quota and its reset time', async () => {

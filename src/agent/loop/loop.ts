@@ -1,6 +1,5 @@
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
-import type { TokenUsage } from '../../models/port.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
@@ -8,6 +7,7 @@ import { type AgentConversation, type AgentConversationDeps, openConversation } 
 import { runTurns } from './turn-loop.ts';
 import { loopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
+import { type MessageUsage, withUsage } from './message-usage.ts';
 import type { ModelCallDeps } from './model-call.ts';
 import type { SessionStore } from '../ports.ts';
 import { assertSessionId } from '../session/session-id.ts';
@@ -24,13 +24,10 @@ export interface AgentLoopDeps extends ModelCallDeps {
   contextTokens?: (model: string) => number;
 }
 
-export interface HandledMessage {
+export interface HandledMessage extends MessageUsage {
   reply: string;
   /** `refusal`: the model declined. `cut`: the answer is truncated. */
   ending: 'complete' | 'cut' | 'refusal';
-  turns: number;
-  toolCalls: number;
-  usage: TokenUsage;
   trace: TraceEntry[];
 }
 
@@ -38,7 +35,7 @@ export interface AgentLoop {
   /**
    * Handles one message. Messages of one session are handled one after another. Throws TEMPER_SESSION_INVALID, TEMPER_TURN_LIMIT and
    * TEMPER_STEP_LIMIT (with the partial reply in `details.reply`), TEMPER_LOOP_DETECTED, TEMPER_QUOTA_EXCEEDED, TEMPER_MODEL_*,
-   * TEMPER_TIMEOUT, TEMPER_CANCELLED. Items reported before the error stay in the session.
+   * TEMPER_TIMEOUT, TEMPER_CANCELLED. The error has the usage of the message in `details.used`. Items reported before the error stay in the session.
    */
   handle(message: IncomingMessage, agent: RunningAgent, events: EventSink, op: CallOptions): Promise<HandledMessage>;
   /** Whether untrusted content has entered the session. Known after the first message that this process handles. */
@@ -109,8 +106,9 @@ async function handleMessage(
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
-    if (conversation !== undefined) reportEnd(conversation, replyIn(error), sink);
-    throw error;
+    if (conversation === undefined) throw error;
+    reportEnd(conversation, replyIn(error), sink);
+    throw withUsage(error, conversation);
   }
 }
 
@@ -120,8 +118,7 @@ function reportEnd(conversation: AgentConversation, reply: string, sink: EventSi
   sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
 }
 
-function usageFigures(conversation: AgentConversation): Pick<HandledMessage, 'turns' | 'toolCalls' | 'usage'> {
-  const { turns, toolCalls, usage } = conversation;
+function usageFigures({ turns, toolCalls, usage }: AgentConversation): MessageUsage {
   return { turns, toolCalls, usage };
 }
 

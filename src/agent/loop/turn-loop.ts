@@ -164,8 +164,7 @@ async function finishAtLimit(
   await storeAnswer(deps, conversation, { ...answer, toolCalls: [] });
   const { text, usage } = answer;
   conversation.events({ type: 'turn-end', turn, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
-  const { turns, toolCalls } = conversation;
   throw new TemperError(code, `${reason}; ask for less at once or raise spec.limits`, {
-    details: { reply: text, turns, toolCalls },
+    details: { reply: text },
   });
 }

@@ -1,4 +1,4 @@
-import type { Bus } from '../../bus/port.ts';
+import type { MessageSender } from '../../bus/port.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, member } from '../../lib/json.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
@@ -7,7 +7,7 @@ import { assertSessionId } from '../session/session-id.ts';
 
 export interface SendToolDeps {
   /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
-  bus?: Pick<Bus, 'send'>;
+  bus?: MessageSender;
   /** Evaluates the agent's current policy for one receiver. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
 }

@@ -54,7 +54,7 @@ export function podFaults(cluster: () => InstalledCluster): void {
       assertDescribed(
         'nowhere',
         'Unschedulable',
-        /fits no node: 0\/1 nodes are available: .*node affinity\/selector.*; add room/,
+        /fits no node: 0\/1 nodes are available: .*node affinity\/selector.*; add capacity/,
       ));
 
     it('a crash-looping container is reported', () =>
@@ -64,7 +64,7 @@ export function podFaults(cluster: () => InstalledCluster): void {
       await assertDescribed(
         'fileless',
         'Starting',
-        /does not start: FailedMount: .*configmap "forgotten" not found; correct/,
+        /does not start: FailedMount: .*configmap "forgotten" not found; fix the cause/,
       );
       const metadata = { name: 'forgotten', namespace: NAMESPACE };
       await cluster().apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'a.txt': 'hello' } });
