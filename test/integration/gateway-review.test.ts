@@ -238,7 +238,10 @@ describe('review of forged tools', () => {
       'static',
     ],
     'a schema that refers outside itself': [
-      () => aCandidate('outside', { inputSchema: '{"$ref":"https://evil.example/schema.json"}' }),
+      () =>
+        aCandidate('outside', {
+          inputSchema: '{"properties":{"a":{"$ref":"https://evil.example/schema.json"}},"type":"object"}',
+        }),
       'schemas',
     ],
     'tests without results': [

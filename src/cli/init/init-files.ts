@@ -56,7 +56,6 @@ spec:
   models:
     # Every forged tool needs a judge; without one it is refused.
     judge: default/judge
-    reviewers: [default/safety, default/correctness]
   forge:
     apis: []
     domains: []

@@ -10,6 +10,10 @@ export interface InvalidObject {
   readonly update?: boolean;
 }
 
+const STRATEGY = {
+  type: 'Milestone',
+  milestone: { minTasks: 20, minQuality: 7, activeFor: '168h', cleanFor: '168h' },
+};
 const ELEVATED = {
   name: 'own',
   base: 'elevated',
@@ -124,7 +128,7 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
       kind: 'TrustPolicy',
       sample: 'trustpolicy.yaml',
       message: 'an automatic strategy may not reach elevated; set the ceiling to standard or strategy.type to Disabled',
-      change: { 'spec.level.ceiling': level, 'spec.levels': [ELEVATED] },
+      change: { 'spec.level.ceiling': level, 'spec.levels': [ELEVATED], 'spec.strategy': STRATEGY },
     },
   ]),
 ];
