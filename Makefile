@@ -106,4 +106,4 @@ sbom: setup ## Write the bill of materials of the shipped packages as CycloneDX 
 	@echo dist/sbom.cdx.json
 
 clean: ## Remove installed packages and build output
-	rm -rf node_modules dist .temper
+	rm -rf node_modules dist .temper-demo

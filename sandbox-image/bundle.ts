@@ -15,11 +15,11 @@ const ENTRY = 'src/cli/main.ts';
  * and only a verb that the dispatcher sends to another bundle reaches it.
  */
 const KEPT_IMPORTS = {
-  agent: /^src\/cli\/verbs\/serve-agent\.ts$/,
-  sandbox: /^src\/cli\/verbs\/serve-sandbox\.ts$/,
-  gateway: /^src\/(?:cli\/verbs\/serve\.ts$|gateway\/)/,
-  operator: /^src\/(?:cli\/verbs\/serve\.ts$|operator\/)/,
-  cli: /^src\/(?!cli\/verbs\/serve|gateway\/|operator\/)/,
+  agent: /^src\/cli\/serve\/serve-agent\.ts$/,
+  sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
+  gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,
+  operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,
+  cli: /^src\/(?!cli\/serve\/|gateway\/|operator\/)/,
 } as const;
 /** Imports that each bundle keeps. */
 const SHARED_IMPORTS = /^(?:package\.json|src\/cli\/stack-traces\.ts)$/;

@@ -202,10 +202,16 @@ class MessageBench implements AsyncDisposable {
     const identity = await issueTlsIdentity(this.#folder, 'gateway', GATEWAY_NAME);
     await this.#startGateway();
     await Promise.all(['endpoints', 'run', 'workspace'].map((name) => mkdir(join(this.#folder, name))));
-    const doors = join(this.#folder, 'endpoints');
-    await writeGatewayConfig(doors, { url: this.#url, name: GATEWAY_NAME, authority: identity.authority, token });
+    const endpoints = join(this.#folder, 'endpoints');
+    await writeGatewayConfig(endpoints, { url: this.#url, name: GATEWAY_NAME, authority: identity.authority, token });
     const shared = ['--run', join(this.#folder, 'run'), '--workspace', join(this.#folder, 'workspace')];
-    this.#roles['agent'] = new RoleProcess('agent', ['--endpoints', doors, '--token', join(doors, 'token'), ...shared]);
+    this.#roles['agent'] = new RoleProcess('agent', [
+      '--endpoints',
+      endpoints,
+      '--token',
+      join(endpoints, 'token'),
+      ...shared,
+    ]);
     this.#roles['sandbox'] = new RoleProcess('sandbox', ['--agent-uid', String(process.getuid?.() ?? 0), ...shared]);
   }
 

@@ -5,7 +5,7 @@ import { run } from '../../src/cli/run/run.ts';
 import { dollars, independentAnswer } from './independent.ts';
 
 /**
- * The quick start as one command: a fresh state folder, three questions, and a check of the last answer against an independent
+ * The quick start as one command: a state folder of its own, three questions, and a check of the last answer against an independent
  * computation. Exits 1 when the answer is not right. Options: a folder with other data, to see that the answer follows it.
  */
 
@@ -17,7 +17,9 @@ const QUESTIONS = [
 
 const folder = import.meta.dirname;
 const workspace = process.argv[2] ?? folder;
-const state = process.argv[3] ?? '.temper';
+/** A folder of its own, so that the demo never touches the state of the user's runs. */
+const OWN_STATE = '.temper-demo';
+const state = process.argv[3] ?? OWN_STATE;
 
 /** Without a key in the environment the scripted model answers. */
 function modelOptions(): { modelScript?: string } {
@@ -26,7 +28,7 @@ function modelOptions(): { modelScript?: string } {
 }
 
 async function main(): Promise<number> {
-  await rm(state, { recursive: true, force: true });
+  if (state === OWN_STATE) await rm(state, { recursive: true, force: true });
   let printed = '';
   const io: CliIo = {
     out: (text) => {
@@ -39,13 +41,15 @@ async function main(): Promise<number> {
     cwd: process.cwd(),
     environment: process.env,
     terminal: process.stdout.isTTY,
-    colour: process.stdout.isTTY,
+    colour: process.stdout.isTTY && process.env['NO_COLOR'] === undefined,
     signal: new AbortController().signal,
+    ...(process.stdout.isTTY ? { columns: () => process.stdout.columns } : {}),
   };
   const filename = [join(folder, 'agent.yaml'), join(folder, 'policy.yaml')];
   const code = await run({ filename, message: QUESTIONS, workspace, state, output: 'text', ...modelOptions() }, io);
   if (code !== 0) return code;
-  return checkAnswer(printed.slice(printed.lastIndexOf('◂')));
+  // On a terminal the answer is wrapped.
+  return checkAnswer(printed.slice(printed.lastIndexOf('◂')).replaceAll(/\s+/g, ' '));
 }
 
 async function checkAnswer(reply: string): Promise<number> {
@@ -62,7 +66,13 @@ async function checkAnswer(reply: string): Promise<number> {
   process.stdout.write('✓ checked against an independent computation over the same files\n');
   const folderName = relative(process.cwd(), state) || state;
   process.stdout.write(
-    `State: ${folderName}  Next: bin/temper get tools · bin/temper describe tool csv_rows · bin/temper tool export csv_rows\n`,
+    [
+      `State: ${folderName}. Look at it:`,
+      ...['get tools', 'describe tool csv_rows', 'tool export csv_rows', 'sessions', 'audit'].map(
+        (verb) => `  bin/temper ${verb} --state ${folderName}`,
+      ),
+      '',
+    ].join('\n'),
   );
   return 0;
 }

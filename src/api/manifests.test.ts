@@ -77,6 +77,26 @@ describe('loading manifests', () => {
     );
   });
 
+  it('ignores a file that is no manifest only in the folder of a kustomization, and only when it is not named', async () => {
+    const project = join(folder, 'kustomized');
+    await mkdir(join(project, 'replay'), { recursive: true });
+    await writeFile(
+      join(project, 'kustomization.yaml'),
+      'apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n',
+    );
+    const script = join(project, 'replay', 'script.yaml');
+    await writeFile(script, 'rules: []\n');
+    const whole = await loadManifests([project]);
+    assert.deepEqual(whole.problems, []);
+    assert.deepEqual(whole.ignoredFiles, [script]);
+    const named = await loadManifests([project, script]);
+    assert.ok(named.problems.some(({ file, field }) => file === script && field === 'apiVersion'));
+    const elsewhere = await loadManifests([join(project, 'replay')]);
+    assert.ok(elsewhere.problems.some(({ field }) => field === 'kind'));
+    await writeFile(script, 'kind: Agent\n');
+    assert.ok((await loadManifests([project])).problems.some(({ field }) => field === 'apiVersion'));
+  });
+
   it('rejects a file that is too large or not UTF-8 text, without reading further', async () => {
     const large = await load('large.yaml', `# ${'x'.repeat(1024 * 1024)}`);
     assert.deepEqual(

@@ -1,4 +1,5 @@
-import type { Json } from '../lib/json.ts';
+import { basename, dirname, sep } from 'node:path';
+import { type Json, member } from '../lib/json.ts';
 import { type SetMember, checkManifestSet } from './checks/set.ts';
 import { dottedPath } from './findings.ts';
 import type { Finding, PatternRules } from './findings.ts';
@@ -37,6 +38,8 @@ export interface LoadedManifests {
   problems: ManifestProblem[];
   /** Objects of other API groups, which are not validated. */
   skipped: { file: string; line: number; apiVersion: string; kind: string }[];
+  /** Files beside or below a kustomization that are no manifests: their documents have neither apiVersion nor kind. */
+  ignoredFiles: string[];
 }
 
 export interface ManifestOptions {
@@ -81,12 +84,18 @@ interface ValidationRules {
 }
 
 async function load(paths: readonly string[], rules: ValidationRules): Promise<LoadedManifests> {
-  const result: LoadedManifests = { objects: [], problems: [], skipped: [] };
+  const result: LoadedManifests = { objects: [], problems: [], skipped: [], ignoredFiles: [] };
   const members: Loaded[] = [];
-  for (const file of await findManifestFiles(paths)) {
+  const files = await findManifestFiles(paths);
+  const mayIgnore = ignorableFiles(files, paths);
+  for (const file of files) {
     const text = await textOf(file, result);
     if (text === undefined) continue;
     const { documents, errors: flaws } = parseDocuments(text);
+    if (mayIgnore.has(file) && flaws.length === 0 && documents.every(({ value }) => isOtherData(value))) {
+      result.ignoredFiles.push(file);
+      continue;
+    }
     for (const flaw of flaws) result.problems.push(problemOf(flaw, file, flaw.position));
     const before = result.objects.length;
     for (const document of documents) addDocument(document, file, rules, result, members);
@@ -97,6 +106,23 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
     result.problems.push(problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member)));
   }
   return { ...result, problems: inOrder(result.problems) };
+}
+
+/**
+ * A kustomization names the manifests of its folder, so other YAML and JSON files may lie beside them. Elsewhere, and for a file
+ * that the user names, a missing apiVersion or kind is a mistake.
+ */
+function ignorableFiles(files: readonly string[], named: readonly string[]): Set<string> {
+  const folders = files
+    .filter((file) => KUSTOMIZATIONS.includes(basename(file)))
+    .map((file) => `${dirname(file)}${sep}`);
+  return new Set(files.filter((file) => !named.includes(file) && folders.some((folder) => file.startsWith(folder))));
+}
+
+const KUSTOMIZATIONS: readonly string[] = ['kustomization.yaml', 'kustomization.yml'];
+
+function isOtherData(value: Json): boolean {
+  return member(value, 'apiVersion') === undefined && member(value, 'kind') === undefined;
 }
 
 function validate(value: Json, { check, patterns }: ValidationRules): ManifestProblem[] {

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../api/quantities.ts';
 import { messageOf } from '../lib/errors.ts';
-import { addClusterOptions, outputOption } from './cluster/options.ts';
+import { addClusterOptions, outputOption, selectsCluster, stateOption } from './cluster/options.ts';
 import { SHELLS } from './completion/scripts.ts';
 import type { CliIo } from './io.ts';
 
@@ -21,7 +21,7 @@ function parseCount(text: string): number {
   return number;
 }
 
-/** Adds the verbs that act only on a cluster. */
+/** Adds the verbs that act on a cluster; `sessions` and `usage` also act on a state folder. */
 export function addClusterVerbs(program: Command, io: CliIo, finish: SetExitCode): void {
   addSend(program, io, finish);
   addReports(program, io, finish);
@@ -58,16 +58,27 @@ function addSend(program: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
-  verb(program, 'sessions <agent>', 'list the sessions of an agent')
+  verb(program, 'sessions [agent]', 'list sessions of the state folder, or of an agent on a cluster')
+    .addOption(stateOption())
     .addOption(outputOption())
-    .action(async (agent: string, options) => {
+    .action(async (agent: string | undefined, options, command: Command) => {
+      if (!selectsCluster(options, io)) {
+        const { sessions } = await import('./state/sessions.ts');
+        return finish(await sessions({ ...options, agent }, io));
+      }
+      if (agent === undefined) return command.error('name an agent');
       const { sessions } = await import('./cluster/verbs/reports.ts');
       finish(await sessions({ ...options, agent }, io));
     });
-  verb(program, 'usage [agent]', 'print the usage of an agent, or of all agents under a policy')
+  verb(program, 'usage [agent]', 'print the usage counted in the state folder; on a cluster, of an agent or a policy')
     .option('--policy <name>', 'name of a TrustPolicy')
+    .addOption(stateOption())
     .addOption(outputOption())
     .action(async (agent: string | undefined, options, command: Command) => {
+      if (!selectsCluster(options, io)) {
+        const { stateUsage } = await import('./state/usage.ts');
+        return finish(await stateUsage({ ...options, agent }, io));
+      }
       if ((agent === undefined) === (options.policy === undefined)) command.error('name an agent, or --policy NAME');
       const { usage } = await import('./cluster/verbs/reports.ts');
       finish(await usage({ ...options, agent }, io));

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
-import { isPlugin, PLUGIN } from './cluster/options.ts';
+import { isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -21,7 +21,6 @@ function parseCount(text: string): number {
 const output = (): Option =>
   new Option('-o, --output <form>', 'output format').choices(['text', 'json']).default('text');
 const files = (): Option => new Option('-f, --filename <path...>', 'manifest files or folders').makeOptionMandatory();
-const state = (): Option => new Option('--state <folder>', 'state folder').default('.temper');
 
 /** Creates the command line. The module of a verb is imported only when the verb runs, so that `--help` starts fast. */
 export function createProgram(io: CliIo, finish: SetExitCode): Command {
@@ -32,6 +31,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .showHelpAfterError('(see temper help)');
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
+  addTrace(program, io, finish);
   addDecisions(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
@@ -62,7 +62,8 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(files())
     .option('-m, --message <text>', 'message to the agent; - reads standard input; may be repeated', collect)
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
-    .option('--session <id>', 'continue this session')
+    .addOption(new Option('--session <id>', 'session name; continues the session if it exists').conflicts('continue'))
+    .option('--continue', 'continue the last session of the agent')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
     .option('--providers <file>', 'file with model providers')
     .option('--model-script <file>', 'answer from a replay script instead of a provider')
@@ -76,6 +77,19 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { run } = await import('./run/run.ts');
       finish(await run(options, io));
+    });
+}
+
+function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('trace <session>')
+    .description('print a past conversation: messages, calls, results and usage')
+    .addOption(state())
+    .addOption(output())
+    .action(async (session: string, options) => {
+      refusePlugin('trace', io);
+      const { trace } = await import('./state/trace.ts');
+      finish(await trace({ ...options, session }, io));
     });
 }
 

@@ -97,6 +97,14 @@ export async function openJournal(
   };
 }
 
+/** The counters of all accounts at this time. Only reads, so it needs no lock; entries that are being written may be missing. */
+export async function readUsage(records: RecordStore, time: number): Promise<Map<string, Account>> {
+  const accounts = new Map<string, Account>();
+  await restore(records, accounts);
+  for (const account of accounts.values()) rollAccount(account, time);
+  return accounts;
+}
+
 function logOf(generation: number): string {
   return `ledger/journal-${generation}`;
 }

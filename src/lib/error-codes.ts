@@ -429,6 +429,14 @@ export const ERROR_CODES = {
     fix: 'Correct the field the message names.',
   },
 
+  TEMPER_STATE_NOT_FOUND: {
+    meaning: 'The state folder does not exist, or the folder is not a state folder.',
+    fix: 'Name the state folder of a run with --state, or start a run first.',
+  },
+  TEMPER_STATE_UNUSABLE: {
+    meaning: 'The state folder cannot be created, read or written.',
+    fix: 'Correct the path or its permissions, or name another folder with --state.',
+  },
   TEMPER_STATE_LOCKED: {
     meaning: 'Another process has locked the state folder.',
     fix: 'Wait until that process exits; the message has its process id.',

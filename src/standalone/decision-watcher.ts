@@ -27,8 +27,9 @@ export class DecisionWatcher {
     this.#deps = deps;
   }
 
-  start(): void {
-    this.#pending = this.#poll();
+  /** Resolves when the decisions that were submitted before are applied. */
+  async start(): Promise<void> {
+    await this.#poll();
     this.#timer = setInterval(() => {
       this.#pending = this.#pending.then(() => this.#poll());
     }, POLL_INTERVAL_MS);

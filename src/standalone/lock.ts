@@ -1,10 +1,14 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { TemperError } from '../lib/errors.ts';
+import { createStateFolder } from './state-folder.ts';
 
 /** SQLite's "the database is locked". */
 const SQLITE_BUSY = 5;
+/** Waits out a process that only tests the lock. */
+const BUSY_TIMEOUT_MS = 250;
 
 export interface StateLock {
   release(): void;
@@ -12,14 +16,15 @@ export interface StateLock {
 
 /**
  * Locks the state folder for this process. The lock is a kernel lock (SQLite's exclusive lock on `lock.db`), so it is released as
- * soon as the process ends, also after a crash. Throws TEMPER_STATE_LOCKED with the process id of the holder.
+ * soon as the process ends, also after a crash. Throws TEMPER_STATE_LOCKED with the process id of the holder, and
+ * TEMPER_STATE_UNUSABLE when the folder cannot be created or written.
  */
 export async function lockState(folder: string): Promise<StateLock> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await createStateFolder(folder);
   const holderFile = join(folder, 'lock.json');
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(join(folder, 'lock.db'));
+    database = new DatabaseSync(join(folder, 'lock.db'), { timeout: BUSY_TIMEOUT_MS });
     database.exec('PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE;');
   } catch (error) {
     database?.close();
@@ -35,6 +40,22 @@ export async function lockState(folder: string): Promise<StateLock> {
   const locked = database;
   await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
   return { release: () => locked.close() };
+}
+
+/** Does a process hold the lock of this state folder? The answer may be outdated as soon as it is given. */
+export function isStateLocked(folder: string): boolean {
+  const file = join(folder, 'lock.db');
+  if (!existsSync(file)) return false;
+  const database = new DatabaseSync(file);
+  try {
+    database.exec('BEGIN EXCLUSIVE; ROLLBACK;');
+    return false;
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  } finally {
+    database.close();
+  }
 }
 
 function isBusy(error: unknown): boolean {

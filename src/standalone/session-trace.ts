@@ -7,23 +7,38 @@ import type { AgentEvent, EventSink } from '../tools/events.ts';
 /** Maximum number of stored events per message; further events are only counted. */
 const MAX_EVENTS = 2_000;
 
+export interface SessionTraceDeps {
+  records: RecordStore;
+  clock: Clock;
+  agent: { name: string; namespace: string };
+  /** Receives every event after it was recorded. */
+  next: EventSink;
+}
+
+/** The log with the trace of a session. */
+export function traceLog(session: string): string {
+  return `sessions/${session}/trace`;
+}
+
 /**
- * Stores the events of a session in `sessions/<id>/trace.jsonl`, one line per message: `{session, events, left}`. Message deltas are
- * omitted, since the complete message is an event too. The line is written when the message is answered; a crash before that loses
+ * Stores the events of a session in `sessions/<id>/trace.jsonl`, one line per message: `{session, agent, namespace, events,
+ * left}`. Message deltas are omitted, since the complete message is an event too. The line is written when the message is answered; a crash before that loses
  * the trace of this message, but no state.
  */
 export class SessionTrace {
   readonly #records: RecordStore;
   readonly #clock: Clock;
+  readonly #agent: SessionTraceDeps['agent'];
   readonly #next: EventSink;
   #events: JsonObject[] = [];
   #dropped = 0;
   #session: string | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(records: RecordStore, clock: Clock, next: EventSink) {
+  constructor({ records, clock, agent, next }: SessionTraceDeps) {
     this.#records = records;
     this.#clock = clock;
+    this.#agent = agent;
     this.#next = next;
   }
 
@@ -49,11 +64,12 @@ export class SessionTrace {
   #write(): void {
     const session = this.#session;
     if (session === undefined) return;
-    const line = { session, events: this.#events, left: this.#dropped };
+    const { name: agent, namespace } = this.#agent;
+    const line = { session, agent, namespace, events: this.#events, left: this.#dropped };
     this.#events = [];
     this.#dropped = 0;
     this.#writing = this.#writing
-      .then(() => this.#records.append(`sessions/${session}/trace`, line))
+      .then(() => this.#records.append(traceLog(session), line))
       .catch((error: unknown) =>
         this.#next({
           type: 'warning',

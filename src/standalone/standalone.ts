@@ -18,6 +18,7 @@ import type { RecordStore } from '../lib/record-store.ts';
 import { createSafeFetch } from '../net/fetch.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
 import type { EventSink } from '../tools/events.ts';
 import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
@@ -25,8 +26,8 @@ import { lockState } from './lock.ts';
 import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './session-trace.ts';
 
-/** Sessions that are idle for this time are closed at startup, together with their tools. */
-const SESSION_IDLE_MS = 3_600_000;
+/** Sessions that are idle for 30 days are closed at startup, together with their tools. */
+const SESSION_IDLE_MS = 30 * 24 * 3_600_000;
 const DEFAULT_NAMESPACE = 'default';
 
 export interface StandaloneOptions {
@@ -46,16 +47,19 @@ export interface StandaloneOptions {
 export interface Standalone extends AsyncDisposable {
   readonly engine: Engine;
   readonly agent: EngineAgent;
+  readonly records: RecordStore;
+  /** The active forged tools that the agent sees in a session. */
+  forgedTools(session: string): RegisteredTool[];
 }
 
-/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
+/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_UNUSABLE, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
 export async function openStandalone(options: StandaloneOptions): Promise<Standalone> {
   await using opening = new AsyncDisposableStack();
   const lock = await lockState(options.state);
   opening.defer(() => lock.release());
   const records = fileRecordStore(options.state);
   const agent = engineAgent(options);
-  const trace = new SessionTrace(records, systemClock, options.events);
+  const trace = new SessionTrace({ records, clock: systemClock, agent, next: options.events });
   opening.defer(() => trace.flush());
   const events = trace.sink;
   const components = await openComponents(options, agent, records, opening);
@@ -86,10 +90,11 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     engine,
     events,
   });
-  decisionWatcher.start();
   opening.defer(() => decisionWatcher.stop());
+  await decisionWatcher.start();
   const open = opening.move();
-  return { engine, agent, [Symbol.asyncDispose]: () => open.disposeAsync() };
+  const forgedTools = (session: string): RegisteredTool[] => registry.resolve(agent.name, agent.namespace, session);
+  return { engine, agent, records, forgedTools, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
 async function openComponents(

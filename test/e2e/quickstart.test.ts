@@ -34,7 +34,7 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
     assert.equal(code, 0, stderr);
     const { orders, revenue } = await independentMonth(ordersOf('04'));
     assert.ok(stdout.endsWith(`◂ analyst: ${orders} orders were paid in April, worth ${dollars(revenue)}.\n`), stdout);
-    for (const gate of ['build', 'tests 3/3', 'policy ✓', 'judge', 'register Session ✓', 'tests 1/2 ✗']) {
+    for (const gate of ['build', 'tests 3/3', 'policy ✓', 'judge', 'registration Session ✓', 'tests 1/2 ✗']) {
       assert.ok(stdout.includes(gate), `${gate} in ${stdout}`);
     }
     await assertPageCurrent(stdout);
@@ -64,7 +64,7 @@ async function assertPageCurrent(transcript: string): Promise<void> {
   const [head = '', , rest = ''] = page.split(/(?<=<!-- transcript -->\n```\n)|(?=```\n<!-- end -->)/);
   const updated = `${head}${transcript}${rest}`;
   if (process.env['UPDATE_GOLDEN'] !== undefined) return writeFile(PAGE, updated);
-  const withoutTimings = (text: string): string => text.replaceAll(/measured \d+ ms(?: · [\d.]+ MiB)?/g, 'measured');
+  const withoutTimings = (text: string): string => text.replaceAll(/resources \d+ ms(?: · [\d.]+ MiB)?/g, 'resources');
   assert.equal(
     withoutTimings(page),
     withoutTimings(updated),

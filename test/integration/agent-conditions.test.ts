@@ -118,7 +118,7 @@ describe('the conditions of an agent', () => {
   for (const [what, id, config, reason, pattern] of [
     [
       'the admission policies of the cluster are missing',
-      'fault-policy',
+      'fault-admission-policies',
       { admissionPolicies: { policies: { 'temper-namespace-protection': `sha256:${'0'.repeat(64)}` } } },
       'AdmissionPolicyMissing',
       /ValidatingAdmissionPolicy "temper-namespace-protection" does not exist, so the operator creates no new pod; upgrade the one release of the chart that installs the admission policies, with clusterPrerequisites\.enabled/,

@@ -61,7 +61,7 @@ describe('the chart', () => {
     ['gateway.providers[0].name=x', '/gateway/providers/0'],
     ['gateway.aliases.nonsense=x', '/gateway/aliases'],
     ['networkPolicies.apiServerPorts={0}', '/networkPolicies/apiServerPorts/0'],
-    ['users.subjects[0].kind=ServiceAccount', '/people/subjects/0'],
+    ['users.subjects[0].kind=ServiceAccount', '/users/subjects/0'],
     ['tracing.endpoint=collector:4318', '/tracing/endpoint'],
     ['tracing.sampleRatio=2', '/tracing/sampleRatio'],
   ];

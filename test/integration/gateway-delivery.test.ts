@@ -326,7 +326,10 @@ describe('messages through two gateway replicas', () => {
         lines.map((line) => [line.kind, line.kind === 'failed' && [line.message, line.code]]),
         [['failed', [receipt.id, 'TEMPER_MESSAGE_UNDELIVERED']]],
       );
-      assert.match(lines[0]?.kind === 'failed' ? lines[0].text : '', /delivered as often.*kubectl temper deadletters/);
+      assert.match(
+        lines[0]?.kind === 'failed' ? lines[0].text : '',
+        /delivered the maximum number of times.*kubectl temper deadletters/,
+      );
     }
     const letters = lettersOf(await one.call('GET', LETTERS, { userToken }));
     const letter = letters.find(({ agent: name }) => name === 'hopeless');

@@ -3,7 +3,8 @@ import { cp, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { painter, Transcript } from '../../src/cli/transcript.ts';
+import { Screen } from '../../src/cli/transcript/screen.ts';
+import { Transcript } from '../../src/cli/transcript/transcript.ts';
 import { openModelModule } from '../../src/gateway/model-module.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../src/models/replay/server.ts';
@@ -94,8 +95,15 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   });
 
   function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
-    const doors = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
-    const started = new RoleProcess(role, ['--run', at('run'), '--workspace', at('workspace'), ...doors, ...options]);
+    const endpoints = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
+    const started = new RoleProcess(role, [
+      '--run',
+      at('run'),
+      '--workspace',
+      at('workspace'),
+      ...endpoints,
+      ...options,
+    ]);
     roles.push(started);
     return started;
   }
@@ -139,12 +147,12 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       events.findIndex((event) => event.type === type && 'tool' in event && event.tool === tool);
     assert.ok(place('forge-accepted', used.tool) < place('tool-call', used.tool));
     const shown: string[] = [];
-    const transcript = new Transcript('analyst', painter(false), (line) => shown.push(line));
+    const transcript = new Transcript('analyst', new Screen({ out: (line) => shown.push(line), colour: false }));
     for (const event of events) transcript.show(event);
-    const transcriptText = shown.join('\n');
+    const transcriptText = shown.join('');
     assert.match(
       transcriptText,
-      /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}register Session ✓\n +→ csv_rows@/,
+      /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}registration Session ✓\n +→ csv_rows@/,
     );
     const records = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
     const digests = (action: string, evidence: string): string[] =>

@@ -44,8 +44,8 @@ describe('the rate limits of agents', { timeout: 120_000 }, () => {
       authority,
       token,
     });
-    const doors = new GatewayConfigFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
-    return new GatewayClient({ configFiles: doors, clock: systemClock, random: Math.random });
+    const configFiles = new GatewayConfigFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
+    return new GatewayClient({ configFiles, clock: systemClock, random: Math.random });
   }
 
   const call = (client: GatewayClient) =>

@@ -73,8 +73,8 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     const door = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
     await writeGatewayConfig(join(folder, 'endpoints'), door);
     const shared = ['--run', join(folder, 'run'), '--workspace', join(folder, 'workspace')];
-    const doors = ['--endpoints', join(folder, 'endpoints'), '--token', join(folder, 'endpoints', 'token')];
-    const agent = startRole('agent', [...shared, ...doors]);
+    const endpoints = ['--endpoints', join(folder, 'endpoints'), '--token', join(folder, 'endpoints', 'token')];
+    const agent = startRole('agent', [...shared, ...endpoints]);
     startRole('sandbox', [...shared, '--agent-uid', String(process.getuid?.() ?? 0)]);
     await agent.logged('"ready":true');
   });

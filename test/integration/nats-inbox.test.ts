@@ -60,7 +60,7 @@ describe('the inbox of an agent', () => {
       await inbox.ack(coordinates);
     }
     await assertEmpty(inbox, uid);
-    assert.deepEqual(await inbox.depth(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await inbox.depth(uid), { pending: 0, inFlight: 0 });
   });
   it('the inbox deduplicates by sender and idempotency key', async () => {
     const uid = newUid();
@@ -92,7 +92,7 @@ describe('the inbox of an agent', () => {
     await Promise.all([inbox.ack(second.coordinates), elsewhere.ack(JSON.parse(JSON.stringify(second.coordinates)))]);
     await inbox.ack(second.coordinates);
     await assertEmpty(inbox, uid);
-    assert.deepEqual(await inbox.depth(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await inbox.depth(uid), { pending: 0, inFlight: 0 });
   });
   it('a retried message is redelivered after the given delay', async () => {
     const uid = newUid();
@@ -126,7 +126,7 @@ describe('the inbox of an agent', () => {
       await sleep(150);
       await quick.working(first.coordinates);
     }
-    assert.deepEqual(await quick.depth(uid), { waiting: 0, inFlight: 1 });
+    assert.deepEqual(await quick.depth(uid), { pending: 0, inFlight: 1 });
     const second = await next(quick, uid);
     assert.equal(second.coordinates.deliveries, 2);
     await quick.ack(second.coordinates);
@@ -198,7 +198,7 @@ describe('the inbox of an agent', () => {
     await operator.remove(uid);
     assert.ok(!(await inbox.agents()).includes(uid));
     await assert.rejects(inbox.working(coordinates), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'));
-    assert.deepEqual(await inbox.depth(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await inbox.depth(uid), { pending: 0, inFlight: 0 });
   });
   it('text of a sender cannot become a NATS header', async () => {
     const uid = newUid();
@@ -276,7 +276,7 @@ describe('dead letters', () => {
       events.map((line) => line.kind === 'failed' && [line.message, line.code]),
       [[sent.id, 'TEMPER_MESSAGE_UNDELIVERED']],
     );
-    assert.deepEqual(await quick.depth(uid), { waiting: 0, inFlight: 0 });
+    assert.deepEqual(await quick.depth(uid), { pending: 0, inFlight: 0 });
     const id = deadLetter?.id ?? '';
     await Promise.allSettled([letters[0]?.retry(uid, id), letters[1]?.retry(uid, id)]);
     assert.equal(await letter.count(uid), 0);

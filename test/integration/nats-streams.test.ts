@@ -249,6 +249,6 @@ describe('the data of a deleted agent', () => {
       before.filter((uid) => uid !== deleted),
     );
     assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
-    assert.deepEqual(await createNatsInbox(gateway).depth(neighbour), { waiting: 1, inFlight: 0 });
+    assert.deepEqual(await createNatsInbox(gateway).depth(neighbour), { pending: 1, inFlight: 0 });
   });
 });

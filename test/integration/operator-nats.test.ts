@@ -173,7 +173,8 @@ describe('an operator and its NATS server', () => {
     const gateway = await fixture.connectGateway();
     // The gateway may read the info of these streams.
     const names = desiredStreams().map(({ name }) => name);
-    for (const name of names.filter((each) => !/wakes|promotions/.test(each))) await gateway.manager.streams.info(name);
+    for (const name of names.filter((each) => !/wakeups|promotions/.test(each)))
+      await gateway.manager.streams.info(name);
   });
 
   it('the message of a deleted pod is redelivered to the next pod at once, and never taken from the bound pod', async () => {
@@ -193,7 +194,7 @@ describe('an operator and its NATS server', () => {
       'is observed',
       (agent) => isSeen(agent) && agent.metadata.generation > 1,
     );
-    assert.deepEqual(await inbox.depth(metadata.uid), { waiting: 0, inFlight: 1 });
+    assert.deepEqual(await inbox.depth(metadata.uid), { pending: 0, inFlight: 1 });
     const died = { namespace: 'team-a', name: status?.pod?.name ?? '' };
     const start = performance.now();
     await apiServer.client.delete(TYPES.pods, died, { gracePeriodSeconds: 0 }, NEVER_ABORTED);
@@ -207,7 +208,7 @@ describe('an operator and its NATS server', () => {
     // The first delivery has ended: releasing it must not affect the second delivery.
     const { streamSequence, consumerSequence } = first.coordinates;
     assert.equal(await bus().redeliver(metadata.uid, { streamSequence, consumerSequence }, NEVER_ABORTED), false);
-    assert.deepEqual(await inbox.depth(metadata.uid), { waiting: 0, inFlight: 1 });
+    assert.deepEqual(await inbox.depth(metadata.uid), { pending: 0, inFlight: 1 });
     if (second !== undefined) await inbox.ack(second.coordinates);
     assert.equal(await bus().inFlightMessage(metadata.uid, NEVER_ABORTED), undefined);
   });

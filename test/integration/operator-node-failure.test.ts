@@ -77,7 +77,7 @@ describe('an agent on a node that stops reporting', () => {
     const agent = await waitForReason('NodeNotReady');
     assert.match(
       readyMessage(agent),
-      /^node "faraway" of pod "analyst-\w+" does not answer; .*kubectl describe node faraway$/,
+      /^node "faraway" of pod "analyst-\w+" does not respond; .*kubectl describe node faraway$/,
     );
     assert.equal(agent.status?.pod?.uid, first.metadata.uid);
     assert.equal((await apiServer.listPods(NAMESPACE)).length, 1);

@@ -78,7 +78,6 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/swagger': ['gateway', 'egress', 'console'],
   '@fastify/under-pressure': ['gateway', 'egress', 'console'],
   commander: ['cli'],
-  '@jridgewell/trace-mapping': ['cli'],
   'fast-check': ['*'],
 };
 

@@ -3,7 +3,8 @@ import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
 import type { SessionStreamLine, UserMessageReceipt } from '../../gateway-api/user-api.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
-import { painter, Transcript } from '../transcript.ts';
+import { screenOf } from '../transcript/screen.ts';
+import { Transcript } from '../transcript/transcript.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { GatewayUserClient } from './gateway-user-client.ts';
 
@@ -19,7 +20,7 @@ const MAX_EMPTY_ATTEMPTS = 60;
 
 /** Prints events until the message is answered. False when it failed or was refused. A stream that ends early is resumed after its last line. */
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
-  const transcript = new Transcript(agent, painter(io.colour), (line) => io.out(`${line}\n`));
+  const transcript = new Transcript(agent, screenOf(io));
   let { after } = receipt;
   const retries = new RetryBudget(MAX_EMPTY_ATTEMPTS, io);
   for (;;) {

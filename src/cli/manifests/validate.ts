@@ -43,15 +43,20 @@ function writeJson({ objects, problems, skipped }: LoadedManifests, io: CliIo): 
   writeJsonLine(io, { summary: { valid: objects.length, problems: problems.length, skipped: skipped.length } });
 }
 
-function writeText({ objects, problems, skipped }: LoadedManifests, io: CliIo): void {
+function writeText({ objects, problems, skipped, ignoredFiles }: LoadedManifests, io: CliIo): void {
   for (const problem of problems) io.out(problemBlock(problem));
   for (const { file, line, apiVersion, kind } of skipped) {
     io.out(`${printable(file)}:${line}  skipped: ${printable(`${apiVersion} ${kind}`, 120)} is of another group\n`);
   }
+  for (const file of ignoredFiles) io.out(ignoredFileNote(file));
   const files = new Set(problems.map(({ file }) => file)).size;
   const summary =
     problems.length === 0 ? 'no problems' : `${count(problems.length, 'problem')} in ${count(files, 'file')}`;
   io.out(`${count(objects.length, 'valid object')}, ${summary}\n`);
+}
+
+export function ignoredFileNote(file: string): string {
+  return `${printable(file)}  skipped: no manifest, it has no apiVersion and kind\n`;
 }
 
 /** Formats one problem for users: location, subject, rule, fix. */

@@ -9,7 +9,7 @@ import { roleLogger, runRole } from './role.ts';
 export interface ServeAgentOptions {
   run: string;
   workspace: string;
-  doors: string;
+  endpoints: string;
   token: string;
   /** Seconds. */
   grace: number;
@@ -24,7 +24,7 @@ export function serveAgentRole(options: ServeAgentOptions, io: CliIo): Promise<n
     serveAgent({
       run: absolute(options.run),
       workspace: absolute(options.workspace),
-      endpoints: absolute(options.doors),
+      endpoints: absolute(options.endpoints),
       tokenFile: absolute(options.token),
       uid: process.getuid?.() ?? 0,
       graceMs: options.grace * 1_000,

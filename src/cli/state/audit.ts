@@ -1,10 +1,10 @@
-import { resolve } from 'node:path';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import type { ChainedRecord } from '../../audit/port.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { table } from '../table.ts';
+import { stateFolder } from './state-folder.ts';
 
 export interface AuditOptions {
   subject?: string;
@@ -14,7 +14,7 @@ export interface AuditOptions {
 
 /** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_CHAIN_INVALID with the first invalid record. */
 export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
-  const trail = await openAudit({ records: fileRecordStore(resolve(io.cwd, options.state)), clock: systemClock });
+  const trail = await openAudit({ records: fileRecordStore(await stateFolder(io, options.state)), clock: systemClock });
   const all = await trail.records();
   const { subject } = options;
   const chosen = subject === undefined ? all : all.filter((record) => concerns(record, subject));

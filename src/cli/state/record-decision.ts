@@ -1,14 +1,16 @@
-import { resolve } from 'node:path';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { ulids } from '../../lib/ids.ts';
-import { member } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { submitDecision } from '../../standalone/decision-files.ts';
+import { isStateLocked } from '../../standalone/lock.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { notFound } from './get.ts';
+import { stateFolder } from './state-folder.ts';
 
 export interface RecordDecisionOptions {
   verb: 'Approve' | 'Deny' | 'Demote';
@@ -18,27 +20,60 @@ export interface RecordDecisionOptions {
   output: 'text' | 'json';
 }
 
-/** Writes a decision to the state folder. The process that has locked the folder applies it at once; without one, the next process does. */
+/**
+ * Writes a decision to the state folder. The process that has locked the folder applies it at once; without one, the next process
+ * does before it handles a message. Throws TEMPER_USAGE for a request that is decided, and TEMPER_APPROVAL_TIMEOUT for a call whose
+ * run has ended: nothing waits for that decision any more.
+ */
 export async function recordDecision(options: RecordDecisionOptions, io: CliIo): Promise<number> {
-  const records = fileRecordStore(resolve(io.cwd, options.state));
+  const folder = await stateFolder(io, options.state);
+  const records = fileRecordStore(folder);
+  const isRunning = isStateLocked(folder);
   if (options.verb === 'Demote') await assertTool(records, options.target);
-  else await assertWaiting(records, options.target);
-  const decision = await submitDecision(records, options, { clock: systemClock, ids: ulids });
-  if (options.output === 'json') writeJsonLine(io, { ...decision });
-  else io.out(`${options.verb.toLowerCase()} ${options.target}: recorded by ${decision.by} in ${options.state}\n`);
+  else await assertUndecided(records, options.target, isRunning);
+  const { target, verb, reason } = options;
+  const decision = await submitDecision(records, { target, verb, reason }, { clock: systemClock, ids: ulids });
+  if (options.output === 'json') writeJsonLine(io, { ...decision, applies: isRunning ? 'now' : 'next run' });
+  else {
+    const effect = isRunning
+      ? 'the running process applies it now'
+      : 'no run uses this state folder now; it applies when the next temper run starts';
+    io.out(
+      `${verb.toLowerCase()} ${printable(target, 253)}: recorded by ${decision.by} in ${options.state}; ${effect}\n`,
+    );
+  }
   return EXIT.ok;
 }
 
-async function assertWaiting(records: RecordStore, name: string): Promise<void> {
+async function assertUndecided(records: RecordStore, name: string, isRunning: boolean): Promise<void> {
   const all = await records.list('approvalrequests');
   const request = all.find((record) => record.name === name);
   if (request === undefined) throw notFound('approvalrequests', name, all);
-  const decision = member(member(request.value, 'status'), 'decision');
-  if (typeof decision !== 'string') return;
+  const decision = textAt(request.value, ['status', 'decision']);
+  const pending = await pendingDecision(records, name);
+  if (decision === 'Expired' || (decision === '' && !isRunning && isToolCall(request.value))) {
+    throw new TemperError(
+      'TEMPER_APPROVAL_TIMEOUT',
+      `the run that requested "${printable(name, 253)}" has ended, so a decision has no effect; send the message again and decide while the run waits`,
+    );
+  }
+  if (decision === '' && pending === undefined) return;
+  const made = pending === undefined ? decision : `${pending}, which the process applies next`;
   throw new TemperError(
     'TEMPER_USAGE',
-    `approvalrequest "${name}" is already decided: ${decision}; a decision is final`,
+    `approvalrequest "${printable(name, 253)}" is already decided: ${printable(made, 120)}; a decision is final`,
   );
+}
+
+/** A decision about this request that no process has applied yet. */
+async function pendingDecision(records: RecordStore, target: string): Promise<string | undefined> {
+  const decisions = await records.list('decisions');
+  const found = decisions.find(({ value }) => textAt(value, ['target']) === target);
+  return found === undefined ? undefined : textAt(found.value, ['verb']);
+}
+
+function isToolCall(request: Json): boolean {
+  return textAt(request, ['spec', 'type']) === 'ToolCall';
 }
 
 async function assertTool(records: RecordStore, target: string): Promise<void> {

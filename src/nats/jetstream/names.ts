@@ -26,7 +26,7 @@ export const BUCKETS = {
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
 /** Durable consumers that all replicas of a role share. The inbox stream has one durable consumer per agent, named by the agent's UID. */
-export const CONSUMERS = { deadLetters: 'dead-letters', wakeups: 'wakes', promotions: 'promotions' } as const;
+export const CONSUMERS = { deadLetters: 'dead-letters', wakeups: 'wakeups', promotions: 'promotions' } as const;
 
 /** The stream behind a bucket. */
 export function bucketStream(bucket: BucketName): string {

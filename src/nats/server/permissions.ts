@@ -17,7 +17,7 @@ const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && str
 export const gatewayPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'events', 'wakes', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'events', 'wakeups', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
     ...Object.values(BUCKETS).map((bucket) => `$KV.${bucket}.>`),
     ...GATEWAY_READABLE.flatMap(readSubjects),
     `$JS.API.CONSUMER.CREATE.${STREAMS.inbox}.>`,
@@ -39,7 +39,7 @@ export const gatewayPermissions: RolePermissions = {
 export const operatorPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'wakes', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
     `$KV.${BUCKETS.ledger}.>`,
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,

@@ -64,8 +64,8 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
       },
     }),
   );
-  const doors = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
-  const client = open.use(new GatewayClient({ configFiles: doors, clock, random }));
+  const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
+  const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onError = (problem: string): void => log.warn({ problem }, 'reports');
   const reports = open.use(new ReportSender({ client, clock, ids, onError }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');

@@ -333,7 +333,7 @@ const POD_STATUS_FAULTS: readonly AgentFault[] = [
       /see kubectl logs analyst-\w+ --namespace fault-crash --all-containers --previous/,
     ],
     inject: async (context) => {
-      const message = 'TEMPER_CONFIGURATION_INVALID: doors: the file is not there\n';
+      const message = 'TEMPER_CONFIGURATION_INVALID: endpoints: the file is not there\n';
       const terminated = { exitCode: 1, reason: 'Error', message, startedAt: null, finishedAt: null };
       const state = { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 40s restarting failed container' } };
       await applyAgentWithPodStatus(context, podWithContainer({ restartCount: 4, state, lastState: { terminated } }));

@@ -1,0 +1,82 @@
+import type { NamedModelsConfig } from '../../models/named-models.ts';
+import { modelConfigOf } from '../../models/providers.ts';
+import type { Model, ModelEvent, ModelRequest } from '../../models/port.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { EngineModels } from '../../engine/ports.ts';
+
+/** What the models of a run have used: those of the agent, of its judge and of its reviewers. */
+export interface ModelUsage {
+  tokens: number;
+  /** In millionths of a dollar; undefined when a used model has no configured price. */
+  costMicros: number | undefined;
+  /** Answers that ended before the provider reported their usage. */
+  unfinished: number;
+}
+
+/** The models, with a counter of their use. */
+export function countUsage(
+  models: EngineModels,
+  config: NamedModelsConfig,
+): { models: EngineModels; usage: ModelUsage } {
+  const usage: ModelUsage = { tokens: 0, costMicros: 0, unfinished: 0 };
+  const add = (model: string, { inputTokens, outputTokens }: { inputTokens: number; outputTokens: number }): void => {
+    usage.tokens += inputTokens + outputTokens;
+    const isPriced = hasPrice(config, models.resolve(model));
+    usage.costMicros =
+      isPriced && usage.costMicros !== undefined
+        ? usage.costMicros + models.costOf(model, { inputTokens, outputTokens })
+        : undefined;
+  };
+  const model: Model = {
+    async *stream(request: ModelRequest, op: CallOptions): AsyncIterable<ModelEvent> {
+      // Counted from the start, so that the count is right at any time, also while an interrupted answer still ends.
+      usage.unfinished += 1;
+      let hasBegun = false;
+      try {
+        for await (const event of models.model.stream(request, op)) {
+          hasBegun = true;
+          if (event.type === 'end') {
+            usage.unfinished -= 1;
+            add(request.model, event.usage);
+          }
+          yield event;
+        }
+      } catch (error) {
+        // The provider rejected the call before it did any work.
+        if (!hasBegun && !op.signal.aborted) usage.unfinished -= 1;
+        throw error;
+      }
+    },
+    embed: (texts, op) => models.model.embed(texts, op),
+  };
+  return { models: { ...models, model }, usage };
+}
+
+function hasPrice(config: NamedModelsConfig, model: string): boolean {
+  const { inputPrice, outputPrice } = modelConfigOf(config, model) ?? {};
+  return inputPrice !== undefined && outputPrice !== undefined;
+}
+
+/** The line of a summary, such as `Used 7 turns, 1 tool call, 11,482 tokens, $0.0042.` */
+export function usageLine(
+  { turns, toolCalls }: { turns: number; toolCalls: number },
+  { tokens, costMicros, unfinished }: ModelUsage,
+  isReplayed: boolean,
+): string {
+  const parts = [counted(turns, 'turn'), counted(toolCalls, 'tool call'), counted(tokens, 'token')];
+  if (costMicros !== undefined && tokens > 0 && !isReplayed) parts.push(dollars(costMicros));
+  const replayed = isReplayed ? ' (replayed)' : '';
+  const open = unfinished === 0 ? '' : `, and ${counted(unfinished, 'unfinished answer')} of unknown size`;
+  return `Used ${parts.join(', ')}${replayed}${open}.`;
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Four decimals below a dollar, so that small costs are not shown as zero. */
+export function dollars(micros: number): string {
+  const amount = micros / 1_000_000;
+  const digits = amount !== 0 && amount < 1 ? 4 : 2;
+  return `$${amount.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}

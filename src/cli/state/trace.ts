@@ -1,0 +1,103 @@
+import { assertSessionId } from '../../agent/session/session-id.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { type Json, isJsonObject, member, textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
+import { traceLog } from '../../standalone/session-trace.ts';
+import type { AgentEvent } from '../../tools/events.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { counted } from '../run/model-usage.ts';
+import { type Screen, screenOf } from '../transcript/screen.ts';
+import { Transcript } from '../transcript/transcript.ts';
+import { eventsOf, listSessions } from './sessions.ts';
+import { stateFolder } from './state-folder.ts';
+
+export interface TraceOptions {
+  session: string;
+  state: string;
+  output: 'text' | 'json';
+}
+
+/** Prints the messages, calls, results and usage of a session. */
+export async function trace(options: TraceOptions, io: CliIo): Promise<number> {
+  assertSessionId(options.session);
+  const records = fileRecordStore(await stateFolder(io, options.state));
+  const lines = await records.read(traceLog(options.session));
+  if (lines.length === 0) throw await unknownSession(records, options.session);
+  if (options.output === 'json') {
+    for (const line of lines) writeEvents(line, options.session, io);
+    return EXIT.ok;
+  }
+  showConversation(lines, screenOf(io));
+  return EXIT.ok;
+}
+
+function writeEvents(line: Json, session: string, io: CliIo): void {
+  const agent = textAt(line, ['agent']);
+  for (const event of eventsOf(line)) if (isJsonObject(event)) writeJsonLine(io, { ...event, agent, session });
+}
+
+function showConversation(lines: readonly Json[], screen: Screen): void {
+  const agent = textAt(lines.at(-1), ['agent'], 'agent');
+  const transcript = new Transcript(agent, screen);
+  const total = { turns: 0, toolCalls: 0, tokens: 0 };
+  for (const line of lines) {
+    const events = eventsOf(line);
+    screen.line(screen.paint('dim', `── ${printable(textAt(events[0], ['time']), 40)}`));
+    for (const event of events) {
+      if (isKnown(event)) transcript.show(event);
+      if (textAt(event, ['type']) === 'session-end') addUsage(total, event);
+    }
+    const left = numberAt(line, 'left');
+    if (left > 0) screen.line(screen.paint('dim', `  ${counted(left, 'further event')} not stored`));
+  }
+  const { turns, toolCalls, tokens } = total;
+  const used = [counted(turns, 'turn'), counted(toolCalls, 'tool call'), counted(tokens, 'token')].join(', ');
+  screen.line(screen.paint('dim', `${counted(lines.length, 'message')}: ${used}.`));
+}
+
+/** Is this an event that the transcript can show? The file may have been edited or written by another version. */
+function isKnown(event: Json): event is Json & AgentEvent {
+  const type = textAt(event, ['type']);
+  if (type === 'forge-gate' && textAt(event, ['result', 'gate']) === '') return false;
+  const required = Object.hasOwn(REQUIRED, type) ? REQUIRED[type] : undefined;
+  return required?.every((name) => typeof member(event, name) === 'string') === true;
+}
+
+/** The text members that the transcript reads of each type of event. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = {
+  'session-start': ['model', 'policy', 'level'],
+  'message-received': ['text'],
+  message: ['text'],
+  'tool-call': ['id', 'tool'],
+  'tool-result': ['id', 'tool', 'summary'],
+  'forge-start': ['tool', 'mode', 'description'],
+  'forge-gate': ['tool'],
+  'forge-accepted': ['tool', 'digest', 'tier'],
+  'forge-refused': ['tool', 'message'],
+  promotion: ['tool', 'state', 'to', 'note'],
+  demotion: ['tool', 'reason'],
+  'approval-requested': ['request', 'tool', 'risk', 'reason'],
+  'approval-decided': ['request', 'decision', 'by'],
+  warning: ['message'],
+  error: ['code', 'message'],
+  'session-end': ['reply'],
+};
+
+function addUsage(total: { turns: number; toolCalls: number; tokens: number }, event: Json): void {
+  total.turns += numberAt(event, 'turns');
+  total.toolCalls += numberAt(event, 'toolCalls');
+  total.tokens += numberAt(event, 'inputTokens') + numberAt(event, 'outputTokens');
+}
+
+function numberAt(value: Json, name: string): number {
+  const found = member(value, name);
+  return typeof found === 'number' ? found : 0;
+}
+
+async function unknownSession(records: RecordStore, session: string): Promise<TemperError> {
+  const known = (await listSessions(records)).slice(0, 10).map((summary) => summary.session);
+  const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
+  return new TemperError('TEMPER_NOT_FOUND', `no conversation is stored for session "${session}"; ${hint}`);
+}
