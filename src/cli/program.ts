@@ -62,6 +62,7 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(files())
     .option('-m, --message <text>', 'message to the agent; - reads standard input; may be repeated', collect)
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .addOption(new Option('--session <id>', 'session name; continues the session if it exists').conflicts('continue'))
     .option('--continue', 'continue the last session of the agent')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
