@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../api/quantities.ts';
 import { messageOf } from '../lib/errors.ts';
 import { addClusterOptions, outputOption, selectsCluster, stateOption } from './cluster/options.ts';
+import { SHELLS } from './completion/scripts.ts';
 import type { CliIo } from './io.ts';
 
 type SetExitCode = (exitCode: number) => void;
@@ -131,9 +132,9 @@ function addCompletion(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('completion')
     .description('print a completion script')
-    .addOption(new Option('--shell <name>', 'target shell').choices(['bash', 'zsh']).default('bash'))
+    .addOption(new Option('--shell <name>', 'target shell').choices(SHELLS).default('bash'))
     .action(async (options) => {
-      const { completionScript } = await import('./complete.ts');
+      const { completionScript } = await import('./completion/scripts.ts');
       finish(completionScript(options.shell, io));
     });
   program
@@ -142,7 +143,7 @@ function addCompletion(program: Command, io: CliIo, finish: SetExitCode): void {
     .allowUnknownOption()
     .helpOption(false)
     .action(async (words: string[]) => {
-      const { complete } = await import('./complete.ts');
+      const { complete } = await import('./completion/complete.ts');
       finish(await complete(program, words, io));
     });
 }

@@ -43,25 +43,11 @@ describe('the command line', () => {
     await assert.rejects(run(plugin(), 'audit'), { code: 'TEMPER_USAGE' });
   });
 
-  it('completion offers verbs, kinds, options and object names', async () => {
-    await using cluster = await served();
-    const complete = async (...words: string[]) => {
-      const io = plugin();
-      await run(io, '__complete', '--', ...words);
-      return io.printed();
-    };
-    assert.equal(await complete('su'), 'suspend\n:4\n');
-    assert.equal(await complete('top', ''), 'agents\ntools\n:4\n');
-    assert.equal(await complete('get', 'ag'), 'agents\n:4\n');
-    assert.equal(await complete('send', '--fol'), '--follow\n:4\n');
-    const named = ['--kubeconfig', cluster.kubeconfig, '-n', 'team-a'];
-    assert.equal(await complete('send', ...named, ''), 'analyst\nreviewer\n:4\n');
-    assert.equal(await complete('get', 'agents', ...named, 'rev'), 'reviewer\n:4\n');
-    assert.equal(await complete('send', 'analyst', ...named, ''), ':4\n');
-    assert.equal(
-      await complete('send', '--kubeconfig', '/nonexistent', ''),
-      ':4\n',
-      'unknown candidates give no output',
-    );
+  it('version and --version print the same', async () => {
+    const [verb, option] = [aTerminal(), aTerminal()];
+    assert.equal(await run(verb, 'version'), 0);
+    await assert.rejects(run(option, '--version'), { exitCode: 0 });
+    assert.match(verb.printed(), /^temper \d+\.\d+\.\d+ \(node /);
+    assert.equal(option.printed(), verb.printed());
   });
 });

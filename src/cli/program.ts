@@ -5,6 +5,7 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addServe } from './serve-program.ts';
+import { versionText } from './version.ts';
 
 /** Sets the exit code of the process. */
 type SetExitCode = (exitCode: number) => void;
@@ -45,11 +46,11 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     finish,
   );
   program
+    .version(versionText(), '-V, --version', 'print the version')
     .command('version')
     .description('print the version')
-    .action(async () => {
-      const { version } = await import('./version.ts');
-      finish(await version(io));
+    .action(() => {
+      io.out(`${versionText()}\n`);
     });
   return program;
 }
@@ -61,6 +62,7 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(files())
     .option('-m, --message <text>', 'message to the agent; - reads standard input; may be repeated', collect)
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .addOption(new Option('--session <id>', 'session name; continues the session if it exists').conflicts('continue'))
     .option('--continue', 'continue the last session of the agent')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')

@@ -1,7 +1,5 @@
-import { type CliIo, EXIT } from './io.ts';
-import { packageVersion } from './tracing.ts';
+import manifest from '../../package.json' with { type: 'json' };
 
-export async function version(io: CliIo): Promise<number> {
-  io.out(`temper ${await packageVersion()} (node ${process.versions.node})\n`);
-  return EXIT.ok;
+export function versionText(): string {
+  return `temper ${manifest.version} (node ${process.versions.node})`;
 }

@@ -21,12 +21,14 @@ import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
-import { selectAgent } from './select-agent.ts';
+import { selectAgent, unusedObjectsNote } from './select-agent.ts';
 
 export interface RunOptions {
   filename: string[];
   message?: string[];
   agent?: string;
+  /** Namespace of the agent, when agents of several namespaces have its name. */
+  namespace?: string;
   session?: string;
   /** Continue the last session of the agent. */
   continue?: boolean;
@@ -47,7 +49,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   if (options.session !== undefined) assertSessionId(options.session);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
-  const { agent, policy } = selectAgent(manifests, options.agent);
+  const { agent, policy } = selectAgent(manifests, options);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
   await using _tracing = await startCommandTracing(io);
@@ -97,6 +99,8 @@ async function readManifests({ filename }: RunOptions, io: CliIo): Promise<Loade
   const manifests = await loadManifests(paths, { patterns: PATTERN_RULES });
   for (const file of manifests.ignoredFiles) io.error(`note: ${ignoredFileNote(file)}`);
   for (const problem of manifests.problems) io.error(problemBlock(problem));
+  const note = unusedObjectsNote(manifests);
+  if (note !== undefined) io.error(`note: ${note}\n`);
   return manifests.problems.length > 0 ? undefined : manifests;
 }
 

@@ -27,7 +27,7 @@ export function matchesTool({ name, value }: StoredRecord, target: string): bool
   return [name, textAt(value, ['spec', 'digest']), toolName(value)].includes(target);
 }
 
-function toolName(value: Json): string {
+export function toolName(value: Json): string {
   return textAt(value, ['spec', 'artifact', 'name']);
 }
 

@@ -6,6 +6,7 @@ import type { ToolCandidate, RefusedTool } from '../../forge/types.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { printable } from '../../lib/printable.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
 import { storePendingImport } from '../../tempering/packages/pending-imports.ts';
 import { assertPackageDigest, type PackagedTool, parsePackage } from '../../tempering/packages/packages.ts';
@@ -60,10 +61,20 @@ export async function toolImport(options: ToolImportOptions, io: CliIo): Promise
     return EXIT.ok;
   }
   for (const warning of packaged.warnings) io.error(`${name}: ${warning}\n`);
+  await warnUnknownAgent(options, io);
   io.out(
     `${name} (${checked.digest}) passed every gate except the judge\nthe next session of agent ${namespace}/${agent} in ${options.state} imports it: temper run\n`,
   );
   return EXIT.ok;
+}
+
+/** A tool may be imported before the first run of its agent, so an unknown name is only a warning. */
+async function warnUnknownAgent({ agent, state }: ToolImportOptions, io: CliIo): Promise<void> {
+  const agents = await fileRecordStore(resolve(io.cwd, state)).list('agents');
+  if (agents.some(({ name }) => name === agent)) return;
+  const known = agents.map(({ name }) => name).join(', ');
+  const hint = known === '' ? 'no agent has run there' : `agents there: ${known}`;
+  io.error(`no agent "${printable(agent, 63)}" has run in ${printable(state, 200)} yet; ${hint}\n`);
 }
 
 async function check(packaged: PackagedTool, io: CliIo): Promise<ToolCandidate | RefusedTool> {
@@ -87,8 +98,7 @@ async function packageText(file: string, io: CliIo): Promise<string> {
   try {
     return await readFile(resolve(io.cwd, file), 'utf8');
   } catch (error) {
-    throw new TemperError('TEMPER_PACKAGE_INVALID', `${file} cannot be read: ${messageOf(error, 200)}`, {
-      cause: error,
-    });
+    const message = `${printable(file, 200)} cannot be read: ${printable(messageOf(error, 200))}`;
+    throw new TemperError('TEMPER_USAGE', message, { cause: error });
   }
 }

@@ -93,6 +93,21 @@ describe('temper tool export and import', () => {
       (error) => isTemperError(error, 'TEMPER_NOT_FOUND') && error.message.includes('double, twin'),
     );
   });
+  it('import refuses a missing file as usage, and warns about an agent that has not run', async () => {
+    const missing = toolImport({ ...importing, file: 'missing.yaml' }, anIo().io);
+    await assert.rejects(missing, { code: 'TEMPER_USAGE', message: /missing\.yaml cannot be read/ });
+    const first = anIo(await exported());
+    assert.equal(await toolImport({ ...importing, state: 'agents' }, first.io), 0);
+    assert.match(first.error(), /no agent "writer" has run in agents yet; no agent has run there/);
+    await fileRecordStore(join(folder, 'agents')).put('agents', 'analyst', {});
+    const second = anIo(await exported());
+    assert.equal(await toolImport({ ...importing, state: 'agents' }, second.io), 0);
+    assert.match(second.error(), /agents there: analyst/);
+    await fileRecordStore(join(folder, 'agents')).put('agents', 'writer', {});
+    const known = anIo(await exported());
+    assert.equal(await toolImport({ ...importing, state: 'agents' }, known.io), 0);
+    assert.doesNotMatch(known.error(), /no agent/);
+  });
   it('import refuses a redacted package and a changed package', async () => {
     const redacted = anIo(await exported({ redact: true }));
     await assert.rejects(toolImport(importing, redacted.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
