@@ -35,7 +35,10 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   },
   'bin/temper tool export csv_rows --state .temper-demo': { code: 0, output: /agentos\.emergent-tool\.v1/ },
   'bin/temper sessions --state .temper-demo': { code: 0, output: /^SESSION +AGENT +MESSAGES/ },
-  'bin/temper validate -f manifests/samples': { code: 0, output: /^\d+ valid objects, no problems(?:, \d+ warnings?)?$/m },
+  'bin/temper validate -f manifests/samples': {
+    code: 0,
+    output: /^\d+ valid objects, no problems(?:, \d+ warnings?)?$/m,
+  },
   'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
     code: 0,
     output: /361 orders were paid in April/,
