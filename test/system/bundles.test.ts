@@ -56,7 +56,7 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
     const failing = "process.stdout.write = () => { throw new Error('the pipe is broken') };";
     const { stderr } = start(['version'], ['--import', `data:text/javascript,${encodeURIComponent(failing)}`]);
     assert.match(stderr, /TEMPER_INTERNAL: the pipe is broken/);
-    assert.match(stderr, /at .*\(src\/cli\/(?:\w+\/)*version\.ts:\d+:\d+\)/);
+    assert.match(stderr, /at .*\(src\/cli\/program\.ts:\d+:\d+\)/);
     assert.doesNotMatch(stderr, /cli\.mjs:\d+:\d+/);
   });
 });
