@@ -60,7 +60,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     const spent = await waitForTokens(cluster, (tokens) => tokens > 0);
     const { code, printed } = await runQuickstart(cluster, 8, () => loseStore(cluster));
     assert.equal(code, 1, printed.join('\n'));
-    assert.match(printed.join('\n'), /✗ TEMPER_NATS_DATA_LOST: .*send it again/);
+    assert.match(printed.join('\n'), /✗ TEMPER_NATS_DATA_LOST: .*send the message again/);
     await assertCompletes(cluster, 0, () => Promise.resolve());
     await waitForTokens(cluster, (tokens) => tokens > spent);
     const policy = await cluster.kubectl('describe', 'trustpolicy', '-n', NAMESPACE);
@@ -77,7 +77,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     await loseStore(cluster);
     const { code, printed } = await waiting;
     assert.equal(code, 1);
-    assert.match(printed.join('\n'), /✗ TEMPER_NATS_DATA_LOST: .*send it again/);
+    assert.match(printed.join('\n'), /✗ TEMPER_NATS_DATA_LOST: .*send the message again/);
     await pollAssertion('the Event about the lost message', async () => {
       const agent = await cluster.kubectl('describe', 'agent', 'analyst', '-n', NAMESPACE);
       assert.match(
