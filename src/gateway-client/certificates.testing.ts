@@ -47,7 +47,12 @@ export interface GatewayConfigTexts {
 }
 
 /** Writes the files of a pod: its gateway configuration, and the token beside it. */
-export async function writeGatewayConfig(folder: string, door: Partial<GatewayConfigTexts>): Promise<void> {
-  const files = { gateway: door.url, 'gateway-name': door.name, 'ca.crt': door.authority, token: door.token };
+export async function writeGatewayConfig(folder: string, endpoint: Partial<GatewayConfigTexts>): Promise<void> {
+  const files = {
+    gateway: endpoint.url,
+    'gateway-name': endpoint.name,
+    'ca.crt': endpoint.authority,
+    token: endpoint.token,
+  };
   for (const [file, text] of Object.entries(files)) if (text !== undefined) await writeFile(join(folder, file), text);
 }

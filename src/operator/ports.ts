@@ -35,7 +35,7 @@ export interface AgentActivity {
    */
   redeliver(agentUid: string, held: InFlightMessage, signal: AbortSignal): Promise<boolean>;
   /**
-   * Emits the start of an outage once it lasts longer than `patience` milliseconds, and undefined when it ends. Does not throw. Ends
+   * Emits the start of an outage once it lasts longer than `graceMs` milliseconds, and undefined when it ends. Does not throw. Ends
    * with the signal.
    */
   outages(graceMs: number, signal: AbortSignal): AsyncIterable<Date | undefined>;

@@ -70,8 +70,8 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
     await Promise.all(['run', 'endpoints', 'workspace'].map((name) => mkdir(join(folder, name))));
     await writeFile(join(folder, 'workspace', FILE), CANARIES.file);
     const { authority } = identity;
-    const door = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
-    await writeGatewayConfig(join(folder, 'endpoints'), door);
+    const endpoint = { url: `https://127.0.0.1:${other.port}`, name: GATEWAY_NAME, authority, token };
+    await writeGatewayConfig(join(folder, 'endpoints'), endpoint);
     const shared = ['--run', join(folder, 'run'), '--workspace', join(folder, 'workspace')];
     const endpoints = ['--endpoints', join(folder, 'endpoints'), '--token', join(folder, 'endpoints', 'token')];
     const agent = startRole('agent', [...shared, ...endpoints]);

@@ -11,7 +11,7 @@ const SAMPLE_PASSWORD = /:\/\/[^\s"'`/:]{1,80}:(?:pass(?:word|wd)?|pwd?|secret|\
 const WORD = /[\w.+/=~-]{16,4096}/g;
 
 /**
- * Refuses secrets in the parts of a tool that run or are shown to models: whoever may read the tool reads them. Keys that are
+ * Refuses secrets in the parts of a tool that run or are shown to models: every agent and user that may read the tool reads them. Keys that are
  * visibly samples pass, and test cases may hold what their task needs: sample tokens, headers of keys, addresses with passwords.
  */
 export function checkSecrets({

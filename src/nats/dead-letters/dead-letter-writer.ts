@@ -37,8 +37,8 @@ export interface DeadLetterInput {
  * Copies a message from its inbox to the dead letters and publishes a `failed` event to its session. Idempotent, also with concurrent
  * callers: the subject is derived from the stream sequence, which is never reused. False when the message is no longer in the inbox.
  */
-export async function writeDeadLetter(connection: JetStreamConnection, burial: DeadLetterInput): Promise<boolean> {
-  const { agentUid, streamSequence, deliveries } = burial;
+export async function writeDeadLetter(connection: JetStreamConnection, input: DeadLetterInput): Promise<boolean> {
+  const { agentUid, streamSequence, deliveries } = input;
   const found = await messageAt(connection, STREAMS.inbox, streamSequence);
   if (found === undefined || found.subject !== subjects.inbox(agentUid)) return false;
   const message = parseEnvelope(parseJsonBytes(found.data));
@@ -47,8 +47,8 @@ export async function writeDeadLetter(connection: JetStreamConnection, burial: D
     agentUid,
     time: connection.clock.now().toISOString(),
     deliveries,
-    code: message === undefined ? 'TEMPER_MESSAGE_INVALID' : burial.code,
-    reason: printable(burial.reason, 500),
+    code: message === undefined ? 'TEMPER_MESSAGE_INVALID' : input.code,
+    reason: printable(input.reason, 500),
     ...(message === undefined ? {} : { message }),
   };
   await storeOnce(connection, letter);
@@ -60,9 +60,9 @@ export async function writeDeadLetter(connection: JetStreamConnection, burial: D
 /** Writes a dead letter without content, for a message that was terminated before it could be copied. */
 export async function writeDeadLetterWithoutBody(
   connection: JetStreamConnection,
-  burial: DeadLetterInput,
+  input: DeadLetterInput,
 ): Promise<void> {
-  const { agentUid, streamSequence, deliveries, code, reason } = burial;
+  const { agentUid, streamSequence, deliveries, code, reason } = input;
   const id = `${streamSequence}-lost`;
   await storeOnce(connection, { id, agentUid, time: connection.clock.now().toISOString(), deliveries, code, reason });
 }
