@@ -5,7 +5,7 @@ import { type Json, member } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
-import type { EventSink, Gate, GateResult } from '../tools/events.ts';
+import { type EventSink, type Gate, type GateResult, GATES } from '../tools/events.ts';
 import { asArtifact } from './artifact-validation.ts';
 import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { GateRecorder, hasViolations } from './gate-recorder.ts';
@@ -52,16 +52,7 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
 }
 
 /** Gates that the author's side may report as passed; the review runs the others itself. */
-const AUTHOR_GATES: readonly Gate[] = [
-  'normalization',
-  'shape',
-  'static',
-  'schemas',
-  'build',
-  'tests',
-  'output-schema',
-  'resources',
-];
+const AUTHOR_GATES: readonly Gate[] = GATES.slice(0, GATES.indexOf('policy'));
 
 function reportedGates({ gates = [] }: ToolCandidate): GateResult[] {
   return AUTHOR_GATES.flatMap((gate) => {

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 
 /** The gates of a forge, in order. */
-const GATES = [
+export const GATES = [
   'normalization',
   'shape',
   'static',

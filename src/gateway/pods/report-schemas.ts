@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { Tier } from '../../api/v1alpha1/common.ts';
+import { GATES } from '../../tools/events.ts';
 import { Code, closed, SessionId, text } from '../http/schemas.ts';
 
 const MAX_TEXT = 100_000;
@@ -9,19 +10,7 @@ const name = note(4_096);
 const digest = note(128);
 const count = Type.Integer({ minimum: 0 });
 
-const Gate = Type.Enum([
-  'normalization',
-  'shape',
-  'static',
-  'schemas',
-  'build',
-  'tests',
-  'output-schema',
-  'resources',
-  'policy',
-  'judge',
-  'registration',
-]);
+const Gate = Type.Enum([...GATES]);
 
 /** Members of every event. The gateway overwrites `agent` with the agent of the pod. */
 const stamp = { time: note(40), agent: name, session: SessionId, rootMessage: note(128) };
