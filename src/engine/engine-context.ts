@@ -19,7 +19,7 @@ import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import { createHostCalls } from '../tools/host-calls.ts';
+import { createHostCalls } from '../tools/host/host-calls.ts';
 import type { SessionScope } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { AgentModel } from './agent-model.ts';

@@ -4,7 +4,7 @@ import { systemClock } from '../lib/clock.ts';
 import { aSharedTool } from '../tempering/tempering.testing.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { deniedHostCalls } from '../tools/host-calls.ts';
+import { deniedHostCalls } from '../tools/host/host-calls.ts';
 import { createToolViews } from './tool-views.ts';
 
 const nothing = (): Promise<never> => Promise.reject(new Error('no tool runs in this test'));

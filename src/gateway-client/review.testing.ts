@@ -14,7 +14,7 @@ import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Tool } from '../tools/contract.ts';
 import type { EventSink, StampedEvent } from '../tools/events.ts';
-import { deniedHostCalls } from '../tools/host-calls.ts';
+import { deniedHostCalls } from '../tools/host/host-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { Assignment } from '../gateway-api/pod-api.ts';
 

@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasErrno } from '../lib/errors.ts';
-import { protectedFolderCheck } from '../tools/host-files.ts';
+import { protectedFolderCheck } from '../tools/host/host-files.ts';
 import { isWithin } from './path-resolution.ts';
 
 export interface DirectoryEntry {

@@ -2,7 +2,7 @@ import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
-import { readFileBelow } from '../tools/host-files.ts';
+import { readFileBelow } from '../tools/host/host-files.ts';
 import type { ToolboxDeps } from './deps.ts';
 import { assertFileAllowed } from './file-access.ts';
 import { optionalNumber, requiredText } from './input.ts';

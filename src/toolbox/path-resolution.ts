@@ -2,7 +2,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
-import { protectedFolderCheck } from '../tools/host-files.ts';
+import { protectedFolderCheck } from '../tools/host/host-files.ts';
 
 const MAX_PATH = 4_096;
 

@@ -1,5 +1,5 @@
 import { isTemperError } from '../lib/errors.ts';
-import { readFileBelow } from '../tools/host-files.ts';
+import { readFileBelow } from '../tools/host/host-files.ts';
 
 /** Counts lines; a last line without a line feed counts too. */
 export function countLines(whole: string): number {

@@ -15,7 +15,7 @@ import { objectName } from '../../src/tempering/registry/object-name.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 import type { RegisteredTool } from '../../src/tempering/types.ts';
 import { toolRequest } from '../../src/tools/authorize.ts';
-import { deniedHostCalls } from '../../src/tools/host-calls.ts';
+import { deniedHostCalls } from '../../src/tools/host/host-calls.ts';
 import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';
 import { GatewayFixture, type GatewayReplica } from '../support/gateway/gateway-fixture.ts';
 import { pollValue } from '../support/poll.ts';

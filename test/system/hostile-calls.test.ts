@@ -10,7 +10,7 @@ import type { Decider } from '../../src/policy/types.ts';
 import type { Job } from '../../src/sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../../src/sandbox/supervisor.ts';
 import type { CallerContext, Tool } from '../../src/tools/contract.ts';
-import { deniedHostCalls } from '../../src/tools/host-calls.ts';
+import { deniedHostCalls } from '../../src/tools/host/host-calls.ts';
 import { createInvoker } from '../../src/tools/invoker.ts';
 import { createLoopGuard } from '../../src/tools/loop-guard.ts';
 import { createSchemaCompiler } from '../../src/tools/json-schema/compiler.ts';

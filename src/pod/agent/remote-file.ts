@@ -1,6 +1,6 @@
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import type { ResolvedFile } from '../../tools/host-files.ts';
+import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import { valueOrThrow } from '../socket/results.ts';
 import type { AgentFrame, SandboxFrame } from '../socket/protocol.ts';
 

@@ -5,7 +5,7 @@ import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from '../../sandbox/port.ts';
-import type { ResolvedFile } from '../../tools/host-files.ts';
+import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import type { RemoteWorkspace } from '../../tools/remote-workspace.ts';
 import { Channel } from '../socket/channel.ts';
 import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame } from '../socket/protocol.ts';

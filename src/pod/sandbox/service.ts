@@ -5,7 +5,7 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { HostCalls, Job, Sandbox } from '../../sandbox/port.ts';
 import { createFileTools } from '../../toolbox/toolbox.ts';
 import type { CallContext, Tool } from '../../tools/contract.ts';
-import { readFileBelow } from '../../tools/host-files.ts';
+import { readFileBelow } from '../../tools/host/host-files.ts';
 import { resultOf, valueOrThrow } from '../socket/results.ts';
 import { type AgentFrame, parseAgentFrame, PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import type { SocketResult } from '../socket/frame-fields.ts';

@@ -2,7 +2,7 @@
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
 import type { HostApi, Job, JobLimits, JobUsage, JobOutcome, SandboxFailure } from '../../sandbox/port.ts';
-import type { ResolvedFile } from '../../tools/host-files.ts';
+import type { ResolvedFile } from '../../tools/host/host-files.ts';
 
 /** The result of a request: its value, or the error that was thrown. */
 export type SocketResult = { ok: true; value: Json } | { ok: false; code: ErrorCode; message: string };

@@ -16,7 +16,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { Job, JobOutcome } from '../../sandbox/port.ts';
-import type { ResolvedFile } from '../../tools/host-files.ts';
+import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import { type SocketResult, parseResult, parseFoundFile, isCount, parseJob, parseOutcome } from './frame-fields.ts';
 
 export const PROTOCOL_VERSION = 1;

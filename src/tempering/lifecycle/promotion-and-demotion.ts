@@ -6,7 +6,7 @@ import { createPromotion, type Promotion } from '../promotion/promotion.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
 import { createVerifier } from '../promotion/verifier.ts';
 import type { Tool } from '../../tools/contract.ts';
-import { deniedHostCalls } from '../../tools/host-calls.ts';
+import { deniedHostCalls } from '../../tools/host/host-calls.ts';
 import { createInvoker } from '../../tools/invoker.ts';
 import { NO_LOOP_GUARD } from '../../tools/loop-guard.ts';
 import { createToolView } from '../../tools/view.ts';

@@ -2,15 +2,15 @@
  * The broker between guest code and the host: one broker per tool call. A host function works when the tool declared it
  * and the policy allows it now; each host call checks both again.
  */
-import type { ToolApi } from '../api/v1alpha1/common.ts';
-import { isTemperError, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/printable.ts';
-import { type Json, member } from '../lib/json.ts';
-import type { CallOptions } from '../lib/call-options.ts';
-import type { FetchRequest, SafeFetch } from '../net/fetch.ts';
-import { compilePattern, matches, type Pattern } from '../policy/patterns/pattern.ts';
-import type { Decision, PolicyRequest } from '../policy/types.ts';
-import type { HostCalls } from '../sandbox/port.ts';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { type Json, member } from '../../lib/json.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { FetchRequest, SafeFetch } from '../../net/fetch.ts';
+import { compilePattern, matches, type Pattern } from '../../policy/patterns/pattern.ts';
+import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import type { HostCalls } from '../../sandbox/port.ts';
 import { type FileReader, type ResolvedFile, readFileBelow } from './host-files.ts';
 
 /** The host functions, hosts and paths that a tool declares. */

@@ -2,9 +2,9 @@
 import { constants } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import { hasErrno, TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/printable.ts';
-import type { CallOptions } from '../lib/call-options.ts';
+import { hasErrno, TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
 
 const MAX_FILE_BYTES = 1_048_576;
 const MAX_PATH = 4_096;
