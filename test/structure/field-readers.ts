@@ -125,7 +125,11 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${ARTIFACT}.implementation.steps[].tool`,
       `${ARTIFACT}.tests[].fixtures[].tool`,
     ],
-    'tools/host/host-calls.ts': [`${ARTIFACT}.requires.apis`, `${ARTIFACT}.requires.domains`, `${ARTIFACT}.requires.paths`],
+    'tools/host/host-calls.ts': [
+      `${ARTIFACT}.requires.apis`,
+      `${ARTIFACT}.requires.domains`,
+      `${ARTIFACT}.requires.paths`,
+    ],
     'gateway/discovery/catalog-entries.ts': [`${ARTIFACT}.name`, 'spec.digest', 'spec.tier', 'spec.contributors'],
   },
   Capability: {

@@ -11,6 +11,7 @@ import type { Sandbox } from '../../sandbox/port.ts';
 import { createToolChecker } from './tool-report.ts';
 import { toolCall } from './tool-call.ts';
 import { toolCheck } from './tool-check.ts';
+import type { ToolReport } from './tool-report.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const DATA = resolve(ROOT, '../shared/data/forge');
@@ -21,17 +22,6 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'temper-tool-'));
 });
 after(() => rm(folder, { recursive: true, force: true }));
-
-interface Line {
-  name: string;
-  digest: string | null;
-  accepted: boolean;
-  stage: string;
-  code: string | null;
-  message: string;
-  tests: { passed: number; failed: number };
-  milliseconds: number;
-}
 
 function terminal(stdin = ''): CliIo & { written: string; errors: string } {
   const io = {
@@ -50,11 +40,11 @@ function terminal(stdin = ''): CliIo & { written: string; errors: string } {
   return io;
 }
 
-async function check(...files: string[]): Promise<{ exit: number; lines: Line[] }> {
+async function check(...files: string[]): Promise<{ exit: number; lines: ToolReport[] }> {
   const io = terminal();
   const exit = await toolCheck({ files, output: 'json' }, io);
   const lines = io.written.split('\n').slice(0, -1);
-  return { exit, lines: lines.map((line) => JSON.parse(line) as Line) };
+  return { exit, lines: lines.map((line) => JSON.parse(line) as ToolReport) };
 }
 
 async function file(name: string, content: string | object): Promise<string> {
@@ -123,7 +113,7 @@ describe('temper tool check', () => {
     const tools = (await readFile(data, 'utf8'))
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line) as Line & { testCases: [] });
+      .map((line) => JSON.parse(line) as ToolReport & { testCases: [] });
     assert.deepEqual(
       lines.map(({ name, tests }) => [name, tests.passed, tests.failed]),
       tools.map(({ name, testCases }) => [name, testCases.length, 0]),
@@ -292,13 +282,13 @@ describe('temper tool call', () => {
 
   it('tool call refuses input that violates the schema, and a tool that a gate refuses', async () => {
     const wrong = await call('{"text":5}');
-    assert.deepEqual([wrong.exit, (wrong.answer['error'] as Line).code], [1, 'TEMPER_TOOL_INPUT_INVALID']);
+    assert.deepEqual([wrong.exit, (wrong.answer['error'] as ToolReport).code], [1, 'TEMPER_TOOL_INPUT_INVALID']);
     const banned = await file('banned.json', {
       ...(await slugify()),
       implementation: { code: 'function execute() { return process.env; }' },
     });
     const refused = await call('{"text":"a"}', banned);
-    assert.deepEqual([refused.exit, (refused.answer['error'] as Line).code], [1, 'TEMPER_FORGE_STATIC']);
+    assert.deepEqual([refused.exit, (refused.answer['error'] as ToolReport).code], [1, 'TEMPER_FORGE_STATIC']);
   });
 
   it('tool call exits 2 for input that is not JSON, and for a file with several tools', async () => {
