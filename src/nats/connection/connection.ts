@@ -190,16 +190,15 @@ class ManagedConnection implements JetStreamConnection {
   async ready(timeoutMs = READY_TIMEOUT_MS): Promise<void> {
     if (this.#state.connected) return;
     const done = new AbortController();
-    const connected = new Promise<void>((resolve) => {
-      const stop = this.onChange((state) => {
-        if (state.connected) resolve();
-      });
-      done.signal.addEventListener('abort', stop, { once: true });
+    const { promise: connected, resolve } = Promise.withResolvers<void>();
+    const stop = this.onChange((state) => {
+      if (state.connected) resolve();
     });
     const timeout = this.clock.sleep(timeoutMs, AbortSignal.any([done.signal, this.closed]));
     try {
       await Promise.race([connected, timeout.catch(() => undefined)]);
     } finally {
+      stop();
       done.abort();
     }
     if (!this.#state.connected) throw this.#unavailable();
