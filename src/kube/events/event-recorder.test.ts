@@ -4,7 +4,7 @@ import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { ApiError } from '../client/kube-client.ts';
 import { createEventRecorder, type EventRecorderOptions, type EventSubject } from './event-recorder.ts';
-import { FakeClock, flushPromises } from '../fake-clock.testing.ts';
+import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 
 interface Written {

@@ -1,5 +1,5 @@
-import { onAbort } from '../lib/async/abort.ts';
-import type { Clock } from '../lib/clock.ts';
+import { onAbort } from './async/abort.ts';
+import type { Clock } from './clock.ts';
 
 /** For tests: a clock that moves only when the test moves it. */
 export class FakeClock implements Clock {
