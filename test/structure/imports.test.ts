@@ -78,6 +78,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/swagger': ['gateway', 'egress', 'console'],
   '@fastify/under-pressure': ['gateway', 'egress', 'console'],
   commander: ['cli'],
+  'p-limit': ['nats', 'cli'],
+  ulid: ['lib'],
   'fast-check': ['*'],
   // Only its tests, which build a bundle.
   esbuild: ['cli'],

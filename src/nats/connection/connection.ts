@@ -8,11 +8,11 @@ import {
   nkeyAuthenticator,
   type Status,
 } from '@nats-io/transport-node';
+import pLimit from 'p-limit';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { natsError } from './errors.ts';
-import { limitConcurrency } from './concurrency-limit.ts';
 import { assertServerVersion } from '../server/server-version.ts';
 
 export interface ConnectOptions {
@@ -148,7 +148,7 @@ class ManagedConnection implements JetStreamConnection {
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly clock: Clock;
-  readonly limitBulk = limitConcurrency(MAX_BULK_READS);
+  readonly limitBulk = pLimit(MAX_BULK_READS);
   readonly newInbox: () => string;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(state: ConnectionState) => void>();
