@@ -23,7 +23,8 @@ describe('call options with a timeout', () => {
       systemClock,
       Number.POSITIVE_INFINITY,
       async (op) => {
-        await systemClock.sleep(5, op.signal);
+        // A timer with too long a delay fires after one millisecond, before a later timer of one millisecond.
+        await systemClock.sleep(1, op.signal);
         return op.signal;
       },
     );
