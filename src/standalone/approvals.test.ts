@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { validateObject } from '../api/manifests.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
@@ -13,7 +14,7 @@ import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from 
 import { applyDecisions, type UserDecision, submitDecision } from './decision-files.ts';
 
 function anOp(milliseconds = 5_000): CallOptions {
-  return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
+  return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
 }
 
 const ask: ApprovalInput = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ServerResponse } from 'node:http';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, type TemperError } from '../../lib/errors.ts';
@@ -361,7 +362,7 @@ describe('deadline of a model call', () => {
       requests += 1;
       response.end();
     });
-    const op = { signal: new AbortController().signal, deadline: systemClock.monotonic() - 1, key: 'late' };
+    const op = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() - 1, key: 'late' };
     await assert.rejects(eventsOf(modelOver('openai-chat', server.url).stream(aRequest(), op)), (error) =>
       isTemperError(error, 'TEMPER_MODEL_TIMEOUT'),
     );
