@@ -143,6 +143,19 @@ describe('the manager', () => {
     assert.equal(calls.at(-1), 'lease released');
   });
 
+  it('a component that fails to stop leaves no timer that would keep the process alive', async () => {
+    const broken = { [Symbol.asyncDispose]: () => Promise.reject(new Error('cannot be flushed')) };
+    const { manager, synced, elected, clock } = aManager({ resources: [broken] });
+    const stop = new AbortController();
+    const run = manager.run(stop.signal);
+    synced.resolve();
+    elected.resolve();
+    await flushPromises();
+    stop.abort();
+    await assert.rejects(run, /cannot be flushed/);
+    assert.deepEqual(clock.pendingDelays(), []);
+  });
+
   it('without an election, controllers start when the caches are synced', async () => {
     const { options, synced, calls } = aManager();
     const { election: _none, ...alone } = options;
