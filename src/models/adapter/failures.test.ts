@@ -32,11 +32,15 @@ async function failing(
   respond: Respond,
   options: Partial<AdapterOptions> = {},
   request: ModelRequest = aRequest(),
+  onEvent: () => void = () => {},
 ): Promise<FailedStream> {
   await using server = await rawHttpServer(respond);
   const events: ModelEvent[] = [];
   try {
-    for await (const event of modelOver(wire, server.url, options).stream(request, anOp())) events.push(event);
+    for await (const event of modelOver(wire, server.url, options).stream(request, anOp())) {
+      events.push(event);
+      onEvent();
+    }
   } catch (error) {
     assert.ok(isTemperError(error), `typed: ${String(error)}`);
     return { events, error };
@@ -194,13 +198,17 @@ for (const wire of WIRES) {
     });
 
     it('a connection reset in the middle of a stream becomes TEMPER_MODEL_OVERLOADED', async () => {
-      const { events, error } = await failing(wire, (_request, response) => {
+      const received = Promise.withResolvers<void>();
+      const respond: Respond = async (_request, response) => {
         response.writeHead(200, SSE);
-        response.write(BEGINNING[wire], () => setTimeout(() => response.socket?.resetAndDestroy(), 20));
-      });
+        response.write(BEGINNING[wire]);
+        await received.promise;
+        response.socket?.resetAndDestroy();
+      };
+      const { events, error } = await failing(wire, respond, {}, aRequest(), received.resolve);
       assert.equal(error.code, 'TEMPER_MODEL_OVERLOADED');
       assert.equal(error.retry, 'backoff');
-      assert.ok(events.length <= 1);
+      assert.deepEqual(events, [{ type: 'text', text: 'well' }]);
     });
 
     it('an event that is not JSON becomes TEMPER_MODEL_FORMAT', async () => {
