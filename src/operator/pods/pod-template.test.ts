@@ -9,6 +9,7 @@ const CLASS = { name: 'standard', image: 'sandbox', resources: AMOUNTS, workspac
 interface Probe {
   exec: { command: string[] };
   periodSeconds: number;
+  timeoutSeconds: number;
   failureThreshold: number;
 }
 
@@ -44,11 +45,15 @@ describe('the template of an agent pod', () => {
     }
   });
 
-  it('is probed often only until the first success, and the startup probe never restarts it', () => {
+  it('has a startup probe that waits for the pod and never restarts it, and a readiness probe that does not wait', () => {
     const [agent] = containers;
-    assert.deepEqual(agent?.startupProbe.exec, agent?.readinessProbe.exec);
-    assert.equal(agent?.startupProbe.periodSeconds, 1);
-    assert.ok(agent.startupProbe.failureThreshold > 86_400 && agent.readinessProbe.periodSeconds >= 10);
+    const [startup, readiness] = [agent?.startupProbe, agent?.readinessProbe];
+    assert.ok(startup !== undefined && readiness !== undefined);
+    const [startupWait, readinessWait] = [startup, readiness].map(({ exec }) => Number(exec.command.at(-1)));
+    assert.deepEqual(startup.exec.command.slice(0, -1), readiness.exec.command.slice(0, -1));
+    assert.deepEqual([startupWait, readinessWait, startup.periodSeconds], [30, 0, 1]);
+    assert.ok(startup.timeoutSeconds > 30, 'the kubelet ends a probe that exceeds its timeout');
+    assert.ok(startup.failureThreshold > 86_400 && readiness.periodSeconds >= 10);
   });
 
   it('mounts the requested files read-only, and only in the sandbox container', () => {
