@@ -5,7 +5,7 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { AuditRecord } from '../audit/port.ts';
-import type { MessageDraft, Envelope } from '../bus/port.ts';
+import type { FinishReason, MessageDraft, Envelope } from '../bus/port.ts';
 import type { DiscoveryQuery } from '../discovery/port.ts';
 import type { ToolCandidate, RefusedTool } from '../forge/types.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
@@ -45,7 +45,7 @@ export const POD_API_PATHS = {
 } as const;
 
 export interface ErrorBody {
-  error: { code: ErrorCode; message: string; retryAfterMilliseconds?: number };
+  error: { code: ErrorCode; message: string; retryAfterMs?: number };
 }
 
 /** The agent the pod is bound to. A warm pod receives it when it is bound; a bound pod receives it after each change. */
@@ -67,30 +67,30 @@ export interface NextMessageRequest {
   restarted?: boolean;
 }
 
-/** `lease` is the delivery token: opaque to the pod, signed, with every member that the gateway copies into actions of this delivery. */
+/** `deliveryToken` is the delivery token: opaque to the pod, signed, with every member that the gateway copies into actions of this delivery. */
 export interface PodDelivery {
   message: Envelope;
-  lease: string;
+  deliveryToken: string;
   /** Acknowledgement timeout: without an outcome or an extension by then the message is redelivered. */
-  leaseMilliseconds: number;
+  ackTimeoutMs: number;
 }
 
 /** The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout. */
 export type DeliveryOutcome =
-  | { lease: string; action: 'ack'; reply: string; ending: 'complete' | 'cut' | 'refusal' }
-  | { lease: string; action: 'retry'; afterMilliseconds: number }
-  | { lease: string; action: 'reject'; code: ErrorCode; message: string }
-  | { lease: string; action: 'extend' };
+  | { deliveryToken: string; action: 'ack'; reply: string; finishReason: FinishReason }
+  | { deliveryToken: string; action: 'retry'; delayMs: number }
+  | { deliveryToken: string; action: 'reject'; code: ErrorCode; message: string }
+  | { deliveryToken: string; action: 'extend' };
 
 /** A message of an agent: the gateway takes root and deadline from the delivery token, and its depth plus one. */
 export interface SendMessageRequest {
-  lease: string;
+  deliveryToken: string;
   draft: MessageDraft;
 }
 
 /** A model call for a message. The delivery token determines the accounts it is charged to. */
 export interface StreamRequest {
-  lease: string;
+  deliveryToken: string;
   request: ModelRequest;
 }
 
@@ -98,19 +98,19 @@ export interface StreamRequest {
 export type ModelStreamLine = ModelEvent | { type: 'error'; code: ErrorCode; message: string };
 
 export interface ReviewRequest {
-  lease: string;
+  deliveryToken: string;
   candidate: ToolCandidate;
   authorModel: string;
 }
 
 export interface RejectedToolRequest {
-  lease: string;
+  deliveryToken: string;
   refused: RefusedTool;
   authorModel: string;
 }
 
 export interface AppendRequest {
-  lease: string;
+  deliveryToken: string;
   afterSeq: number;
   items: ModelMessage[];
   tainted?: boolean;
@@ -122,7 +122,7 @@ export interface MemoryPut {
 
 /** A search for capabilities in the session of the delivery. */
 export interface DiscoveryRequest extends DiscoveryQuery {
-  lease: string;
+  deliveryToken: string;
 }
 
 /** The pod's reports about itself: stored as reported evidence, never as observed. Events go to clients that follow the session. */
@@ -137,6 +137,6 @@ export interface PodReports {
  * parent span in the header `traceparent`.
  */
 export interface TracesRequest {
-  lease: string;
+  deliveryToken: string;
   spans: ReportedSpan[];
 }

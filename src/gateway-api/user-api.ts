@@ -3,6 +3,7 @@
  * service proxy. The proxy consumes the header `Authorization`, so `Temper-Token` carries the token of `temper-users`.
  */
 import type { ErrorCode } from '../lib/error-codes.ts';
+import type { FinishReason } from '../bus/port.ts';
 import type { StampedEvent } from '../tools/events.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';
@@ -19,7 +20,7 @@ export interface UserMessageReceipt {
   session: string;
   duplicate: boolean;
   /** The agent has a pod now. Otherwise the gateway wakes it up. */
-  awake: boolean;
+  podBound: boolean;
   /** Sequence of the session's last line before this message; pass it as `after` to read from this message on. */
   after: number;
   /** Trace id of the message in logs and traces. Older gateways omit it. */
@@ -30,7 +31,7 @@ export interface UserMessageReceipt {
 export type SessionStreamLine =
   | { seq: number; kind: 'event'; event: StampedEvent }
   /** The reply to a message, written by the gateway; the last line when the request names this message. */
-  | { seq: number; kind: 'reply'; message: string; text: string; ending: 'complete' | 'cut' | 'refusal' }
+  | { seq: number; kind: 'reply'; message: string; text: string; finishReason: FinishReason }
   | { seq: number; kind: 'failed'; message: string; code: ErrorCode; text: string };
 
 /** GET `…/agents/{agent}/sessions`, newest first. */

@@ -145,7 +145,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     const message = aMessage();
     void gateway.inbox.add(message);
     await gateway.inbox.next(1, new AbortController().signal);
-    const remote = remoteModel({ client, deliveryToken: () => 'lease-1' });
+    const remote = remoteModel({ client, deliveryToken: () => 'delivery-1' });
     const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
     const events = async () => {
       const all: ModelEvent[] = [];

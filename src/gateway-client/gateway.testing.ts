@@ -168,15 +168,15 @@ export class GatewayDouble implements AsyncDisposable {
     return this.inbox.next(waitSeconds, op.signal);
   }
 
-  #send({ lease, draft }: SendMessageRequest): unknown {
-    this.inbox.messageOf(lease);
+  #send({ deliveryToken, draft }: SendMessageRequest): unknown {
+    this.inbox.messageOf(deliveryToken);
     this.sent.push(draft);
     return { id: ulids.next('msg'), duplicate: false };
   }
 
   async #stream({ body, op, response }: DoubleRequest): Promise<void> {
-    const { lease, request } = body as StreamRequest;
-    this.inbox.messageOf(lease);
+    const { deliveryToken, request } = body as StreamRequest;
+    this.inbox.messageOf(deliveryToken);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     response.write('\n');
     try {
@@ -192,7 +192,7 @@ export class GatewayDouble implements AsyncDisposable {
 
   async #forge(name: string, { body, op }: DoubleRequest): Promise<unknown> {
     const request = body as ReviewRequest & RejectedToolRequest;
-    const { session, root } = this.inbox.messageOf(request.lease);
+    const { session, root } = this.inbox.messageOf(request.deliveryToken);
     const caller = { session, rootMessage: root, authorModel: request.authorModel };
     if (name === 'review') return this.#review?.submit(request.candidate, caller, op);
     return this.#review?.reject(request.refused, caller);
@@ -203,8 +203,8 @@ export class GatewayDouble implements AsyncDisposable {
     if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.promoted];
     if (what.startsWith('DELETE')) return this.sessions.close(id);
     if (part !== 'items') return this.sessions.load(id);
-    const { lease, afterSeq, items, tainted } = body as AppendRequest;
-    this.inbox.messageOf(lease);
+    const { deliveryToken, afterSeq, items, tainted } = body as AppendRequest;
+    this.inbox.messageOf(deliveryToken);
     const marks = tainted === undefined ? {} : { tainted };
     return { seq: await this.sessions.append(id, afterSeq, items as ModelMessage[], marks) };
   }
@@ -222,7 +222,7 @@ export class GatewayDouble implements AsyncDisposable {
   }
 
   #search(request: DiscoveryRequest): unknown {
-    this.inbox.messageOf(request.lease);
+    this.inbox.messageOf(request.deliveryToken);
     this.searches.push(request);
     return this.found();
   }

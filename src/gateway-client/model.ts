@@ -22,7 +22,7 @@ export function remoteModel(options: { client: GatewayClient; deliveryToken: () 
   const { client } = options;
   return {
     async *stream(request, op) {
-      const body: StreamRequest = { lease: options.deliveryToken(), request };
+      const body: StreamRequest = { deliveryToken: options.deliveryToken(), request };
       const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
       let end: ModelEvent | undefined;
       try {

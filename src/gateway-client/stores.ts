@@ -36,7 +36,7 @@ export function remoteSessions(options: RemoteStoreOptions): SessionStore {
     },
     async append(session, afterSeq, items, marks = {}) {
       const tainted = marks.tainted === true ? { tainted: true } : {};
-      const body: AppendRequest = { lease: options.deliveryToken(), afterSeq, items, ...tainted };
+      const body: AppendRequest = { deliveryToken: options.deliveryToken(), afterSeq, items, ...tainted };
       const answer = await client.call({
         method: 'POST',
         path: `${sessionPath(session)}/items`,

@@ -81,7 +81,11 @@ export class RemoteTools implements SessionToolSource {
 
   readonly review: ForgeReview = {
     submit: async (candidate, caller, op) => {
-      const body: ReviewRequest = { lease: this.#options.deliveryToken(), candidate, authorModel: caller.authorModel };
+      const body: ReviewRequest = {
+        deliveryToken: this.#options.deliveryToken(),
+        candidate,
+        authorModel: caller.authorModel,
+      };
       await this.#options.flush(op);
       const answer = await this.#options.client.call({
         method: 'POST',
@@ -99,7 +103,7 @@ export class RemoteTools implements SessionToolSource {
   readonly keepRejected: SessionToolRegistry['recordRejected'] = async (refused, caller) => {
     const { client, clock } = this.#options;
     const body: RejectedToolRequest = {
-      lease: this.#options.deliveryToken(),
+      deliveryToken: this.#options.deliveryToken(),
       refused,
       authorModel: caller.authorModel,
     };

@@ -84,7 +84,7 @@ describe('review of forged tools', () => {
     options: { replica?: ModelGatewayReplica; session?: string; key?: string } = {},
   ) {
     const { replica = one, session = 's1', key } = options;
-    const body = { lease: fixture.deliveryToken(agent, session), candidate, authorModel: 'replay/judge' };
+    const body = { deliveryToken: fixture.deliveryToken(agent, session), candidate, authorModel: 'replay/judge' };
     return replica.call('POST', '/v1/forge/review', { agent, body, ...(key === undefined ? {} : { key }) });
   }
 
@@ -328,7 +328,7 @@ describe('review of forged tools', () => {
       details: {},
       gates: [],
     };
-    const body = { lease: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
+    const body = { deliveryToken: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
     const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');

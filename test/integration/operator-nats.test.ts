@@ -36,7 +36,7 @@ import { callOptions } from '../support/call-options.ts';
 import { clockWithShortPauses } from '../support/clocks.ts';
 
 const TIMEOUT_MS = 20_000;
-const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
+const LINE = { kind: 'reply', message: 'msg-1', text: 'done', finishReason: 'complete' } as const;
 /** The intervals of garbage collection, of the Secret check and of the server check: this clock shortens them to 300 ms. */
 const SHORTENED_PAUSES_MS = new Set([600_000, 60_000, 10_000]);
 const shortPauses = clockWithShortPauses(SHORTENED_PAUSES_MS, 300);

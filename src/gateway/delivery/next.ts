@@ -132,7 +132,7 @@ async function fetchWhileBound(
 /** The delivery with its token. Undefined when it cannot be delivered to this pod; it was returned or dead-lettered then. */
 async function signedDelivery(
   request: FastifyRequest,
-  { message, coordinates, ackWaitMs: leaseMilliseconds }: InboxDelivery,
+  { message, coordinates, ackWaitMs: ackTimeoutMs }: InboxDelivery,
   deps: GatewayDeps,
 ): Promise<PodDelivery | undefined> {
   const { pod } = request;
@@ -167,5 +167,5 @@ async function signedDelivery(
     },
   };
   Object.assign(request.logFields, messageLogFields(claims));
-  return { message: { ...message, traceparent }, lease: deps.deliveryTokens.sign(claims), leaseMilliseconds };
+  return { message: { ...message, traceparent }, deliveryToken: deps.deliveryTokens.sign(claims), ackTimeoutMs };
 }

@@ -30,26 +30,31 @@ const Outcome = Type.Union(
   [
     Type.Object(
       {
-        lease: DeliveryToken,
+        deliveryToken: DeliveryToken,
         action: Type.Literal('ack'),
         reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
-        ending: Type.Enum(['complete', 'cut', 'refusal']),
+        finishReason: Type.Enum(['complete', 'truncated', 'refusal']),
       },
       closed,
     ),
     Type.Object(
       {
-        lease: DeliveryToken,
+        deliveryToken: DeliveryToken,
         action: Type.Literal('retry'),
-        afterMilliseconds: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
+        delayMs: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
       },
       closed,
     ),
     Type.Object(
-      { lease: DeliveryToken, action: Type.Literal('reject'), code: Code, message: text(10_000, 'For users.', 0) },
+      {
+        deliveryToken: DeliveryToken,
+        action: Type.Literal('reject'),
+        code: Code,
+        message: text(10_000, 'For users.', 0),
+      },
       closed,
     ),
-    Type.Object({ lease: DeliveryToken, action: Type.Literal('extend') }, closed),
+    Type.Object({ deliveryToken: DeliveryToken, action: Type.Literal('extend') }, closed),
   ],
   { description: '`DeliveryOutcome`: the outcome of a delivery, or an extension.' },
 );
@@ -76,17 +81,17 @@ export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps):
 
 async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, deps: GatewayDeps): Promise<void> {
   if (outcome.action === 'extend') {
-    const { claims } = authorizeDelivery(request, outcome.lease, deps);
+    const { claims } = authorizeDelivery(request, outcome.deliveryToken, deps);
     await deps.inbox.working(coordinatesOf(claims));
     return;
   }
-  const { claims } = authorizeDeliveryEnd(request, outcome.lease, deps);
+  const { claims } = authorizeDeliveryEnd(request, outcome.deliveryToken, deps);
   switch (outcome.action) {
     case 'ack': {
       const text = withinLimit(outcome.reply);
-      const ending = text === outcome.reply ? outcome.ending : 'cut';
+      const finishReason = text === outcome.reply ? outcome.finishReason : 'truncated';
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
-      const line = { kind: 'reply', message: claims.message, text, ending } as const;
+      const line = { kind: 'reply', message: claims.message, text, finishReason } as const;
       await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
         deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
       );
@@ -97,7 +102,7 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       return;
     }
     case 'retry':
-      await deps.inbox.retry(coordinatesOf(claims), outcome.afterMilliseconds);
+      await deps.inbox.retry(coordinatesOf(claims), outcome.delayMs);
       return;
     case 'reject':
       if (!Object.hasOwn(ERROR_CODES, outcome.code)) {

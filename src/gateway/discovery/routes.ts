@@ -23,7 +23,7 @@ export interface DiscoveryRouteDeps {
 const MAX_BODY_BYTES = 16 * 1_024;
 const SearchBody = Type.Object(
   {
-    lease: DeliveryToken,
+    deliveryToken: DeliveryToken,
     query: text(400, 'Search terms.'),
     kind: Type.Optional(text(20, 'Only this kind.')),
     category: Type.Optional(text(64, 'Only this category.')),
@@ -67,8 +67,8 @@ export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): Rout
         },
       },
       async (request) => {
-        const { lease, ...query } = request.body;
-        const { claims, state } = authorizeDelivery(request, lease, deps);
+        const { deliveryToken, ...query } = request.body;
+        const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const { agentUid, session, namespace, agent } = claims;
         const [tainted, tools] = await Promise.all([
           deps.sessions.tainted(agentUid, session),

@@ -41,7 +41,7 @@ export const ErrorBodySchema = Type.Object(
       {
         code: Code,
         message: Type.String({ description: 'For users; programs use the code.' }),
-        retryAfterMilliseconds: Type.Optional(Type.Integer()),
+        retryAfterMs: Type.Optional(Type.Integer()),
       },
       closed,
     ),

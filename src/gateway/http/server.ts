@@ -117,10 +117,10 @@ function addHooks(
 }
 
 function sendError(reply: FastifyReply, { status, body }: ErrorResponse, { metrics }: GatewayDeps): FastifyReply {
-  const { code, retryAfterMilliseconds } = body.error;
+  const { code, retryAfterMs } = body.error;
   metrics.count('temper_http_errors_total', { code });
-  if (retryAfterMilliseconds !== undefined) {
-    void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMilliseconds / 1_000)));
+  if (retryAfterMs !== undefined) {
+    void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
   return reply.code(status).type('application/json').send(body);
 }

@@ -38,7 +38,7 @@ const Tool = Type.Object({
 /** Unknown members of `request` are accepted and dropped: the gateway rebuilds the request. */
 export const StreamBody = Type.Object(
   {
-    lease: name(8_192),
+    deliveryToken: name(8_192),
     request: Type.Object({
       model: name(256),
       system: text(MAX_TEXT),

@@ -33,8 +33,8 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         schema: { ...POD_SECURITY, body: StreamBody, summary: 'Streams the response of a model as NDJSON' },
       },
       async (request, reply) => {
-        const { lease, request: requested } = request.body;
-        const { claims, state } = authorizeDelivery(request, lease, deps);
+        const { deliveryToken, request: requested } = request.body;
+        const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const modelAccess = modelAccessFor(accessDeps, state, false);
         const { pipeline, resolved } = modelAccess.requestedModel(requested.model);
         const rebuilt = sanitizeRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });

@@ -25,7 +25,7 @@ const MAX_DEPTH = 5;
 
 const Body = Type.Object(
   {
-    lease: DeliveryToken,
+    deliveryToken: DeliveryToken,
     draft: Type.Object(
       { to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') },
       closed,
@@ -50,7 +50,7 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request) => {
-      const delivery = authorizeDelivery(request, request.body.lease, deps);
+      const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       return send(delivery, request.body.draft, request.idempotencyKey, parent, deps);
     },

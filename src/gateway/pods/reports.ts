@@ -55,7 +55,7 @@ async function storeReports(
   deps: GatewayDeps,
 ): Promise<number> {
   const { agentUid, namespace } = pod;
-  const key = `claims/${agentUid}/${idempotencyKey}`;
+  const key = `reports/${agentUid}/${idempotencyKey}`;
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
   for (const [index, event] of (events as StampedEvent[]).entries()) {

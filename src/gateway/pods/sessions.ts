@@ -20,7 +20,7 @@ const MAX_BODY_BYTES = 12 * 1_024 * 1_024;
 const Params = Type.Object({ session: SessionId });
 const AppendBody = Type.Object(
   {
-    lease: DeliveryToken,
+    deliveryToken: DeliveryToken,
     afterSeq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
     items: Type.Array(Message, { maxItems: 2_000 }),
     tainted: Type.Optional(Type.Boolean()),
@@ -60,8 +60,8 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
         },
       },
       async (request) => {
-        const { lease, afterSeq, items, tainted } = request.body;
-        const { claims } = authorizeDelivery(request, lease, deps);
+        const { deliveryToken, afterSeq, items, tainted } = request.body;
+        const { claims } = authorizeDelivery(request, deliveryToken, deps);
         const { session } = request.params;
         if (claims.session !== session) {
           throw new TemperError(

@@ -29,7 +29,7 @@ const authorModel = text(256);
 
 export const ReviewBody = Type.Object(
   {
-    lease: DeliveryToken,
+    deliveryToken: DeliveryToken,
     authorModel: Type.Optional(authorModel),
     candidate: Type.Object({
       artifact: AnyObject,
@@ -48,7 +48,7 @@ export const ReviewBody = Type.Object(
 
 export const RejectedBody = Type.Object(
   {
-    lease: DeliveryToken,
+    deliveryToken: DeliveryToken,
     authorModel: Type.Optional(authorModel),
     refused: Type.Object({
       name: text(256),

@@ -45,7 +45,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         schema: { ...POD_SECURITY, body: ReviewBody, summary: 'Reviews a tool and registers it' },
       },
       async (request) => {
-        const delivery = authorizeDelivery(request, request.body.lease, deps);
+        const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
         const { clock } = deps;
         const op = {
           signal: request.disconnected,
@@ -76,7 +76,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         },
       },
       async (request, reply) => {
-        const { claims, state } = authorizeDelivery(request, request.body.lease, deps);
+        const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
         const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
         const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'reported' }, modelAccess);
         await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));

@@ -20,7 +20,7 @@ export interface GatewayToolsDeps {
   limits: ToolLimits;
   /** Why a tool is out of service; undefined when it is in service. */
   demoted: (digest: Digest) => string | undefined;
-  /** `observed`: the gateway refused the tool. `claimed`: the pod reports that it refused it. */
+  /** `observed`: the gateway refused the tool. `reported`: the pod reports that it refused it. */
   evidence: 'observed' | 'reported';
 }
 

@@ -47,7 +47,7 @@ const Span = Type.Object(
   },
   { ...closed, description: '`ReportedSpan`.' },
 );
-const Body = Type.Object({ lease: DeliveryToken, spans: Type.Array(Span, { maxItems: MAX_SPANS }) }, closed);
+const Body = Type.Object({ deliveryToken: DeliveryToken, spans: Type.Array(Span, { maxItems: MAX_SPANS }) }, closed);
 
 /** Exports the spans of pods, which cannot reach a collector: only spans of the trace of their message, under their own identity. */
 export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -65,12 +65,15 @@ export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request, reply) => {
-      const { lease, spans } = request.body;
+      const { deliveryToken, spans } = request.body;
       try {
         // The last spans of a message arrive after its acknowledgement.
-        const { claims } = authorizeDeliveryEnd(request, lease, deps);
+        const { claims } = authorizeDeliveryEnd(request, deliveryToken, deps);
         if (!isSampled(claims.traceparent)) {
-          throw new TemperError('TEMPER_REQUEST_INVALID', 'body.lease belongs to a message whose trace is not sampled');
+          throw new TemperError(
+            'TEMPER_REQUEST_INVALID',
+            'body.deliveryToken belongs to a message whose trace is not sampled',
+          );
         }
         limits.acquire(request.pod.agentUid, spans.length);
         const validated = spans.map((span) => validateSpan(span as ReportedSpan, claims, deps.clock.now()));

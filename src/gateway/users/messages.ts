@@ -35,7 +35,7 @@ const ReceiptBody = Type.Object(
     id: Type.String(),
     session: Type.String(),
     duplicate: Type.Boolean(),
-    awake: Type.Boolean(),
+    podBound: Type.Boolean(),
     after: Type.Integer({ description: 'Sequence of the last line of the session before the message.' }),
     traceId: Type.Optional(Type.String()),
   },
@@ -105,12 +105,12 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   await requestWakeup(state, deps);
   // The reply to a duplicate may precede this request, so the client reads from the start.
   const after = receipt.duplicate ? await deps.events.baseSequence() : previous;
-  return { ...receipt, session: targetSession, awake: state.podUid !== undefined, after, traceId };
+  return { ...receipt, session: targetSession, podBound: state.podUid !== undefined, after, traceId };
 }
 
 /** One sender id for all users of a namespace; NATS limits the length of sender ids. */
 function senderOf(namespace: string): string {
-  return `people-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
+  return `users-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /** Derived from the key, so that a retried message uses the session that its first attempt opened. */

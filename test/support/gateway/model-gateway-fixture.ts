@@ -78,7 +78,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly #agents = new Store<Agent>();
   readonly #policies = new Store<TrustPolicy>();
   readonly #directory = new WatchedAgentDirectory(this.#agents, this.#policies);
-  readonly #leases: ReturnType<typeof createDeliveryTokens>;
+  readonly #deliveryTokens: ReturnType<typeof createDeliveryTokens>;
   readonly #open: (() => Promise<void>)[] = [];
   #serial = 0;
 
@@ -87,7 +87,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     this.replay = replay;
     this.folder = folder;
     const key = randomBytes(32);
-    this.#leases = createDeliveryTokens(() => [key]);
+    this.#deliveryTokens = createDeliveryTokens(() => [key]);
   }
 
   static async open(script: ReplayScript): Promise<ModelGatewayFixture> {
@@ -150,7 +150,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
   }
 
   deliveryToken(agent: string, session = 's1', root = 'root-1'): string {
-    return this.#leases.sign({
+    return this.#deliveryTokens.sign({
       ...podOf(agent),
       message: 'message-1',
       session,
@@ -187,7 +187,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
         isStillBound: () => true,
         user: rejectUserToken,
       },
-      deliveryTokens: this.#leases,
+      deliveryTokens: this.#deliveryTokens,
       inbox: createNatsInbox(bus),
       events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
