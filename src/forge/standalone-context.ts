@@ -1,3 +1,4 @@
+import { FORGE_MODES, TOOL_APIS } from '../api/v1alpha1/actions.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, member, type Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
@@ -13,8 +14,8 @@ import { splitReference, TOOL_REFERENCE } from './request.ts';
 /** Limits for a tool that is checked without an agent and a policy: everything is allowed, within what keeps the machine usable. */
 const UNLIMITED: ForgeLimits = {
   allowed: true,
-  modes: ['Compose', 'Sandbox'],
-  apis: ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'],
+  modes: FORGE_MODES,
+  apis: TOOL_APIS,
   domains: ['*'],
   durationMilliseconds: 60_000,
   memoryBytes: 536_870_912,

@@ -3,19 +3,20 @@ import { createHash, createHmac } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import type { Json } from '../lib/json.ts';
-import type { HostApi, SandboxFailure } from './port.ts';
+import type { ToolApi } from '../api/v1alpha1/common.ts';
+import type { SandboxFailure } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { aJob, anOp, echoHost } from './sandbox.testing.ts';
 
 let sandbox: Supervisor;
 
-async function outputOf(source: string, apis: readonly HostApi[] = [], input: Json = {}): Promise<Json> {
+async function outputOf(source: string, apis: readonly ToolApi[] = [], input: Json = {}): Promise<Json> {
   const outcome = await sandbox.run(aJob(source, { apis, input }), echoHost, anOp());
   assert.ok(outcome.ok, JSON.stringify(outcome));
   return outcome.output;
 }
 
-const valueOf = (expression: string, apis?: readonly HostApi[]) =>
+const valueOf = (expression: string, apis?: readonly ToolApi[]) =>
   outputOf(`async function execute(input) { return ${expression}; }`, apis);
 
 async function failureOf(source: string): Promise<{ code: SandboxFailure; message: string }> {
@@ -173,7 +174,7 @@ describe('guest code', () => {
     for (const use of uses) {
       it(`${use} throws and names "${api}" in a tool that does not declare it`, async () => {
         const source = `function execute() { return String(${use}); }`;
-        const declared: HostApi[] = ['crypto', api as 'clock' | 'random'];
+        const declared: ToolApi[] = ['crypto', api as 'clock' | 'random'];
         const outcome = await sandbox.run(aJob(source, { apis: ['crypto'] }), echoHost, anOp());
         assert.ok(!outcome.ok, JSON.stringify(outcome));
         assert.equal(outcome.code, 'TEMPER_SANDBOX_EXCEPTION');

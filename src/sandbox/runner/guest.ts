@@ -6,7 +6,7 @@
  * guest code can change them. The bootstrap is not a security boundary: it gives clear errors early. The boundary is the
  * process.
  */
-import type { HostApi } from '../port.ts';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import {
   type HostBridge,
   buildBridge,
@@ -103,7 +103,7 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, be
 }
 
 interface DeclaredApis {
-  declared: (api: HostApi) => boolean;
+  declared: (api: ToolApi) => boolean;
   own: Primordials;
   bridge: HostBridge;
   post: PostToRunner;
@@ -130,7 +130,7 @@ function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Pri
   fixBufferSizes(own);
   addWebGlobals(own);
   const bridge = buildBridge(own, post);
-  const declared = (api: HostApi): boolean => own.includes(apis, `|${api}|`);
+  const declared = (api: ToolApi): boolean => own.includes(apis, `|${api}|`);
   addDeclaredApis({ declared, own, bridge, post });
   const beforeSource = (source: string): void => {
     if (!declared('clock')) denyTemporalClock(own, buildUndeclaredUse('clock'), source);
@@ -163,7 +163,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
  * function. It is compiled for every job, so it contains only the functions that the job needs. Each function is in
  * parentheses, which makes the engine compile it eagerly.
  */
-export function guestSource(apis: readonly HostApi[]): string {
+export function guestSource(apis: readonly ToolApi[]): string {
   const functions = [...GUEST_FUNCTIONS];
   if (!apis.includes('clock')) functions.push(denyClock, denyDateFormat, denyTemporalClock);
   if (!apis.includes('random')) functions.push(denyRandomness);
