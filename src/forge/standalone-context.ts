@@ -7,6 +7,7 @@ import type { HostCalls } from '../sandbox/port.ts';
 import type { Tool } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
 import type { EventSink } from '../tools/events.ts';
+import { FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import type { ForgeContext, ForgeSource } from './forge.ts';
 import { normalizeRequest } from './normalization/normalize-request.ts';
 import { splitReference, TOOL_REFERENCE } from './request.ts';
@@ -79,7 +80,7 @@ function assumedTools(source: ForgeSource): Tool[] {
   const tools = new Map<string, Tool>();
   for (const reference of references) {
     const { name, digest } = splitReference(reference);
-    if (name !== own && name !== 'forge_tool') tools.set(name, assumedTool(name, digest));
+    if (name !== own && name !== FORGE_TOOL_NAME) tools.set(name, assumedTool(name, digest));
   }
   return [...tools.values()];
 }
