@@ -33,12 +33,11 @@ export function standaloneContext(source: ForgeSource, events: EventSink, op: Ca
   return {
     decider: allowAll,
     view: createToolView(assumedTools(source)),
-    invoke: async (tool) => ({
-      ok: false,
-      tool,
-      error: { code: 'TEMPER_TOOL_NOT_FOUND', message: `"${tool}" cannot be called here; ${FIXTURE}` },
-      milliseconds: 0,
-    }),
+    invoke: async (reference) => {
+      const { name: tool } = splitReference(reference);
+      const message = `"${tool}" cannot be called here; ${FIXTURE}`;
+      return { ok: false, tool, error: { code: 'TEMPER_TOOL_NOT_FOUND', message }, milliseconds: 0 };
+    },
     events,
     hostCalls: () => unreachableHost,
     op,

@@ -71,6 +71,23 @@ describe('guest code', () => {
       (await failureOf('function execute() { throw new SyntaxError("mine"); }')).code,
       'TEMPER_SANDBOX_EXCEPTION',
     );
+    const objects: [thrown: string, message: string | RegExp][] = [
+      ['{ code: 42, reason: "no" }', 'the tool threw {"code":42,"reason":"no"}'],
+      ['{ message: "bad", code: 7 }', 'the tool threw {"message":"bad","code":7}'],
+      ['[1, "two"]', 'the tool threw [1,"two"]'],
+      ['{ escape: "\\u001b[2J" }', 'the tool threw {"escape":"\\u001b[2J"}'],
+      ['{ text: "x".repeat(1e6) }', /^the tool threw \{"text":"x{391}…$/],
+      ['{ toJSON() { throw 1; } }', 'the tool threw [object Object]'],
+      ['{ n: 1n }', 'the tool threw [object Object]'],
+      ['new Map([[1, 2]])', 'the tool threw [object Map]'],
+      ['Object.create(null, { stack: { get() { throw 1; } } })', 'a value that cannot be read'],
+    ];
+    for (const [thrown, message] of objects) {
+      const failure = await failureOf(`function execute() { throw ${thrown}; }`);
+      assert.equal(failure.code, 'TEMPER_SANDBOX_EXCEPTION');
+      if (typeof message === 'string') assert.equal(failure.message, message);
+      else assert.match(failure.message, message);
+    }
     const long = await failureOf('function execute() { throw new Error("\\u202e\\u0000" + "x".repeat(1e6)); }');
     assert.ok(long.message.length < 4_200 && long.message.includes('\\u{202e}\\u{0}'));
   });

@@ -30,6 +30,12 @@ const RESOURCE_CODES: readonly ErrorCode[] = [
 ];
 const PASSED_THROUGH_CODES: readonly ErrorCode[] = ['TEMPER_FORGE_COMPOSE', ...ENVIRONMENT_CODES];
 
+/** What to do about the messages of the engine on BigInt values; the sandbox itself names the member and the remedy. */
+const BIGINT_REMEDIES: readonly (readonly [message: RegExp, remedy: string])[] = [
+  [/Cannot mix BigInt/, 'convert one side: Number(big), or BigInt(number)'],
+  [/serialize a BigInt/, 'convert it with Number() or String()'],
+];
+
 /** Checks that every test input matches the input schema, so that each test is a call that the tool accepts. */
 export function checkTestInputs(open: ParsedArtifact, schemas: SchemaCompiler): ForgeViolation[] {
   const check = schemas.check(open.inputSchema);
@@ -119,10 +125,8 @@ function describe(result: TestResult): string {
 }
 
 function failureText({ code, message }: NonNullable<TestResult['failure']>): string {
-  const remedy = message.includes('BigInt')
-    ? '; a BigInt is not a JSON value: convert it with Number() or String()'
-    : '';
-  return `${shortened(message)}${remedy} (${code})`;
+  const remedy = BIGINT_REMEDIES.find(([pattern]) => pattern.test(message))?.[1];
+  return `${shortened(message)}${remedy === undefined ? '' : `; ${remedy}`} (${code})`;
 }
 
 /** The reason of a failure in a chain of steps is at the end, so a long message loses its middle. */

@@ -33,14 +33,27 @@ import {
 } from './guest-undeclared.ts';
 import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
+/** Describes a thrown object that is no error by its JSON, or by its kind when JSON shows nothing of it. */
+function describeObject(own: Primordials, thrown: object): string {
+  let json: string | undefined;
+  try {
+    json = own.stringify(thrown);
+  } catch {
+    // It contains itself or a BigInt.
+  }
+  const text = json === undefined || json === '{}' ? own.text(thrown) : json;
+  return `the tool threw ${text.length > 400 ? `${own.slice(text, 400)}…` : text}`;
+}
+
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
   try {
     if (typeof thrown !== 'object' || thrown === null) return [own.slice(own.text(thrown), 4096), ''];
     const { name, message, stack } = thrown as { name: unknown; message: unknown; stack: unknown };
+    if (typeof stack !== 'string') return [describeObject(own, thrown), ''];
     const title = name === undefined ? 'Error' : own.slice(own.text(name), 256);
     const text = message === undefined || message === '' ? title : `${title}: ${own.slice(own.text(message), 3840)}`;
-    return [text, typeof stack === 'string' ? own.slice(stack, 2048) : ''];
+    return [text, own.slice(stack, 2048)];
   } catch {
     return ['a value that cannot be read', ''];
   }
@@ -146,6 +159,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   removeUnsafeGlobals,
   fixBufferSizes,
   buildBridge,
+  describeObject,
   describe,
   buildObjectCheck,
   buildLossCheck,
