@@ -8,7 +8,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import { FORGE_STACK } from '../tools/forge-test-call.ts';
+import { FORGE_STACK, FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createAgentModel, resolveModelAliases } from './agent-model.ts';
@@ -150,7 +150,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
   const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
-  return ({ name }) => (name === 'forge_tool' ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
+  return ({ name }) => (name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
 }
 
 function errorEvent(error: unknown): Parameters<EventSink>[0] {

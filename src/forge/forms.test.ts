@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { BUILTIN_FORMS } from '../../test/fixtures/forms/builtins.ts';
 import { COMPOSE_FORMS } from '../../test/fixtures/forms/compose.ts';
 import type { ToolForm } from '../../test/fixtures/forms/form.ts';
 import { LANGUAGE_FORMS } from '../../test/fixtures/forms/language.ts';
@@ -21,6 +22,7 @@ const HAS_GUEST_GLOBALS = true;
 const GROUPS: Record<string, readonly ToolForm[]> = {
   'programs around a function': MODULE_FORMS,
   'the language': LANGUAGE_FORMS,
+  'built-in functions': BUILTIN_FORMS,
   'names and globals': NAME_FORMS,
   requests: REQUEST_FORMS,
   'composed tools': COMPOSE_FORMS,

@@ -22,7 +22,7 @@ const MODULES: Record<string, readonly string[]> = {
   ledger: FOUNDATION,
   audit: FOUNDATION,
   models: [...FOUNDATION, 'net', 'ledger'],
-  sandbox: [...FOUNDATION, 'net'],
+  sandbox: [...FOUNDATION, 'api', 'net'],
   policy: ['lib', 'api'],
   tools: TOOLS_MAY,
   forge: [...TOOLS_MAY, 'tools'],

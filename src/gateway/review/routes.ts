@@ -159,11 +159,11 @@ async function openReview(
 /** Publishes the events of the first acceptance again, in the same order. */
 function repeatAccepted(
   { artifact, digest, verdicts }: RegisteredTool,
-  { evidence, gates = [] }: ToolCandidate,
+  candidate: ToolCandidate,
   events: EventSink,
 ): AcceptedTool {
   const [verdict] = verdicts;
-  const log = new GateRecorder(artifact.name, events, gates);
+  const log = new GateRecorder(artifact.name, events, candidate);
   log.pass('policy');
   log.pass('judge', verdict === undefined ? undefined : judgeNote(verdict));
   log.pass('registration', 'Session');
@@ -172,7 +172,7 @@ function repeatAccepted(
     accepted: true,
     artifact,
     digest,
-    evidence,
+    evidence: candidate.evidence,
     gates: log.gates,
     ...(verdict === undefined ? {} : { verdict }),
   };
