@@ -22,13 +22,13 @@ import { DataGarbageCollector } from './data-gc.ts';
 export interface LeaderTaskDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly counts?: OperatorMetrics;
+  readonly operatorMetrics?: OperatorMetrics;
   readonly pki: ReleasePki;
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsReload | undefined;
   readonly policyMonitor: AdmissionPolicyMonitor;
-  readonly bus: AgentActivity | undefined;
-  readonly facts: AgentStats;
+  readonly agentActivity: AgentActivity | undefined;
+  readonly agentStats: AgentStats;
   readonly dataLoss: DataLossDetector;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
@@ -52,7 +52,7 @@ const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
-  const { pki, natsReload, bus } = deps;
+  const { pki, natsReload, agentActivity } = deps;
   const throttle = new StatusThrottle(deps.clock);
   const lastRefresh = { at: Number.NEGATIVE_INFINITY };
   const periodicTasks: LeaderTask[] = [
@@ -70,13 +70,15 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   if (natsReload !== undefined) {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
-  if (bus === undefined) return periodicTasks;
-  const sweep = new DataGarbageCollector(bus, deps.agents);
-  periodicTasks.push(requeueFromStream(deps, 'wakeups', (signal) => countWakeups(bus.wakeups(signal), deps.counts)));
+  if (agentActivity === undefined) return periodicTasks;
+  const gc = new DataGarbageCollector(agentActivity, deps.agents);
+  periodicTasks.push(
+    requeueFromStream(deps, 'wakeups', (signal) => countWakeups(agentActivity.wakeups(signal), deps.operatorMetrics)),
+  );
   periodicTasks.push(
     periodic(deps, 'outages', async (signal) => {
       // The outage affects every agent status, and agents without a pod may have received messages meanwhile.
-      for await (const _ of bus.outages(OUTAGE_GRACE_MS, signal)) {
+      for await (const _ of agentActivity.outages(OUTAGE_GRACE_MS, signal)) {
         for (const namespace of deps.namespaces()) deps.requeueNamespace(namespace);
       }
       return signal.aborted ? 0 : MINUTE_MS;
@@ -84,8 +86,8 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   );
   periodicTasks.push(
     periodic(deps, 'gc', async (signal) => {
-      if (bus.unavailableSince() !== undefined) return RETRY_MS;
-      const deletedAgents = await sweep.collect(signal);
+      if (agentActivity.unavailableSince() !== undefined) return RETRY_MS;
+      const deletedAgents = await gc.collect(signal);
       if (deletedAgents > 0) deps.log.info({ agents: deletedAgents }, 'deleted the NATS data of deleted agents');
       return GC_INTERVAL_MS;
     }),
@@ -114,18 +116,19 @@ async function refreshAdmissionPolicies(
 
 /** Requeues agents whose status differs from the latest data from NATS. */
 async function requeueOnNewStats(
-  { facts, dataLoss, agents, policies, agentQueue }: LeaderTaskDeps,
+  { agentStats, dataLoss, agents, policies, agentQueue }: LeaderTaskDeps,
   throttle: StatusThrottle,
   signal: AbortSignal,
 ): Promise<number> {
-  for await (const _ of facts.updates(signal)) {
-    const store = facts.store();
+  for await (const _ of agentStats.updates(signal)) {
+    const store = agentStats.store();
     // First: the agent statuses still contain the queue lengths of the lost store.
     if (store !== undefined) await dataLoss.check(store, signal);
     for (const agent of agents.list()) {
       const { namespace, name } = agent.metadata;
       const policy = policies.get(namespace, agent.spec.trustPolicyRef.name);
-      if (throttle.isChanged(agent, facts.get(agent, policy))) agentQueue.add(`${namespace}/${name}`, PRIORITY.resync);
+      if (throttle.isChanged(agent, agentStats.get(agent, policy)))
+        agentQueue.add(`${namespace}/${name}`, PRIORITY.resync);
     }
   }
   return signal.aborted ? 0 : MINUTE_MS;

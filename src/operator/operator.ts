@@ -44,11 +44,11 @@ export interface OperatorDeps {
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Metrics of agents, pods and API writes. */
-  readonly counts?: OperatorMetrics;
+  readonly operatorMetrics?: OperatorMetrics;
   /** Unique per process. Holder identity of the Lease and reporting instance of Events. */
   readonly identity: string;
-  readonly bus?: AgentActivity;
-  readonly facts?: AgentStats;
+  readonly agentActivity?: AgentActivity;
+  readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
@@ -66,14 +66,14 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
     election === undefined ? {} : { isLeader: () => election.isLeader() },
   );
   const events = createEventRecorder({ ...deps, client, component: COMPONENT, instance: deps.identity });
-  const { counts } = deps;
+  const { operatorMetrics } = deps;
   const components = createComponents(
     config,
     deps,
-    counts === undefined ? client : withWriteMetrics(client, counts),
+    operatorMetrics === undefined ? client : withWriteMetrics(client, operatorMetrics),
     events,
   );
-  if (counts !== undefined) registerOperatorGauges(counts, components);
+  if (operatorMetrics !== undefined) registerOperatorGauges(operatorMetrics, components);
   const { informers, queues } = components;
   startPools(config, queues);
   const requeueAll = () => {
@@ -92,8 +92,8 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
       pki: components.pki,
       natsReload: createNatsReload(config, deps),
       policyMonitor: components.policyMonitor,
-      bus: deps.bus,
-      facts: components.facts,
+      agentActivity: deps.agentActivity,
+      agentStats: components.agentStats,
       dataLoss: new DataLossDetector({ ...deps, ...components, namespace: config.namespace }),
       agents: components.agents,
       policies: components.policies,
@@ -148,8 +148,8 @@ function createComponents(config: OperatorConfig, deps: OperatorDeps, client: Ku
     templates: new PodTemplates(config),
     validation,
     crashBackoff: new CrashBackoff(),
-    facts: deps.facts ?? NO_AGENT_STATS,
-    bus: deps.bus,
+    agentStats: deps.agentStats ?? NO_AGENT_STATS,
+    agentActivity: deps.agentActivity,
     spend: deps.spend,
     ids: deps.ids,
   };

@@ -10,16 +10,16 @@ import type { ApplyResult } from './apply.ts';
  * ack wait.
  */
 export async function readInFlight(
-  bus: AgentActivity | undefined,
+  agentActivity: AgentActivity | undefined,
   { status, metadata }: StoredAgent,
   applied: ApplyResult,
   log: Logger,
   signal: AbortSignal,
 ): Promise<InFlightMessage | undefined> {
-  if (bus === undefined || applied.kind !== 'bound' || status?.conditions === undefined) return undefined;
-  if (status.pod?.uid === applied.pod.metadata.uid || bus.unavailableSince() !== undefined) return undefined;
+  if (agentActivity === undefined || applied.kind !== 'bound' || status?.conditions === undefined) return undefined;
+  if (status.pod?.uid === applied.pod.metadata.uid || agentActivity.unavailableSince() !== undefined) return undefined;
   try {
-    return await bus.inFlightMessage(metadata.uid, signal);
+    return await agentActivity.inFlightMessage(metadata.uid, signal);
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'the in-flight message of the previous pod cannot be read');
     return undefined;
@@ -28,15 +28,15 @@ export async function readInFlight(
 
 /** Redelivers the message at once. Call after the new pod is bound: the gateway then rejects the previous pod. */
 export async function redeliver(
-  bus: AgentActivity | undefined,
+  agentActivity: AgentActivity | undefined,
   agentUid: string,
   held: InFlightMessage | undefined,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  if (bus === undefined || held === undefined) return;
+  if (agentActivity === undefined || held === undefined) return;
   try {
-    const isRedelivered = await bus.redeliver(agentUid, held, signal);
+    const isRedelivered = await agentActivity.redeliver(agentUid, held, signal);
     if (isRedelivered) log.info({ agentUid }, 'redelivered the in-flight message of the previous pod');
   } catch (error) {
     log.warn(

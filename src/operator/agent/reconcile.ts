@@ -62,7 +62,7 @@ export class AgentReconciler {
     const observed = await observe(this.#deps, agent, log, signal);
     const planned = plan(observed);
     const applied = await this.#apply(observed, planned, signal);
-    const held = await readInFlight(this.#deps.bus, agent, applied, log, signal);
+    const held = await readInFlight(this.#deps.agentActivity, agent, applied, log, signal);
     await this.#write(
       key,
       cached.metadata.resourceVersion,
@@ -72,7 +72,7 @@ export class AgentReconciler {
       signal,
     );
     // The write succeeded, so no other pod was bound meanwhile, and the message does not belong to the new pod.
-    await redeliver(this.#deps.bus, agent.metadata.uid, held, log, signal);
+    await redeliver(this.#deps.agentActivity, agent.metadata.uid, held, log, signal);
     return this.#outcome(agent.metadata.uid, planned, applied);
   }
 
