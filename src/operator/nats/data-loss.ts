@@ -20,7 +20,7 @@ export interface DataLossDetectorDeps {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly log: Logger;
-  readonly operatorMetrics?: Pick<OperatorMetrics, 'count'>;
+  readonly operatorMetrics: Pick<OperatorMetrics, 'count'> | undefined;
   /** Release namespace. */
   readonly namespace: string;
 }
