@@ -22,14 +22,14 @@ export async function runOperator(config: OperatorConfig, log: Logger, signal: A
   const clock = systemClock;
   const registry = createRegistry();
   const metrics = registerMetrics(registry, METRICS);
-  const counts = registerMetrics(registry, OPERATOR_METRICS);
+  const operatorMetrics = registerMetrics(registry, OPERATOR_METRICS);
   const access = await loadClusterAccess({ kind: 'default' }, clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
   await using nats =
-    config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: counts });
+    config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: operatorMetrics });
   const identity = `${hostname()}_${randomUUID()}`;
-  const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, counts, identity };
+  const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, operatorMetrics, identity };
   const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
   const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
   const waitingFor = () => manager.unsyncedInformers();

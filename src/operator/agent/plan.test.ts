@@ -78,7 +78,7 @@ function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgent {
     failures: { count: 0, retryAt: undefined, message: '' },
     pending: undefined,
     lastActivity: undefined,
-    facts: {},
+    runtimeState: {},
     natsUnavailableSince: undefined,
     ...change,
   };
@@ -261,7 +261,7 @@ const FAULT_CASES: readonly FaultCase[] = [
   {
     what: 'the provider rejects the key of the model',
     observed: {
-      facts: {
+      runtimeState: {
         model: {
           type: 'ModelAvailable',
           status: 'False',
@@ -277,7 +277,7 @@ const FAULT_CASES: readonly FaultCase[] = [
   {
     what: 'a quota is exhausted',
     observed: {
-      facts: {
+      runtimeState: {
         budget: {
           type: 'BudgetAvailable',
           status: 'False',
