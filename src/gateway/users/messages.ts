@@ -110,7 +110,7 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
 
 /** One sender id for all users of a namespace; NATS limits the length of sender ids. */
 function senderOf(namespace: string): string {
-  return `people-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
+  return `users-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /** Derived from the key, so that a retried message uses the session that its first attempt opened. */

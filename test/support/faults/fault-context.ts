@@ -44,7 +44,7 @@ export function createFakeActivity(): FakeActivity {
       deleteAgentData: () => Promise.resolve(),
       inFlightMessage: () => Promise.resolve(undefined),
       redeliver: () => Promise.resolve(false),
-      async *outages(_patience, signal) {
+      async *outages(_graceMs, signal) {
         while (!signal.aborted) {
           await Promise.race([outageChanged.promise, untilAborted(signal)]);
           outageChanged = Promise.withResolvers();
