@@ -24,7 +24,7 @@ interface Container {
 describe('the template of an agent pod', () => {
   const containers = podTemplate(CONFIG, CLASS).spec['containers'] as Container[];
 
-  it('has two containers with different users, and mounts token and gateway address only in the agent container', () => {
+  it('the template has two containers with different users, and mounts token and gateway address only in the agent container', () => {
     const [agent, sandbox] = containers;
     assert.deepEqual([agent?.name, sandbox?.name], ['agent', 'sandbox']);
     assert.notEqual(agent?.securityContext.runAsUser, sandbox?.securityContext.runAsUser);
@@ -32,7 +32,7 @@ describe('the template of an agent pod', () => {
     assert.deepEqual(mounts, ['run', 'workspace', 'tmp-sandbox']);
   });
 
-  it('is restricted, has no reachable name server, and has requests equal to limits', () => {
+  it('the template is restricted, has no reachable name server, and has requests equal to limits', () => {
     const { spec } = podTemplate(CONFIG, CLASS);
     assert.deepEqual(
       [spec['automountServiceAccountToken'], spec['enableServiceLinks'], spec['dnsPolicy']],
@@ -44,7 +44,7 @@ describe('the template of an agent pod', () => {
     }
   });
 
-  it('is probed often only until the first success, and the startup probe never restarts it', () => {
+  it('the template is probed often only until the first success, and the startup probe never restarts it', () => {
     const [agent] = containers;
     assert.deepEqual(agent?.startupProbe.exec, agent?.readinessProbe.exec);
     assert.equal(agent?.startupProbe.periodSeconds, 1);
@@ -66,7 +66,7 @@ describe('the template of an agent pod', () => {
     assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
   });
 
-  it('changes its digest only when the pod spec changes, not with the notation of quantities', () => {
+  it('the template changes its digest only when the pod spec changes, not with the notation of quantities', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);
     assert.equal(podTemplate(CONFIG, CLASS, { class: 'standard' }).digest, digest);
