@@ -62,4 +62,12 @@ describe('the documentation', () => {
     );
     assert.deepEqual(missing, []);
   });
+
+  it('every fenced block of a page is closed', () => {
+    const open = PAGES.filter(({ text }) => (text.match(/^ *(?:```|~~~)/gm) ?? []).length % 2 !== 0);
+    assert.deepEqual(
+      open.map(({ path }) => path),
+      [],
+    );
+  });
 });
