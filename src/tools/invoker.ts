@@ -159,7 +159,7 @@ async function admitAndRun(
   }
 }
 
-/** Calls the tool unless the loop guard refuses, and tells the guard the result. */
+/** Calls the tool unless the loop guard refuses, and reports the result to the guard. */
 async function runGuarded(
   deps: InvokerDeps,
   invoker: Invoker,

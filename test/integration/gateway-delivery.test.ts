@@ -359,7 +359,7 @@ describe('messages through two gateway replicas', () => {
       deadline: past,
       time: past,
     };
-    const { id } = await createNatsInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
+    const { id } = await createNatsInbox(bus).publish(agent.uid, { uid: 'users', key: 'late' }, message);
     const following = follow('tardy', { id, session: 's-late', duplicate: false, podBound: true, after: 0 }, other);
     const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
     assert.equal(response.status, 204);

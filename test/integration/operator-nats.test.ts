@@ -115,9 +115,9 @@ describe('an operator and its NATS server', () => {
   it('an idle agent is scaled to zero, and a message starts it again', async () => {
     const { apiServer } = fixture;
     await apiServer.apply(buildAgent('team-a', 'sleeper', { idle: { scaleToZeroAfter: '2s' } }));
-    const asleep = await apiServer.waitForAgent('team-a', 'sleeper', 'is idle', hasReadyReason('Idle'));
-    assert.equal(asleep.status?.pod, undefined);
-    const { uid } = asleep.metadata;
+    const idle = await apiServer.waitForAgent('team-a', 'sleeper', 'is idle', hasReadyReason('Idle'));
+    assert.equal(idle.status?.pod, undefined);
+    const { uid } = idle.metadata;
     const gateway = await fixture.connectGateway();
     await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'wakeup' }, newMessage('good morning'));
     await createWakeups(gateway).publish(uid);

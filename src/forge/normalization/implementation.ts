@@ -28,7 +28,7 @@ export function normalizeImplementation(request: JsonObject, notes: RequestNotes
   return implementation;
 }
 
-/** Repairs the source. Needs the input schema, which tells parameters from the input as a whole. */
+/** Repairs the source. Needs the input schema, which distinguishes parameters from the input as a whole. */
 export function repairImplementation(request: JsonObject, notes: RequestNotes): string[] {
   const { implementation, inputSchema, name } = request;
   if (!isJsonObject(implementation) || typeof implementation['code'] !== 'string') return [];

@@ -9,7 +9,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { closed, Done, POD_SECURITY } from '../http/schemas.ts';
 
-/** Room for a value of 65,536 characters with each character escaped. */
+/** Enough for a value of 65,536 characters with each character escaped. */
 const MAX_BODY_BYTES = 512 * 1_024;
 const Params = Type.Object({ key: Type.String({ minLength: 1, maxLength: 256 }) });
 const Search = Type.Object(

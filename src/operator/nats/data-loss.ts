@@ -1,6 +1,7 @@
 import { RELEASE_OBJECTS } from '../../api/cluster.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
-import type { EventRecorder, EventSubject } from '../../kube/events/event-recorder.ts';
+import type { EventSubject } from '../../kube/events/event-note.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import type { Cache } from '../kube/cache.ts';

@@ -25,7 +25,7 @@ interface Container {
 describe('the template of an agent pod', () => {
   const containers = podTemplate(CONFIG, CLASS).spec['containers'] as Container[];
 
-  it('has two containers with different users, and mounts token and gateway address only in the agent container', () => {
+  it('the template has two containers with different users, and mounts token and gateway address only in the agent container', () => {
     const [agent, sandbox] = containers;
     assert.deepEqual([agent?.name, sandbox?.name], ['agent', 'sandbox']);
     assert.notEqual(agent?.securityContext.runAsUser, sandbox?.securityContext.runAsUser);
@@ -33,7 +33,7 @@ describe('the template of an agent pod', () => {
     assert.deepEqual(mounts, ['run', 'workspace', 'tmp-sandbox']);
   });
 
-  it('is restricted, has no reachable name server, and has requests equal to limits', () => {
+  it('the template is restricted, has no reachable name server, and has requests equal to limits', () => {
     const { spec } = podTemplate(CONFIG, CLASS);
     assert.deepEqual(
       [spec['automountServiceAccountToken'], spec['enableServiceLinks'], spec['dnsPolicy']],
@@ -45,7 +45,7 @@ describe('the template of an agent pod', () => {
     }
   });
 
-  it('has a startup probe that waits for the pod and never restarts it, and a readiness probe that does not wait', () => {
+  it('the template has a startup probe that waits for the pod and never restarts it, and a readiness probe that does not wait', () => {
     const [agent] = containers;
     const [startup, readiness] = [agent?.startupProbe, agent?.readinessProbe];
     assert.ok(startup !== undefined && readiness !== undefined);
@@ -71,7 +71,7 @@ describe('the template of an agent pod', () => {
     assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
   });
 
-  it('changes its digest only when the pod spec changes, not with the notation of quantities', () => {
+  it('the template changes its digest only when the pod spec changes, not with the notation of quantities', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);
     assert.equal(podTemplate(CONFIG, CLASS, { class: 'standard' }).digest, digest);
