@@ -1,3 +1,4 @@
+import { abortable } from '../lib/async/abort.ts';
 import { abortedByTimeout } from '../lib/call-options.ts';
 import { TemperError } from '../lib/errors.ts';
 
@@ -10,16 +11,6 @@ function abortError(signal: AbortSignal, subject: string): TemperError {
 }
 
 /** Returns the result of `work`, or rejects as soon as the signal aborts, so that work that ignores its signal cannot block the caller. */
-export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, subject: string): Promise<T> {
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = (): void => reject(abortError(signal, subject));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener('abort', onAbort);
-  }
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal, subject: string): Promise<T> {
+  return abortable(work, signal, () => abortError(signal, subject));
 }

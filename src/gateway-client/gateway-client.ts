@@ -1,5 +1,6 @@
 /** The pod's client of the gateway: JSON over HTTPS. It verifies the server before it sends the token. */
 import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { readBody } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
@@ -185,19 +186,12 @@ function agentFor({ serverName, ca }: GatewayEndpoint): Agent {
 }
 
 async function textOf(body: GatewayResponse['body'], limit: number, op: CallOptions): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > limit) throw tooLarge(`more than ${limit} bytes`);
-      chunks.push(chunk);
-    }
+    return await readBody(body, limit, () => tooLarge(`more than ${limit} bytes`));
   } catch (error) {
     body.destroy();
     throw isTemperError(error) ? error : failureOf(error, op);
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parsed(text: string): Json {

@@ -9,6 +9,7 @@ import type { ModelMessage } from '../models/port.ts';
 import type { SessionStore } from '../agent/ports.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { MessageDraft } from '../bus/port.ts';
+import { Notifier } from '../lib/async/notifier.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
@@ -73,7 +74,7 @@ export class GatewayDouble implements AsyncDisposable {
   readonly #model: Model;
   #assignment: Assignment | undefined;
   #review: ReviewDouble | undefined;
-  #changed = Promise.withResolvers<void>();
+  readonly #changes = new Notifier();
 
   private constructor(identity: TlsIdentity, model: Model) {
     this.#model = model;
@@ -98,8 +99,7 @@ export class GatewayDouble implements AsyncDisposable {
     this.#review ??= await ReviewDouble.open(this.#model, (event) => this.events.push(event));
     this.#review.assignment = assignment;
     this.#assignment = assignment;
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
+    this.#changes.notifyAll();
   }
 
   /** Replaces the server certificate. */
@@ -155,9 +155,8 @@ export class GatewayDouble implements AsyncDisposable {
   async #assignmentFor({ query, op }: DoubleRequest): Promise<Assignment | undefined> {
     const known = query.get('version');
     const ended = AbortSignal.any([op.signal, AbortSignal.timeout(Number(query.get('wait')) * 1_000)]);
-    const stopped = new Promise<void>((resolve) => ended.addEventListener('abort', () => resolve(), { once: true }));
     while (!ended.aborted && (this.#assignment === undefined || this.#assignment.version === known)) {
-      await Promise.race([this.#changed.promise, stopped]);
+      await this.#changes.wait(ended);
     }
     return this.#assignment?.version === known ? undefined : this.#assignment;
   }

@@ -1,4 +1,5 @@
 import type { Envelope } from '../bus/port.ts';
+import { Notifier } from '../lib/async/notifier.ts';
 import { TemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
 import type { DeliveryOutcome, PodDelivery } from '../gateway-api/pod-api.ts';
@@ -11,7 +12,7 @@ export class InboxDouble {
   readonly #waiting: Envelope[] = [];
   readonly #inFlight = new Map<string, { message: Envelope; timer: NodeJS.Timeout }>();
   readonly #outcomes = new Map<string, PromiseWithResolvers<FinalOutcome>>();
-  readonly #receivers = new Set<() => void>();
+  readonly #changes = new Notifier();
   deliveries = 0;
   extensions = 0;
 
@@ -27,10 +28,7 @@ export class InboxDouble {
     const ended = AbortSignal.any([signal, AbortSignal.timeout(waitSeconds * 1_000)]);
     while (this.#waiting.length === 0 || this.#inFlight.size > 0) {
       if (ended.aborted) return undefined;
-      await new Promise<void>((resolve) => {
-        this.#receivers.add(resolve);
-        ended.addEventListener('abort', () => resolve(), { once: true });
-      });
+      await this.#changes.wait(ended);
     }
     const message = signal.aborted ? undefined : this.#waiting.shift();
     if (message === undefined) return undefined;
@@ -90,8 +88,7 @@ export class InboxDouble {
   }
 
   #wake(): void {
-    for (const receive of this.#receivers) receive();
-    this.#receivers.clear();
+    this.#changes.notifyAll();
   }
 }
 

@@ -1,3 +1,4 @@
+import { LineSplitter } from '../lib/async/line-splitter.ts';
 import { TemperError } from '../lib/errors.ts';
 
 export interface LineLimits {
@@ -7,26 +8,16 @@ export interface LineLimits {
 
 /** The non-empty lines of a byte stream. Throws TEMPER_GATEWAY_BAD_RESPONSE beyond the limits. */
 export async function* readLines(chunks: AsyncIterable<Buffer>, limits: LineLimits): AsyncGenerator<string> {
+  const { lineBytes, totalBytes } = limits;
+  const splitter = new LineSplitter(lineBytes, () => tooLarge(`a line of more than ${lineBytes} bytes`));
   let total = 0;
-  let pending: Buffer[] = [];
-  let length = 0;
   for await (const chunk of chunks) {
     total += chunk.length;
-    if (total > limits.totalBytes) throw tooLarge(`more than ${limits.totalBytes} bytes`);
-    let start = 0;
-    for (let end = chunk.indexOf(10, start); end !== -1; end = chunk.indexOf(10, start)) {
-      const line = Buffer.concat([...pending, chunk.subarray(start, end)]);
-      pending = [];
-      length = 0;
-      start = end + 1;
-      if (line.length > limits.lineBytes) throw tooLarge(`a line of more than ${limits.lineBytes} bytes`);
-      if (line.length > 0) yield line.toString('utf8');
-    }
-    pending.push(chunk.subarray(start));
-    length += chunk.length - start;
-    if (length > limits.lineBytes) throw tooLarge(`a line of more than ${limits.lineBytes} bytes`);
+    if (total > totalBytes) throw tooLarge(`more than ${totalBytes} bytes`);
+    for (const line of splitter.push(chunk)) if (line !== '') yield line;
   }
-  if (length > 0) yield Buffer.concat(pending).toString('utf8');
+  const rest = splitter.rest();
+  if (rest !== '') yield rest;
 }
 
 export function tooLarge(what: string): TemperError {

@@ -1,4 +1,5 @@
 import type { Audit, AuditRecord } from '../audit/port.ts';
+import { SerialQueue } from '../lib/async/serial-queue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
@@ -46,7 +47,7 @@ export class ReportSender implements AsyncDisposable {
   #bytes = 0;
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
-  #sending: Promise<void> = Promise.resolve();
+  readonly #requests = new SerialQueue();
 
   constructor(options: ReportSenderOptions) {
     this.#options = options;
@@ -69,15 +70,13 @@ export class ReportSender implements AsyncDisposable {
   async flush(op: CallOptions): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const sending = this.#sending.then(() => this.#sendAll(op));
-    this.#sending = sending.catch(() => undefined);
-    await sending;
+    await this.#requests.run(() => this.#sendAll(op));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
     this.#lifetime.abort();
-    await this.#sending;
+    await this.#requests.idle();
   }
 
   #add(kind: ReportKind, report: StampedEvent | AuditRecord | ToolUse, limit: number): void {

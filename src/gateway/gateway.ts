@@ -9,6 +9,7 @@ import { startHealthServer } from '../kube/health.ts';
 import { createKubeClient } from '../kube/client/http-kube-client.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport, type Transport } from '../kube/client/transport.ts';
+import { onAbort, whenAborted } from '../lib/async/abort.ts';
 import { systemClock as clock } from '../lib/clock.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
@@ -81,7 +82,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     createGatewayInformers(config.namespaces, { transport, clock, log, metrics, random: Math.random }),
   );
   const pending = new Set(['bus', 'listener']);
-  draining.signal.addEventListener('abort', () => pending.add('drain'), { once: true });
+  onAbort(draining.signal, () => pending.add('drain'));
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
@@ -282,11 +283,4 @@ function startDeadLettering({ bus, log }: ServerContext): () => Promise<void> {
 function portOf(server: GatewayServer): number {
   const address = server.server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-function whenAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

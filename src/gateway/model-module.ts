@@ -1,3 +1,4 @@
+import { SerialQueue } from '../lib/async/serial-queue.ts';
 import { createNatsMemory } from '../nats/memory.ts';
 import { openSharedLedger } from '../nats/ledger/ledger.ts';
 import { createDocumentStore } from '../nats/jetstream/document-store.ts';
@@ -55,17 +56,17 @@ export const openModelModule: OpenModule = async (context) => {
 /** Stores each change of a provider's state, in order, for the operator's conditions. Returns the stop function. */
 function publishHealth({ health }: GatewayModels, { bus, log }: ModuleContext): () => Promise<void> {
   const store = createModelHealthStore(bus);
-  let tail: Promise<void> = Promise.resolve();
+  const writes = new SerialQueue();
   const stop = health.changes((changed) => {
     if (changed.state !== 'Available') {
       log.warn({ provider: changed.provider, state: changed.state, code: changed.code }, 'a model provider fails');
     }
-    tail = tail
-      .then(() => store.put(changed))
+    writes
+      .run(() => store.put(changed))
       .catch((error: unknown) => log.warn({ error }, 'the state of a model provider could not be stored'));
   });
   return async () => {
     stop();
-    await tail;
+    await writes.idle();
   };
 }

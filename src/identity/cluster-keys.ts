@@ -1,5 +1,6 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import type { Transport } from '../kube/client/transport.ts';
+import { SingleFlight } from '../lib/async/single-flight.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, textAt } from '../lib/json.ts';
@@ -43,13 +44,15 @@ export interface ClusterKeysOptions {
   log: Logger;
 }
 
+const KEYS = 'keys';
+
 /** A cache of the cluster's keys; refreshed when the keys are old or when a token names an unknown key id. */
 export class ClusterKeys {
   readonly #options: ClusterKeysOptions;
   #cached: CachedKeys | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #triedAt = Number.NEGATIVE_INFINITY;
-  #reading: Promise<void> | undefined;
+  readonly #reads = new SingleFlight<void>();
 
   constructor(options: ClusterKeysOptions) {
     this.#options = options;
@@ -87,15 +90,12 @@ export class ClusterKeys {
   }
 
   #mayRefresh(): boolean {
-    return this.#reading !== undefined || this.#options.clock.monotonic() - this.#triedAt >= MIN_REFRESH_INTERVAL_MS;
+    return this.#reads.isRunning(KEYS) || this.#options.clock.monotonic() - this.#triedAt >= MIN_REFRESH_INTERVAL_MS;
   }
 
-  /** Single-flight. A failed read keeps the cached keys: the API server may be unavailable for a while. */
+  /** A failed read keeps the cached keys: the API server may be unavailable for a while. */
   #refresh(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+    return this.#reads.run(KEYS, () => this.#read());
   }
 
   async #read(): Promise<void> {

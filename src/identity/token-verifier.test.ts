@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type CryptoKey, exportSPKI, importJWK, type JWTPayload, SignJWT } from 'jose';
-import { FakeClock } from '../kube/fake-clock.testing.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { createSecretRedactor } from '../telemetry/secret-redactor.ts';

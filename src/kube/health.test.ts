@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
 import { type HealthOptions, startHealthServer } from './health.ts';
-import { FakeClock } from './fake-clock.testing.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import { METRICS } from './metrics.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { TemperError } from '../lib/errors.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { createSecretRedactor } from '../telemetry/secret-redactor.ts';
-import { FakeClock, flushPromises } from './fake-clock.testing.ts';
+import { FakeClock, flushPromises } from '../lib/fake-clock.testing.ts';
 import { Manager, type ManagerOptions } from './manager.ts';
 
 /** A manager whose components record their calls. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { onAbort, whenAborted } from '../lib/async/abort.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Controller } from './controller/controller.ts';
 import type { LeaderElection } from './leader-election/leader-election.ts';
@@ -65,8 +66,8 @@ export class Manager {
     const ended = Promise.withResolvers<never>();
     // Prevents an unhandled rejection before the race below awaits the promise.
     ended.promise.catch(() => {});
-    const lost = (): void => ended.reject(election?.lost.reason as Error);
-    election?.lost.addEventListener('abort', lost, { once: true });
+    using _lost =
+      election === undefined ? undefined : onAbort(election.lost, () => ended.reject(election.lost.reason as Error));
     try {
       await Promise.race([this.#work(signal, (reason) => ended.reject(reason as Error)), ended.promise]);
     } catch (error) {
@@ -74,8 +75,6 @@ export class Manager {
         await this.#stopImmediately();
         throw error;
       }
-    } finally {
-      election?.lost.removeEventListener('abort', lost);
     }
     log.info({}, 'stopping');
     await this.#stop();
@@ -93,7 +92,7 @@ export class Manager {
     if (this.#working.signal.aborted) return;
     for (const controller of controllers) controller.start();
     this.#tasks = tasks.map((task) => this.#runTask(task, fail));
-    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    await whenAborted(signal);
   }
 
   async #runTask(task: LeaderTask, fail: (reason: unknown) => void): Promise<void> {

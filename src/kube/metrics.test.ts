@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
-import { FakeClock } from './fake-clock.testing.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import { METRICS } from './metrics.ts';
 import { createRateLimiter } from './controller/rate-limiter.ts';
 import { WorkQueue } from './controller/work-queue.ts';

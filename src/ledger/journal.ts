@@ -1,3 +1,4 @@
+import { SerialQueue } from '../lib/async/serial-queue.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { RecordStore } from '../lib/record-store.ts';
@@ -49,7 +50,7 @@ export async function openJournal(
 ): Promise<Journal> {
   let generation = await restore(records, accounts);
   let lines = 0;
-  let tail: Promise<void> = Promise.resolve();
+  const writes = new SerialQueue();
   let waiting: { entries: JournalEntry[]; done: Promise<void> } | undefined;
   let deferred: JournalEntry[] = [];
   let timer: NodeJS.Timeout | undefined;
@@ -76,9 +77,7 @@ export async function openJournal(
   const write = (entries: readonly JournalEntry[]): Promise<void> => {
     if (waiting === undefined) {
       const joined: JournalEntry[] = [];
-      const done = tail.then(() => flush(joined));
-      waiting = { entries: joined, done };
-      tail = done.catch(() => undefined);
+      waiting = { entries: joined, done: writes.run(() => flush(joined)) };
     }
     waiting.entries.push(...deferred, ...entries);
     deferred = [];
@@ -93,7 +92,7 @@ export async function openJournal(
       // A write error is reported by the next reservation that has to be durable.
       timer ??= setTimeout(() => void write([]).catch(() => undefined), MAX_DEFER_MS).unref();
     },
-    flush: () => (deferred.length > 0 ? write([]) : (waiting?.done ?? tail)),
+    flush: () => (deferred.length > 0 ? write([]) : (waiting?.done ?? writes.idle())),
   };
 }
 

@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** The source of time. Tests replace it with a fake clock. */
 export interface Clock {
   /** Wall-clock time. */
@@ -14,24 +16,11 @@ export const MAX_TIMER_MS = 2_147_483_647;
 export const systemClock: Clock = {
   now: () => new Date(),
   monotonic: () => performance.now(),
-  sleep(milliseconds, signal) {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) {
-        reject(signal.reason as Error);
-        return;
-      }
-      const onAbort = (): void => {
-        clearTimeout(timer);
-        reject(signal.reason as Error);
-      };
-      const timer = setTimeout(
-        () => {
-          signal.removeEventListener('abort', onAbort);
-          resolve();
-        },
-        Math.min(milliseconds, MAX_TIMER_MS),
-      );
-      signal.addEventListener('abort', onAbort, { once: true });
-    });
+  async sleep(milliseconds, signal) {
+    try {
+      await setTimeout(Math.min(milliseconds, MAX_TIMER_MS), undefined, { signal });
+    } catch {
+      throw signal.reason;
+    }
   },
 };

@@ -1,5 +1,6 @@
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { SerialQueue } from './async/serial-queue.ts';
 import { hasErrno, TemperError } from './errors.ts';
 import type { Json } from './json.ts';
 import { AppendLogs } from './append-log.ts';
@@ -72,16 +73,15 @@ export function fileRecordStore(root: string): RecordStore {
 
 /** Serialises the writes to each file; writes to different files run concurrently. */
 class WriteQueue {
-  readonly #tails = new Map<string, Promise<void>>();
+  readonly #queues = new Map<string, SerialQueue>();
 
   async run(file: string, work: () => Promise<void>): Promise<void> {
-    const previous = this.#tails.get(file) ?? Promise.resolve();
-    const current = previous.then(work, work);
-    this.#tails.set(file, current);
+    const queue = this.#queues.get(file) ?? new SerialQueue();
+    this.#queues.set(file, queue);
     try {
-      await current;
+      await queue.run(work);
     } finally {
-      if (this.#tails.get(file) === current) this.#tails.delete(file);
+      if (queue.size === 0) this.#queues.delete(file);
     }
   }
 }

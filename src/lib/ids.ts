@@ -1,4 +1,5 @@
-import { randomBytes } from 'node:crypto';
+import { randomInt } from 'node:crypto';
+import { ulid } from 'ulid';
 
 /** The source of identifiers. Tests replace it with a predictable one. */
 export interface IdGenerator {
@@ -6,19 +7,12 @@ export interface IdGenerator {
   next(prefix: string): string;
 }
 
-const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+/**
+ * ULIDs in lower case. `now` returns epoch milliseconds, `random` a number of at least 0 and below 1. Identifiers of one millisecond
+ * have no order: the monotonic form increments the last identifier, so each would reveal the next.
+ */
+export function createIds(now: () => number, random: () => number): IdGenerator {
+  return { next: (prefix) => `${prefix}-${ulid(now(), random).toLowerCase()}` };
+}
 
-/** ULID in lower-case Crockford base 32: 10 characters of milliseconds, 16 of randomness. */
-export const ulids: IdGenerator = {
-  next(prefix) {
-    let milliseconds = Date.now();
-    let time = '';
-    for (let index = 0; index < 10; index += 1) {
-      time = ALPHABET[milliseconds % 32] + time;
-      milliseconds = Math.floor(milliseconds / 32);
-    }
-    let noise = '';
-    for (const byte of randomBytes(16)) noise += ALPHABET[byte % 32];
-    return `${prefix}-${time}${noise}`;
-  },
-};
+export const ulids: IdGenerator = createIds(Date.now, () => randomInt(256) / 256);

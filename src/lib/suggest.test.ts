@@ -9,6 +9,7 @@ describe('the closest name', () => {
     assert.equal(suggestName('tokenPerHour', KNOWN), 'tokensPerHour');
     assert.equal(suggestName('full', KNOWN), 'Full');
     assert.equal(suggestName('standrad', KNOWN), 'standard');
+    assert.equal(suggestName('rnu', ['run', 'send']), 'run');
   });
 
   it('no name is suggested when every known name is far away', () => {

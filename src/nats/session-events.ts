@@ -1,5 +1,6 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
 import type { FinishReason } from '../bus/port.ts';
+import { onAbort } from '../lib/async/abort.ts';
 import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -159,7 +160,7 @@ async function* newEvents(
   const consumer = await connection.request(() => connection.jetstream.consumers.get(STREAMS.events, options));
   const messages: ConsumerMessages = await consumer.consume({ max_bytes: MAX_IN_FLIGHT_BYTES });
   const stop = (): void => messages.stop();
-  signal.addEventListener('abort', stop, { once: true });
+  using _cancellation = onAbort(signal, stop);
   // The client alone would wait for heartbeats of a server that has deleted this consumer.
   const unsubscribe = connection.onChange(stop);
   try {
@@ -169,7 +170,6 @@ async function* newEvents(
       if (line !== undefined) yield { ...line, seq };
     }
   } finally {
-    signal.removeEventListener('abort', stop);
     unsubscribe();
     messages.stop();
     // Otherwise the server deletes it after the inactive threshold.

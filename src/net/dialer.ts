@@ -1,7 +1,9 @@
 /** Opens connections only to validated addresses. */
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { abortable } from '../lib/async/abort.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isPublicAddress } from './addresses.ts';
 import type { Target } from './targets.ts';
@@ -19,20 +21,7 @@ export const systemNetwork: Network = {
     return found.map((entry) => entry.address);
   },
   connect(address, port, signal) {
-    return new Promise((resolve, reject) => {
-      const socket = connectTcp({ host: address, port });
-      const onAbort = (): void => {
-        socket.destroy();
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      socket.once('connect', () => {
-        signal.removeEventListener('abort', onAbort);
-        socket.off('error', reject);
-        resolve(socket);
-      });
-      socket.once('error', reject);
-    });
+    return established(connectTcp({ host: address, port }), 'connect', signal);
   },
 };
 
@@ -48,7 +37,7 @@ export async function validateAddresses(
   if (target.isIpAddress) return [target.host];
   let addresses: readonly string[];
   try {
-    addresses = await settledOrAborted(network.resolve(target.host, signal), signal);
+    addresses = await abortable(network.resolve(target.host, signal), signal);
   } catch (cause) {
     if (signal.aborted) throw cause;
     throw new TemperError('TEMPER_FETCH_FAILED', `the host ${target.host} cannot be resolved`, { cause });
@@ -60,19 +49,6 @@ export async function validateAddresses(
     throw new TemperError('TEMPER_FETCH_DENIED', `the host ${target.host} resolves to an address that is not public`);
   }
   return addresses.slice(0, MAX_ADDRESSES);
-}
-
-/** The result of the work, or a rejection with the reason of the signal as soon as it aborts. */
-async function settledOrAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason as Error);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 const MAX_ADDRESSES = 4;
@@ -98,35 +74,35 @@ export async function dial(
   throw last;
 }
 
-function secure(
+async function secure(
   socket: Socket,
   target: Target,
   signal: AbortSignal,
   certificateAuthorities: readonly string[] | undefined,
 ): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const tls = connectTls({
-      socket,
-      // SNI allows no IP address; the certificate is still checked against the address.
-      ...(target.isIpAddress ? { host: target.host } : { servername: target.host }),
-      ALPNProtocols: ['http/1.1'],
-      minVersion: 'TLSv1.2',
-      ...(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
-    });
-    const onAbort = (): void => {
-      tls.destroy();
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    tls.once('secureConnect', () => {
-      signal.removeEventListener('abort', onAbort);
-      tls.off('error', reject);
-      resolve(tls);
-    });
-    tls.once('error', (error) => {
-      signal.removeEventListener('abort', onAbort);
-      socket.destroy();
-      reject(error);
-    });
+  const tls = connectTls({
+    socket,
+    // SNI allows no IP address; the certificate is still checked against the address.
+    ...(target.isIpAddress ? { host: target.host } : { servername: target.host }),
+    ALPNProtocols: ['http/1.1'],
+    minVersion: 'TLSv1.2',
+    ...(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
   });
+  try {
+    return await established(tls, 'secureConnect', signal);
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+/** The socket after its event. An error and an aborted signal destroy it. */
+async function established(socket: Socket, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<Socket> {
+  try {
+    await abortable(once(socket, event), signal);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
 }

@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Agent, request as send } from 'undici';
+import { readBody } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type CallOptions, withTimeout } from '../lib/call-options.ts';
@@ -155,7 +156,7 @@ async function requestHop(
     });
     const { location } = received.headers;
     const redirects = [301, 302, 303, 307, 308].includes(received.statusCode) && typeof location === 'string';
-    const body = redirects ? '' : await readBody(received.body, received.headers['content-encoding'], op.signal);
+    const body = redirects ? '' : await textOf(received.body, received.headers['content-encoding']);
     const response: FetchResponse = {
       status: received.statusCode,
       headers: headersToReturn(received.headers),
@@ -171,20 +172,11 @@ async function requestHop(
 }
 
 /** The decompressed text of the body. The limit applies to the decompressed size, against decompression bombs. */
-async function readBody(body: Readable, encoding: string | string[] | undefined, signal: AbortSignal): Promise<string> {
-  const source = decoded(body, encoding);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of source as AsyncIterable<Buffer>) {
-    signal.throwIfAborted();
-    size += chunk.length;
-    if (size > MAX_BYTES) {
-      body.destroy();
-      throw new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${MAX_BYTES} bytes`);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+function textOf(body: Readable, encoding: string | string[] | undefined): Promise<string> {
+  return readBody(decoded(body, encoding), MAX_BYTES, () => {
+    body.destroy();
+    return new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${MAX_BYTES} bytes`);
+  });
 }
 
 function decoded(body: Readable, encoding: string | string[] | undefined): Readable {

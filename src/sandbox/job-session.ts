@@ -1,4 +1,5 @@
 /** Runs one job on one runner and enforces deadline, memory limit, call budget and cancellation from outside the untrusted process. */
+import { onAbort } from '../lib/async/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
@@ -59,6 +60,7 @@ class JobSession {
   #poll: NodeJS.Timeout | undefined;
   #calls = 0;
   #bytes = 0;
+  #abortListener: Disposable | undefined;
   #settled = false;
 
   constructor(parts: JobSessionOptions, report: (result: JobSessionResult) => void) {
@@ -79,7 +81,7 @@ class JobSession {
     runner.setMaxFrameBytes(
       ESCAPE_FACTOR * Math.max(limits.outputBytes, limits.hostBytes, MAX_MESSAGE) + FRAME_OVERHEAD_BYTES,
     );
-    op.signal.addEventListener('abort', this.#onAbort, { once: true });
+    this.#abortListener = onAbort(op.signal, () => this.#end('TEMPER_CANCELLED', 'the caller cancelled the call'));
     this.#deadline = setTimeout(() => {
       this.#end('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${Math.round(duration)} ms and was killed`);
     }, duration + GRACE_MS);
@@ -97,10 +99,6 @@ class JobSession {
       hostBytes: limits.hostBytes,
     });
   }
-
-  readonly #onAbort = (): void => {
-    this.#end('TEMPER_CANCELLED', 'the caller cancelled the call');
-  };
 
   #onFrame(frame: RunnerFrame): void {
     if (frame.type === 'call' && frame.job === this.#parts.number) {
@@ -195,7 +193,7 @@ class JobSession {
     this.#settled = true;
     clearTimeout(this.#deadline);
     clearInterval(this.#poll);
-    this.#parts.op.signal.removeEventListener('abort', this.#onAbort);
+    this.#abortListener?.[Symbol.dispose]();
     this.#hostCallAbort.abort();
     this.#report({ outcome, reusable });
   }

@@ -1,46 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { pollValue } from '../../test/support/poll.ts';
-import type { Clock } from '../lib/clock.ts';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import type { HostCalls } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
-import { aJob, anOp, echoHost } from './sandbox.testing.ts';
-
-/** A clock that moves only when the test moves it. */
-class SteppedClock implements Clock {
-  #now = 0;
-  readonly #sleepers = new Set<{ at: number; wake: () => void }>();
-
-  now = (): Date => new Date(this.#now);
-  monotonic = (): number => this.#now;
-
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const sleeper = { at: this.#now + milliseconds, wake: resolve };
-      this.#sleepers.add(sleeper);
-      signal.addEventListener('abort', () => {
-        this.#sleepers.delete(sleeper);
-        reject(signal.reason as Error);
-      });
-    });
-  }
-
-  async advance(milliseconds: number): Promise<void> {
-    this.#now += milliseconds;
-    for (const sleeper of this.#sleepers) {
-      if (sleeper.at > this.#now) continue;
-      this.#sleepers.delete(sleeper);
-      sleeper.wake();
-    }
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
+import { aJob, echoHost } from './sandbox.testing.ts';
 
 const IDLE_MS = 60_000;
+/** The clock of these tests passes any deadline of a real one. */
+const UNLIMITED: CallOptions = { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'test' };
 const ONE = aJob('function execute() { return 1; }');
 
 /** Lets the idle time pass again and again: a runner that is not ready yet is not idle. */
-async function waitUntilDormant(sandbox: Supervisor, clock: SteppedClock): Promise<void> {
+async function waitUntilDormant(sandbox: Supervisor, clock: FakeClock): Promise<void> {
   await pollValue(
     'the end of all runners',
     async () => {
@@ -54,32 +28,32 @@ async function waitUntilDormant(sandbox: Supervisor, clock: SteppedClock): Promi
 
 describe('an idle sandbox', () => {
   it('the supervisor ends all runners after a minute without a job, and starts one for the next job', async () => {
-    const clock = new SteppedClock();
+    const clock = new FakeClock();
     await using sandbox = await createSupervisor({ clock, warm: 2 });
     await clock.advance(IDLE_MS - 1);
     assert.equal(sandbox.processes.length, 2);
     await waitUntilDormant(sandbox, clock);
-    const outcome = await sandbox.run(ONE, echoHost, anOp());
+    const outcome = await sandbox.run(ONE, echoHost, UNLIMITED);
     assert.equal(outcome.ok && outcome.output, 1);
     assert.ok(sandbox.processes.length > 0);
     await waitUntilDormant(sandbox, clock);
-    assert.ok((await sandbox.run(ONE, echoHost, anOp())).ok);
+    assert.ok((await sandbox.run(ONE, echoHost, UNLIMITED)).ok);
   });
 
   it('a job restarts the idle time', async () => {
-    const clock = new SteppedClock();
+    const clock = new FakeClock();
     await using sandbox = await createSupervisor({ clock });
     for (let times = 0; times < 3; times += 1) {
       await clock.advance(IDLE_MS - 1);
       const before = sandbox.processes;
       assert.notEqual(before.length, 0);
-      assert.ok((await sandbox.run(ONE, echoHost, anOp())).ok);
+      assert.ok((await sandbox.run(ONE, echoHost, UNLIMITED)).ok);
       assert.ok(before.some((pid) => sandbox.processes.includes(pid)));
     }
   });
 
   it('a runner with a running job does not end, however long the job takes', async () => {
-    const clock = new SteppedClock();
+    const clock = new FakeClock();
     await using sandbox = await createSupervisor({ clock });
     const slow: HostCalls = {
       async call() {
@@ -88,16 +62,16 @@ describe('an idle sandbox', () => {
       },
     };
     const job = aJob('async function execute() { return fs.readFile("x"); }', { apis: ['fs.readFile'] });
-    const outcome = await sandbox.run(job, slow, anOp());
+    const outcome = await sandbox.run(job, slow, UNLIMITED);
     assert.equal(outcome.ok && outcome.output, 'late');
   });
 
   it('a dormant sandbox can be disposed and then refuses jobs', async () => {
-    const clock = new SteppedClock();
+    const clock = new FakeClock();
     const sandbox = await createSupervisor({ clock });
     await waitUntilDormant(sandbox, clock);
     await sandbox[Symbol.asyncDispose]();
-    const outcome = await sandbox.run(ONE, echoHost, anOp());
+    const outcome = await sandbox.run(ONE, echoHost, UNLIMITED);
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_CANCELLED');
   });
 });

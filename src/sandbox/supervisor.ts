@@ -24,6 +24,7 @@
  *
  * A dormant pool has no runner and starts none, so a sandbox without work holds no memory of a runner.
  */
+import { onAbort } from '../lib/async/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
@@ -207,9 +208,8 @@ class RunnerPool implements Supervisor {
     return new Promise((resolve) => {
       const leave = (): void => {
         this.#queue.delete(waiting);
-        signal.removeEventListener('abort', onAbort);
+        listener[Symbol.dispose]();
       };
-      const onAbort = (): void => waiting.refuse('TEMPER_CANCELLED', 'the caller cancelled the call');
       const waiting: WaitingJob = {
         take: (pooled) => {
           leave();
@@ -221,8 +221,8 @@ class RunnerPool implements Supervisor {
           resolve({ code, message });
         },
       };
-      signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.add(waiting);
+      const listener = onAbort(signal, () => waiting.refuse('TEMPER_CANCELLED', 'the caller cancelled the call'));
     });
   }
 

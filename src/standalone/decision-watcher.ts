@@ -1,4 +1,5 @@
 import type { Engine } from '../engine/engine.ts';
+import { SerialQueue } from '../lib/async/serial-queue.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { RecordStore } from '../lib/record-store.ts';
 import type { Registry } from '../tempering/registry/registry.ts';
@@ -21,7 +22,7 @@ export interface DecisionWatcherDeps {
 export class DecisionWatcher {
   readonly #deps: DecisionWatcherDeps;
   #timer: NodeJS.Timeout | undefined;
-  #pending: Promise<void> = Promise.resolve();
+  readonly #polls = new SerialQueue();
 
   constructor(deps: DecisionWatcherDeps) {
     this.#deps = deps;
@@ -30,16 +31,13 @@ export class DecisionWatcher {
   /** Resolves when the decisions that were submitted before are applied. */
   async start(): Promise<void> {
     await this.#poll();
-    this.#timer = setInterval(() => {
-      this.#pending = this.#pending.then(() => this.#poll());
-    }, POLL_INTERVAL_MS);
+    this.#timer = setInterval(() => void this.#polls.run(() => this.#poll()), POLL_INTERVAL_MS);
   }
 
   /** Stops polling after it has applied the pending decisions once more. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#pending;
-    await this.#poll();
+    await this.#polls.run(() => this.#poll());
   }
 
   async #poll(): Promise<void> {

@@ -1,3 +1,4 @@
+import { SerialQueue } from '../lib/async/serial-queue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { JsonObject } from '../lib/json.ts';
@@ -34,7 +35,7 @@ export class SessionTrace {
   #events: JsonObject[] = [];
   #dropped = 0;
   #session: string | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #writes = new SerialQueue();
 
   constructor({ records, clock, agent, next }: SessionTraceDeps) {
     this.#records = records;
@@ -50,7 +51,7 @@ export class SessionTrace {
 
   /** Resolves when all lines written so far are durable. */
   flush(): Promise<void> {
-    return this.#writing;
+    return this.#writes.idle();
   }
 
   #record(event: AgentEvent): void {
@@ -69,8 +70,8 @@ export class SessionTrace {
     const line = { session, agent, namespace, events: this.#events, left: this.#dropped };
     this.#events = [];
     this.#dropped = 0;
-    this.#writing = this.#writing
-      .then(() => this.#records.append(traceLog({ agent, namespace, session }), line))
+    this.#writes
+      .run(() => this.#records.append(traceLog({ agent, namespace, session }), line))
       .catch((error: unknown) =>
         this.#next({
           type: 'warning',

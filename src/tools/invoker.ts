@@ -1,4 +1,5 @@
 import type { Audit, AuditRecord } from '../audit/port.ts';
+import { abortable } from '../lib/async/abort.ts';
 import { digestOf } from '../lib/canonical.ts';
 import { suggestName } from '../lib/suggest.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -259,23 +260,15 @@ async function execute(
       op: inner,
       invoke: (target, argument, stepOp) => invoker.invoke(target, argument, nested, stepOp),
     });
-    return Promise.race([work, rejectOnAbort(inner.signal, op.signal, name)]);
+    return abortable(work, inner.signal, () => abortError(op.signal, name));
   });
 }
 
-/** Rejects on abort, so that a tool that ignores its signal does not block its caller. */
-function rejectOnAbort(signal: AbortSignal, outer: AbortSignal, name: string): Promise<never> {
-  return new Promise((_, reject) => {
-    const stop = (): void => {
-      reject(
-        outer.aborted
-          ? new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`)
-          : new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`),
-      );
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-  });
+/** The error of a tool that did not end before the signal of its call aborted; `caller` is the signal of the caller. */
+function abortError(caller: AbortSignal, name: string): TemperError {
+  return caller.aborted
+    ? new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`)
+    : new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`);
 }
 
 function failureOf(error: unknown): ToolFailure {

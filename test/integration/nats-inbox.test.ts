@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { headers } from '@nats-io/transport-node';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
@@ -149,11 +149,14 @@ describe('the inbox of an agent', () => {
     const uid = newUid();
     await inbox.publish(uid, { uid: 'user', key: 'open' }, newMessage('open'));
     await inbox.ack((await next(inbox, uid)).coordinates);
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < 60; round += 1) {
       const cancel = new AbortController();
       const cancelled = inbox.fetchNext(uid, TIMEOUT_MS, cancel.signal);
-      await sleep(20);
+      // One round trip: the server has received the pull request when it has answered.
+      await inbox.depth(uid);
       const sent = inbox.publish(uid, { uid: 'user', key: `abort ${round}` }, newMessage(String(round)));
+      // Cancels at another point of the delivery in each round.
+      for (let turn = 0; turn < round; turn += 1) await setImmediate();
       cancel.abort();
       const [delivery] = await Promise.all([cancelled, sent]);
       const start = performance.now();

@@ -73,6 +73,8 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/swagger': ['gateway'],
   '@fastify/under-pressure': ['gateway'],
   commander: ['cli'],
+  'p-limit': ['nats', 'cli'],
+  ulid: ['lib'],
   'fast-check': ['*'],
   // Only its tests, which build a bundle.
   esbuild: ['cli'],

@@ -1,3 +1,4 @@
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
@@ -30,7 +31,7 @@ const USED_AT_INTERVAL_MS = 60_000;
 
 interface SessionPosition {
   seq: number;
-  tail: Promise<void>;
+  writes: SerialQueue;
   openedAt: string;
   usedAt: number;
 }
@@ -55,7 +56,7 @@ export function createRecordSessionStore(
     const found = sessionInfo(info);
     const openedAt = found?.openedAt ?? clock.now().toISOString();
     const usedAt = found === undefined ? 0 : Date.parse(found.usedAt);
-    const position = positions.get(session) ?? { seq: count, tail: Promise.resolve(), openedAt, usedAt };
+    const position = positions.get(session) ?? { seq: count, writes: new SerialQueue(), openedAt, usedAt };
     positions.set(session, position);
     return position;
   };
@@ -71,7 +72,7 @@ export function createRecordSessionStore(
       assertSessionId(session);
       const position = await positionOf(session, async () => (await readHistory(records, scopeOf(session))).seq);
       const tainted = marks.tainted === true;
-      const appended = position.tail.then(async () => {
+      return position.writes.run(async () => {
         if (position.seq !== afterSeq) {
           throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
         }
@@ -82,12 +83,10 @@ export function createRecordSessionStore(
         position.seq += items.length;
         return position.seq;
       });
-      position.tail = appended.then(ignore, ignore);
-      return appended;
     },
     async close(session) {
       assertSessionId(session);
-      await positions.get(session)?.tail;
+      await positions.get(session)?.writes.idle();
       positions.delete(session);
       // Delete the document last: after a crash in between, the session is still listed and the next sweep closes it again.
       await records.deleteCollection(sessionPath(scopeOf(session)));
@@ -137,8 +136,6 @@ async function updateUsedAt(
   const times = { openedAt: position.openedAt, usedAt: now.toISOString() };
   await records.put(SESSIONS, sessionRecordName(scope), { agent, namespace, session, ...times });
 }
-
-function ignore(): void {}
 
 function historyLog(scope: SessionScope): string {
   return `${sessionPath(scope)}/history`;

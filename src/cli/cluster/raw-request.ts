@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { ClusterAccess } from '../../kube/client/cluster-access.ts';
+import { LineSplitter } from '../../lib/async/line-splitter.ts';
+import { readBody } from '../../lib/async/read-body.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 
 /** A raw request to the API server, for what the object client does not support: tables, logs and the service proxy. */
@@ -93,40 +95,30 @@ function withoutQuery(path: string): string {
 }
 
 async function textOf(response: IncomingMessage, signal: AbortSignal): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const tooLarge = (): Error => new Error(`the response is longer than ${MAX_BODY_BYTES} bytes`);
   const timer = setTimeout(() => response.destroy(new Error('the response stalled')), RESPONSE_TIMEOUT_MS);
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.byteLength;
-      if (size > MAX_BODY_BYTES) throw new Error(`the response is longer than ${MAX_BODY_BYTES} bytes`);
-      chunks.push(chunk);
-    }
+    return await readBody(response, MAX_BODY_BYTES, tooLarge);
   } catch (error) {
     throw requestError(error, 'the API server', signal);
   } finally {
     clearTimeout(timer);
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
-const MAX_LINE = 1024 * 1024;
+const MAX_LINE_BYTES = 1024 * 1024;
 
-/** Lines without line ends. A line is truncated at MAX_LINE. A broken connection ends the lines without an error. */
+/** Lines without line ends. A longer line is truncated at MAX_LINE_BYTES. A broken connection ends the lines without an error. */
 async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
-  response.setEncoding('utf8');
-  let rest = '';
+  const splitter = new LineSplitter(MAX_LINE_BYTES);
   try {
-    for await (const chunk of response as AsyncIterable<string>) {
-      const lines = (rest + chunk).split('\n');
-      rest = (lines.pop() ?? '').slice(0, MAX_LINE);
-      yield* lines;
-    }
+    for await (const chunk of response as AsyncIterable<Buffer>) yield* splitter.push(chunk);
   } catch {
     // The caller continues from the last line it received.
     return;
   } finally {
     response.destroy();
   }
+  const rest = splitter.rest();
   if (rest !== '') yield rest;
 }

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { whenAborted } from '../../lib/async/abort.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { startReplay } from '../../models/replay/server.ts';
@@ -26,18 +27,11 @@ export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promi
     io.error(
       `replaying ${options.script}; base URL for OpenAI formats ${server.url}/v1, for Anthropic ${server.url}\n`,
     );
-    await waitForInterrupt(io.signal);
+    await whenAborted(io.signal);
     return EXIT.ok;
   } catch (error) {
     if (!isTemperError(error)) throw error;
     io.error(`temper: ${error.code}: ${error.message}\n`);
     return EXIT.refused;
   }
-}
-
-function waitForInterrupt(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

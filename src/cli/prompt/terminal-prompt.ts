@@ -2,6 +2,7 @@ import { createInterface, type Interface } from 'node:readline';
 import { StringDecoder } from 'node:string_decoder';
 import { Transform } from 'node:stream';
 import type { ReadStream, WriteStream } from 'node:tty';
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Prompt, PromptOptions } from '../io.ts';
 import { DISABLE_PASTE_MARKERS, ENABLE_PASTE_MARKERS, inOneLine, PasteFilter, withLineBreaks } from './paste-filter.ts';
 
@@ -67,7 +68,11 @@ class TerminalPrompt implements Prompt {
     }
   }
 
-  #firstLine(editor: Interface, signal: AbortSignal | undefined, interrupt: () => void): Promise<string | undefined> {
+  async #firstLine(
+    editor: Interface,
+    signal: AbortSignal | undefined,
+    interrupt: () => void,
+  ): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string | undefined>();
     let isRead = false;
     editor.on('line', (line) => {
@@ -80,10 +85,9 @@ class TerminalPrompt implements Prompt {
       if (!isRead) this.#streams.output.write('\n');
       resolve(undefined);
     });
-    const onAbort = (): void => editor.close();
-    signal?.addEventListener('abort', onAbort, { once: true });
+    using _cancellation = signal === undefined ? undefined : onAbort(signal, () => editor.close());
     editor.prompt();
-    return promise.finally(() => signal?.removeEventListener('abort', onAbort));
+    return await promise;
   }
 
   #remember(line: string): void {

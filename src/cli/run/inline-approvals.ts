@@ -1,4 +1,5 @@
 import { digestOf } from '../../lib/canonical.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ulids } from '../../lib/ids.ts';
 import { textAt } from '../../lib/json.ts';
@@ -22,7 +23,7 @@ export class InlineApprovals {
   readonly #signal: AbortSignal;
   /** Ends the question about a request that is decided elsewhere. */
   readonly #open = new Map<string, AbortController>();
-  #questions: Promise<void> = Promise.resolve();
+  readonly #questions = new SerialQueue();
   #isActive = false;
 
   constructor(prompt: Prompt, records: RecordStore, printer: Printer, signal: AbortSignal) {
@@ -40,7 +41,7 @@ export class InlineApprovals {
     } finally {
       this.#isActive = false;
       for (const controller of this.#open.values()) controller.abort();
-      await this.#questions;
+      await this.#questions.idle();
     }
   }
 
@@ -51,8 +52,8 @@ export class InlineApprovals {
     const decidedElsewhere = new AbortController();
     this.#open.set(event.request, decidedElsewhere);
     const signal = AbortSignal.any([this.#signal, decidedElsewhere.signal]);
-    this.#questions = this.#questions
-      .then(() => this.#ask(event, signal))
+    this.#questions
+      .run(() => this.#ask(event, signal))
       .catch((error: unknown) => this.#report(error))
       .finally(() => this.#open.delete(event.request));
   }

@@ -1,3 +1,5 @@
+import { styleText } from 'node:util';
+import pLimit from 'p-limit';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
@@ -32,7 +34,7 @@ export async function toolCheck(options: ToolCheckOptions, io: CliIo): Promise<n
     return EXIT.usage;
   }
   const check = createToolChecker(sandbox, MAX_RUNNERS, io.signal);
-  const limit = createLimit(MAX_TOOLS);
+  const limit = pLimit(MAX_TOOLS);
   const reports = found.map((tool) => limit(() => check(tool)));
   // Prevents unhandled rejections: the loop below awaits each result in order.
   for (const pending of reports) pending.catch(ignore);
@@ -61,26 +63,11 @@ function startSandbox(): Sandbox & AsyncDisposable {
 
 const ignore = (): void => {};
 
-/** Runs at most `max` tasks at once, in the order of the calls. */
-function createLimit(max: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve));
-    running += 1;
-    try {
-      return await work();
-    } finally {
-      running -= 1;
-      waiting.shift()?.();
-    }
-  };
-}
-
 function lineOf(report: ToolReport, colour: boolean): string {
-  const paint = (code: number, text: string): string => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const paint = (style: 'green' | 'red', text: string): string =>
+    colour ? styleText(style, text, { validateStream: false }) : text;
   const { accepted, name, digest, stage, code, message, tests, milliseconds } = report;
-  const mark = accepted ? paint(32, '✓') : paint(31, '✗');
+  const mark = accepted ? paint('green', '✓') : paint('red', '✗');
   if (accepted) {
     const identity = (digest ?? '').slice('sha256:'.length, 'sha256:'.length + 8);
     const warnings = message === '' ? '' : `  ${message}`;

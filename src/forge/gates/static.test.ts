@@ -130,6 +130,10 @@ const REFUSED: Record<string, [source: string, message: RegExp]> = {
   Atomics: [wrap('return Atomics.load(input, 0);'), /Atomics is banned/],
   timers: [wrap('setTimeout(() => {}, 1); return {};'), /no timers/],
   Buffer: [wrap('return Buffer.from(input.a);'), /use Uint8Array with TextEncoder/],
+  'a banned name in the default of a parameter, declared in the body': [
+    wrap('function f(a = process) { var process; return a; } return { a: f() };'),
+    /process is banned/,
+  ],
   'an undeclared name': [wrap('return { a: lodash.chunk(input.a) };'), /"lodash" is not defined/],
   'module.exports': [`${wrap('return {};')}\nmodule.exports = execute;`, /module is banned/],
   'undeclared fetch': [wrap('return fetch(input.url);'), /fetch is used but "fetch" is not declared/],

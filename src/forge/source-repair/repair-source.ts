@@ -35,7 +35,7 @@ export function repairSource(code: string, toolName: string, properties: readonl
   return { source: entry.source, repairs };
 }
 
-/** Removes what only tells a program how to read the text. */
+/** Removes the marks that only describe how to read the text. */
 function removePreamble(code: string): RepairedSource {
   const marked = code.startsWith(BYTE_ORDER_MARK);
   const text = marked ? code.slice(BYTE_ORDER_MARK.length) : code;

@@ -133,9 +133,11 @@ function visitFunction(
   node: NodeOf<'FunctionDeclaration' | 'FunctionExpression' | 'ArrowFunctionExpression'>,
   scope: LexicalScope,
 ): void {
-  const inner = openScope(scope, true);
-  if (node.type !== 'ArrowFunctionExpression') inner.names.add('arguments');
-  for (const parameter of node.params) declare(parameter, inner, inner);
+  // Defaults of parameters do not see the declarations of the body.
+  const outer = openScope(scope);
+  if (node.type !== 'ArrowFunctionExpression') outer.names.add('arguments');
+  for (const parameter of node.params) declare(parameter, outer, outer);
+  const inner = openScope(outer, true);
   if (node.body.type === 'BlockStatement') visitAll(node.body.body, inner);
   else visit(node.body, inner);
 }

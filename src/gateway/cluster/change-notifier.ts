@@ -1,3 +1,5 @@
+import { onAbort } from '../../lib/async/abort.ts';
+
 /** Waits for changes by topic. Topics without waiters use no memory. */
 export class ChangeNotifier {
   readonly #waiting = new Map<string, Set<() => void>>();
@@ -13,11 +15,11 @@ export class ChangeNotifier {
     return new Promise((resolve) => {
       const wake = (): void => {
         for (const topic of topics) this.#leave(topic, wake);
-        signal.removeEventListener('abort', wake);
+        listener[Symbol.dispose]();
         resolve();
       };
       for (const topic of topics) this.#enter(topic, wake);
-      signal.addEventListener('abort', wake, { once: true });
+      const listener = onAbort(signal, wake);
     });
   }
 

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { LRUCache } from 'lru-cache';
+import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { RequestContext } from './request-context.ts';
@@ -30,8 +31,7 @@ const DEFAULT_LIMITS: CallerLimitOptions = {
 const CACHE_SIZE = 20_000;
 
 interface CallerQuota {
-  tokens: number;
-  filledAt: number;
+  requests: TokenBucket;
   inFlight: number;
   longPolls: number;
 }
@@ -52,23 +52,22 @@ export class CallerRateLimits {
     const caller = callerOf(context);
     if (caller === undefined) return;
     const limits = context.user === undefined ? this.#options.pod : this.#options.users;
-    const quota = this.#refilled(caller, limits);
-    if (quota.tokens < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
+    const quota = this.#quotaOf(caller, limits);
+    if (quota.requests.available() < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
     const kind = longPoll ? 'longPolls' : 'inFlight';
     if (quota[kind] >= limits[kind])
       throw rateLimited(longPoll ? 'concurrent long polls' : 'concurrent requests', 1_000);
-    quota.tokens -= 1;
+    quota.requests.tryTake();
     quota[kind] += 1;
     reply.raw.once('close', () => {
       quota[kind] -= 1;
     });
   }
 
-  #refilled(caller: string, { burst, perSecond }: CallerLimits): CallerQuota {
-    const now = this.#clock.monotonic();
-    const quota = this.#quotas.get(caller) ?? { tokens: burst, filledAt: now, inFlight: 0, longPolls: 0 };
-    quota.tokens = Math.min(burst, quota.tokens + ((now - quota.filledAt) / 1_000) * perSecond);
-    quota.filledAt = now;
+  #quotaOf(caller: string, limits: CallerLimits): CallerQuota {
+    const known = this.#quotas.get(caller);
+    if (known !== undefined) return known;
+    const quota: CallerQuota = { requests: new TokenBucket(this.#clock, limits), inFlight: 0, longPolls: 0 };
     this.#quotas.set(caller, quota);
     return quota;
   }

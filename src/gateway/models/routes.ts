@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -47,7 +48,7 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
             log.error({ correlation: request.id, ...request.logFields, error }, 'a model stream failed'),
         });
         // After a disconnect the lines are not read any more, so the stream must be cancelled here.
-        request.disconnected.addEventListener('abort', () => void stream.cancel(), { once: true });
+        onAbort(request.disconnected, () => void stream.cancel());
         const failure = await stream.firstError();
         if (isPreCallError(failure)) throw failure;
         void reply.type('application/x-ndjson').header('cache-control', 'no-store');

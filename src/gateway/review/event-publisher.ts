@@ -1,3 +1,4 @@
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { SessionEvents } from '../../nats/session-events.ts';
 import type { AgentEvent, EventSink } from '../../tools/events.ts';
@@ -17,7 +18,7 @@ export function createReviewEvents(
   { agentUid, agent, session, root }: DeliveryTokenClaims,
   { key, failed }: { key: string; failed: (error: unknown) => void },
 ): ReviewEvents {
-  let tail: Promise<unknown> = Promise.resolve();
+  const writes = new SerialQueue();
   let published = 0;
   const append = (event: AgentEvent, time: string, once: string): Promise<unknown> => {
     const stamped = { ...event, time, agent, session, rootMessage: root };
@@ -28,10 +29,8 @@ export function createReviewEvents(
       const time = clock.now().toISOString();
       const once = `${key}/${event.type}/${(published += 1)}`;
       // In order. A client misses an event that cannot be published; the review is not affected.
-      tail = tail.then(() => append(event, time, once)).catch(failed);
+      writes.run(() => append(event, time, once)).catch(failed);
     },
-    async flushed() {
-      await tail;
-    },
+    flushed: () => writes.idle(),
   };
 }

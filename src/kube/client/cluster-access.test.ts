@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import { type ClusterAccess, loadClusterAccess } from './cluster-access.ts';
-import { FakeClock } from '../fake-clock.testing.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 
 describe('cluster access', () => {
   let folder: string;

@@ -1,3 +1,4 @@
+import { readBody } from '../../lib/async/read-body.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
@@ -8,23 +9,13 @@ const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_RESPONSE_BYTES = 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 1_000;
 
-/** Reads the whole body. Throws `TEMPER_KUBE_UNREACHABLE` when it is larger than the limit. */
-async function readBody(body: AsyncIterable<Uint8Array>, limit: number, what: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > limit) {
-      throw new TemperError('TEMPER_KUBE_UNREACHABLE', `${what}: the response is larger than ${limit} bytes`);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+function tooLarge(what: string, limit: number): TemperError {
+  return new TemperError('TEMPER_KUBE_UNREACHABLE', `${what}: the response is larger than ${limit} bytes`);
 }
 
 /** The JSON body of a successful response. */
 export async function readResponse(body: AsyncIterable<Uint8Array>, what: string): Promise<Json> {
-  const text = await readBody(body, MAX_RESPONSE_BYTES, what);
+  const text = await readBody(body, MAX_RESPONSE_BYTES, () => tooLarge(what, MAX_RESPONSE_BYTES));
   try {
     return parseUntrustedJson(text);
   } catch (error) {
@@ -39,7 +30,7 @@ export async function readError(
   body: AsyncIterable<Uint8Array>,
   what: string,
 ): Promise<ApiError> {
-  const text = await readBody(body, MAX_ERROR_RESPONSE_BYTES, what);
+  const text = await readBody(body, MAX_ERROR_RESPONSE_BYTES, () => tooLarge(what, MAX_ERROR_RESPONSE_BYTES));
   return errorFrom(status, parsedOr(text), what, secondsOf(retryAfter));
 }
 

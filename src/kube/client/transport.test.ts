@@ -8,7 +8,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { hasErrno, isTemperError, TemperError } from '../../lib/errors.ts';
 import { ApiError } from './kube-client.ts';
 import type { ClusterAccess, Credentials } from './cluster-access.ts';
-import { FakeClock } from '../fake-clock.testing.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { createTransport, type KubeRequest, type Transport, type TransportOptions } from './transport.ts';
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { Controller, type ControllerOptions } from './controller.ts';
-import { FakeClock, flushPromises } from '../fake-clock.testing.ts';
+import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { TerminalError } from './result.ts';
 import { createRateLimiter } from './rate-limiter.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { FakeClock } from '../fake-clock.testing.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 
 describe('the rate limiter', () => {

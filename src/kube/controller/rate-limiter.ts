@@ -1,3 +1,4 @@
+import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 
 /** Computes the delay of a retry. Only retries are rate-limited; watch events never are. */
@@ -30,23 +31,12 @@ export function createRateLimiter(
 ): RateLimiter {
   const { baseDelayMs, maxDelayMs, burst, perSecond } = { ...DEFAULT_LIMITS, ...limits };
   const failures = new Map<string, number>();
-  let tokens = burst;
-  let refilledAt = clock.monotonic();
-
-  /** Takes a token and returns the delay in milliseconds. The bucket may go negative; later calls then wait longer. */
-  function reserve(): number {
-    const now = clock.monotonic();
-    tokens = Math.min(burst, tokens + ((now - refilledAt) / 1_000) * perSecond);
-    refilledAt = now;
-    tokens -= 1;
-    return tokens >= 0 ? 0 : (-tokens / perSecond) * 1_000;
-  }
-
+  const bucket = new TokenBucket(clock, { burst, perSecond });
   return {
     when(key) {
       const count = failures.get(key) ?? 0;
       failures.set(key, count + 1);
-      return Math.max(Math.min(baseDelayMs * 2 ** count, maxDelayMs), reserve());
+      return Math.max(Math.min(baseDelayMs * 2 ** count, maxDelayMs), bucket.reserve());
     },
     forget: (key) => void failures.delete(key),
     failures: (key) => failures.get(key) ?? 0,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { FakeClock } from '../fake-clock.testing.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 import { PRIORITY, type Priority } from './priority-fifo.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { MAX_TIMER_MS } from '../../lib/clock.ts';
-import { FakeClock, flushPromises } from '../fake-clock.testing.ts';
+import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 import { PRIORITY } from './priority-fifo.ts';

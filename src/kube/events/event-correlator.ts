@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { EventNote, EventSubject } from './event-note.ts';
 
@@ -19,18 +20,12 @@ const CACHE_SIZE = 4_096;
 /** The number of different messages of one reason within the window that get separate Events; further messages are combined into one. */
 const MAX_SIMILAR = 10;
 const SIMILAR_WINDOW_MS = 600_000;
-/** The token bucket per object and reason: its size, and the time to refill one token. */
-const BURST = 25;
-const REFILL_MS = 300_000;
+/** The token bucket per object and reason: one event in five minutes, after a burst. */
+const RATE = { burst: 25, perSecond: 1 / 300 };
 
 interface EventGroup {
   readonly messages: Set<string>;
   last: number;
-}
-
-interface TokenBucket {
-  tokens: number;
-  since: number;
 }
 
 interface KnownEvent {
@@ -103,14 +98,9 @@ export class EventCorrelator {
 
   /** Takes a token from the bucket; false when it is empty. */
   #tryAcquire(key: string): boolean {
-    const now = this.#clock.monotonic();
-    const bucket = this.#buckets.get(key) ?? { tokens: BURST, since: now };
-    bucket.tokens = Math.min(BURST, bucket.tokens + (now - bucket.since) / REFILL_MS);
-    bucket.since = now;
-    const hasToken = bucket.tokens >= 1;
-    if (hasToken) bucket.tokens -= 1;
+    const bucket = this.#buckets.get(key) ?? new TokenBucket(this.#clock, RATE);
     this.#buckets.set(key, bucket);
-    return hasToken;
+    return bucket.tryTake();
   }
 }
 

@@ -5,7 +5,7 @@ import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { ApiError } from '../client/kube-client.ts';
 import type { EventSubject } from './event-note.ts';
 import { createEventRecorder, type EventRecorderOptions } from './event-recorder.ts';
-import { FakeClock, flushPromises } from '../fake-clock.testing.ts';
+import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 
 interface Written {

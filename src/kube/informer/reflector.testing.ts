@@ -3,7 +3,7 @@ import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { ResourceType } from '../client/kube-client.ts';
 import { FakeApiServer, type Thing } from './fake-api-server.testing.ts';
-import { FakeClock } from '../fake-clock.testing.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { Reflector, type ReflectorOptions } from './reflector.ts';
 import { Store } from './store.ts';

@@ -1,3 +1,4 @@
+import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { Backoff } from './backoff.ts';
@@ -55,7 +56,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #backoff: Backoff;
   readonly #listeners: ChangeListener<T>[] = [];
-  readonly #waiting = new Set<() => void>();
+  readonly #lists = new Notifier();
   #running: Promise<unknown> | undefined;
   /** The resourceVersion of the store; undefined when a list is needed. */
   #version: string | undefined;
@@ -79,24 +80,9 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   }
 
   /** Resolves when the initial list is in the store; rejects with the reason of the signal when it aborts. */
-  synced(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#synced) {
-        resolve();
-        return;
-      }
-      signal.throwIfAborted();
-      const done = (): void => {
-        signal.removeEventListener('abort', aborted);
-        resolve();
-      };
-      const aborted = (): void => {
-        this.#waiting.delete(done);
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener('abort', aborted, { once: true });
-      this.#waiting.add(done);
-    });
+  async synced(signal: AbortSignal): Promise<void> {
+    if (!this.#synced) await this.#lists.wait(signal);
+    if (!this.#synced) signal.throwIfAborted();
   }
 
   /** Adds a listener. It first receives every object already in the store, as part of the initial list. */
@@ -141,8 +127,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const origin = this.#synced ? 'change' : 'initial';
     this.#synced = true;
     this.#notifyAll(changes, origin);
-    for (const done of this.#waiting) done();
-    this.#waiting.clear();
+    this.#lists.notifyAll();
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@ import { isTemperError } from '../../lib/errors.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { ApiError } from '../client/kube-client.ts';
-import { FakeClock, flushPromises } from '../fake-clock.testing.ts';
+import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 

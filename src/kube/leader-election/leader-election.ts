@@ -1,3 +1,4 @@
+import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
@@ -65,7 +66,7 @@ export class LeaderElection implements AsyncDisposable {
   readonly #options: LeaderElectionOptions & typeof DEFAULTS;
   readonly #stopping = new AbortController();
   readonly #lost = new AbortController();
-  readonly #waiting = new Set<() => void>();
+  readonly #elections = new Notifier();
   #running: Promise<void> | undefined;
   #observed: Observation | undefined;
   #renewal: Renewal | undefined;
@@ -96,24 +97,9 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /** Resolves when this process becomes the leader; rejects with the reason of the signal when it aborts. */
-  elected(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      signal.throwIfAborted();
-      if (this.isLeader()) {
-        resolve();
-        return;
-      }
-      const done = (): void => {
-        signal.removeEventListener('abort', aborted);
-        resolve();
-      };
-      const aborted = (): void => {
-        this.#waiting.delete(done);
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener('abort', aborted, { once: true });
-      this.#waiting.add(done);
-    });
+  async elected(signal: AbortSignal): Promise<void> {
+    if (!signal.aborted && !this.isLeader()) await this.#elections.wait(signal);
+    signal.throwIfAborted();
   }
 
   /** A second call does nothing. */
@@ -247,8 +233,7 @@ export class LeaderElection implements AsyncDisposable {
     if (!isNewLeader) return;
     this.#options.log.info({ lease: this.#options.name, identity: this.#options.identity }, 'became leader');
     this.#reportStatus(1);
-    for (const done of this.#waiting) done();
-    this.#waiting.clear();
+    this.#elections.notifyAll();
   }
 
   #loseLeadership(reason: string): void {

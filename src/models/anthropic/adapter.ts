@@ -1,4 +1,5 @@
 import type Anthropic from '@anthropic-ai/sdk';
+import { onAbort } from '../../lib/async/abort.ts';
 import { adapterModel, type AdapterOptions, type ProviderConnection, type WireFormat } from '../adapter/adapter.ts';
 import type { ModelPipeline } from '../pipeline.ts';
 import { anthropicNormalizer } from './normalize.ts';
@@ -44,12 +45,6 @@ async function anthropicClient(baseURL: string, connection: ProviderConnection):
 async function* anthropicEvents(client: Anthropic, response: Response, connection: ProviderConnection): AsyncGenerator {
   const { Stream } = await import('@anthropic-ai/sdk/streaming');
   const controller = new AbortController();
-  const abort = (): void => controller.abort(connection.signal.reason);
-  connection.signal.addEventListener('abort', abort, { once: true });
-  if (connection.signal.aborted) abort();
-  try {
-    yield* Stream.fromSSEResponse<unknown>(response, controller, client);
-  } finally {
-    connection.signal.removeEventListener('abort', abort);
-  }
+  using _cancellation = onAbort(connection.signal, () => controller.abort(connection.signal.reason));
+  yield* Stream.fromSSEResponse<unknown>(response, controller, client);
 }

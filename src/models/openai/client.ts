@@ -1,4 +1,5 @@
 import type OpenAI from 'openai';
+import { onAbort } from '../../lib/async/abort.ts';
 import type { ProviderConnection } from '../adapter/adapter.ts';
 
 /** Longer than every deadline: the adapter aborts calls itself. */
@@ -29,12 +30,6 @@ export async function* openaiEvents(
 ): AsyncGenerator {
   const { Stream } = await import('openai/streaming');
   const controller = new AbortController();
-  const abort = (): void => controller.abort(connection.signal.reason);
-  connection.signal.addEventListener('abort', abort, { once: true });
-  if (connection.signal.aborted) abort();
-  try {
-    yield* Stream.fromSSEResponse<unknown>(response, controller, client, false, 'events');
-  } finally {
-    connection.signal.removeEventListener('abort', abort);
-  }
+  using _cancellation = onAbort(connection.signal, () => controller.abort(connection.signal.reason));
+  yield* Stream.fromSSEResponse<unknown>(response, controller, client, false, 'events');
 }

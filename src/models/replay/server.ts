@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { readFile } from 'node:fs/promises';
+import { readBody } from '../../lib/async/read-body.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
@@ -118,15 +119,9 @@ function closedSignal(response: ServerResponse, closing: AbortSignal): AbortSign
 }
 
 async function jsonBody(request: IncomingMessage): Promise<JsonObject> {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    size += part.byteLength;
-    if (size > MAX_REQUEST_BYTES)
-      throw new TemperError('TEMPER_MODEL_FORMAT', `the request is larger than ${MAX_REQUEST_BYTES} bytes`);
-    parts.push(part);
-  }
-  const body = JSON.parse(Buffer.concat(parts).toString('utf8')) as Json;
+  const tooLarge = (): TemperError =>
+    new TemperError('TEMPER_MODEL_FORMAT', `the request is larger than ${MAX_REQUEST_BYTES} bytes`);
+  const body = JSON.parse(await readBody(request, MAX_REQUEST_BYTES, tooLarge)) as Json;
   if (!isJsonObject(body)) throw new TemperError('TEMPER_MODEL_FORMAT', 'the request is not a JSON object');
   return body;
 }

@@ -8,11 +8,11 @@ import {
   nkeyAuthenticator,
   type Status,
 } from '@nats-io/transport-node';
+import pLimit from 'p-limit';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { natsError } from './errors.ts';
-import { limitConcurrency } from './concurrency-limit.ts';
 import { assertServerVersion } from '../server/server-version.ts';
 
 export interface ConnectOptions {
@@ -148,7 +148,7 @@ class ManagedConnection implements JetStreamConnection {
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly clock: Clock;
-  readonly limitBulk = limitConcurrency(MAX_BULK_READS);
+  readonly limitBulk = pLimit(MAX_BULK_READS);
   readonly newInbox: () => string;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(state: ConnectionState) => void>();
@@ -190,16 +190,15 @@ class ManagedConnection implements JetStreamConnection {
   async ready(timeoutMs = READY_TIMEOUT_MS): Promise<void> {
     if (this.#state.connected) return;
     const done = new AbortController();
-    const connected = new Promise<void>((resolve) => {
-      const stop = this.onChange((state) => {
-        if (state.connected) resolve();
-      });
-      done.signal.addEventListener('abort', stop, { once: true });
+    const { promise: connected, resolve } = Promise.withResolvers<void>();
+    const stop = this.onChange((state) => {
+      if (state.connected) resolve();
     });
     const timeout = this.clock.sleep(timeoutMs, AbortSignal.any([done.signal, this.closed]));
     try {
       await Promise.race([connected, timeout.catch(() => undefined)]);
     } finally {
+      stop();
       done.abort();
     }
     if (!this.#state.connected) throw this.#unavailable();

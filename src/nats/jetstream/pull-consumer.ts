@@ -1,4 +1,5 @@
 import type { Msg, NatsConnection, Subscription } from '@nats-io/transport-node';
+import { onAbort } from '../../lib/async/abort.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 
@@ -47,7 +48,7 @@ export async function pullMessage(
   const inbox = new ReplyInbox(connection);
   const interrupt = (): void => inbox.interrupt();
   const unsubscribe = connection.onChange(interrupt);
-  ended.addEventListener('abort', interrupt, { once: true });
+  using _cancellation = onAbort(ended, interrupt);
   let attempts = 0;
   try {
     for (;;) {
@@ -66,7 +67,6 @@ export async function pullMessage(
     }
   } finally {
     unsubscribe();
-    ended.removeEventListener('abort', interrupt);
     inbox.end();
   }
 }

@@ -1,3 +1,4 @@
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Counts } from '../../ledger/account.ts';
 import type { QuotaLimits } from '../../ledger/quotas.ts';
 import type { Denial } from '../../ledger/port.ts';
@@ -37,7 +38,7 @@ const MAX_ALLOCATION_ROUNDS = 4;
 /**
  * Allocations of one account to this gateway. Reservations are served from the current hour's allocation without a write; the shared
  * record is only written to get a new allocation, to commit spend and to release unused amounts. All writes of one account run one
- * after the other in `#serialize`.
+ * after the other in `#queue`.
  *
  *     tryReserve ──amount available──▶ reserved
  *     reserve ─────amount available──▶ reserved
@@ -59,13 +60,11 @@ export class AccountAllocator {
   /** The record as of the last write; undefined: it must be read before the next write. */
   #cached: AccountSnapshot | undefined;
   readonly #nextSeq: () => number;
-  /** Work in `#serialize` that has not finished. */
-  #queued = 0;
   /** `reserve` calls that have not finished. */
   #waiting = 0;
   /** A change whose response was lost. It is written again before any other. */
   #uncertain: PreparedChange | undefined;
-  #tail: Promise<unknown> = Promise.resolve();
+  readonly #queue = new SerialQueue();
   #initialSpend: InitialSpend = () => [];
   #lastReservedAt = 0;
   /** Time of the oldest commit that is not written; undefined: none. */
@@ -95,7 +94,7 @@ export class AccountAllocator {
     this.#initialSpend = quotas.initialSpend;
     this.#waiting += 1;
     try {
-      return await this.#serialize(() => this.#allocate(amount, quotas));
+      return await this.#queue.run(() => this.#allocate(amount, quotas));
     } finally {
       this.#waiting -= 1;
     }
@@ -117,14 +116,14 @@ export class AccountAllocator {
 
   /** Reads the shared record together with the commits that are not written yet. No write is in flight during the read, so none is counted twice. */
   readConsistent<T>(read: () => Promise<T>): Promise<{ shared: T; pending: Counts[] }> {
-    return this.#serialize(async () => {
+    return this.#queue.run(async () => {
       const shared = await read();
       return { shared, pending: this.#allocations.map((allocation) => allocation.pending) };
     });
   }
 
   get isEmpty(): boolean {
-    return this.#allocations.length === 0 && this.#uncertain === undefined && this.#queued === 0;
+    return this.#allocations.length === 0 && this.#uncertain === undefined && this.#queue.size === 0;
   }
 
   /** True if there is something to write: spend committed long enough ago, or an allocation unused for long or of a past hour. Milliseconds. */
@@ -143,7 +142,7 @@ export class AccountAllocator {
    * Throws TEMPER_LEDGER_UNAVAILABLE.
    */
   flush(unusedFor: number): Promise<void> {
-    return this.#serialize(async () => {
+    return this.#queue.run(async () => {
       await this.#resolveUncertain();
       const idle = this.#deps.clock.monotonic() - this.#lastReservedAt >= unusedFor;
       this.#dirtySince = undefined;
@@ -253,14 +252,5 @@ export class AccountAllocator {
 
   #isPast(allocation: HourlyAllocation): boolean {
     return allocation.hour < hourStart(this.#deps.clock.now().getTime());
-  }
-
-  #serialize<T>(work: () => Promise<T>): Promise<T> {
-    this.#queued += 1;
-    const result = this.#tail.then(work, work).finally(() => {
-      this.#queued -= 1;
-    });
-    this.#tail = result.catch(() => undefined);
-    return result;
   }
 }

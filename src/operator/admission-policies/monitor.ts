@@ -1,3 +1,4 @@
+import { SingleFlight } from '../../lib/async/single-flight.ts';
 import { LABELS } from '../../api/cluster.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
 import type { NamespaceProtection } from '../agent/observed.ts';
@@ -26,7 +27,7 @@ const FIX =
 export class AdmissionPolicyMonitor {
   readonly #deps: AdmissionPolicyMonitorDeps;
   readonly #known = new Map<string, CachedState>();
-  readonly #running = new Map<string, Promise<NamespaceProtection>>();
+  readonly #checks = new SingleFlight<NamespaceProtection>();
 
   constructor(deps: AdmissionPolicyMonitorDeps) {
     this.#deps = deps;
@@ -57,11 +58,7 @@ export class AdmissionPolicyMonitor {
   }
 
   #checkOnce(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
-    const running = this.#running.get(namespace);
-    if (running !== undefined) return running;
-    const started = this.#check(namespace, signal).finally(() => this.#running.delete(namespace));
-    this.#running.set(namespace, started);
-    return started;
+    return this.#checks.run(namespace, () => this.#check(namespace, signal));
   }
 
   async #check(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { OPERATOR_CONFIG } from '../../../test/support/operator/start-operator.ts';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { ApiError } from '../../kube/client/kube-client.ts';
-import { FakeClock } from '../../kube/fake-clock.testing.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { Store } from '../../kube/informer/store.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';

@@ -1,3 +1,4 @@
+import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { KubeClient, ResourceType } from '../../kube/client/kube-client.ts';
 import { FIELD_MANAGER, type PlainObject } from '../kube/types.ts';
 import { WriteCache } from '../kube/write-cache.ts';
@@ -18,7 +19,7 @@ const EXACT = ['data', 'hard', 'matchLabels', 'spec'];
 /** Ensures that all objects that agent pods need exist in their namespace. */
 export class NamespaceObjects {
   readonly #deps: NamespaceDeps;
-  readonly #running = new Map<string, Promise<boolean>>();
+  readonly #runs = new SingleFlight<boolean>();
   readonly #written = new WriteCache<PlainObject>();
 
   constructor(deps: NamespaceDeps) {
@@ -27,11 +28,7 @@ export class NamespaceObjects {
 
   /** Returns false while the gateway address or the CA is unknown. Throws ApiError. Concurrent calls share one run. */
   prepare(namespace: string, signal: AbortSignal): Promise<boolean> {
-    const running = this.#running.get(namespace);
-    if (running !== undefined) return running;
-    const started = this.#prepare(namespace, signal).finally(() => this.#running.delete(namespace));
-    this.#running.set(namespace, started);
-    return started;
+    return this.#runs.run(namespace, () => this.#prepare(namespace, signal));
   }
 
   async #prepare(namespace: string, signal: AbortSignal): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { Notifier } from '../../lib/async/notifier.ts';
 import { TemperError, messageOf } from '../../lib/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
@@ -89,23 +90,21 @@ export class NatsAgentActivity implements AgentActivity {
     const stopping = new AbortController();
     const ended = AbortSignal.any([signal, connection.closed, stopping.signal]);
     const arrived: { uid: string; acknowledge: () => void; reject: (error: Error) => void }[] = [];
-    let notify = Promise.withResolvers<void>();
+    const arrivals = new Notifier();
     const onWakeup = (uid: string): Promise<void> =>
       new Promise((acknowledge, reject) => {
         arrived.push({ uid, acknowledge, reject });
-        notify.resolve();
+        arrivals.notifyAll();
       });
     const failed = (error: unknown): void => {
       if (!ended.aborted) this.#deps.log.debug({ error: messageOf(error, 200) }, 'a wakeup cannot be consumed yet');
     };
     const consuming = createWakeups(connection).consume(onWakeup, ended, failed);
-    ended.addEventListener('abort', () => notify.resolve(), { once: true });
     try {
       while (!ended.aborted) {
         const next = arrived.shift();
         if (next === undefined) {
-          await notify.promise;
-          notify = Promise.withResolvers<void>();
+          await arrivals.wait(ended);
           continue;
         }
         // Stays in the list until the consumer requests the next one; otherwise it is rejected below.

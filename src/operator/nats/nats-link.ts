@@ -1,3 +1,4 @@
+import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { type JetStreamConnection, type ConnectionState, connectNats } from '../../nats/connection/connection.ts';
@@ -26,7 +27,7 @@ export class NatsLink implements AsyncDisposable {
   readonly #options: NatsOptions;
   readonly #deps: NatsLinkDeps;
   readonly #stopping = new AbortController();
-  readonly #listeners = new Set<() => void>();
+  readonly #changes = new Notifier();
   readonly #running: Promise<void>;
   #connection: JetStreamConnection | undefined;
   /** Since when no connection exists. */
@@ -68,16 +69,7 @@ export class NatsLink implements AsyncDisposable {
 
   /** Resolves at the next change of the connection state, or when the signal aborts. */
   nextChange(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        this.#listeners.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      if (signal.aborted) return resolve();
-      this.#listeners.add(done);
-      signal.addEventListener('abort', done, { once: true });
-    });
+    return this.#changes.wait(signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -166,7 +158,7 @@ export class NatsLink implements AsyncDisposable {
   }
 
   #notify(): void {
-    for (const listener of this.#listeners) listener();
+    this.#changes.notifyAll();
   }
 
   /** Ends early at each change of the connection state. */

@@ -1,3 +1,5 @@
+import { Notifier } from '../../lib/async/notifier.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Assignment } from '../../gateway-api/pod-api.ts';
 
 /**
@@ -10,9 +12,9 @@ export class Readiness {
   #isAccepted = false;
   #hasSandbox = false;
   #ready = false;
-  #changed = Promise.withResolvers<void>();
+  readonly #changes = new Notifier();
   #notReady = new AbortController();
-  #notifying: Promise<void> = Promise.resolve();
+  readonly #notifications = new SerialQueue();
 
   /** `onReady` is called once per change, in order; each call waits for the previous one. */
   constructor(onReady: (ready: boolean) => Promise<void>) {
@@ -42,18 +44,11 @@ export class Readiness {
 
   /** Waits until the pod may work and returns its assignment; undefined when the signal aborts first. */
   async whenReady(signal: AbortSignal): Promise<Assignment | undefined> {
-    const stopped = Promise.withResolvers<void>();
-    const stop = (): void => stopped.resolve();
-    signal.addEventListener('abort', stop, { once: true });
-    try {
-      while (!signal.aborted) {
-        if (this.#mayWork()) return this.#assignment;
-        await Promise.race([this.#changed.promise, stopped.promise]);
-      }
-      return undefined;
-    } finally {
-      signal.removeEventListener('abort', stop);
+    while (!signal.aborted) {
+      if (this.#mayWork()) return this.#assignment;
+      await this.#changes.wait(signal);
     }
+    return undefined;
   }
 
   #mayWork(): boolean {
@@ -61,8 +56,7 @@ export class Readiness {
   }
 
   #update(): void {
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
+    this.#changes.notifyAll();
     if (!this.#mayWork()) {
       this.#notReady.abort();
       this.#notReady = new AbortController();
@@ -70,6 +64,6 @@ export class Readiness {
     const ready = this.#isAccepted && this.#hasSandbox;
     if (ready === this.#ready) return;
     this.#ready = ready;
-    this.#notifying = this.#notifying.then(() => this.#onReady(ready));
+    void this.#notifications.run(() => this.#onReady(ready));
   }
 }

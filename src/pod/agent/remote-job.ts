@@ -30,10 +30,7 @@ export class RemoteJob {
 
   start(): void {
     const { id, job, send } = this.#deps;
-    if (this.#deps.op.signal.aborted) {
-      this.cancel();
-      return;
-    }
+    if (this.#finished.signal.aborted) return;
     let fits: boolean;
     try {
       fits = send({ type: 'run', id, job });

@@ -1,5 +1,7 @@
 import { chmod } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
+import { Notifier } from '../../lib/async/notifier.ts';
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -42,7 +44,7 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
   readonly #server: Server;
   readonly #pending = new Map<number, PendingRequest>();
   #channel: Channel | undefined;
-  #handshake = Promise.withResolvers<void>();
+  readonly #handshakes = new Notifier();
   #connected = false;
   #lastId = 0;
 
@@ -73,20 +75,18 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
         ? failure('TEMPER_CANCELLED', 'the caller cancelled the call')
         : failure('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected');
     }
-    return new Promise((resolve) => {
-      const id = this.#nextId();
-      const done = (outcome: JobOutcome): void => {
-        this.#pending.delete(id);
-        op.signal.removeEventListener('abort', cancel);
-        resolve(outcome);
-      };
-      const send = (frame: AgentFrame): boolean => channel.send(frame);
-      const remote = new RemoteJob({ id, job, host, op, send, onOutcome: done });
-      const cancel = (): void => remote.cancel();
-      this.#pending.set(id, remote);
-      op.signal.addEventListener('abort', cancel, { once: true });
-      remote.start();
-    });
+    const id = this.#nextId();
+    const { promise, resolve } = Promise.withResolvers<JobOutcome>();
+    const onOutcome = (outcome: JobOutcome): void => {
+      this.#pending.delete(id);
+      resolve(outcome);
+    };
+    const send = (frame: AgentFrame): boolean => channel.send(frame);
+    const remote = new RemoteJob({ id, job, host, op, send, onOutcome });
+    this.#pending.set(id, remote);
+    using _cancellation = onAbort(op.signal, () => remote.cancel());
+    remote.start();
+    return await promise;
   }
 
   async callTool(name: string, input: Json, op: CallOptions): Promise<Json> {
@@ -115,16 +115,14 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
     const { promise, resolve, reject } = Promise.withResolvers<Json>();
     const send = (outgoing: AgentFrame): boolean => channel.send(outgoing);
     const file = new RemoteFile({ id, send, resolve, reject, ...(refuse === undefined ? {} : { refuse }) });
-    const cancel = (): void => file.cancel();
     this.#pending.set(id, file);
-    op.signal.addEventListener('abort', cancel, { once: true });
+    using _cancellation = onAbort(op.signal, () => file.cancel());
     try {
-      if (op.signal.aborted) cancel();
-      else if (!send(frame(id))) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', 'the arguments are too large');
+      if (!op.signal.aborted && !send(frame(id)))
+        throw new TemperError('TEMPER_TOOL_INPUT_INVALID', 'the arguments are too large');
       return await promise;
     } finally {
       this.#pending.delete(id);
-      op.signal.removeEventListener('abort', cancel);
     }
   }
 
@@ -132,12 +130,7 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
   async #waitForConnection(op: CallOptions): Promise<Channel> {
     const { clock } = this.#options;
     if (!this.#connected) {
-      await withTimeout(op, clock, RECONNECT_TIMEOUT_MS, ({ signal }) =>
-        Promise.race([
-          this.#handshake.promise,
-          new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
-        ]),
-      );
+      await withTimeout(op, clock, RECONNECT_TIMEOUT_MS, ({ signal }) => this.#handshakes.wait(signal));
     }
     if (this.#channel !== undefined && this.#connected && !op.signal.aborted) return this.#channel;
     throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'the sandbox container is not connected', { retry: 'backoff' });
@@ -167,7 +160,7 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
     if (this.#connected || frame.version !== PROTOCOL_VERSION) return false;
     channel.send({ type: 'welcome', version: PROTOCOL_VERSION });
     this.#connected = true;
-    this.#handshake.resolve();
+    this.#handshakes.notifyAll();
     this.#options.onChange(true, 'handshake complete');
     return true;
   }
@@ -182,7 +175,6 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
     const wasConnected = this.#connected;
     this.#channel = undefined;
     this.#connected = false;
-    this.#handshake = Promise.withResolvers<void>();
     const affected = new Set(this.#pending.values());
     for (const request of affected) request.connectionLost(reason);
     if (wasConnected) this.#options.onChange(false, reason);

@@ -1,4 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises';
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
@@ -204,19 +205,17 @@ class ErrorReporter {
 function abortAfterGrace(signal: AbortSignal, milliseconds: number): { signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  const startTimer = (): void => {
+  const listener = onAbort(signal, () => {
     timer = setTimeout(
       () => controller.abort(new DOMException('the pod is shutting down', 'AbortError')),
       milliseconds,
     );
-  };
-  if (signal.aborted) startTimer();
-  else signal.addEventListener('abort', startTimer, { once: true });
+  });
   return {
     signal: controller.signal,
     stop() {
       clearTimeout(timer);
-      signal.removeEventListener('abort', startTimer);
+      listener[Symbol.dispose]();
     },
   };
 }

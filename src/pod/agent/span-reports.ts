@@ -1,3 +1,4 @@
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -35,7 +36,7 @@ export class SpanReports implements AsyncDisposable {
   #deliveryToken = '';
   #spans: ReportedSpan[] = [];
   #unsent = 0;
-  #sending: Promise<void> = Promise.resolve();
+  readonly #requests = new SerialQueue();
 
   constructor(options: SpanReportsOptions) {
     this.#options = options;
@@ -62,7 +63,7 @@ export class SpanReports implements AsyncDisposable {
       () => this.#lifetime.abort(),
       () => undefined,
     );
-    await this.#sending;
+    await this.#requests.idle();
     flushed.abort();
     await timeout;
   }
@@ -79,7 +80,7 @@ export class SpanReports implements AsyncDisposable {
     if (spans.length === 0) return;
     this.#spans = [];
     const body: TracesRequest = { deliveryToken: this.#deliveryToken, spans };
-    this.#sending = this.#sending.then(() => this.#send(body));
+    void this.#requests.run(() => this.#send(body));
   }
 
   async #send(body: TracesRequest): Promise<void> {

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
@@ -67,12 +68,6 @@ async function serveConnection(
     options.log.info({}, 'connected to the agent');
     send({ type: 'hello', version: PROTOCOL_VERSION });
   });
-  const stop = (): void => channel.close('the sandbox container stops');
-  options.signal.addEventListener('abort', stop, { once: true });
-  if (options.signal.aborted) stop();
-  try {
-    return await ended.promise;
-  } finally {
-    options.signal.removeEventListener('abort', stop);
-  }
+  using _shutdown = onAbort(options.signal, () => channel.close('the sandbox container stops'));
+  return await ended.promise;
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -131,7 +132,7 @@ export class SandboxService {
       readFileBelow(path, workspace, [workspace], (found) => {
         const { promise, resolve } = Promise.withResolvers<string | undefined>();
         request.verdict = resolve;
-        request.abort.signal.addEventListener('abort', () => resolve('the request was cancelled'), { once: true });
+        onAbort(request.abort.signal, () => resolve('the request was cancelled'));
         this.#send({ type: 'found', id, found });
         return promise;
       }),

@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../../audit/port.ts';
 import type { AcceptedTool, ForgeCaller, RefusedTool, SessionToolRegistry } from '../../forge/types.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -94,7 +95,7 @@ class RecordRegistry implements Registry {
   readonly #tools: Map<string, RegisteredTool>;
   readonly #listeners = new Set<(change: RegistryChange) => void>();
   /** Serializes changes, so that two concurrent changes cannot both find the same name free. */
-  #queue: Promise<unknown> = Promise.resolve();
+  readonly #queue = new SerialQueue();
 
   constructor(
     deps: RegistryDeps,
@@ -111,7 +112,7 @@ class RecordRegistry implements Registry {
   }
 
   register(accepted: AcceptedTool, caller: ForgeCaller, limits: ToolLimits = DEFAULT_LIMITS): Promise<void> {
-    return this.#runSerialized(async () => {
+    return this.#queue.run(async () => {
       const tool = sessionTool(accepted, caller, this.#timestamp());
       await this.#activate(tool, { action: 'tool.accepted', actor: `agent/${caller.agent}`, limits, replaces: [] });
       this.#notify('registered', tool);
@@ -142,7 +143,7 @@ class RecordRegistry implements Registry {
   }
 
   promote(order: PromotionOrder): Promise<RegisteredTool> {
-    return this.#runSerialized(async () => {
+    return this.#queue.run(async () => {
       const { lower, replaces } = resolvePromotion(order, this.#actives());
       const tool = promotedTool(lower, order, this.#timestamp());
       const { actor, limits } = order;
@@ -173,7 +174,7 @@ class RecordRegistry implements Registry {
     const tool = affected[0]?.artifact.name ?? 'unknown';
     const facts = { tool, reason: printableReason, ...(namespace === undefined ? {} : { namespace }) };
     await this.#deps.audit.append({ action: 'tool.demoted', actor, evidence: 'observed', subject: digest, facts });
-    await this.#runSerialized(async () => {
+    await this.#queue.run(async () => {
       for (const tool of this.#withDigest(digest)) if (!tool.active) await this.#store.write(tool, this.#timestamp());
     });
   }
@@ -200,7 +201,7 @@ class RecordRegistry implements Registry {
   }
 
   closeSession(scope: ToolScope): Promise<void> {
-    return this.#runSerialized(async () => {
+    return this.#queue.run(async () => {
       const { agent, namespace, session } = scope;
       const closed = this.all().filter((tool) => tool.tier === 'Session' && isOwnSession(tool.owner, scope));
       const facts = { agent, namespace, tools: closed.length };
@@ -282,12 +283,6 @@ class RecordRegistry implements Registry {
 
   #timestamp(): string {
     return this.#deps.clock.now().toISOString();
-  }
-
-  #runSerialized<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#queue.then(work, work);
-    this.#queue = mine.catch(() => undefined);
-    return mine;
   }
 }
 

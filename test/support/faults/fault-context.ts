@@ -1,4 +1,5 @@
 import type { ResourceType } from '../../../src/kube/client/kube-client.ts';
+import { whenAborted } from '../../../src/lib/async/abort.ts';
 import { TYPES } from '../../../src/operator/kube/types.ts';
 import type { AgentActivity, AgentStats } from '../../../src/operator/ports.ts';
 import { type ApiServerFixture } from '../api-server/api-server-fixture.ts';
@@ -19,8 +20,6 @@ export function createFakeActivity(): FakeActivity {
   let since: Date | undefined;
   let stateChanged = Promise.withResolvers<void>();
   let outageChanged = Promise.withResolvers<void>();
-  const untilAborted = (signal: AbortSignal) =>
-    new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   return {
     agentStats: {
       get: ({ metadata }) => stateByAgent.get(metadata.uid) ?? {},
@@ -28,7 +27,7 @@ export function createFakeActivity(): FakeActivity {
       async *updates(signal) {
         while (!signal.aborted) {
           yield;
-          await Promise.race([stateChanged.promise, untilAborted(signal)]);
+          await Promise.race([stateChanged.promise, whenAborted(signal)]);
           stateChanged = Promise.withResolvers();
         }
       },
@@ -38,7 +37,7 @@ export function createFakeActivity(): FakeActivity {
       lastActivity: () => Promise.resolve(new Date()),
       // oxlint-disable-next-line require-yield -- this fake emits no wakeups
       async *wakeups(signal) {
-        await untilAborted(signal);
+        await whenAborted(signal);
       },
       agentsWithData: () => Promise.resolve([]),
       deleteAgentData: () => Promise.resolve(),
@@ -46,7 +45,7 @@ export function createFakeActivity(): FakeActivity {
       redeliver: () => Promise.resolve(false),
       async *outages(_graceMs, signal) {
         while (!signal.aborted) {
-          await Promise.race([outageChanged.promise, untilAborted(signal)]);
+          await Promise.race([outageChanged.promise, whenAborted(signal)]);
           outageChanged = Promise.withResolvers();
           yield since;
         }

@@ -1,4 +1,5 @@
-import type { Clock } from '../lib/clock.ts';
+import { onAbort } from './async/abort.ts';
+import type { Clock } from './clock.ts';
 
 /** For tests: a clock that moves only when the test moves it. */
 export class FakeClock implements Clock {
@@ -16,10 +17,15 @@ export class FakeClock implements Clock {
         reject(signal.reason as Error);
         return;
       }
-      const sleeper = { at: this.#now + milliseconds, delay: milliseconds, wake: resolve };
+      const wake = (): void => {
+        listener[Symbol.dispose]();
+        resolve();
+      };
+      const sleeper = { at: this.#now + milliseconds, delay: milliseconds, wake };
       this.#sleepers.add(sleeper);
-      signal.addEventListener('abort', () => {
-        if (this.#sleepers.delete(sleeper)) reject(signal.reason as Error);
+      const listener = onAbort(signal, () => {
+        this.#sleepers.delete(sleeper);
+        reject(signal.reason as Error);
       });
     });
   }

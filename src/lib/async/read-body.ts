@@ -1,0 +1,15 @@
+/** The whole stream as UTF-8 text. Throws `tooLarge()` as soon as the stream has more bytes than the limit. */
+export async function readBody(
+  stream: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  tooLarge: () => Error,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    size += chunk.byteLength;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,45 @@
+import type { Clock } from '../clock.ts';
+
+export interface TokenBucketOptions {
+  /** The size of the bucket, which is full at the start. */
+  burst: number;
+  /** The refill rate in tokens. */
+  perSecond: number;
+}
+
+/** A token bucket: allows bursts, and `perSecond` calls on average. */
+export class TokenBucket {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #options: TokenBucketOptions;
+  #tokens: number;
+  #refilledAt: number;
+
+  constructor(clock: Pick<Clock, 'monotonic'>, options: TokenBucketOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#tokens = options.burst;
+    this.#refilledAt = clock.monotonic();
+  }
+
+  /** The tokens in the bucket, fractions included; negative after `reserve` has taken more than there were. */
+  available(): number {
+    const { burst, perSecond } = this.#options;
+    const now = this.#clock.monotonic();
+    this.#tokens = Math.min(burst, this.#tokens + ((now - this.#refilledAt) * perSecond) / 1_000);
+    this.#refilledAt = now;
+    return this.#tokens;
+  }
+
+  /** Takes a token; false without a whole one. */
+  tryTake(): boolean {
+    if (this.available() < 1) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+
+  /** Takes a token, also one that is refilled later, and returns the milliseconds until then. Later calls wait longer. */
+  reserve(): number {
+    this.#tokens = this.available() - 1;
+    return this.#tokens >= 0 ? 0 : (-this.#tokens / this.#options.perSecond) * 1_000;
+  }
+}
