@@ -32,6 +32,7 @@ import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
+import { checkResponses } from './response-check.ts';
 import type { UsageReport } from '../../../src/gateway-api/user-api.ts';
 import type { ModelStreamLine, ErrorBody } from '../../../src/gateway-api/pod-api.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
@@ -203,7 +204,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       cert: await readFile(new URL('certificate.pem', TLS), 'utf8'),
       key: await readFile(new URL('key.pem', TLS), 'utf8'),
     };
-    const server = await createGatewayServer(deps, { tls, routes: parts.routes });
+    const server = await createGatewayServer(deps, { tls, routes: [checkResponses, ...parts.routes] });
     await server.listen({ host: '127.0.0.1', port: 0 });
     this.#open.push(async () => {
       await server.close();
