@@ -78,7 +78,22 @@ const Event = describes<ModelEvent>()(
 
 /** One line of a model's response; the last line is `end` or `error`. Empty lines are keep-alive. */
 export const ModelStreamLine = Type.Union(
-  [...Event.anyOf, Type.Object({ type: Type.Literal('error'), code: Code, message: Type.String() }, closed)],
+  [
+    ...Event.anyOf,
+    Type.Object(
+      {
+        type: Type.Literal('error'),
+        code: Code,
+        message: Type.String(),
+        retry: Type.Optional(
+          Type.Union([Type.Literal('backoff'), Type.Integer({ minimum: 0 })], {
+            description: 'A repeated call may succeed: after this many milliseconds, or with increasing waits.',
+          }),
+        ),
+      },
+      closed,
+    ),
+  ],
   { $id: 'ModelStreamLine', description: 'A line of a model’s response. The last line is `end` or `error`.' },
 );
 export type ModelStreamLine = Static<typeof ModelStreamLine>;

@@ -183,8 +183,9 @@ export class GatewayDouble implements AsyncDisposable {
     try {
       for await (const event of this.#model.stream(request, op)) response.write(`${JSON.stringify(event)}\n`);
     } catch (error) {
-      const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-      response.write(`${JSON.stringify({ type: 'error', code, message: String(error) })}\n`);
+      const { code, retry } = isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', retry: 'never' };
+      const line = { type: 'error', code, message: String(error), ...(retry === 'never' ? {} : { retry }) };
+      response.write(`${JSON.stringify(line)}\n`);
     }
     // Sends the end in a separate packet, the usual case.
     await setImmediate();
