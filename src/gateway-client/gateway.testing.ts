@@ -10,6 +10,7 @@ import type { SessionStore } from '../agent/ports.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { MessageDraft } from '../bus/port.ts';
 import { Notifier } from '../lib/async/notifier.ts';
+import type { RefusedTool, ToolCandidate } from '../forge/types.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
@@ -28,7 +29,7 @@ import type {
   PodReports,
   DiscoveryRequest,
   DeliveryOutcome,
-  MemoryPut,
+  MemoryValue,
   NextMessageRequest,
   RejectedToolRequest,
   ReviewRequest,
@@ -181,8 +182,9 @@ export class GatewayDouble implements AsyncDisposable {
     try {
       for await (const event of this.#model.stream(request, op)) response.write(`${JSON.stringify(event)}\n`);
     } catch (error) {
-      const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-      response.write(`${JSON.stringify({ type: 'error', code, message: String(error) })}\n`);
+      const { code, retry } = isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', retry: 'never' };
+      const line = { type: 'error', code, message: String(error), ...(retry === 'never' ? {} : { retry }) };
+      response.write(`${JSON.stringify(line)}\n`);
     }
     // Sends the end in a separate packet, the usual case.
     await setImmediate();
@@ -192,9 +194,9 @@ export class GatewayDouble implements AsyncDisposable {
   async #forge(name: string, { body, op }: DoubleRequest): Promise<unknown> {
     const request = body as ReviewRequest & RejectedToolRequest;
     const { session, root } = this.inbox.messageOf(request.deliveryToken);
-    const caller = { session, rootMessage: root, authorModel: request.authorModel };
-    if (name === 'review') return this.#review?.submit(request.candidate, caller, op);
-    return this.#review?.reject(request.refused, caller);
+    const caller = { session, rootMessage: root, authorModel: request.authorModel ?? '' };
+    if (name === 'review') return this.#review?.submit(request.candidate as ToolCandidate, caller, op);
+    return this.#review?.reject(request.refused as RefusedTool, caller);
   }
 
   async #session(what: string, { parts, body }: DoubleRequest): Promise<unknown> {
@@ -214,7 +216,7 @@ export class GatewayDouble implements AsyncDisposable {
       const hits = [...this.#memory].filter(([name]) => name.includes(query.get('query') ?? ''));
       return hits.map(([name, value]) => ({ key: name, value }));
     }
-    if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryPut).value);
+    if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryValue).value);
     const value = this.#memory.get(key);
     if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'no value is stored under this key');
     return { value };

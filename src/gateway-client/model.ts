@@ -94,7 +94,8 @@ function endIn(value: JsonObject): ModelEvent {
 }
 
 function failureIn(value: JsonObject): TemperError {
-  const { code } = value;
+  const { code, retry } = value;
   const message = printable(requireText(value, 'message', 'event'), 2_000);
-  return new TemperError(isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE', message);
+  const mayRetry = retry === 'backoff' || (typeof retry === 'number' && retry >= 0);
+  return new TemperError(isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE', message, mayRetry ? { retry } : {});
 }

@@ -79,6 +79,7 @@ export class RemoteTools implements SessionToolSource {
     this.#notify();
   }
 
+  /** Idempotent by digest: the gateway accepts a tool that this session has already, so a request whose response was lost is repeated. */
   readonly review: ForgeReview = {
     submit: async (candidate, caller, op) => {
       const body: ReviewRequest = {
@@ -122,6 +123,8 @@ export class RemoteTools implements SessionToolSource {
         'the gateway accepted a different tool than the one submitted',
       );
     }
+    // The tool is known already when an earlier registration lost its response and the tools were listed since.
+    if (this.#tools.some(({ digest }) => digest === accepted.digest)) return;
     this.#add(sessionTool(accepted, caller, this.#options.clock.now().toISOString()));
     this.#notify();
   }

@@ -18,7 +18,7 @@ export type SessionEvent =
   | { kind: 'reply'; message: string; text: string; finishReason: FinishReason }
   | { kind: 'failed'; message: string; code: ErrorCode; text: string };
 
-/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `FollowLine` of the user API. */
+/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `SessionStreamLine` of the user API. */
 export type StoredSessionEvent = SessionEvent & { seq: number };
 
 export interface FollowOptions {

@@ -43,7 +43,7 @@ const MODULES: Record<string, readonly string[]> = {
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'gateway', 'operator'],
+  typebox: ['api', 'tools', 'gateway-api', 'gateway', 'operator'],
   yaml: ['api', 'models', 'tempering', 'cli', 'gateway', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],

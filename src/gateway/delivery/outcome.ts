@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
-import { ERROR_CODES } from '../../lib/error-codes.ts';
+import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { type DeliveryOutcome, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { DeliveryOutcome } from '../../gateway-api/delivery-schemas.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { coordinatesOf } from './token.ts';
@@ -11,53 +11,11 @@ import { secondsSince } from './instrumented-inbox.ts';
 import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
 import { traceReply } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import {
-  Code,
-  closed,
-  Done,
-  DeliveryToken,
-  POD_SECURITY,
-  ERROR_RESPONSES,
-  TEXT_CHARACTERS,
-  text,
-} from '../http/schemas.ts';
+import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 const MAX_REASON_CHARACTERS = 1_000;
 /** Limit of a reply as JSON: the NATS payload limit less the envelope. */
 const MAX_REPLY_BYTES = 180 * 1_024;
-
-const Outcome = Type.Union(
-  [
-    Type.Object(
-      {
-        deliveryToken: DeliveryToken,
-        action: Type.Literal('ack'),
-        reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
-        finishReason: Type.Enum(['complete', 'truncated', 'refusal']),
-      },
-      closed,
-    ),
-    Type.Object(
-      {
-        deliveryToken: DeliveryToken,
-        action: Type.Literal('retry'),
-        delayMs: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
-      },
-      closed,
-    ),
-    Type.Object(
-      {
-        deliveryToken: DeliveryToken,
-        action: Type.Literal('reject'),
-        code: Code,
-        message: text(10_000, 'For users.', 0),
-      },
-      closed,
-    ),
-    Type.Object({ deliveryToken: DeliveryToken, action: Type.Literal('extend') }, closed),
-  ],
-  { description: '`DeliveryOutcome`: the outcome of a delivery, or an extension.' },
-);
 
 /** Ends or extends deliveries. Any replica accepts the request; a repeated request has no further effect. */
 export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -68,7 +26,7 @@ export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps):
       schema: {
         ...POD_SECURITY,
         summary: 'Ends a delivery, or extends its acknowledgement timeout',
-        body: Outcome,
+        body: DeliveryOutcome,
         response: { 204: Done, ...ERROR_RESPONSES },
       },
     },
@@ -105,7 +63,7 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       await deps.inbox.retry(coordinatesOf(claims), outcome.delayMs);
       return;
     case 'reject':
-      if (!Object.hasOwn(ERROR_CODES, outcome.code)) {
+      if (!isErrorCode(outcome.code)) {
         throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');
       }
       await deps.inbox.reject(coordinatesOf(claims), outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));
