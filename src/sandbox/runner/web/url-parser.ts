@@ -19,7 +19,7 @@ export interface UrlRecord {
 }
 
 /** The part before the query and the fragment, and those two. */
-export interface UrlPieces {
+interface UrlPieces {
   rest: string;
   query: string | null;
   fragment: string | null;
