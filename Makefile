@@ -16,7 +16,7 @@ TAG ?= dev
 SECONDS := 600
 AGENTS ?= 1000
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench bench-cluster clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench bench-cluster clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUB
 
 chaos: setup ## Kill every component of an installation 20 times during the quick start (or TIMES=…)
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
+
+soak: setup ## Repeat the tiers beside busy processes (TIMES=4 LOAD=2 TIERS="test-unit test-system test-integration")
+	@TIMES=$(or $(TIMES),4) LOAD=$(or $(LOAD),2) test/soak.sh $(or $(TIERS),test-unit test-system test-integration)
 
 cluster-up: setup ## Start a cluster of one node on this machine and print the path of its kubeconfig (Linux and root)
 	@$(NODE) test/cluster/node/main.ts up $(CLUSTER)

@@ -41,15 +41,18 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
     platform: 'node',
     format: 'esm',
     target: 'node26',
-    // White space and names stay: heap profiles and the line that Node prints for an uncaught error are readable.
+    // Node keeps the text of the bundle twice, so white space costs memory. Names stay, so that heap profiles are readable, and lines stay
+    // short, because Node prints the line of an uncaught error.
     minifySyntax: true,
+    minifyWhitespace: true,
+    lineLimit: 160,
     legalComments: 'none',
     sourcemap: 'external',
     sourcesContent: false,
     banner: { js: REQUIRE },
     // A native module: its package is beside the bundle.
     external: ['isolated-vm'],
-    plugins: [keptImports(KEPT_IMPORTS[name]), linkedRunner(await linkRunnerProgram()), kubeConfigOnly()],
+    plugins: [keptImports(KEPT_IMPORTS[name]), linkedRunner(await linkRunnerProgram()), kubeConfigOnly(), lazyHttp()],
     logLevel: 'warning',
   });
   await nameSources(`${outfile}.map`);
@@ -106,6 +109,24 @@ function kubeConfigOnly(): Plugin {
       hooks.onResolve({ filter: /^\.\/.*\.js$/ }, ({ path, resolveDir, importer }) =>
         importer.startsWith(folder) ? { path: resolve(resolveDir, path), sideEffects: false } : undefined,
       );
+    },
+  };
+}
+
+/**
+ * An ES import of `node:http` reads all its exports. One of them is a lazy getter that loads Node's own fetch, which takes 15 MB; `require`
+ * reads none.
+ */
+function lazyHttp(): Plugin {
+  return {
+    name: 'lazy-http',
+    setup(hooks) {
+      hooks.onResolve({ filter: /^(?:node:)?http$/ }, ({ kind }) =>
+        kind === 'import-statement' ? { path: 'node:http', namespace: 'lazy-http' } : undefined,
+      );
+      hooks.onLoad({ filter: /.*/, namespace: 'lazy-http' }, ({ path }) => ({
+        contents: `module.exports = require(${JSON.stringify(path)});`,
+      }));
     },
   };
 }

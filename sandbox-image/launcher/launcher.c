@@ -2,7 +2,7 @@
  * Runs a program without access to network sockets, other processes and kernel interfaces that it does not need.
  *
  *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
- *   launcher ready FILE UID              exit code 0 when FILE exists and belongs to UID; for a readiness probe
+ *   launcher ready FILE UID [SECONDS]    exit code 0 when FILE exists and belongs to UID, waiting for it up to SECONDS; for probes
  *
  * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
  * may open network sockets: a seccomp filter is inherited and cannot be removed. It needs no privileges, because
@@ -15,6 +15,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -35,6 +37,9 @@
 
 /* Exit codes of the launcher itself; otherwise the exit code is the program's. */
 enum { NOT_READY = 1, USAGE = 2, CANNOT_BIND = 125, CANNOT_RUN = 126 };
+
+/* The longest wait of a probe, and the time between two looks at its file. */
+enum { MAX_WAIT_SECONDS = 3600, INTERVAL_NS = 10000000 };
 
 #define REFUSE(code) (SECCOMP_RET_ERRNO | ((code) & SECCOMP_RET_DATA))
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
@@ -146,18 +151,40 @@ static int run(char **program) {
   return fail(CANNOT_RUN, program[0]);
 }
 
-static int ready(const char *file, const char *owner) {
+static int belongs_to(const char *file, unsigned long uid) {
   struct stat found;
+  return lstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == uid;
+}
+
+/* Parses digits up to `largest`; -1 for anything else. */
+static long parse(const char *text, long largest) {
   char *end = NULL;
-  const unsigned long uid = strtoul(owner, &end, 10);
-  if (*owner == '\0' || *end != '\0') return USAGE;
-  if (lstat(file, &found) != 0 || !S_ISREG(found.st_mode) || found.st_uid != uid) return NOT_READY;
+  errno = 0;
+  const long value = strtol(text, &end, 10);
+  return *text < '0' || *text > '9' || *end != '\0' || errno != 0 || value > largest ? -1 : value;
+}
+
+/* A probe that waits reports readiness within milliseconds; the kubelet repeats a probe that fails at most once per second. */
+static int ready(const char *file, const char *owner, const char *wait) {
+  const struct timespec interval = {0, INTERVAL_NS};
+  const long uid = parse(owner, UINT32_MAX);
+  const long seconds = parse(wait, MAX_WAIT_SECONDS);
+  if (uid < 0 || seconds < 0) return USAGE;
+  struct timespec now, end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_sec += seconds;
+  while (!belongs_to(file, (unsigned long)uid)) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec >= end.tv_nsec)) return NOT_READY;
+    nanosleep(&interval, NULL);
+  }
   return 0;
 }
 
 int main(int count, char **arguments) {
   if (count >= 3 && strcmp(arguments[1], "run") == 0) return run(arguments + 2);
-  if (count == 4 && strcmp(arguments[1], "ready") == 0) return ready(arguments[2], arguments[3]);
-  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher ready FILE UID\n");
+  if ((count == 4 || count == 5) && strcmp(arguments[1], "ready") == 0)
+    return ready(arguments[2], arguments[3], count == 5 ? arguments[4] : "0");
+  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
   return USAGE;
 }

@@ -1,11 +1,11 @@
 import { abortable } from '../lib/async/abort.ts';
+import { abortedByTimeout } from '../lib/call-options.ts';
 import { TemperError } from '../lib/errors.ts';
 
 /** The error for an aborted signal: TEMPER_TIMEOUT after its deadline, otherwise TEMPER_CANCELLED. */
 function abortError(signal: AbortSignal, subject: string): TemperError {
   const reason: unknown = signal.reason;
-  const timedOut = reason instanceof DOMException && reason.name === 'TimeoutError';
-  return timedOut
+  return abortedByTimeout(signal)
     ? new TemperError('TEMPER_TIMEOUT', `${subject} did not finish in time`, { cause: reason })
     : new TemperError('TEMPER_CANCELLED', `${subject} was cancelled`, { cause: reason });
 }

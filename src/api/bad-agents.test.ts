@@ -274,7 +274,7 @@ describe('an invalid manifest', () => {
   const read = manifestReader();
   itRefusesTexts(CASES, read);
 
-  it('reports all its problems in line order', async () => {
+  it('an invalid manifest reports all its problems in line order', async () => {
     const text = `${AGENT}  autonomy: full\n  quotas: {tokensPerHour: "1k", costPerDay: 1}\n  grants: {tools: [csv_drop]}\n  denyTools: ["csv_*"]\n`;
     const problems = await read(text);
     assert.deepEqual(
@@ -288,18 +288,18 @@ describe('an invalid manifest', () => {
     );
   });
 
-  it('reports a grant that exceeds the policy with the message of the condition', async () => {
+  it('an invalid manifest reports a grant that exceeds the policy with the message of the condition', async () => {
     const [problem] = await read(`${AGENT}  grants: {network: ["*"]}\n---\n${POLICY}  {}\n`);
     assert.equal(problem?.message, 'grants.network "*" exceeds policy "p" (egress.allow is empty)');
   });
 
-  it('with more schema violations than the limit does not break the cross-field checks', async () => {
+  it('an invalid manifest with more schema violations than the limit does not break the cross-field checks', async () => {
     const many = Array.from({ length: 200 }, (_, at) => `  x${at}: 1\n`).join('');
     const problems = await read(`${AGENT}${many}  grants: {tools: [5, {}], network: 5}\n  denyTools: [[1]]\n`);
     assert.equal(problems.length, 100);
   });
 
-  it('reports at most 100 problems', async () => {
+  it('an invalid manifest reports at most 100 problems', async () => {
     const problems = await read(`${AGENT}${Array.from({ length: 5000 }, (_, at) => `  x${at}: 1\n`).join('')}`);
     assert.equal(problems.length, 100);
   });

@@ -22,7 +22,7 @@ describe('loading manifests', () => {
     return loadManifests([join(folder, name)]);
   };
 
-  it('accepts every sample, and the samples include each kind', async () => {
+  it('the loader accepts every sample, and the samples include each kind', async () => {
     const { objects, problems, skipped } = await loadManifests([SAMPLES]);
     assert.deepEqual(problems, []);
     assert.deepEqual(skipped, []);
@@ -37,7 +37,7 @@ describe('loading manifests', () => {
     ]);
   });
 
-  it('reads nested folders in name order and does not follow symbolic links', async () => {
+  it('the loader reads nested folders in name order and does not follow symbolic links', async () => {
     const inner = join(folder, 'set', 'inner');
     await mkdir(inner, { recursive: true });
     const policy = (name: string): string =>
@@ -59,13 +59,13 @@ describe('loading manifests', () => {
     );
   });
 
-  it('throws for a path that does not exist', async () => {
+  it('the loader throws for a path that does not exist', async () => {
     await assert.rejects(loadManifests([join(folder, 'none')]), (error) =>
       isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE'),
     );
   });
 
-  it('skips objects of other API groups and lists them', async () => {
+  it('the loader skips objects of other API groups and lists them', async () => {
     const { objects, problems, skipped } = await load(
       'other.yaml',
       'apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n',
@@ -77,7 +77,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('ignores a file that is no manifest only in the folder of a kustomization, and only when it is not named', async () => {
+  it('the loader ignores a file that is no manifest only in the folder of a kustomization, and only when it is not named', async () => {
     const project = join(folder, 'kustomized');
     await mkdir(join(project, 'replay'), { recursive: true });
     await writeFile(
@@ -97,7 +97,7 @@ describe('loading manifests', () => {
     assert.ok((await loadManifests([project])).problems.some(({ field }) => field === 'apiVersion'));
   });
 
-  it('rejects a file that is too large or not UTF-8 text, without reading further', async () => {
+  it('the loader rejects a file that is too large or not UTF-8 text, without reading further', async () => {
     const large = await load('large.yaml', `# ${'x'.repeat(1024 * 1024)}`);
     assert.deepEqual(
       large.problems.map(({ rule }) => rule),
@@ -110,7 +110,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('reports the line of each object and of each problem across several documents', async () => {
+  it('the loader reports the line of each object and of each problem across several documents', async () => {
     const text = [
       'apiVersion: temper.dev/v1alpha1',
       'kind: TrustPolicy',
@@ -143,7 +143,7 @@ describe('loading manifests', () => {
     );
   });
 
-  it('reports duplicate items, and handles a very long list in linear time', async () => {
+  it('the loader reports duplicate items, and handles a very long list in linear time', async () => {
     const head = 'apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\n';
     const twice = await load('twice.yaml', `${head}spec: {forge: {apis: [crypto, fetch, crypto]}}\n`);
     assert.deepEqual(
@@ -156,7 +156,7 @@ describe('loading manifests', () => {
     assert.ok(many.problems.some(({ rule }) => rule === 'items'));
   });
 
-  it('validates one parsed object', () => {
+  it('the loader validates one parsed object', () => {
     const policy = {
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'TrustPolicy',

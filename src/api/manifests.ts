@@ -108,7 +108,7 @@ async function load(paths: readonly string[], rules: ValidationRules): Promise<L
   const located = ({ member, ...finding }: SetFinding<Loaded>): ManifestProblem =>
     problemOf(finding, member.file, member.document.locate(finding.path), titleOf(member));
   result.problems.push(...checkManifestSet(members, rules.patterns).map(located));
-  const warnings = manifestWarnings(members).map(located);
+  const warnings = manifestWarnings(members, rules.patterns).map(located);
   return { ...result, problems: inOrder(result.problems), warnings: inOrder(warnings) };
 }
 

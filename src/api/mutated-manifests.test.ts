@@ -82,7 +82,7 @@ describe('a sample with one random change', () => {
     }
   });
 
-  it('is valid and accepted by the CRD schema, or every problem has a field, a rule and a fix', () => {
+  it('a sample with one random change is valid and accepted by the CRD schema, or every problem has a field, a rule and a fix', () => {
     let valid = 0;
     let refused = 0;
     fc.assert(
@@ -108,7 +108,7 @@ describe('a sample with one random change', () => {
     assert.ok(valid > 50 && refused > 300, `${valid} valid, ${refused} refused`);
   });
 
-  it('is invalid with an additional member in a closed object', () => {
+  it('a sample with one random change is invalid with an additional member in a closed object', () => {
     for (const value of values) {
       const places = placesOf(value).filter(
         (path) => !path.join('.').includes('inputSchema') && !path.includes('labels'),
@@ -126,7 +126,7 @@ describe('a sample with one random change', () => {
     }
   });
 
-  it('never makes the parser throw when characters are removed or inserted', () => {
+  it('a sample with one random change never makes the parser throw when characters are removed or inserted', () => {
     fc.assert(
       fc.property(
         fc.nat(),

@@ -9,7 +9,7 @@ const refused = (run: () => unknown): void => {
 };
 
 describe('quantities', () => {
-  it('reads durations into milliseconds', () => {
+  it('the parser reads durations into milliseconds', () => {
     assert.equal(parseDuration('250ms'), 250);
     assert.equal(parseDuration('90s'), 90_000);
     assert.equal(parseDuration('1h30m'), 5_400_000);
@@ -19,7 +19,7 @@ describe('quantities', () => {
     }
   });
 
-  it('reads byte quantities and rounds up', () => {
+  it('the parser reads byte quantities and rounds up', () => {
     assert.equal(parseQuantityBytes('128Mi'), 134_217_728);
     assert.equal(parseQuantityBytes('1.5Gi'), 1_610_612_736);
     assert.equal(parseQuantityBytes('500k'), 500_000);
@@ -29,14 +29,14 @@ describe('quantities', () => {
     }
   });
 
-  it('reads CPU quantities into millicores', () => {
+  it('the parser reads CPU quantities into millicores', () => {
     assert.equal(parseMillicores('500m'), 500);
     assert.equal(parseMillicores('2'), 2_000);
     assert.equal(parseMillicores('0.5'), 500);
     for (const text of ['', 'm', '0.5m', '1.2345', '-1']) refused(() => parseMillicores(text));
   });
 
-  it('reads decimals into millionths without floating-point arithmetic', () => {
+  it('the parser reads decimals into millionths without floating-point arithmetic', () => {
     fc.assert(
       fc.property(fc.nat({ max: 999_999_999 }), fc.nat({ max: 999_999 }), (whole, fraction) => {
         const text = `${whole}.${String(fraction).padStart(6, '0')}`;

@@ -5,7 +5,7 @@ import { parseDocuments } from './yaml-documents.ts';
 const rulesOf = (text: string): string[] => parseDocuments(text).errors.map(({ rule }) => rule);
 
 describe('parseDocuments', () => {
-  it('reports the position of each member of each document', () => {
+  it('parseDocuments reports the position of each member of each document', () => {
     const { documents, errors: flaws } = parseDocuments('a: 1\n---\n# a comment\nb:\n  - c: x\n  - {d: 2.00}\n');
     assert.deepEqual(flaws, []);
     assert.deepEqual(
@@ -19,23 +19,23 @@ describe('parseDocuments', () => {
     assert.equal(second?.source(['b', 1, 'd']), '2.00');
   });
 
-  it('reports the position of the nearest existing parent of a missing member', () => {
+  it('parseDocuments reports the position of the nearest existing parent of a missing member', () => {
     const [document] = parseDocuments('spec:\n  model:\n    primary: x\n').documents;
     assert.deepEqual(document?.locate(['spec', 'model', 'fallbacks', 3]), { line: 2, column: 3 });
   });
 
-  it('parses JSON with tabs, and skips empty documents', () => {
+  it('parseDocuments parses JSON with tabs, and skips empty documents', () => {
     assert.deepEqual(parseDocuments('{\n\t"a": [\n\t\t1]\n}\n').documents[0]?.value, { a: [1] });
     const { documents, errors: flaws } = parseDocuments('---\n---\n# nothing\n---\nnull\n');
     assert.deepEqual([documents, flaws], [[], []]);
   });
 
-  it('parses YAML 1.2 scalars: no octal numbers, no dates, and yes is a string', () => {
+  it('parseDocuments parses YAML 1.2 scalars: no octal numbers, no dates, and yes is a string', () => {
     const [document] = parseDocuments('a: yes\nb: 012\nc: 2026-01-01\nd: 0x1F\ne: .inf\n').documents;
     assert.deepEqual(document?.value, { a: 'yes', b: 12, c: '2026-01-01', d: 31, e: 'Infinity' });
   });
 
-  it('reports tabs, unclosed quotes and custom tags', () => {
+  it('parseDocuments reports tabs, unclosed quotes and custom tags', () => {
     const [tab] = parseDocuments('spec:\n\tmodel: x\n').errors;
     assert.equal(tab?.rule, 'yaml-tabs');
     assert.equal(tab?.fix, 'indent with spaces');
@@ -44,7 +44,7 @@ describe('parseDocuments', () => {
     assert.deepEqual(rulesOf('a: !!js/function x\n'), ['yaml-syntax']);
   });
 
-  it('reports a duplicate key at its second occurrence', () => {
+  it('parseDocuments reports a duplicate key at its second occurrence', () => {
     const { errors: flaws, documents } = parseDocuments('a: 1\nb:\n  c: 1\n  c: 2\n');
     assert.deepEqual(
       flaws.map(({ rule, position }) => [rule, position.line]),
@@ -53,13 +53,13 @@ describe('parseDocuments', () => {
     assert.equal(documents.length, 1);
   });
 
-  it('parses __proto__ as an ordinary member', () => {
+  it('parseDocuments parses __proto__ as an ordinary member', () => {
     const value = parseDocuments('__proto__: {polluted: true}\n').documents[0]?.value;
     assert.deepEqual(Object.keys(value ?? {}), ['__proto__']);
     assert.equal((value as { polluted?: boolean }).polluted, undefined);
   });
 
-  it('resolves a few aliases, and rejects alias bombs, alias loops and deep nesting', () => {
+  it('parseDocuments resolves a few aliases, and rejects alias bombs, alias loops and deep nesting', () => {
     assert.deepEqual(parseDocuments('a: &x [1]\nb: *x\n').documents[0]?.value, { a: [1], b: [1] });
     const bomb = Array.from(
       { length: 12 },
@@ -77,7 +77,7 @@ describe('parseDocuments', () => {
     assert.ok(rulesOf('{a: '.repeat(20_000)).length > 0);
   });
 
-  it('parses many keys in linear time and rejects too many documents or values', () => {
+  it('parseDocuments parses many keys in linear time and rejects too many documents or values', () => {
     const keys = Array.from({ length: 50_000 }, (_, at) => `k${at}: 1`).join('\n');
     assert.equal(Object.keys(parseDocuments(keys).documents[0]?.value ?? {}).length, 50_000);
     assert.deepEqual(rulesOf('---\na: 1\n'.repeat(2_000)), ['document-count']);

@@ -21,6 +21,9 @@ export interface Envelope extends MessageDraft {
   traceparent?: string;
 }
 
+/** How a reply ended: `truncated` at a limit, `refusal` when the model or a limit refused to answer. */
+export type FinishReason = 'complete' | 'truncated' | 'refusal';
+
 export interface Receipt {
   id: string;
   /** A message with this key was sent before; `id` is that of the first message. */
@@ -37,8 +40,8 @@ export interface Delivery {
   token: string;
   /** Acknowledges the message: it is not delivered again. */
   ack(): Promise<void>;
-  /** Redelivers the message after this delay, in milliseconds, before later messages of its session. */
-  retry(afterMilliseconds: number): Promise<void>;
+  /** Redelivers the message after this delay, before later messages of its session. */
+  retry(delayMs: number): Promise<void>;
   /** Dead-letters the message with this code: it is not delivered again. */
   reject(code: ErrorCode): Promise<void>;
 }

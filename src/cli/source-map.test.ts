@@ -15,7 +15,7 @@ export const all = (rows: Row[]) => rows.map((row) => first([row]));
 `;
 
 describe('originalPositions', () => {
-  it('finds the same source position as Node for every place of a generated file', async () => {
+  it('originalPositions finds the same source position as Node for every place of a generated file', async () => {
     const { code, map } = await transform(SOURCE, {
       loader: 'ts',
       sourcemap: true,
@@ -38,7 +38,7 @@ describe('originalPositions', () => {
     assert.ok(new Set(found).size > 10);
   });
 
-  it('finds nothing for places outside of the generated file', async () => {
+  it('originalPositions finds nothing for places outside of the generated file', async () => {
     const { map } = await transform(SOURCE, { loader: 'ts', sourcemap: true, sourcefile: 'rows.ts' });
     assert.deepEqual(
       originalPositions(map, [
@@ -49,7 +49,7 @@ describe('originalPositions', () => {
     );
   });
 
-  it('throws for a text that is not JSON', () => {
+  it('originalPositions throws for a text that is not JSON', () => {
     assert.throws(() => originalPositions('no map', [{ line: 1, column: 1 }]), SyntaxError);
   });
 });

@@ -8,7 +8,7 @@ import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Decision } from '../policy/types.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
-import type { ToolDescriptor } from '../tools/contract.ts';
+import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 
 /** Descriptors of the built-in tools, for callers that do not run them. */
 export function builtInDescriptors(): ToolDescriptor[] {
@@ -23,6 +23,11 @@ export function builtInDescriptors(): ToolDescriptor[] {
 /** Names that forged tools must not use. */
 export function builtInNames(): ReadonlySet<string> {
   return new Set(builtInDescriptors().map(({ name }) => name));
+}
+
+/** The built-in tools for a view of descriptors. */
+export function describedBuiltInTools(): Tool[] {
+  return builtInDescriptors().map((descriptor) => ({ descriptor, call: unreachable }));
 }
 
 const unreachable = (): Promise<never> =>

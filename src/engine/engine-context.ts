@@ -13,7 +13,6 @@ import type { JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
-import type { HostCalls } from '../sandbox/port.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
@@ -42,11 +41,13 @@ export interface EngineContext {
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: SessionScope) => Decider;
-  view: (caller: SessionScope) => ToolView;
 }
 
+/** The tools of a session, for components that only read descriptors. */
+export type DescribedTools = (caller: SessionScope) => ToolView;
+
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
-export function builtInTools({ ports, agent, model, decider, view }: EngineContext): Tool[] {
+export function builtInTools({ ports, agent, model, decider }: EngineContext, described: DescribedTools): Tool[] {
   const { workspace, protectedPaths, clock, memory, bus, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
@@ -67,49 +68,57 @@ export function builtInTools({ ports, agent, model, decider, view }: EngineConte
     ...createMemoryTools({ memory, decide }),
     generateText,
     sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
-    discoverTool(ports.discovery ?? sessionDiscovery({ view, decider })),
+    discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
 }
 
-/** Host functions of one forged tool, authorized at each call. A tool has the permissions of its caller, limited to its own declarations. */
-function hostCallsOf({ ports, decider }: EngineContext, artifact: ToolArtifact, caller: SessionScope): HostCalls {
-  const { fetch, workspace, protectedPaths, remoteWorkspace } = ports;
-  return createHostCalls({
-    ...(remoteWorkspace === undefined ? {} : { readFile: remoteWorkspace.readFile }),
-    requires: artifact.requires,
-    decide: (request) => decider(caller).decide(request),
-    fetch,
-    workspace,
-    protectedFolders: protectedPaths,
-  });
+/** What forged tools run with. Their host functions are authorized at each call: a tool has the permissions of its caller, limited to its own declarations. */
+export function forgedToolDeps({ ports, schemas, decider }: EngineContext): Omit<ForgedToolDeps, 'describe'> {
+  const { sandbox, clock, fetch, workspace, protectedPaths, remoteWorkspace } = ports;
+  return {
+    sandbox,
+    clock,
+    schemas,
+    hostCalls: (artifact, caller) =>
+      createHostCalls({
+        ...(remoteWorkspace === undefined ? {} : { readFile: remoteWorkspace.readFile }),
+        requires: artifact.requires,
+        decide: (request) => decider(caller).decide(request),
+        fetch,
+        workspace,
+        protectedFolders: protectedPaths,
+      }),
+  };
 }
 
-/** Components that create and run forged tools. */
+/** The forge of an agent. */
 export interface Forging {
   tool: Tool;
-  forgedDeps: Omit<ForgedToolDeps, 'describe'>;
   /** Runs the complete forge for a request from a package: all gates, including judge and policy. */
-  submitImport(request: JsonObject, caller: SessionScope, invoke: NestedCall, op: CallOptions): Promise<ForgeResult>;
+  submitImport(request: JsonObject, caller: CallerContext, invoke: NestedCall, op: CallOptions): Promise<ForgeResult>;
 }
 
-export function createForging(context: EngineContext): Forging {
+export function createForging(
+  context: EngineContext,
+  described: DescribedTools,
+  { hostCalls }: Pick<ForgedToolDeps, 'hostCalls'>,
+): Forging {
   const { ports, agentModel, schemas } = context;
   const { sandbox, clock, tempering } = ports;
   const forge = createForge({ sandbox, clock, schemas });
-  const gateContext = forgeContextOf(context);
-  const { review, keepRejected } = 'registry' in tempering ? localReview(context, tempering) : tempering;
-  const hostCalls = (artifact: ToolArtifact, caller: SessionScope) => hostCallsOf(context, artifact, caller);
-  const forgeContext = (caller: SessionScope) => ({
+  const gateContext = gateContextOf(context, described);
+  const { review, keepRejected } = 'registry' in tempering ? localReview(context, gateContext, tempering) : tempering;
+  const forgeContext = (caller: CallerContext) => ({
     ...gateContext(caller),
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
   });
   return {
     tool: createForgeTool({ forge, review, sessionTools: { recordRejected: keepRejected }, context: forgeContext }),
-    forgedDeps: { sandbox, clock, schemas, hostCalls },
-    async submitImport(request, { agent, namespace, session }, invoke, op) {
+    async submitImport(request, caller, invoke, op) {
+      const { agent, namespace, session } = caller;
       const forgeCaller = { agent, namespace, session, rootMessage: op.key, authorModel: IMPORT_AUTHOR };
-      const prepared = await forge.check({ request }, { ...forgeContext(forgeCaller), invoke, op });
+      const prepared = await forge.check({ request }, { ...forgeContext(caller), invoke, op });
       if (!('accepted' in prepared)) return review.submit(prepared, forgeCaller, op);
       await keepRejected(prepared, forgeCaller);
       return prepared;
@@ -117,14 +126,17 @@ export function createForging(context: EngineContext): Forging {
   };
 }
 
+type GateContext = (caller: SessionScope) => { decider: Decider; view: ToolView; events: EventSink };
+
 /** Context of the deterministic gates, on the author's side and in the review. */
-function forgeContextOf({ decider, view, events }: EngineContext) {
-  return (caller: SessionScope) => ({ decider: decider(caller), view: view(caller), events });
+function gateContextOf({ decider, events }: EngineContext, described: DescribedTools): GateContext {
+  return (caller) => ({ decider: decider(caller), view: described(caller), events });
 }
 
 /** Creates the review with the local judge and registry, within the limits of the agent's policy. */
 function localReview(
   context: EngineContext,
+  gateContext: GateContext,
   { registry }: LocalLifecyclePorts,
 ): { review: ForgeReview; keepRejected: SessionToolRegistry['recordRejected'] } {
   const { ports, agentModel, decider } = context;
@@ -139,7 +151,7 @@ function localReview(
   const review = createForgeReview({
     judge,
     sessionTools: { register, recordRejected: keepRejected },
-    context: forgeContextOf(context),
+    context: gateContext,
   });
   return { review, keepRejected };
 }

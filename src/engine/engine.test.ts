@@ -227,6 +227,45 @@ describe('the engine', () => {
     assert.equal(!third.ok && third.error.code, 'TEMPER_QUOTA_EXCEEDED', 'the step of the ordinary call was counted');
   });
 
+  it('the failure of a deep chain keeps the reason of its innermost call and shows no digest', async () => {
+    const { call } = await anEngine({ agent: { grants: { tools: ['*'] } } });
+    const code =
+      'function execute(input) { if (input.n === 13) throw { code: 42, reason: "thirteen" }; return { n: input.n }; }';
+    await call('forge_tool', {
+      ...TWICE,
+      name: 'level0',
+      implementation: { mode: 'sandbox', code },
+      testCases: [{ input: { n: 2 }, expectedOutput: { n: 2 } }],
+    });
+    const chained = (level: number) =>
+      call('forge_tool', {
+        ...TWICE,
+        name: `level${level}`,
+        implementation: {
+          mode: 'compose',
+          steps: [{ name: 'inner', tool: `level${level - 1}`, inputMapping: { n: '$input.n' } }],
+        },
+        testCases: [{ input: { n: 2 }, expectedOutput: { n: 2 } }],
+      });
+    const messages: string[] = [];
+    for (const level of [1, 2, 3, 4]) {
+      const forged = await chained(level);
+      if (!forged.ok) messages.push(forged.error.message);
+    }
+    const failed = await call('level3', { n: 13 });
+    assert.ok(!failed.ok);
+    assert.match(
+      failed.error.message,
+      /^Step "inner" \(tool: "level2"\) failed: .*the tool threw \{"code":42,"reason":"thirteen"\}/,
+    );
+    messages.push(failed.error.message);
+    const tooDeep = await chained(5);
+    assert.ok(!tooDeep.ok);
+    assert.match(tooDeep.error.message, /nested tool calls are limited to a depth of 5/);
+    messages.push(tooDeep.error.message);
+    for (const message of messages) assert.doesNotMatch(message, /[0-9a-f]{64}/);
+  });
+
   it('a demoted tool is removed immediately, and its digest is never accepted again', async () => {
     const { call, engine, registry } = await anEngine();
     await call('forge_tool', TWICE);

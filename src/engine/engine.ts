@@ -1,23 +1,29 @@
-import { createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
-import { bringsUntrustedContent, createTaintTracker } from '../agent/loop/taint-tracker.ts';
+import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
+import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
-import type { CallerContext, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
+import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import { FORGE_STACK } from '../tools/forge-test-call.ts';
+import { FORGE_STACK, FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
-import { createRemoteLifecycle, createLocalLifecycle } from '../tempering/lifecycle/tool-lifecycle.ts';
+import {
+  createRemoteLifecycle,
+  createLocalLifecycle,
+  type ToolLifecycle,
+} from '../tempering/lifecycle/tool-lifecycle.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
-import { builtInTools, createForging, type EngineContext } from './engine-context.ts';
+import { describedBuiltInTools } from './built-in.ts';
+import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
 
 /** Minimum timeout of `forge_tool`: a judge may take a minute. */
@@ -94,47 +100,51 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
   };
 }
 
+interface EngineComponents {
+  forge: Forging;
+  lifecycle: ToolLifecycle;
+  invoker: Invoker;
+  loop: AgentLoop;
+  background: BackgroundTasks;
+  guards: LoopGuards;
+  runningAgent: RunningAgent;
+}
+
 /**
- * Builds the components in the order of their dependencies. One dependency is cyclic:
+ * Builds the components in the order of their dependencies:
  *
- *   context ──▶ forge ──▶ views
- *      ▲                    │
- *      └──── view(caller) ──┘
+ *   context ──▶ described tools ──▶ forge, built-in tools ──▶ callable tools ──▶ invoker ──▶ loop
+ *                                              └──▶ lifecycle ───────────────────────┘
  *
- * The forge and the built-in tools need the tool view of a session, and a view contains the tools of the forge. `view` therefore
- * reads `views` lazily, at the first call, when all components exist.
+ * There are two views of the tools of a session, because built-in tools read the list of which they are a part: the forge and
+ * discovery read descriptors from the described tools, and only the invoker gets the tools that it can call.
  */
-function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink) {
-  const agent = resolveModelAliases(configured, ports.models.resolve);
+function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink): EngineComponents {
+  const { clock, ledger, approvals, audit, tempering, tools } = ports;
   const taint = createTaintTracker();
-  const deciders = createDeciders(agent, ports.workspace);
-  const agentModel = createAgentModel(agent, ports.models.resolve, deciders(false));
-  const model = ports.models.withFallbacks(agentModel.fallbacks);
+  const context = createContext(ports, configured, taint, events);
+  const { agent, model, schemas, decider } = context;
+  const forged = forgedToolDeps(context);
+  const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
+  const forge = createForging(context, described, forged);
+  const builtIn = [...builtInTools(context, described), forge.tool];
+  const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
-  const guards = new LoopGuards();
-  const context: EngineContext = {
-    ports,
-    agent,
-    agentModel,
-    model,
-    events,
-    reviewModel: ports.models.model,
-    schemas: createSchemaCompiler(),
-    decider: (caller: Pick<CallerContext, 'session'>) => deciders(taint.has(caller.session)),
-    view: (caller) => views(caller),
-  };
-  const forge = createForging(context);
-  const builtIn = [...builtInTools(context), forge.tool];
-  const views = createToolViews({ tools: ports.tools, builtIn, forged: forge.forgedDeps });
-  const { tempering } = ports;
   const lifecycle =
     'registry' in tempering
       ? createLocalLifecycle(context, tempering, builtIn, background)
-      : createRemoteLifecycle(tempering, ports.clock);
+      : createRemoteLifecycle(tempering, clock);
+  const guards = new LoopGuards();
   const invoker = createInvoker({
-    ...ports,
-    ...context,
+    view,
+    decider,
     loopGuard: (caller) => guards.get(caller),
+    ledger,
+    approvals,
+    audit,
+    schemas,
+    events,
+    clock,
     timeoutOf: timeouts(agent),
     observe(call) {
       // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
@@ -143,14 +153,38 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ ...ports, model, contextTokens, invoker, taint });
-  const runningAgent = { ...agent, policyName: agent.policy.name, level: deciders(false).level };
+  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint });
+  const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
+}
+
+/** Resolves the models of the agent and compiles its policy. */
+function createContext(
+  ports: EnginePorts,
+  configured: EngineAgent,
+  taint: TaintTracker,
+  events: EventSink,
+): EngineContext & { level: string } {
+  const { models, workspace } = ports;
+  const agent = resolveModelAliases(configured, models.resolve);
+  const deciders = createDeciders(agent, workspace);
+  const agentModel = createAgentModel(agent, models.resolve, deciders(false));
+  return {
+    ports,
+    agent,
+    agentModel,
+    model: models.withFallbacks(agentModel.fallbacks),
+    reviewModel: models.model,
+    events,
+    schemas: createSchemaCompiler(),
+    decider: ({ session }) => deciders(taint.has(session)),
+    level: deciders(false).level,
+  };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
   const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
-  return ({ name }) => (name === 'forge_tool' ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
+  return ({ name }) => (name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
 }
 
 function errorEvent(error: unknown): Parameters<EventSink>[0] {

@@ -1,3 +1,4 @@
+import { TOOL_APIS } from '../api/v1alpha1/actions.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { MAX_SIZES, STEP_NAME, TOOL_NAME, TOOL_REFERENCE } from './request.ts';
@@ -18,7 +19,7 @@ export function asArtifact(value: Json): ToolArtifact | undefined {
   return validateArtifact(value).length === 0 ? (value as unknown as ToolArtifact) : undefined;
 }
 
-const APIS: readonly Json[] = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'];
+const APIS: readonly Json[] = TOOL_APIS;
 const MAX_PROBLEMS = 20;
 
 class ArtifactValidator {

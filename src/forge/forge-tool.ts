@@ -5,6 +5,7 @@ import type { Decider } from '../policy/types.ts';
 import type { HostCalls } from '../sandbox/port.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
+import { FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import type { Forge } from './forge.ts';
 import type { ToolCandidate, ForgeCaller, ForgeReview, RefusedTool, RejectionRecorder } from './types.ts';
 
@@ -23,7 +24,7 @@ export interface ForgeToolDeps {
   };
 }
 
-const DESCRIPTION = `Make a new tool when none fits. It is tested at once. If every gate passes, call it by its name from your next answer on, not in this one; otherwise the error says what to change.
+const DESCRIPTION = `Make a new tool when none fits. It is tested at once. If every gate passes, call it by its name at once, also later in this answer; otherwise the error says what to change.
 mode "sandbox": code defines function execute(input) in plain JavaScript: no imports, timers or I/O; fetch (hosts in domains), fs.readFile(path) (paths in paths), crypto only if named in allowlist. Returns JSON.
 mode "compose": steps [{name, tool, inputMapping, condition?}] call existing tools; texts may hold $input.a, $prev.b, $steps.NAME.c; the last output is the result.
 testCases: real inputs with exact expectedOutput; for tools with side effects add fixtures [{tool, output}].`;
@@ -44,7 +45,7 @@ const INPUT_SCHEMA: JsonObject = {
 };
 
 export const FORGE_TOOL: ToolDescriptor = {
-  name: 'forge_tool',
+  name: FORGE_TOOL_NAME,
   description: DESCRIPTION,
   inputSchema: INPUT_SCHEMA,
   category: 'code_execution',

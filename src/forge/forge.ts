@@ -1,5 +1,5 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import { shortDigest, type Digest } from '../lib/canonical.ts';
+import type { Digest } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import { printable } from '../lib/printable.ts';
 import { member, type Json } from '../lib/json.ts';
@@ -9,26 +9,18 @@ import type { HostCalls, Sandbox } from '../sandbox/port.ts';
 import type { NestedCall, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { GateRecorder, hasViolations } from './gate-recorder.ts';
-import { validateArtifact, asArtifact } from './artifact-validation.ts';
+import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
 import { templateWarnings } from './compose/template-hints.ts';
-import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { buildArtifact } from './gates/build.ts';
-import { checkSteps } from './gates/compose.ts';
-import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkResourceLimits, measure, usageNote } from './gates/resource-limits.ts';
 import { checkOutputs, hasUndeclaredMember } from './gates/output-schema.ts';
-import { checkPolicyLimits } from './gates/policy-limits.ts';
 import { normalizeRequest } from './normalization/normalize-request.ts';
-import { checkSchemas } from './gates/schemas.ts';
 import { checkShape } from './gates/shape.ts';
-import { checkSecrets } from './gates/secrets.ts';
-import { checkSource, type StaticCheck } from './gates/static.ts';
 import { checkResults, checkTestInputs, countCases } from './gates/tests.ts';
-import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
+import type { ParsedArtifact } from './parse-artifact.ts';
+import { runStaticGates } from './static-gates.ts';
 import { testLeakWarnings } from './test-runs/test-leakage.ts';
 import { runTests } from './test-runs/run-tests.ts';
-import type { ForgeViolation } from './request.ts';
 import type { ToolCandidate, ForgeEvidence, RefusedTool } from './types.ts';
 
 export interface ForgeDeps {
@@ -79,39 +71,16 @@ export function createForge(deps: ForgeDeps): Forge {
   };
 }
 
-/** The cheapest gates come first, and no code runs that the policy does not permit. */
 function inspect(source: ForgeSource, context: ForgeContext): Inspected | RefusedTool {
-  const drafted = 'request' in source ? draft(source.request, context) : readArtifact(source.artifact, context);
+  const drafted = 'request' in source ? draft(source.request, context) : submitted(source.artifact, context);
   if ('accepted' in drafted) return drafted;
   const { artifact, log, warnings } = drafted;
-  const open = parseArtifact(artifact);
-  if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
-  log.digest = open.digest;
-  const hidden = checkHiddenText(open.artifact);
-  if (hasViolations(hidden)) return log.refuse('shape', hidden);
-  const rules = 'request' in source ? [] : checkArtifactRules(open);
-  if (hasViolations(rules)) return log.refuse('shape', rules);
-  log.pass('shape');
-  const code = checkCode(open, context);
-  code.violations.push(...checkSecrets(open.artifact));
-  if (hasViolations(code.violations)) return log.refuse('static', code.violations);
-  log.pass('static', code.warnings.length === 0 ? '' : `${code.warnings.length} warnings`);
-  const schemas = checkSchemas(open);
-  if (hasViolations(schemas)) return log.refuse('schemas', schemas);
-  log.pass('schemas');
-  const declared = source.digest;
-  if (declared !== undefined && declared !== open.digest) {
-    const message = `the tool has digest ${shortDigest(open.digest)}, not ${shortDigest(declared)} as declared; rebuild it from its source`;
-    return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
-  }
-  log.pass('build', shortDigest(open.digest));
-  const ceilings = checkPolicyLimits(open, context.decider, context.view);
-  if (hasViolations(ceilings)) return log.refuse('policy', ceilings);
-  return { open, warnings: [...warnings, ...code.warnings], log };
+  const passed = runStaticGates({ artifact, digest: source.digest }, context, log);
+  return 'accepted' in passed ? passed : { open: passed.open, warnings: [...warnings, ...passed.warnings], log };
 }
 
 interface ArtifactDraft {
-  artifact: ToolArtifact;
+  artifact: Json;
   warnings: string[];
   log: GateRecorder;
 }
@@ -119,8 +88,7 @@ interface ArtifactDraft {
 /** Normalises a request, checks its shape and builds the artifact. */
 function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool {
   const repaired = normalizeRequest(input);
-  const named = member(repaired.request, 'name');
-  const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
+  const log = new GateRecorder(shownName(repaired.request), context.events);
   announce(repaired.request, log, context);
   if (hasViolations(repaired.violations)) return log.refuse('normalization', repaired.violations);
   if (repaired.sourceRepairs.length > 0) log.pass('normalization', repaired.sourceRepairs.join('; '));
@@ -132,17 +100,12 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
     return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
   }
   const artifact = buildArtifact(request, context.decider.forgeLimits, context.view);
-  return { artifact, log, warnings: [...repaired.warnings, ...shape.warnings, ...templateWarnings(artifact)] };
+  const warnings = [...repaired.warnings, ...shape.warnings, ...templateWarnings(artifact)];
+  return { artifact: artifact as unknown as Json, log, warnings };
 }
 
-function readArtifact(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool {
-  const named = member(input, 'name');
-  const log = new GateRecorder(printable(typeof named === 'string' ? named : 'unnamed', 64), context.events);
-  const artifact = asArtifact(input);
-  if (artifact !== undefined) return { artifact, log, warnings: [] };
-  const [first = 'the artifact is not valid', ...others] = validateArtifact(input);
-  const violation = (message: string): ForgeViolation => ({ code: 'TEMPER_FORGE_SHAPE', message });
-  return log.refuse('shape', [violation(first), ...others.map(violation)]);
+function submitted(artifact: Json, context: ForgeContext): ArtifactDraft {
+  return { artifact, log: new GateRecorder(shownName(artifact), context.events), warnings: [] };
 }
 
 function announce(request: Json, log: GateRecorder, { events }: ForgeContext): void {
@@ -153,13 +116,6 @@ function announce(request: Json, log: GateRecorder, { events }: ForgeContext): v
     mode: typeof mode === 'string' ? printable(mode, 20) : 'unknown',
     description: typeof description === 'string' ? printable(description, 200) : '',
   });
-}
-
-/** The static check of either mode. */
-function checkCode(open: ParsedArtifact, context: Pick<ForgeContext, 'view' | 'decider'>): StaticCheck {
-  const { source } = open.artifact.implementation;
-  if (source === undefined) return { violations: checkSteps(open, context), warnings: [] };
-  return checkSource(source, open.artifact.requires.apis);
 }
 
 async function testedCandidate(

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { BUILTIN_FORMS } from '../../test/fixtures/forms/builtins.ts';
 import { COMPOSE_FORMS } from '../../test/fixtures/forms/compose.ts';
 import type { ToolForm } from '../../test/fixtures/forms/form.ts';
 import { LANGUAGE_FORMS } from '../../test/fixtures/forms/language.ts';
@@ -15,12 +16,10 @@ import { createForge } from './forge.ts';
 import { standaloneContext } from './standalone-context.ts';
 import type { RefusedTool, ToolCandidate } from './types.ts';
 
-/** Whether the guest has URL, TextEncoder and the other globals that some forms need. */
-const HAS_GUEST_GLOBALS = true;
-
 const GROUPS: Record<string, readonly ToolForm[]> = {
   'programs around a function': MODULE_FORMS,
   'the language': LANGUAGE_FORMS,
+  'built-in functions': BUILTIN_FORMS,
   'names and globals': NAME_FORMS,
   requests: REQUEST_FORMS,
   'composed tools': COMPOSE_FORMS,
@@ -47,8 +46,7 @@ for (const [group, forms] of Object.entries(GROUPS)) {
   describe(group, () => {
     for (const form of forms) {
       const { verdict } = form;
-      const needsGlobals = form.needs === 'guest-globals' && !HAS_GUEST_GLOBALS;
-      it(`the forge ${'gate' in verdict ? 'refuses' : 'accepts'} ${form.name}`, { skip: needsGlobals }, async () => {
+      it(`the forge ${'gate' in verdict ? 'refuses' : 'accepts'} ${form.name}`, async () => {
         const result = await check(form);
         if ('gate' in verdict) {
           assert.ok('accepted' in result, 'the tool was accepted');

@@ -1,22 +1,14 @@
-import { shortDigest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
-import { type Json, member } from '../lib/json.ts';
+import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
-import { type EventSink, type Gate, type GateResult, GATES } from '../tools/events.ts';
-import { asArtifact } from './artifact-validation.ts';
-import { checkArtifactRules } from './gates/artifact-rules.ts';
-import { GateRecorder, hasViolations } from './gate-recorder.ts';
-import { checkSteps } from './gates/compose.ts';
-import { checkPolicyLimits } from './gates/policy-limits.ts';
-import { checkHiddenText } from './gates/hidden-text.ts';
-import { checkSchemas } from './gates/schemas.ts';
-import { checkSecrets } from './gates/secrets.ts';
-import { checkSource } from './gates/static.ts';
+import type { EventSink } from '../tools/events.ts';
+import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
 import { countCases } from './gates/tests.ts';
-import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
+import type { ParsedArtifact } from './parse-artifact.ts';
+import { runStaticGates } from './static-gates.ts';
 import type { ForgeViolation } from './request.ts';
 import type {
   AcceptedTool,
@@ -25,7 +17,6 @@ import type {
   ForgeResult,
   ForgeReview,
   Judge,
-  RefusedTool,
   SessionToolRegistry,
   JudgeVerdict,
 } from './types.ts';
@@ -43,27 +34,12 @@ export function createForgeReview(deps: ForgeReviewDeps): ForgeReview {
   return {
     async submit(candidate, caller, op) {
       const context = deps.context(caller);
-      const log = new GateRecorder(nameOf(candidate), context.events, reportedGates(candidate));
+      const log = new GateRecorder(shownName(candidate.artifact as unknown as Json), context.events, candidate);
       const result = await review(deps, candidate, caller, op, log, context);
       if (!result.accepted) await deps.sessionTools.recordRejected(result, caller);
       return result;
     },
   };
-}
-
-/** Gates that the author's side may report as passed; the review runs the others itself. */
-const AUTHOR_GATES: readonly Gate[] = GATES.slice(0, GATES.indexOf('policy'));
-
-function reportedGates({ gates = [] }: ToolCandidate): GateResult[] {
-  return AUTHOR_GATES.flatMap((gate) => {
-    const reported = gates.find((result) => result.gate === gate && result.passed);
-    return reported === undefined ? [] : [{ gate, passed: true, note: printable(reported.note, 120) }];
-  });
-}
-
-function nameOf({ artifact }: ToolCandidate): string {
-  const name = member(artifact as unknown as Json, 'name');
-  return typeof name === 'string' ? printable(name, 64) : 'unnamed';
 }
 
 async function review(
@@ -74,25 +50,16 @@ async function review(
   log: GateRecorder,
   context: { decider: Decider; view: ToolView; events: EventSink },
 ): Promise<ForgeResult> {
-  const open = recompute(candidate, log);
-  if ('accepted' in open) return open;
+  const submitted = { artifact: candidate.artifact as unknown as Json, digest: candidate.digest };
+  const passed = runStaticGates(submitted, context, log);
+  if ('accepted' in passed) return passed;
+  const { open } = passed;
   const { evidence } = candidate;
-  const rules = checkArtifactRules(open);
-  if (hasViolations(rules)) return log.refuse('shape', rules, { evidence });
-  const code = open.artifact.implementation.source;
-  const staticViolations =
-    code === undefined ? checkSteps(open, context) : checkSource(code, open.artifact.requires.apis).violations;
-  staticViolations.push(...checkSecrets(open.artifact));
-  if (hasViolations(staticViolations)) return log.refuse('static', staticViolations, { evidence });
-  const schemas = checkSchemas(open);
-  if (hasViolations(schemas)) return log.refuse('schemas', schemas, { evidence });
-  const testViolations = checkReportedTests(open, candidate);
-  if (hasViolations(testViolations)) return log.refuse('tests', testViolations, { evidence });
-  const ceilings = checkPolicyLimits(open, context.decider, context.view);
-  if (hasViolations(ceilings)) return log.refuse('policy', ceilings, { evidence });
+  const tests = checkReportedTests(open, candidate);
+  if (hasViolations(tests)) return log.refuse('tests', tests);
   log.pass('policy');
   const verdict = await askJudge(deps.judge, candidate, caller, op);
-  if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)], { evidence });
+  if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)]);
   log.pass('judge', judgeNote(verdict));
   const accepted: AcceptedTool = {
     accepted: true,
@@ -103,19 +70,6 @@ async function review(
     gates: log.gates,
   };
   return register(deps, accepted, caller, log, context.events);
-}
-
-/** Parses the artifact and computes its digest again on this side. */
-function recompute(candidate: ToolCandidate, log: GateRecorder): ParsedArtifact | RefusedTool {
-  const artifact = asArtifact(candidate.artifact);
-  const open = artifact === undefined ? { malformed: 'the artifact is not valid' } : parseArtifact(artifact);
-  if ('malformed' in open) return log.refuse('shape', [{ code: 'TEMPER_FORGE_SHAPE', message: open.malformed }]);
-  log.digest = open.digest;
-  const hidden = checkHiddenText(open.artifact);
-  if (hasViolations(hidden)) return log.refuse('shape', hidden);
-  if (open.digest === candidate.digest) return open;
-  const message = `the artifact has digest ${shortDigest(open.digest)}, not ${shortDigest(candidate.digest)} as submitted`;
-  return log.refuse('build', [{ code: 'TEMPER_PACKAGE_INVALID', message }]);
 }
 
 /** Acceptance for a session may rest on reported tests, but the report must be complete: every case passed twice, within the limits. */
@@ -176,15 +130,14 @@ async function register(
   log: GateRecorder,
   events: EventSink,
 ): Promise<ForgeResult> {
-  const { digest, evidence } = accepted;
   try {
     await deps.sessionTools.register(accepted, caller);
   } catch (error) {
     // An unavailable store is no verdict on the tool: the caller submits the tool again.
     if (!isTemperError(error) || error.retry !== 'never') throw error;
-    return log.refuse('registration', [{ code: error.code, message: error.message }], { evidence });
+    return log.refuse('registration', [{ code: error.code, message: error.message }]);
   }
   log.pass('registration', 'Session');
-  events({ type: 'forge-accepted', tool: accepted.artifact.name, digest, tier: 'Session' });
+  events({ type: 'forge-accepted', tool: accepted.artifact.name, digest: accepted.digest, tier: 'Session' });
   return { ...accepted, gates: log.gates };
 }

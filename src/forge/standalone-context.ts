@@ -1,3 +1,4 @@
+import { FORGE_MODES, TOOL_APIS } from '../api/v1alpha1/actions.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, member, type Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
@@ -6,6 +7,7 @@ import type { HostCalls } from '../sandbox/port.ts';
 import type { Tool } from '../tools/contract.ts';
 import { createToolView } from '../tools/view.ts';
 import type { EventSink } from '../tools/events.ts';
+import { FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import type { ForgeContext, ForgeSource } from './forge.ts';
 import { normalizeRequest } from './normalization/normalize-request.ts';
 import { splitReference, TOOL_REFERENCE } from './request.ts';
@@ -13,8 +15,8 @@ import { splitReference, TOOL_REFERENCE } from './request.ts';
 /** Limits for a tool that is checked without an agent and a policy: everything is allowed, within what keeps the machine usable. */
 const UNLIMITED: ForgeLimits = {
   allowed: true,
-  modes: ['Compose', 'Sandbox'],
-  apis: ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'],
+  modes: FORGE_MODES,
+  apis: TOOL_APIS,
   domains: ['*'],
   durationMilliseconds: 60_000,
   memoryBytes: 536_870_912,
@@ -31,12 +33,11 @@ export function standaloneContext(source: ForgeSource, events: EventSink, op: Ca
   return {
     decider: allowAll,
     view: createToolView(assumedTools(source)),
-    invoke: async (tool) => ({
-      ok: false,
-      tool,
-      error: { code: 'TEMPER_TOOL_NOT_FOUND', message: `"${tool}" cannot be called here; ${FIXTURE}` },
-      milliseconds: 0,
-    }),
+    invoke: async (reference) => {
+      const { name: tool } = splitReference(reference);
+      const message = `"${tool}" cannot be called here; ${FIXTURE}`;
+      return { ok: false, tool, error: { code: 'TEMPER_TOOL_NOT_FOUND', message }, milliseconds: 0 };
+    },
     events,
     hostCalls: () => unreachableHost,
     op,
@@ -78,7 +79,7 @@ function assumedTools(source: ForgeSource): Tool[] {
   const tools = new Map<string, Tool>();
   for (const reference of references) {
     const { name, digest } = splitReference(reference);
-    if (name !== own && name !== 'forge_tool') tools.set(name, assumedTool(name, digest));
+    if (name !== own && name !== FORGE_TOOL_NAME) tools.set(name, assumedTool(name, digest));
   }
   return [...tools.values()];
 }

@@ -1,4 +1,12 @@
-import type { Delivery, Envelope, MessageDraft, MessageReceiver, MessageSender, Receipt } from '../bus/port.ts';
+import type {
+  Delivery,
+  Envelope,
+  FinishReason,
+  MessageDraft,
+  MessageReceiver,
+  MessageSender,
+  Receipt,
+} from '../bus/port.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -21,9 +29,9 @@ export interface RemoteDelivery extends Delivery {
   ackTimeoutMs: number;
   extend(op: CallOptions): Promise<void>;
   /** Acknowledges the message and publishes the reply for its sender. */
-  ackWithReply(reply: string, ending: 'complete' | 'cut' | 'refusal', op: CallOptions): Promise<void>;
+  ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions): Promise<void>;
   /** Returns the message; it is redelivered after the delay. */
-  redeliver(afterMilliseconds: number, op: CallOptions): Promise<void>;
+  redeliver(delayMs: number, op: CallOptions): Promise<void>;
   /** Dead-letters the message. */
   deadLetter(code: ErrorCode, message: string, op: CallOptions): Promise<void>;
 }
@@ -49,7 +57,7 @@ export class RemoteBus implements MessageSender, MessageReceiver {
   }
 
   async send(draft: MessageDraft, op: CallOptions): Promise<Receipt> {
-    const body: SendMessageRequest = { lease: this.#options.deliveryToken(), draft };
+    const body: SendMessageRequest = { deliveryToken: this.#options.deliveryToken(), draft };
     const answer = requireObject(
       await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.messages, body, op }),
       'receipt',
@@ -81,19 +89,19 @@ export class RemoteBus implements MessageSender, MessageReceiver {
   #delivery(answer: Json): RemoteDelivery {
     const value = requireObject(answer, 'delivery');
     const message = envelopeIn(value['message']);
-    const lease = requireText(value, 'lease', 'delivery');
-    const leaseMilliseconds = requireNumber(value, 'leaseMilliseconds', 'delivery');
+    const deliveryToken = requireText(value, 'deliveryToken', 'delivery');
+    const ackTimeoutMs = requireNumber(value, 'ackTimeoutMs', 'delivery');
     const settle = (outcome: DeliveryOutcome, op: CallOptions): Promise<void> => this.#settle(outcome, op);
     const delivery: RemoteDelivery = {
       message,
-      token: lease,
-      ackTimeoutMs: leaseMilliseconds,
-      extend: (op) => settle({ lease, action: 'extend' }, op),
-      ackWithReply: (reply, ending, op) => settle({ lease, action: 'ack', reply, ending }, op),
-      redeliver: (afterMilliseconds, op) => settle({ lease, action: 'retry', afterMilliseconds }, op),
-      deadLetter: (code, text, op) => settle({ lease, action: 'reject', code, message: text }, op),
+      token: deliveryToken,
+      ackTimeoutMs: ackTimeoutMs,
+      extend: (op) => settle({ deliveryToken, action: 'extend' }, op),
+      ackWithReply: (reply, finishReason, op) => settle({ deliveryToken, action: 'ack', reply, finishReason }, op),
+      redeliver: (delayMs, op) => settle({ deliveryToken, action: 'retry', delayMs }, op),
+      deadLetter: (code, text, op) => settle({ deliveryToken, action: 'reject', code, message: text }, op),
       ack: () => delivery.ackWithReply('', 'complete', this.#op()),
-      retry: (afterMilliseconds) => delivery.redeliver(afterMilliseconds, this.#op()),
+      retry: (delayMs) => delivery.redeliver(delayMs, this.#op()),
       reject: (code) => delivery.deadLetter(code, 'the message cannot be processed', this.#op()),
     };
     return delivery;

@@ -24,10 +24,10 @@ export interface RemoteDiscoveryOptions {
 }
 
 /** Discovery through the gateway, in the session of the current message. */
-export function remoteDiscovery({ client, deliveryToken: lease, tools }: RemoteDiscoveryOptions): Discovery {
+export function remoteDiscovery({ client, deliveryToken, tools }: RemoteDiscoveryOptions): Discovery {
   return {
     async search(query, _caller, op) {
-      const body: DiscoveryRequest = { ...query, lease: lease() };
+      const body: DiscoveryRequest = { ...query, deliveryToken: deliveryToken() };
       const answer = requireObject(
         await client.call({ method: 'POST', path: POD_API_PATHS.discoverySearch, body, op }),
         'discovery',

@@ -6,7 +6,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
-import { isTemperError } from '../lib/errors.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model, ModelEvent } from '../models/port.ts';
@@ -146,7 +146,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     const message = aMessage();
     void gateway.inbox.add(message);
     await gateway.inbox.next(1, NEVER_ABORTED);
-    const remote = remoteModel({ client, deliveryToken: () => 'lease-1' });
+    const remote = remoteModel({ client, deliveryToken: () => 'delivery-1' });
     const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
     const events = async () => {
       const all: ModelEvent[] = [];
@@ -169,6 +169,13 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_UNAVAILABLE'), 'a response without an end event');
     modelOutput = new Error('boom');
     await assert.rejects(events(), hasCode('TEMPER_INTERNAL'));
+    for (const retry of [7_000, 'backoff', 'never'] as const) {
+      modelOutput = new TemperError('TEMPER_MODEL_RATE_LIMITED', 'busy', { retry });
+      await assert.rejects(
+        events(),
+        (error) => isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED') && error.retry === retry,
+      );
+    }
     modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_BAD_RESPONSE'));
   });

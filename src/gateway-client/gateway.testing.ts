@@ -10,6 +10,7 @@ import type { SessionStore } from '../agent/ports.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { MessageDraft } from '../bus/port.ts';
 import { Notifier } from '../lib/async/notifier.ts';
+import type { RefusedTool, ToolCandidate } from '../forge/types.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
@@ -28,7 +29,7 @@ import type {
   PodReports,
   DiscoveryRequest,
   DeliveryOutcome,
-  MemoryPut,
+  MemoryValue,
   NextMessageRequest,
   RejectedToolRequest,
   ReviewRequest,
@@ -167,22 +168,23 @@ export class GatewayDouble implements AsyncDisposable {
     return this.inbox.next(waitSeconds, op.signal);
   }
 
-  #send({ lease, draft }: SendMessageRequest): unknown {
-    this.inbox.messageOf(lease);
+  #send({ deliveryToken, draft }: SendMessageRequest): unknown {
+    this.inbox.messageOf(deliveryToken);
     this.sent.push(draft);
     return { id: ulids.next('msg'), duplicate: false };
   }
 
   async #stream({ body, op, response }: DoubleRequest): Promise<void> {
-    const { lease, request } = body as StreamRequest;
-    this.inbox.messageOf(lease);
+    const { deliveryToken, request } = body as StreamRequest;
+    this.inbox.messageOf(deliveryToken);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     response.write('\n');
     try {
       for await (const event of this.#model.stream(request, op)) response.write(`${JSON.stringify(event)}\n`);
     } catch (error) {
-      const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-      response.write(`${JSON.stringify({ type: 'error', code, message: String(error) })}\n`);
+      const { code, retry } = isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', retry: 'never' };
+      const line = { type: 'error', code, message: String(error), ...(retry === 'never' ? {} : { retry }) };
+      response.write(`${JSON.stringify(line)}\n`);
     }
     // Sends the end in a separate packet, the usual case.
     await setImmediate();
@@ -191,10 +193,10 @@ export class GatewayDouble implements AsyncDisposable {
 
   async #forge(name: string, { body, op }: DoubleRequest): Promise<unknown> {
     const request = body as ReviewRequest & RejectedToolRequest;
-    const { session, root } = this.inbox.messageOf(request.lease);
-    const caller = { session, rootMessage: root, authorModel: request.authorModel };
-    if (name === 'review') return this.#review?.submit(request.candidate, caller, op);
-    return this.#review?.reject(request.refused, caller);
+    const { session, root } = this.inbox.messageOf(request.deliveryToken);
+    const caller = { session, rootMessage: root, authorModel: request.authorModel ?? '' };
+    if (name === 'review') return this.#review?.submit(request.candidate as ToolCandidate, caller, op);
+    return this.#review?.reject(request.refused as RefusedTool, caller);
   }
 
   async #session(what: string, { parts, body }: DoubleRequest): Promise<unknown> {
@@ -202,8 +204,8 @@ export class GatewayDouble implements AsyncDisposable {
     if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.promoted];
     if (what.startsWith('DELETE')) return this.sessions.close(id);
     if (part !== 'items') return this.sessions.load(id);
-    const { lease, afterSeq, items, tainted } = body as AppendRequest;
-    this.inbox.messageOf(lease);
+    const { deliveryToken, afterSeq, items, tainted } = body as AppendRequest;
+    this.inbox.messageOf(deliveryToken);
     const marks = tainted === undefined ? {} : { tainted };
     return { seq: await this.sessions.append(id, afterSeq, items as ModelMessage[], marks) };
   }
@@ -214,14 +216,14 @@ export class GatewayDouble implements AsyncDisposable {
       const hits = [...this.#memory].filter(([name]) => name.includes(query.get('query') ?? ''));
       return hits.map(([name, value]) => ({ key: name, value }));
     }
-    if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryPut).value);
+    if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryValue).value);
     const value = this.#memory.get(key);
     if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'no value is stored under this key');
     return { value };
   }
 
   #search(request: DiscoveryRequest): unknown {
-    this.inbox.messageOf(request.lease);
+    this.inbox.messageOf(request.deliveryToken);
     this.searches.push(request);
     return this.found();
   }

@@ -33,35 +33,35 @@ export class InboxDouble {
     const message = signal.aborted ? undefined : this.#waiting.shift();
     if (message === undefined) return undefined;
     this.deliveries += 1;
-    const lease = `lease-${this.deliveries}`;
-    this.#inFlight.set(lease, { message, timer: this.#timer(lease) });
-    return { message, lease, leaseMilliseconds: this.ackTimeoutMs };
+    const deliveryToken = `delivery-${this.deliveries}`;
+    this.#inFlight.set(deliveryToken, { message, timer: this.#timer(deliveryToken) });
+    return { message, deliveryToken, ackTimeoutMs: this.ackTimeoutMs };
   }
 
   /** The message of a delivery that is still in flight. */
-  messageOf(lease: string): Envelope {
-    const held = this.#inFlight.get(lease);
+  messageOf(deliveryToken: string): Envelope {
+    const held = this.#inFlight.get(deliveryToken);
     if (held === undefined) throw refused(409, 'TEMPER_DELIVERY_LOST', 'this delivery has ended');
     return held.message;
   }
 
   applyOutcome(answer: DeliveryOutcome): undefined {
-    const message = this.messageOf(answer.lease);
-    clearTimeout(this.#inFlight.get(answer.lease)?.timer);
+    const message = this.messageOf(answer.deliveryToken);
+    clearTimeout(this.#inFlight.get(answer.deliveryToken)?.timer);
     if (answer.action === 'extend') {
       this.extensions += 1;
-      this.#inFlight.set(answer.lease, { message, timer: this.#timer(answer.lease) });
+      this.#inFlight.set(answer.deliveryToken, { message, timer: this.#timer(answer.deliveryToken) });
       return;
     }
-    this.#inFlight.delete(answer.lease);
-    if (answer.action === 'retry') setTimeout(() => this.#put(message), answer.afterMilliseconds).unref();
+    this.#inFlight.delete(answer.deliveryToken);
+    if (answer.action === 'retry') setTimeout(() => this.#put(message), answer.delayMs).unref();
     else this.#outcomes.get(message.id)?.resolve(answer);
     this.#wake();
   }
 
   /** Expires every delivery in flight. */
   expireAll(): void {
-    for (const lease of this.#inFlight.keys()) this.#expire(lease);
+    for (const deliveryToken of this.#inFlight.keys()) this.#expire(deliveryToken);
   }
 
   close(): void {
@@ -70,15 +70,15 @@ export class InboxDouble {
     this.#wake();
   }
 
-  #timer(lease: string): NodeJS.Timeout {
-    return setTimeout(() => this.#expire(lease), this.ackTimeoutMs);
+  #timer(deliveryToken: string): NodeJS.Timeout {
+    return setTimeout(() => this.#expire(deliveryToken), this.ackTimeoutMs);
   }
 
-  #expire(lease: string): void {
-    const held = this.#inFlight.get(lease);
+  #expire(deliveryToken: string): void {
+    const held = this.#inFlight.get(deliveryToken);
     if (held === undefined) return;
     clearTimeout(held.timer);
-    this.#inFlight.delete(lease);
+    this.#inFlight.delete(deliveryToken);
     this.#put(held.message);
   }
 

@@ -22,7 +22,7 @@ export function remoteModel(options: { client: GatewayClient; deliveryToken: () 
   const { client } = options;
   return {
     async *stream(request, op) {
-      const body: StreamRequest = { lease: options.deliveryToken(), request };
+      const body: StreamRequest = { deliveryToken: options.deliveryToken(), request };
       const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
       let end: ModelEvent | undefined;
       try {
@@ -94,7 +94,8 @@ function endIn(value: JsonObject): ModelEvent {
 }
 
 function failureIn(value: JsonObject): TemperError {
-  const { code } = value;
+  const { code, retry } = value;
   const message = printable(requireText(value, 'message', 'event'), 2_000);
-  return new TemperError(isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE', message);
+  const mayRetry = retry === 'backoff' || (typeof retry === 'number' && retry >= 0);
+  return new TemperError(isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE', message, mayRetry ? { retry } : {});
 }

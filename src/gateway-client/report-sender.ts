@@ -8,7 +8,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { GatewayClient } from './gateway-client.ts';
-import { type PodReports as WireClaims, POD_API_PATHS } from '../gateway-api/pod-api.ts';
+import { type PodReports, POD_API_PATHS } from '../gateway-api/pod-api.ts';
 
 export interface ReportSenderOptions {
   client: GatewayClient;
@@ -30,11 +30,11 @@ const SEND_TIMEOUT_MS = 30_000;
 /** Permanent failures: invalid by the schema, too large, or unprocessable. */
 const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
-type ReportKind = keyof WireClaims;
+type ReportKind = keyof PodReports;
 
 interface ReportBatch {
   key: string;
-  reports: Required<WireClaims>;
+  reports: Required<PodReports>;
   items: number;
   bytes: number;
 }
@@ -79,14 +79,14 @@ export class ReportSender implements AsyncDisposable {
     await this.#requests.idle();
   }
 
-  #add(kind: ReportKind, claim: StampedEvent | AuditRecord | ToolUse, limit: number): void {
-    const bytes = Buffer.byteLength(JSON.stringify(claim));
+  #add(kind: ReportKind, report: StampedEvent | AuditRecord | ToolUse, limit: number): void {
+    const bytes = Buffer.byteLength(JSON.stringify(report));
     if (bytes > MAX_REPORT_BYTES || this.#bytes + bytes > limit) {
       this.#drop(kind, bytes);
       return;
     }
     const batch = this.#batchFor(bytes);
-    (batch.reports[kind] as object[]).push(claim);
+    (batch.reports[kind] as object[]).push(report);
     batch.items += 1;
     batch.bytes += bytes;
     this.#bytes += bytes;
@@ -103,24 +103,24 @@ export class ReportSender implements AsyncDisposable {
   }
 
   #sendBatches(): void {
-    const { clock, ids, onError: onTrouble } = this.#options;
+    const { clock, ids, onError } = this.#options;
     const deadline = clock.monotonic() + SEND_TIMEOUT_MS;
-    const op: CallOptions = { signal: this.#lifetime.signal, deadline, key: ids.next('claims') };
+    const op: CallOptions = { signal: this.#lifetime.signal, deadline, key: ids.next('reports') };
     this.flush(op).catch((error: unknown) => {
       if (!this.#lifetime.signal.aborted)
-        onTrouble(`reports are buffered until the gateway accepts them: ${messageOf(error, 200)}`);
+        onError(`reports are buffered until the gateway accepts them: ${messageOf(error, 200)}`);
     });
   }
 
   async #sendAll(op: CallOptions): Promise<void> {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
-      if (batch.key === '') batch.key = this.#options.ids.next('claims');
-      const { key, reports: claims, bytes, items } = batch;
+      if (batch.key === '') batch.key = this.#options.ids.next('reports');
+      const { key, reports, bytes, items } = batch;
       try {
         await this.#options.client.call({
           method: 'POST',
           path: POD_API_PATHS.reports,
-          body: claims,
+          body: reports,
           op: { ...op, key },
         });
       } catch (error) {

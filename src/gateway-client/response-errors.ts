@@ -20,7 +20,7 @@ export function errorFromResponse(status: number, body: Json | undefined, retryA
   const message =
     typeof text === 'string' ? printable(text, MAX_MESSAGE) : `the gateway responded with status ${status}`;
   return new TemperError(codeOf(status, member(error, 'code')), message, {
-    retry: retryOf(status, member(error, 'retryAfterMilliseconds'), retryAfter),
+    retry: retryOf(status, member(error, 'retryAfterMs'), retryAfter),
     details: { status },
   });
 }

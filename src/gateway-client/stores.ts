@@ -7,7 +7,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
-import { type AppendRequest, type MemoryPut, POD_API_PATHS } from '../gateway-api/pod-api.ts';
+import { type AppendRequest, type MemoryValue, POD_API_PATHS } from '../gateway-api/pod-api.ts';
 
 export interface RemoteStoreOptions {
   client: GatewayClient;
@@ -36,7 +36,7 @@ export function remoteSessions(options: RemoteStoreOptions): SessionStore {
     },
     async append(session, afterSeq, items, marks = {}) {
       const tainted = marks.tainted === true ? { tainted: true } : {};
-      const body: AppendRequest = { lease: options.deliveryToken(), afterSeq, items, ...tainted };
+      const body: AppendRequest = { deliveryToken: options.deliveryToken(), afterSeq, items, ...tainted };
       const answer = await client.call({
         method: 'POST',
         path: `${sessionPath(session)}/items`,
@@ -80,7 +80,7 @@ export function remoteMemory(options: RemoteStoreOptions): Memory {
       }
     },
     async set(key, value) {
-      const body: MemoryPut = { value };
+      const body: MemoryValue = { value };
       await client.call({ method: 'PUT', path: path(key), body, op: opOf(options) });
     },
     async search(query, limit) {

@@ -79,9 +79,14 @@ export class RemoteTools implements SessionToolSource {
     this.#notify();
   }
 
+  /** Idempotent by digest: the gateway accepts a tool that this session has already, so a request whose response was lost is repeated. */
   readonly review: ForgeReview = {
     submit: async (candidate, caller, op) => {
-      const body: ReviewRequest = { lease: this.#options.deliveryToken(), candidate, authorModel: caller.authorModel };
+      const body: ReviewRequest = {
+        deliveryToken: this.#options.deliveryToken(),
+        candidate,
+        authorModel: caller.authorModel,
+      };
       await this.#options.flush(op);
       const answer = await this.#options.client.call({
         method: 'POST',
@@ -99,7 +104,7 @@ export class RemoteTools implements SessionToolSource {
   readonly keepRejected: SessionToolRegistry['recordRejected'] = async (refused, caller) => {
     const { client, clock } = this.#options;
     const body: RejectedToolRequest = {
-      lease: this.#options.deliveryToken(),
+      deliveryToken: this.#options.deliveryToken(),
       refused,
       authorModel: caller.authorModel,
     };
@@ -118,6 +123,8 @@ export class RemoteTools implements SessionToolSource {
         'the gateway accepted a different tool than the one submitted',
       );
     }
+    // The tool is known already when an earlier registration lost its response and the tools were listed since.
+    if (this.#tools.some(({ digest }) => digest === accepted.digest)) return;
     this.#add(sessionTool(accepted, caller, this.#options.clock.now().toISOString()));
     this.#notify();
   }

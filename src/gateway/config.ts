@@ -3,10 +3,10 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { PORTS } from '../api/cluster.ts';
+import { closed } from '../api/v1alpha1/common.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { parseModelConfig } from './models/config.ts';
 import { Namespace } from './users/messages.ts';
-import { closed } from './http/schemas.ts';
 import { TracingSection } from './tracing/config.ts';
 
 const Path = (description: string) => Type.String({ minLength: 1, maxLength: 4_096, description });

@@ -4,7 +4,7 @@ import { createAuthenticator } from '../identity/authenticator.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
-import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-access.ts';
+import { type ClusterSource, type Environment, loadClusterAccess } from '../kube/client/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { createKubeClient } from '../kube/client/http-kube-client.ts';
 import { METRICS } from '../kube/metrics.ts';
@@ -51,6 +51,8 @@ export interface GatewayRun {
   /** Starts the drain. */
   signal: AbortSignal;
   openModule: OpenModule;
+  /** Contains the address of the API server in a pod. */
+  environment?: Environment;
   /** Version of the software, for traces. */
   version?: string;
   /** Called when the server accepts requests. */
@@ -76,7 +78,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const metrics = registerMetrics(registry, METRICS);
   const counts = registerMetrics(registry, GATEWAY_METRICS);
   const tracing = stack.use(await openTracing(config, run));
-  const access = await loadClusterAccess(clusterSource(config), clock);
+  const access = await loadClusterAccess(clusterSource(config, run), clock);
   const transport = stack.use(createTransport({ access, clock, metrics }));
   const watches = stack.use(
     createGatewayInformers(config.namespaces, { transport, clock, log, metrics, random: Math.random }),
@@ -121,8 +123,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   await drain(server, draining, clock);
 }
 
-function clusterSource({ kubeconfig }: GatewayConfig): ClusterSource {
-  return kubeconfig === undefined ? { kind: 'cluster' } : { kind: 'file', path: kubeconfig };
+function clusterSource({ kubeconfig }: GatewayConfig, { environment = {} }: GatewayRun): ClusterSource {
+  return kubeconfig === undefined ? { kind: 'cluster', environment } : { kind: 'file', path: kubeconfig };
 }
 
 function openTracing({ tracing }: GatewayConfig, run: GatewayRun): Promise<Tracing> {

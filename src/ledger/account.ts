@@ -45,7 +45,7 @@ export function chargeAccount(account: Account, time: number, counts: Counts, si
   }
 }
 
-/** The quota that has no room for `counts`, if there is one. Of several, the quota that resumes last. */
+/** The quota that `counts` would exceed, if there is one. Of several, the quota that resumes last. */
 export function checkQuota(
   account: Account,
   limits: QuotaLimits,
@@ -88,15 +88,18 @@ export function remainingQuota(
 ): { limit: LimitedAmounts; remaining: LimitedAmounts } {
   const unlimited = (): LimitedAmounts => ({ tokens: Infinity, costMicros: Infinity, networkBytes: Infinity });
   const limit = unlimited();
-  const room = unlimited();
+  const remaining = unlimited();
   for (const quota of QUOTAS) {
     const key = LIMITED_AMOUNTS[quota.unit];
     const maximum = limits[quota.limit];
     if (key === undefined || maximum === undefined) continue;
     limit[key] = Math.min(limit[key], maximum);
-    room[key] = Math.min(room[key], Math.max(0, maximum - amountOf(quota.unit, account[quota.window].counts)));
+    remaining[key] = Math.min(
+      remaining[key],
+      Math.max(0, maximum - amountOf(quota.unit, account[quota.window].counts)),
+    );
   }
-  return { limit, remaining: room };
+  return { limit, remaining };
 }
 
 /** Parses a stored account; undefined when the value is not a valid account. */

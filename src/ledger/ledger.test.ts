@@ -68,7 +68,7 @@ async function denied(ledger: Ledger, amounts: Amounts): Promise<Denial> {
 
 for (const [adapter, make] of Object.entries(adapters)) {
   describe(`ledger contract: ${adapter}`, () => {
-    it('grants reservations up to the limit, and a denial names the quota, the used amount and the resume time', async () => {
+    it('the ledger grants reservations up to the limit, and a denial names the quota, the used amount and the resume time', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       await granted(ledger, { inputTokens: 60, outputTokens: 40 });
@@ -81,7 +81,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       });
     });
 
-    it('releases the reserved amounts that were not used', async () => {
+    it('the ledger releases the reserved amounts that were not used', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       const id = await granted(ledger, { inputTokens: 50, outputTokens: 50 });
@@ -93,7 +93,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await denied(ledger, { inputTokens: 1 });
     });
 
-    it('keeps unsettled reservations charged in full after a restart', async () => {
+    it('the ledger keeps unsettled reservations charged in full after a restart', async () => {
       const records = await make();
       const clock = clockAt('2026-11-21T13:20:00Z');
       const before = await openLedgerBook(records, clock);
@@ -109,7 +109,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       }
     });
 
-    it('counts windows by the UTC clock', async () => {
+    it('the ledger counts windows by the UTC clock', async () => {
       const clock = clockAt('2026-11-30T23:59:30Z');
       const book = await openLedgerBook(await make(), clock);
       const ledger = agentLedger(book, { toolCallsPerMinute: 1, tokensPerDay: 10, costMicrosPerMonth: 7 });
@@ -129,7 +129,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       await granted(ledger, { inputTokens: 10 });
     });
 
-    it('charges the policy for all its agents and names it when it denies', async () => {
+    it('the ledger charges the policy for all its agents and names it when it denies', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const one = agentLedger(book, {}, { tokensPerDay: 100 }, 'one');
       const two = agentLedger(book, {}, { tokensPerDay: 100 }, 'two');
@@ -139,14 +139,14 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.equal((await one.usage()).day.inputTokens, 60);
     });
 
-    it('charges no account when one of the accounts denies', async () => {
+    it('the ledger charges no account when one of the accounts denies', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerDay: 100 }, { tokensPerDay: 10 });
       await denied(ledger, { inputTokens: 11 });
       assert.equal((await ledger.usage()).day.inputTokens, 0);
     });
 
-    it('returns the same reservation for the same idempotency key while the reservation is open', async () => {
+    it('the ledger returns the same reservation for the same idempotency key while the reservation is open', async () => {
       const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, {});
       const [first, second] = await Promise.all([
@@ -160,7 +160,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.equal((await ledger.usage()).hour.inputTokens, 10);
     });
 
-    it('does not settle into a window that started after the reservation', async () => {
+    it('the ledger does not settle into a window that started after the reservation', async () => {
       const clock = clockAt('2026-11-21T13:59:59Z');
       const book = await openLedgerBook(await make(), clock);
       const ledger = agentLedger(book, {});
@@ -172,7 +172,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.deepEqual([usage.hour.inputTokens, usage.day.inputTokens], [7, 8]);
     });
 
-    it('never grants concurrent reservations beyond the limit, and reuses released amounts', async () => {
+    it('the ledger never grants concurrent reservations beyond the limit, and reuses released amounts', async () => {
       const step = fc.record({ amount: fc.integer({ min: 1, max: 40 }), used: fc.integer({ min: 0, max: 40 }) });
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
@@ -202,7 +202,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
 }
 
 describe('the journal of the ledger', () => {
-  it('rotates before it grows long, under concurrent use, without losing an entry', async () => {
+  it('the journal rotates before it grows long, under concurrent use, without losing an entry', async () => {
     const records = memoryRecordStore();
     const clock = clockAt('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
@@ -222,7 +222,7 @@ describe('the journal of the ledger', () => {
     assert.equal((await agentLedger(await openLedgerBook(records, clock), {}).usage()).hour.inputTokens, expected);
   });
 
-  it('restores the charged amounts after a crash at any point', async () => {
+  it('the journal restores the charged amounts after a crash at any point', async () => {
     const records = memoryRecordStore();
     const clock = clockAt('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);

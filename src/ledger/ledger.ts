@@ -24,7 +24,7 @@ export interface AccountHolder {
 
 /** All accounts of one process. Agents under the same policy share the account of the policy. */
 export interface LedgerBook {
-  /** A ledger for one caller. Each reservation needs room in all these accounts and is charged to all. `usage()` reports the first account. */
+  /** A ledger for one caller. Each reservation must fit into all these accounts and is charged to all. `usage()` reports the first account. */
   ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger;
   /** Resolves when all changes are durable. Without `close` no charge is lost, only settlements, which leave the larger reservation. */
   close(): Promise<void>;

@@ -20,7 +20,7 @@ export interface Denial {
   quota: string;
   limit: number;
   used: number;
-  /** Start of the next window, when the quota has room again. RFC 3339. */
+  /** Start of the next window, when the quota permits calls again. RFC 3339. */
   resumesAt: string;
 }
 
@@ -39,7 +39,7 @@ interface Usage {
  */
 export interface Ledger {
   /**
-   * Charges `maximum` to all accounts, or to none of them: returns a Denial when a quota has no room. Idempotent: the same `op.key`
+   * Charges `maximum` to all accounts, or to none of them: returns a Denial when it would exceed a quota. Idempotent: the same `op.key`
    * returns the same reservation until it is settled. Throws TEMPER_LEDGER_UNAVAILABLE when a shared ledger cannot be reached or
    * does not respond before `op.deadline`, and the error of the store when a local ledger cannot write. Nothing is reserved then.
    */

@@ -14,6 +14,11 @@ export function remainingMs(op: CallOptions, clock: Clock): number {
   return Math.max(0, op.deadline - clock.monotonic());
 }
 
+/** Whether a deadline aborted the signal, and not the caller. */
+export function abortedByTimeout(signal: AbortSignal): boolean {
+  return signal.aborted && signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError';
+}
+
 /**
  * Runs `work` with a deadline at most `milliseconds` from now and never later than the deadline of `parent`.
  * The signal aborts at that deadline with a `TimeoutError`. The timer is cleared when `work` settles.

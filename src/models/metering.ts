@@ -41,7 +41,7 @@ export function metering({ ledger, ids, embedding }: MeteringDeps): ModelLayer {
       try {
         for await (const event of inner.stream(request, op)) {
           started = true;
-          // Committed first: a consumer may stop reading at the end, and its next reservation needs the room.
+          // Committed first: a consumer may stop reading at the end, and its next reservation needs the released amount.
           if (event.type === 'end') await charge.commit(amounts(price, plausible(event.usage)));
           yield event;
         }

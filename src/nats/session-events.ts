@@ -1,4 +1,5 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
+import type { FinishReason } from '../bus/port.ts';
 import { onAbort } from '../lib/async/abort.ts';
 import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
@@ -14,10 +15,10 @@ import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/st
 /** One event of a session. */
 export type SessionEvent =
   | { kind: 'event'; event: StampedEvent }
-  | { kind: 'reply'; message: string; text: string; ending: 'complete' | 'cut' | 'refusal' }
+  | { kind: 'reply'; message: string; text: string; finishReason: FinishReason }
   | { kind: 'failed'; message: string; code: ErrorCode; text: string };
 
-/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `FollowLine` of the user API. */
+/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `SessionStreamLine` of the user API. */
 export type StoredSessionEvent = SessionEvent & { seq: number };
 
 export interface FollowOptions {
@@ -179,7 +180,7 @@ async function* newEvents(
 /** Parses a stored event; undefined for an invalid one. */
 function parseEvent(value: Json | undefined): SessionEvent | undefined {
   if (!isJsonObject(value)) return undefined;
-  return value.kind === 'event' ? parseToolEvent(value.event) : parseEnding(value);
+  return value.kind === 'event' ? parseToolEvent(value.event) : parseEnd(value);
 }
 
 /** Pods report these events: only `type` and `time` are validated. */
@@ -188,10 +189,10 @@ function parseToolEvent(event: Json | undefined): SessionEvent | undefined {
   return { kind: 'event', event: event as unknown as StampedEvent };
 }
 
-function parseEnding({ kind, message, text, ending, code }: JsonObject): SessionEvent | undefined {
+function parseEnd({ kind, message, text, finishReason, code }: JsonObject): SessionEvent | undefined {
   if (typeof message !== 'string' || typeof text !== 'string') return undefined;
-  if (kind === 'reply' && (ending === 'complete' || ending === 'cut' || ending === 'refusal')) {
-    return { kind, message, text, ending };
+  if (kind === 'reply' && (finishReason === 'complete' || finishReason === 'truncated' || finishReason === 'refusal')) {
+    return { kind, message, text, finishReason };
   }
   if (kind === 'failed' && typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)) {
     return { kind, message, code: code as ErrorCode, text };

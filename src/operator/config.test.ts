@@ -12,7 +12,7 @@ gateway: {service: temper-gateway, podLabels: {app: gateway}}
 `;
 
 describe('parseOperatorConfig', () => {
-  it('parses a valid configuration', () => {
+  it('parseOperatorConfig parses a valid configuration', () => {
     assert.equal(parseOperatorConfig(GOOD).sandboxClasses[0]?.workspace, '1Gi');
   });
 
@@ -30,7 +30,7 @@ describe('parseOperatorConfig', () => {
       /same name/,
     ],
   ] as const) {
-    it(`throws when ${what}`, () => {
+    it(`parseOperatorConfig throws when ${what}`, () => {
       assert.throws(
         () => parseOperatorConfig(text),
         (error) => isTemperError(error, 'TEMPER_CONFIGURATION_INVALID') && message.test(error.message),

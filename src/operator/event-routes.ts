@@ -6,6 +6,8 @@ import type { WorkQueue } from '../kube/controller/work-queue.ts';
 import { INDEX } from './agent/observe.ts';
 import { podFingerprint } from './pods/pod-state.ts';
 import { reasonOf } from './conditions.ts';
+import type { OperatorConfig } from './config.ts';
+import type { Cache } from './kube/cache.ts';
 import type { Informers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import type { WarmPool } from './pool/warm-pool.ts';
@@ -27,7 +29,8 @@ export interface RouteDeps {
   readonly onAgentDeleted: (agent: StoredAgent) => void;
   readonly onPolicyDeleted: (policy: StoredPolicy) => void;
   /** Did another writer write this status? */
-  readonly isExternalStatus: (object: StoredAgent | StoredPolicy) => boolean;
+  readonly isExternalAgentStatus: (agent: StoredAgent) => boolean;
+  readonly isExternalPolicyStatus: (policy: StoredPolicy) => boolean;
   /** Called when an object that the operator maintains in a namespace is deleted. */
   readonly onChildDeleted: (plural: string, object: PlainObject) => void;
 }
@@ -62,9 +65,9 @@ function isOnlyStatus(change: Change<KubeObject>): boolean {
 }
 
 function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priority): void {
-  const { informers, queues, onAgentDeleted: agentGone } = deps;
+  const { informers, queues, onAgentDeleted } = deps;
   const { object } = change;
-  if (isOnlyStatus(change) && !deps.isExternalStatus(object)) return;
+  if (isOnlyStatus(change) && !deps.isExternalAgentStatus(object)) return;
   queues.agents.add(keyOf(object), priority);
   const before = change.type === 'updated' ? policyKey(change.before) : undefined;
   if (change.type === 'updated' && before === policyKey(object)) return;
@@ -76,17 +79,17 @@ function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priorit
       if (reasonOf(other.status?.conditions, 'Ready') === 'AgentQuotaExceeded') queues.agents.add(keyOf(other));
     }
   }
-  if (change.type === 'deleted') agentGone(object);
+  if (change.type === 'deleted') onAgentDeleted(object);
 }
 
 function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Priority): void {
-  const { informers, queues, onPolicyDeleted: policyGone } = deps;
+  const { informers, queues, onPolicyDeleted } = deps;
   const key = keyOf(change.object);
   if (isOnlyStatus(change)) {
-    if (deps.isExternalStatus(change.object)) queues.policies.add(key, priority);
+    if (deps.isExternalPolicyStatus(change.object)) queues.policies.add(key, priority);
     return;
   }
-  if (change.type === 'deleted') policyGone(change.object);
+  if (change.type === 'deleted') onPolicyDeleted(change.object);
   queues.policies.add(key, priority);
   const agents = informers.agents.cache.byIndex(INDEX.policy, key);
   for (const agent of agents) queues.agents.add(keyOf(agent), priority);
@@ -107,9 +110,42 @@ function onPod({ queues, pool }: RouteDeps, change: Change<Pod>, priority: Prior
   }
 }
 
-function onChild({ queues, onChildDeleted: childGone }: RouteDeps, plural: string, change: Change<PlainObject>): void {
+function onChild({ queues, onChildDeleted }: RouteDeps, plural: string, change: Change<PlainObject>): void {
   const { namespace } = change.object.metadata;
   if (change.type === 'added' || namespace === undefined) return;
-  if (change.type === 'deleted') childGone(plural, change.object);
+  if (change.type === 'deleted') onChildDeleted(plural, change.object);
   queues.namespaces.add(namespace);
+}
+
+/** What the requeue functions read and fill. */
+interface RequeueDeps {
+  readonly config: Pick<OperatorConfig, 'sandboxClasses'>;
+  readonly agents: Cache<StoredAgent>;
+  readonly queues: Queues;
+}
+
+/** Namespaces with agents or with a warm pool. */
+export function activeNamespaces({ config, agents }: Pick<RequeueDeps, 'config' | 'agents'>): string[] {
+  const pools = config.sandboxClasses.flatMap(({ pool = [] }) => pool.map(({ namespace }) => namespace));
+  return [...new Set([...agents.list().map(({ metadata }) => metadata.namespace), ...pools])];
+}
+
+/** Requeues the namespace and all its agents. */
+export function requeueNamespace({ agents, queues }: Pick<RequeueDeps, 'agents' | 'queues'>, namespace: string): void {
+  queues.namespaces.add(namespace);
+  for (const { metadata } of agents.list()) {
+    if (metadata.namespace === namespace) queues.agents.add(`${namespace}/${metadata.name}`, PRIORITY.resync);
+  }
+}
+
+/** Requeues every active namespace and all its agents. */
+export function requeueAllNamespaces(deps: RequeueDeps): void {
+  for (const namespace of activeNamespaces(deps)) requeueNamespace(deps, namespace);
+}
+
+/** Requeues the warm pools of the configuration, because no watch event announces them. */
+export function requeuePools({ config, queues }: Pick<RequeueDeps, 'config' | 'queues'>): void {
+  for (const { name, pool = [] } of config.sandboxClasses) {
+    for (const { namespace } of pool) queues.pools.add(`${namespace}/${name}`, PRIORITY.resync);
+  }
 }

@@ -1,43 +1,36 @@
 import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
-import type { WorkQueue } from '../kube/controller/work-queue.ts';
-import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
-import type { Logger } from '../telemetry/log.ts';
 import { isLate } from './pods/start-delay.ts';
-import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
 import { INDEX } from './agent/observe.ts';
 import { StatusThrottle } from './agent/status-throttle.ts';
 import { OUTAGE_GRACE_MS } from './agent/plan.ts';
-import type { ReleasePki } from './pki/release-pki.ts';
 import type { NatsReload } from './pki/nats-reload.ts';
 import type { DataLossDetector } from './nats/data-loss.ts';
-import type { Cache } from './kube/cache.ts';
+import type { Components } from './components.ts';
+import { activeNamespaces, requeueAllNamespaces, requeueNamespace } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
-import type { AdmissionPolicyMonitor } from './admission-policies/monitor.ts';
-import type { Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
-import type { AgentActivity, AgentStats } from './ports.ts';
 import { DataGarbageCollector } from './data-gc.ts';
 
-export interface LeaderTaskDeps {
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly counts?: OperatorMetrics;
-  readonly pki: ReleasePki;
+export interface LeaderTaskDeps
+  extends Pick<
+    Components,
+    | 'agentActivity'
+    | 'agents'
+    | 'agentStats'
+    | 'clock'
+    | 'config'
+    | 'log'
+    | 'operatorMetrics'
+    | 'pki'
+    | 'pods'
+    | 'policies'
+    | 'policyMonitor'
+    | 'queues'
+  > {
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsReload | undefined;
-  readonly policyMonitor: AdmissionPolicyMonitor;
-  readonly bus: AgentActivity | undefined;
-  readonly facts: AgentStats;
   readonly dataLoss: DataLossDetector;
-  readonly agents: Cache<StoredAgent>;
-  readonly policies: Cache<StoredPolicy>;
-  readonly pods: Cache<Pod>;
-  readonly agentQueue: WorkQueue;
-  /** Namespaces with agents or with a warm pool. */
-  namespaces(): string[];
-  /** Requeues the namespace and all its agents. */
-  requeueNamespace(namespace: string): void;
 }
 
 const SECOND_MS = 1_000;
@@ -52,40 +45,42 @@ const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
-  const { pki, natsReload, bus } = deps;
+  const { pki, natsReload, agentActivity } = deps;
   const throttle = new StatusThrottle(deps.clock);
   const lastRefresh = { at: Number.NEGATIVE_INFINITY };
   const periodicTasks: LeaderTask[] = [
     periodic(deps, 'pki', async (signal) => {
-      if (await pki.reconcile(signal)) for (const namespace of deps.namespaces()) deps.requeueNamespace(namespace);
+      if (await pki.reconcile(signal)) requeueAllNamespaces(deps);
       return pki.gatewayEndpoint === undefined ? SECOND_MS : PKI_INTERVAL_MS;
     }),
     periodic(deps, 'admission-policies', (signal) => refreshAdmissionPolicies(deps, lastRefresh, signal)),
     periodic(deps, 'agent-stats', (signal) => requeueOnNewStats(deps, throttle, signal)),
     periodic(deps, 'late-pods', async () => {
-      for (const agent of agentsWithLatePods(deps)) deps.agentQueue.add(agent, PRIORITY.resync);
+      for (const agent of agentsWithLatePods(deps)) deps.queues.agents.add(agent, PRIORITY.resync);
       return LATE_POD_INTERVAL_MS;
     }),
   ];
   if (natsReload !== undefined) {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
-  if (bus === undefined) return periodicTasks;
-  const sweep = new DataGarbageCollector(bus, deps.agents);
-  periodicTasks.push(requeueFromStream(deps, 'wakeups', (signal) => countWakeups(bus.wakeups(signal), deps.counts)));
+  if (agentActivity === undefined) return periodicTasks;
+  const gc = new DataGarbageCollector(agentActivity, deps.agents);
+  periodicTasks.push(
+    requeueFromStream(deps, 'wakeups', (signal) => countWakeups(agentActivity.wakeups(signal), deps.operatorMetrics)),
+  );
   periodicTasks.push(
     periodic(deps, 'outages', async (signal) => {
       // The outage affects every agent status, and agents without a pod may have received messages meanwhile.
-      for await (const _ of bus.outages(OUTAGE_GRACE_MS, signal)) {
-        for (const namespace of deps.namespaces()) deps.requeueNamespace(namespace);
+      for await (const _ of agentActivity.outages(OUTAGE_GRACE_MS, signal)) {
+        requeueAllNamespaces(deps);
       }
       return signal.aborted ? 0 : MINUTE_MS;
     }),
   );
   periodicTasks.push(
     periodic(deps, 'gc', async (signal) => {
-      if (bus.unavailableSince() !== undefined) return RETRY_MS;
-      const deletedAgents = await sweep.collect(signal);
+      if (agentActivity.unavailableSince() !== undefined) return RETRY_MS;
+      const deletedAgents = await gc.collect(signal);
       if (deletedAgents > 0) deps.log.info({ agents: deletedAgents }, 'deleted the NATS data of deleted agents');
       return GC_INTERVAL_MS;
     }),
@@ -104,9 +99,9 @@ async function refreshAdmissionPolicies(
 ): Promise<number> {
   const now = deps.clock.monotonic();
   const isDue = now - lastRefresh.at >= POLICY_INTERVAL_MS;
-  for (const namespace of deps.namespaces()) {
+  for (const namespace of activeNamespaces(deps)) {
     if (!isDue && !deps.policyMonitor.isNotEnforced(namespace)) continue;
-    if (await deps.policyMonitor.refresh(namespace, signal)) deps.requeueNamespace(namespace);
+    if (await deps.policyMonitor.refresh(namespace, signal)) requeueNamespace(deps, namespace);
   }
   if (isDue) lastRefresh.at = now;
   return POLICY_RETRY_MS;
@@ -114,18 +109,19 @@ async function refreshAdmissionPolicies(
 
 /** Requeues agents whose status differs from the latest data from NATS. */
 async function requeueOnNewStats(
-  { facts, dataLoss, agents, policies, agentQueue }: LeaderTaskDeps,
+  { agentStats, dataLoss, agents, policies, queues }: LeaderTaskDeps,
   throttle: StatusThrottle,
   signal: AbortSignal,
 ): Promise<number> {
-  for await (const _ of facts.updates(signal)) {
-    const store = facts.store();
+  for await (const _ of agentStats.updates(signal)) {
+    const store = agentStats.store();
     // First: the agent statuses still contain the queue lengths of the lost store.
     if (store !== undefined) await dataLoss.check(store, signal);
     for (const agent of agents.list()) {
       const { namespace, name } = agent.metadata;
       const policy = policies.get(namespace, agent.spec.trustPolicyRef.name);
-      if (throttle.isChanged(agent, facts.get(agent, policy))) agentQueue.add(`${namespace}/${name}`, PRIORITY.resync);
+      if (throttle.isChanged(agent, agentStats.get(agent, policy)))
+        queues.agents.add(`${namespace}/${name}`, PRIORITY.resync);
     }
   }
   return signal.aborted ? 0 : MINUTE_MS;
@@ -170,7 +166,7 @@ function requeueFromStream(
   return periodic(deps, name, async (signal) => {
     for await (const uid of open(signal)) {
       const agent = deps.agents.byIndex(INDEX.uid, uid)[0];
-      if (agent !== undefined) deps.agentQueue.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
+      if (agent !== undefined) deps.queues.agents.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
     }
     return signal.aborted ? 0 : MINUTE_MS;
   });

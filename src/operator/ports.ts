@@ -33,7 +33,7 @@ export interface AgentActivity {
    * Redelivers the message at once. Returns false, without effect, when the message was redelivered or completed since: a message in
    * flight with a later pod stays with that pod.
    */
-  redeliver(agentUid: string, held: InFlightMessage, signal: AbortSignal): Promise<boolean>;
+  redeliver(agentUid: string, message: InFlightMessage, signal: AbortSignal): Promise<boolean>;
   /**
    * Emits the start of an outage once it lasts longer than `graceMs` milliseconds, and undefined when it ends. Does not throw. Ends
    * with the signal.

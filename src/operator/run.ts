@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { loadClusterAccess } from '../kube/client/cluster-access.ts';
+import { type Environment, loadClusterAccess, roleSource } from '../kube/client/cluster-access.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport } from '../kube/client/transport.ts';
@@ -14,22 +14,30 @@ import { OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import type { OperatorConfig } from './config.ts';
 import { createOperator } from './operator.ts';
 
+export interface OperatorRun {
+  readonly log: Logger;
+  /** Starts the shutdown. */
+  readonly signal: AbortSignal;
+  /** Contains the address of the API server in a pod, or KUBECONFIG. */
+  readonly environment: Environment;
+}
+
 /**
  * Runs the operator until the signal aborts. Rejects with `TEMPER_LEADERSHIP_LOST` when another process may have become leader: the
  * caller must then exit with a failure at once.
  */
-export async function runOperator(config: OperatorConfig, log: Logger, signal: AbortSignal): Promise<void> {
+export async function runOperator(config: OperatorConfig, { log, signal, environment }: OperatorRun): Promise<void> {
   const clock = systemClock;
   const registry = createRegistry();
   const metrics = registerMetrics(registry, METRICS);
-  const counts = registerMetrics(registry, OPERATOR_METRICS);
-  const access = await loadClusterAccess({ kind: 'default' }, clock);
+  const operatorMetrics = registerMetrics(registry, OPERATOR_METRICS);
+  const access = await loadClusterAccess(roleSource(environment), clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
   await using nats =
-    config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: counts });
+    config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: operatorMetrics });
   const identity = `${hostname()}_${randomUUID()}`;
-  const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, counts, identity };
+  const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, operatorMetrics, identity };
   const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
   const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
   const waitingFor = () => manager.unsyncedInformers();

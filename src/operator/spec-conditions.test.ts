@@ -14,7 +14,7 @@ const reasonFor = (agent: AgentSpec, policy: TrustPolicySpec | undefined) =>
   canForgeCondition(agent, 'p', policy)?.reason;
 
 describe('the condition FieldsInForce', () => {
-  it('names every field of the spec without effect', () => {
+  it('the condition FieldsInForce names every field of the spec without effect', () => {
     const found = fieldsInForceCondition('TrustPolicy', {
       decay: { idle: '720h', minQuality: 7 },
       promotion: { toShared: { minAgents: 2 } },
@@ -24,7 +24,7 @@ describe('the condition FieldsInForce', () => {
     assert.match(found.message, /spec\.decay\.idle.+spec\.decay\.minQuality.+spec\.promotion\.toShared\.minAgents/);
   });
 
-  it('is absent for values that have their documented effect', () => {
+  it('the condition FieldsInForce is absent for values that have their documented effect', () => {
     const defaults = anAgentSpec({ invocation: 'Tools', grants: { shell: [] } });
     assert.equal(fieldsInForceCondition('Agent', defaults), undefined);
     assert.equal(
@@ -36,7 +36,7 @@ describe('the condition FieldsInForce', () => {
     );
   });
 
-  it('disappears when the fields are removed', () => {
+  it('the condition FieldsInForce disappears when the fields are removed', () => {
     const found = fieldsInForceCondition('Agent', anAgentSpec({ invocation: 'Code' }));
     assert.ok(found);
     const before = updateConditions(undefined, ['FieldsInForce'], [found], 1, new Date(0));
@@ -49,17 +49,17 @@ describe('the condition FieldsInForce', () => {
 });
 
 describe('the condition CanForge', () => {
-  it('states that the policy has no judge', () => {
+  it('the condition CanForge states that the policy has no judge', () => {
     assert.equal(reasonFor(anAgentSpec(), {}), 'JudgeMissing');
   });
 
-  it('states that the judge is the primary or a fallback model of the agent', () => {
+  it('the condition CanForge states that the judge is the primary or a fallback model of the agent', () => {
     assert.equal(reasonFor(anAgentSpec(), { models: { judge: 'a/B' } }), 'JudgeIsAuthor');
     const withFallback = anAgentSpec({ model: { primary: 'a/b', fallbacks: ['a/c'] } });
     assert.equal(reasonFor(withFallback, { models: { judge: 'a/c' } }), 'JudgeIsAuthor');
   });
 
-  it('is absent when the policy permits the judge, has another judge or is missing, and when the agent may not forge', () => {
+  it('the condition CanForge is absent when the policy permits the judge, has another judge or is missing, and when the agent may not forge', () => {
     assert.equal(reasonFor(anAgentSpec(), { models: { judge: 'a/b', judgeMayBeAuthor: true } }), undefined);
     assert.equal(reasonFor(anAgentSpec(), { models: { judge: 'a/c' } }), undefined);
     assert.equal(reasonFor(anAgentSpec(), undefined), undefined);

@@ -15,7 +15,7 @@ function rowsOf(kind: string): string[] {
 
 describe('docs/troubleshooting.md', () => {
   for (const kind of ['Agent', 'TrustPolicy'] as const) {
-    it(`has exactly one row per reason of ${kind}`, () => {
+    it(`the page has exactly one row per reason of ${kind}`, () => {
       const known = CONDITIONS[kind].flatMap(({ type, reasons }) =>
         Object.keys(reasons).map((reason) => `${type} ${reason}`),
       );

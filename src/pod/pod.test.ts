@@ -32,7 +32,7 @@ describe('a pod', { timeout: 240_000 }, () => {
     const answer = await end;
     assert.ok(answer.action === 'ack', JSON.stringify(answer));
     assert.match(answer.reply, /paid/i);
-    assert.equal(answer.ending, 'complete');
+    assert.equal(answer.finishReason, 'complete');
     const types: string[] = gateway.events.map(({ type }) => type);
     for (const type of ['message-received', 'tool-call', 'forge-gate', 'forge-accepted', 'session-end']) {
       assert.ok(types.includes(type), `${type} in ${types.join(' ')}`);
@@ -195,12 +195,12 @@ describe('a pod', { timeout: 240_000 }, () => {
     const closed = { ...assignment.policy, spec: { ...spec, models: { ...spec.models, allow: ['none/at-all'] } } };
     await gateway.assign({ ...assignment, version: '2', policy: closed });
     const answer = await end;
-    assert.ok(answer.action === 'ack' && answer.ending === 'refusal', JSON.stringify(answer));
+    assert.ok(answer.action === 'ack' && answer.finishReason === 'refusal', JSON.stringify(answer));
     assert.match(answer.reply, /^\[TEMPER_POLICY_DENIED: /, 'a failure that a retry would repeat becomes the reply');
     await gateway.assign({ ...assignment, version: '3' });
     await agent.logged('"version":"3"');
     const after = await gateway.inbox.add(aMessage({ text: APRIL, session: 's-2' }));
-    assert.ok(after.action === 'ack' && after.ending === 'complete', JSON.stringify(after));
+    assert.ok(after.action === 'ack' && after.finishReason === 'complete', JSON.stringify(after));
     assert.equal(agent.child.exitCode, null, 'the process did not restart');
   });
 

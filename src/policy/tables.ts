@@ -1,4 +1,4 @@
-import { BUILTIN_LEVELS, TOOL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
+import { BUILTIN_LEVELS, FORGE_MODES, TOOL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
@@ -65,19 +65,19 @@ export const LEVELS: Readonly<Record<BuiltinLevel, LevelTable>> = {
       ...expandActions('deploy'),
       'db:mutate',
     ]),
-    forgeModes: ['Compose', 'Sandbox'],
+    forgeModes: FORGE_MODES,
     forgeApis: false,
   },
   standard: {
     categories: [...ISOLATED, 'web', 'terminal', 'analytics'],
     constraints: constraints('Project', 'Open', 'Full', 'RestrictedCommands'),
-    forgeModes: ['Compose', 'Sandbox'],
+    forgeModes: FORGE_MODES,
     forgeApis: true,
   },
   elevated: {
     categories: TOOL_CATEGORIES,
     constraints: constraints('Full', 'Open', 'Full', 'Full'),
-    forgeModes: ['Compose', 'Sandbox'],
+    forgeModes: FORGE_MODES,
     forgeApis: true,
   },
 };

@@ -3,19 +3,20 @@ import { createHash, createHmac } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import type { Json } from '../lib/json.ts';
-import type { HostApi, SandboxFailure } from './port.ts';
+import type { ToolApi } from '../api/v1alpha1/common.ts';
+import type { SandboxFailure } from './port.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { aJob, anOp, echoHost } from './sandbox.testing.ts';
 
 let sandbox: Supervisor;
 
-async function outputOf(source: string, apis: readonly HostApi[] = [], input: Json = {}): Promise<Json> {
+async function outputOf(source: string, apis: readonly ToolApi[] = [], input: Json = {}): Promise<Json> {
   const outcome = await sandbox.run(aJob(source, { apis, input }), echoHost, anOp());
   assert.ok(outcome.ok, JSON.stringify(outcome));
   return outcome.output;
 }
 
-const valueOf = (expression: string, apis?: readonly HostApi[]) =>
+const valueOf = (expression: string, apis?: readonly ToolApi[]) =>
   outputOf(`async function execute(input) { return ${expression}; }`, apis);
 
 async function failureOf(source: string): Promise<{ code: SandboxFailure; message: string }> {
@@ -70,6 +71,23 @@ describe('guest code', () => {
       (await failureOf('function execute() { throw new SyntaxError("mine"); }')).code,
       'TEMPER_SANDBOX_EXCEPTION',
     );
+    const objects: [thrown: string, message: string | RegExp][] = [
+      ['{ code: 42, reason: "no" }', 'the tool threw {"code":42,"reason":"no"}'],
+      ['{ message: "bad", code: 7 }', 'the tool threw {"message":"bad","code":7}'],
+      ['[1, "two"]', 'the tool threw [1,"two"]'],
+      ['{ escape: "\\u001b[2J" }', 'the tool threw {"escape":"\\u001b[2J"}'],
+      ['{ text: "x".repeat(1e6) }', /^the tool threw \{"text":"x{391}…$/],
+      ['{ toJSON() { throw 1; } }', 'the tool threw [object Object]'],
+      ['{ n: 1n }', 'the tool threw [object Object]'],
+      ['new Map([[1, 2]])', 'the tool threw [object Map]'],
+      ['Object.create(null, { stack: { get() { throw 1; } } })', 'a value that cannot be read'],
+    ];
+    for (const [thrown, message] of objects) {
+      const failure = await failureOf(`function execute() { throw ${thrown}; }`);
+      assert.equal(failure.code, 'TEMPER_SANDBOX_EXCEPTION');
+      if (typeof message === 'string') assert.equal(failure.message, message);
+      else assert.match(failure.message, message);
+    }
     const long = await failureOf('function execute() { throw new Error("\\u202e\\u0000" + "x".repeat(1e6)); }');
     assert.ok(long.message.length < 4_200 && long.message.includes('\\u{202e}\\u{0}'));
   });
@@ -173,7 +191,7 @@ describe('guest code', () => {
     for (const use of uses) {
       it(`${use} throws and names "${api}" in a tool that does not declare it`, async () => {
         const source = `function execute() { return String(${use}); }`;
-        const declared: HostApi[] = ['crypto', api as 'clock' | 'random'];
+        const declared: ToolApi[] = ['crypto', api as 'clock' | 'random'];
         const outcome = await sandbox.run(aJob(source, { apis: ['crypto'] }), echoHost, anOp());
         assert.ok(!outcome.ok, JSON.stringify(outcome));
         assert.equal(outcome.code, 'TEMPER_SANDBOX_EXCEPTION');

@@ -5,7 +5,7 @@ import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import { type Json, jsonDepth, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
-import type { HostCalls, Job, JobUsage, JobOutcome, SandboxFailure } from './port.ts';
+import type { ForwardedApi, HostCalls, Job, JobUsage, JobOutcome, SandboxFailure } from './port.ts';
 import { ESCAPE_FACTOR, FRAME_OVERHEAD_BYTES, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
 import type { MemoryReader } from './memory-usage.ts';
 import type { RunnerProcess } from './runner-process.ts';
@@ -137,7 +137,7 @@ class JobSession {
     return { ok: false, code: 'TEMPER_SANDBOX_OUTPUT_INVALID', message, usage };
   }
 
-  async #callHost(call: number, api: 'fetch' | 'fs.readFile', input: string): Promise<void> {
+  async #callHost(call: number, api: ForwardedApi, input: string): Promise<void> {
     const { runner, job, host, op, number } = this.#parts;
     this.#calls += 1;
     this.#bytes += input.length;

@@ -1,9 +1,14 @@
+import type { ToolApi } from '../api/v1alpha1/common.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 
-/** Names of host functions as a tool declares them. Without `clock` and `random`, time and randomness throw in the guest. */
-export type HostApi = 'fetch' | 'fs.readFile' | 'crypto' | 'clock' | 'random';
+/** The host functions that need the host; the runner answers the others itself. */
+export type ForwardedApi = Extract<ToolApi, 'fetch' | 'fs.readFile'>;
+
+export function isForwardedApi(value: unknown): value is ForwardedApi {
+  return value === 'fetch' || value === 'fs.readFile';
+}
 
 export interface JobLimits {
   /** Wall-clock milliseconds from start to result; the supervisor enforces it from outside the process. */
@@ -21,26 +26,40 @@ export interface Job {
   /** Defines `execute(input)` or `run(input)`, sync or async. */
   source: string;
   input: Json;
-  apis: readonly HostApi[];
+  apis: readonly ToolApi[];
   limits: JobLimits;
 }
 
-/** The closed set of ways a job can fail. */
-export type SandboxFailure = Extract<
-  ErrorCode,
-  | 'TEMPER_SANDBOX_UNAVAILABLE'
-  | 'TEMPER_SANDBOX_SYNTAX'
-  | 'TEMPER_SANDBOX_NO_ENTRY'
-  | 'TEMPER_SANDBOX_EXCEPTION'
-  | 'TEMPER_SANDBOX_TIMEOUT'
-  | 'TEMPER_SANDBOX_MEMORY'
-  | 'TEMPER_SANDBOX_OUTPUT_INVALID'
-  | 'TEMPER_SANDBOX_OUTPUT_TOO_LARGE'
-  | 'TEMPER_SANDBOX_INPUT_TOO_LARGE'
-  | 'TEMPER_SANDBOX_CALL_BUDGET'
-  | 'TEMPER_SANDBOX_CRASHED'
-  | 'TEMPER_CANCELLED'
->;
+/** Failures that a runner may report. */
+const RUNNER_FAILURES = [
+  'TEMPER_SANDBOX_SYNTAX',
+  'TEMPER_SANDBOX_NO_ENTRY',
+  'TEMPER_SANDBOX_EXCEPTION',
+  'TEMPER_SANDBOX_TIMEOUT',
+  'TEMPER_SANDBOX_MEMORY',
+  'TEMPER_SANDBOX_OUTPUT_INVALID',
+  'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
+  'TEMPER_SANDBOX_CALL_BUDGET',
+] as const satisfies readonly ErrorCode[];
+export type RunnerFailure = (typeof RUNNER_FAILURES)[number];
+
+/** The closed set of ways a job can fail: besides those of a runner, those that only the supervisor reports. */
+const SANDBOX_FAILURES = [
+  ...RUNNER_FAILURES,
+  'TEMPER_SANDBOX_UNAVAILABLE',
+  'TEMPER_SANDBOX_INPUT_TOO_LARGE',
+  'TEMPER_SANDBOX_CRASHED',
+  'TEMPER_CANCELLED',
+] as const satisfies readonly ErrorCode[];
+export type SandboxFailure = (typeof SANDBOX_FAILURES)[number];
+
+export function isRunnerFailure(value: unknown): value is RunnerFailure {
+  return (RUNNER_FAILURES as readonly unknown[]).includes(value);
+}
+
+export function isSandboxFailure(value: unknown): value is SandboxFailure {
+  return (SANDBOX_FAILURES as readonly unknown[]).includes(value);
+}
 
 export interface JobUsage {
   /** Wall-clock milliseconds inside the runner, bootstrap and compilation included. */
@@ -60,7 +79,7 @@ export type JobOutcome =
  * checks the permission again at each call and throws TemperError; only its code and message reach the guest.
  */
 export interface HostCalls {
-  call(api: 'fetch' | 'fs.readFile' | 'crypto', input: Json, op: CallOptions): Promise<Json>;
+  call(api: ForwardedApi, input: Json, op: CallOptions): Promise<Json>;
 }
 
 export interface Sandbox {

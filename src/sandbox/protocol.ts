@@ -12,7 +12,8 @@
  *                     <------------  done, ready
  */
 import { isJsonObject, type Json } from '../lib/json.ts';
-import type { HostApi, SandboxFailure } from './port.ts';
+import type { ToolApi } from '../api/v1alpha1/common.ts';
+import { type ForwardedApi, isForwardedApi, isRunnerFailure, type RunnerFailure } from './port.ts';
 
 /** Largest source, as UTF-8. */
 export const MAX_SOURCE_BYTES = 1_048_576;
@@ -39,7 +40,7 @@ export interface RunFrame {
   source: string;
   /** JSON text. */
   input: string;
-  apis: readonly HostApi[];
+  apis: readonly ToolApi[];
   durationMilliseconds: number;
   memoryBytes: number;
   outputBytes: number;
@@ -59,15 +60,6 @@ interface RunnerUsage {
   hostCalls: number;
 }
 
-/** Host functions that the runner forwards to the supervisor; it answers the others itself. */
-export type ForwardedApi = 'fetch' | 'fs.readFile';
-
-/** Failures that a runner may report; only the supervisor reports the others. */
-export type RunnerFailure = Exclude<
-  SandboxFailure,
-  'TEMPER_SANDBOX_UNAVAILABLE' | 'TEMPER_SANDBOX_INPUT_TOO_LARGE' | 'TEMPER_SANDBOX_CRASHED' | 'TEMPER_CANCELLED'
->;
-
 export type RunnerFrame =
   | { type: 'hello'; runtime: string; engine: string }
   /** The next environment is prepared; the runner accepts a job. */
@@ -75,17 +67,6 @@ export type RunnerFrame =
   | { type: 'call'; job: number; call: number; api: ForwardedApi; input: string }
   | { type: 'done'; job: number; ok: true; output: string; usage: RunnerUsage }
   | { type: 'done'; job: number; ok: false; code: RunnerFailure; message: string; usage: RunnerUsage };
-
-const RUNNER_FAILURES: ReadonlySet<string> = new Set<RunnerFailure>([
-  'TEMPER_SANDBOX_SYNTAX',
-  'TEMPER_SANDBOX_NO_ENTRY',
-  'TEMPER_SANDBOX_EXCEPTION',
-  'TEMPER_SANDBOX_TIMEOUT',
-  'TEMPER_SANDBOX_MEMORY',
-  'TEMPER_SANDBOX_OUTPUT_INVALID',
-  'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
-  'TEMPER_SANDBOX_CALL_BUDGET',
-]);
 
 export function encodeFrame(frame: ProgramFrame | RunFrame | AnswerFrame): Buffer {
   const text = JSON.stringify(frame);
@@ -130,7 +111,7 @@ function parseHello({ runtime, engine }: Fields): RunnerFrame | undefined {
 function parseCall(value: Fields): RunnerFrame | undefined {
   const { job, call, api, input } = value;
   if (!isCount(job) || !isCount(call) || typeof input !== 'string') return undefined;
-  if (api !== 'fetch' && api !== 'fs.readFile') return undefined;
+  if (!isForwardedApi(api)) return undefined;
   return { type: 'call', job, call, api, input };
 }
 
@@ -139,8 +120,8 @@ function parseDone(value: Fields): RunnerFrame | undefined {
   const usage = parseUsage(value['usage']);
   if (!isCount(job) || usage === undefined) return undefined;
   if (ok === true) return typeof output === 'string' ? { type: 'done', job, ok, output, usage } : undefined;
-  if (typeof code !== 'string' || !RUNNER_FAILURES.has(code) || typeof message !== 'string') return undefined;
-  return { type: 'done', job, ok: false, code: code as RunnerFailure, message, usage };
+  if (!isRunnerFailure(code) || typeof message !== 'string') return undefined;
+  return { type: 'done', job, ok: false, code, message, usage };
 }
 
 function parseUsage(value: Json | undefined): RunnerUsage | undefined {

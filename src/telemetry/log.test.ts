@@ -154,20 +154,15 @@ describe('redaction of secrets', () => {
       assert.equal(redact(text), text);
     }
   });
-  it('redaction takes linear time', () => {
+  it('a very long text is redacted like a short one', () => {
     const { redact } = createSecretRedactor(CANARIES);
-    for (const text of [
-      'eyJ-',
-      'eyJhbGci.',
-      'sk-',
-      'Bearer ',
-      '-----BEGIN ',
-      '-----BEGIN PRIVATE KEY-----',
-      'a.',
-      'ghp_',
-    ]) {
-      redact(text.repeat(200_000));
+    for (const text of ['eyJ-', 'Bearer ', '-----BEGIN ', 'a.']) {
+      assert.equal(redact(text.repeat(200_000)), text.repeat(200_000));
     }
+    for (const text of ['sk-', '-----BEGIN PRIVATE KEY-----', 'ghp_']) {
+      assert.equal(redact(text.repeat(200_000)), '[redacted]');
+    }
+    assert.ok(!redact('eyJhbGci.'.repeat(200_000)).includes('eyJhbGci.eyJhbGci.eyJhbGci'));
   });
   it('a secret is redacted at any position of a text', () => {
     const secrets = createSecretRedactor(CANARIES);

@@ -14,11 +14,11 @@ import type { ToolUse } from './types.ts';
 /** Builders for the tests of this module. */
 
 /** A fake clock that advances only on demand. */
-export interface FakeClock extends Clock {
+export interface ManualClock extends Clock {
   advance(milliseconds: number): void;
 }
 
-export function createFakeClock(start = '2026-03-01T09:00:00.000Z'): FakeClock {
+export function createFakeClock(start = '2026-03-01T09:00:00.000Z'): ManualClock {
   let time = Date.parse(start);
   return {
     now: () => new Date(time),

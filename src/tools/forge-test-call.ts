@@ -1,15 +1,15 @@
 import type { CallerContext } from './contract.ts';
 
 /** The name of the tool with which an agent forges. No forged tool can have it. */
-const FORGE_TOOL = 'forge_tool';
+export const FORGE_TOOL_NAME = 'forge_tool';
 
 /** The call stack of a forge that does not start from a call of `forge_tool`, such as the forge of an imported package. */
-export const FORGE_STACK: readonly string[] = [FORGE_TOOL];
+export const FORGE_STACK: readonly string[] = [FORGE_TOOL_NAME];
 
 /**
  * Whether a forge makes this call to test a tool. Such a call counts neither as a call of the agent (loop guard, quota) nor as
  * a use of the called tool; the forge has its own limits on test cases, steps and time.
  */
 export function isForgeTestCall({ stack }: Pick<CallerContext, 'stack'>): boolean {
-  return stack.includes(FORGE_TOOL);
+  return stack.includes(FORGE_TOOL_NAME);
 }

@@ -5,7 +5,7 @@ import type { AuditRecord } from '../audit/port.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
-import type { CallOptions } from '../lib/call-options.ts';
+import { type CallOptions, withTimeout } from '../lib/call-options.ts';
 import type { Amounts, Denial, Reservation } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import type { ApprovalDecision, ApprovalInput } from './approvals.ts';
@@ -50,6 +50,7 @@ interface Stubs {
   tools: Tool[];
   decide?: (request: PolicyRequest) => Decision;
   reserve?: (maximum: Amounts) => Reservation | Denial;
+  commit?: () => Promise<void>;
   answer?: () => ApprovalDecision;
   view?: () => ToolView;
   timeout?: number;
@@ -78,6 +79,7 @@ function anInvoker(stubs: Stubs) {
       },
       commit: async () => {
         settled += 1;
+        await stubs.commit?.();
       },
       usage: () => Promise.reject(new Error('not called')),
     },
@@ -281,6 +283,29 @@ describe('the invoker', () => {
     assert.equal(codeOf(await invoker.invoke(`forged@${digest}`, { n: 1 }, caller, anOp())), 'ok');
     const other = `forged@sha256:${'b'.repeat(64)}`;
     assert.equal(codeOf(await invoker.invoke(other, { n: 1 }, caller, anOp())), 'TEMPER_TOOL_NOT_FOUND');
+  });
+
+  it('the result of a failed call names the tool without its digest', async () => {
+    const { invoker } = anInvoker({ tools: [double] });
+    const failed = await invoker.invoke(`gone@sha256:${'a'.repeat(64)}`, { n: 1 }, caller, anOp());
+    assert.equal(failed.tool, 'gone');
+    assert.ok(!failed.ok);
+    assert.doesNotMatch(failed.error.message, /a{64}/);
+  });
+
+  it('a call that the deadline of its caller stops times out', async () => {
+    const silent = aTool('silent', () => new Promise(() => {}));
+    const { invoker } = anInvoker({ tools: [silent], timeout: 60_000 });
+    const result = await withTimeout(anOp(), systemClock, 5, (op) => invoker.invoke('silent', { n: 1 }, caller, op));
+    assert.equal(codeOf(result), 'TEMPER_TOOL_TIMEOUT');
+  });
+
+  it('a call whose reservation cannot be settled fails, and counts as a use', async () => {
+    const unavailable = new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'no ledger', { retry: 'backoff' });
+    const { invoker, observed } = anInvoker({ tools: [double], commit: () => Promise.reject(unavailable) });
+    const result = await invoker.invoke('double', { n: 1 }, caller, anOp());
+    assert.equal(codeOf(result), 'TEMPER_LEDGER_UNAVAILABLE');
+    assert.equal(observed.length, 1);
   });
 
   it('the invoker stops repetition without progress', async () => {

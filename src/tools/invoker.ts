@@ -6,12 +6,12 @@ import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import { type CallOptions, withTimeout } from '../lib/call-options.ts';
+import { abortedByTimeout, type CallOptions, withTimeout } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
-import { authorize, policyDenied, toolRequest } from './authorize.ts';
+import { type AuthorizedCall, authorize, policyDenied, toolRequest } from './authorize.ts';
 import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
 import { isForgeTestCall } from './forge-test-call.ts';
 import { assertInput } from './input-check.ts';
@@ -58,29 +58,27 @@ export interface InvokerDeps {
  * the forge bounds them itself. After a wait for an approval, the look-up and the policy are repeated, so that a demotion
  * or a changed policy takes effect.
  *
- * A failure of any step up to the call becomes a result with `ok: false`. The call counts as a use of the tool (`observe`)
- * only when it passed the loop guard. Only a failed audit record makes `invoke` throw.
+ * A failure of any step becomes a result with `ok: false`. The call counts as a use of the tool (`observe`) only when it passed
+ * the loop guard. Only a failed audit record makes `invoke` throw.
  */
 export function createInvoker(deps: InvokerDeps): Invoker {
   const invoker: Invoker = {
     async invoke(name, input, caller, op) {
       const started = deps.clock.monotonic();
-      const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: printable(name, 80) };
-      const outcome = await inSpan(SPANS.executeTool(printable(name, 80)), { attributes }, async (span) => {
-        const attempted = await attempt(deps, invoker, { name, input, caller, op });
+      const shown = shownName(name);
+      const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };
+      const { tool, reached, answer } = await inSpan(SPANS.executeTool(shown), { attributes }, async (span) => {
+        const attempted = await attempt(deps, { name, input, caller, op, invoker });
         if (!attempted.answer.ok) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
         return attempted;
       });
-      const milliseconds = deps.clock.monotonic() - started;
-      const result: ToolResult = { ...outcome.answer, milliseconds };
-      if (outcome.tool !== undefined && outcome.reached) {
-        deps.observe({ tool: outcome.tool.descriptor, input, result, caller });
-      }
+      const result: ToolResult = { ...answer, milliseconds: deps.clock.monotonic() - started };
+      if (tool !== undefined && reached) deps.observe({ tool: tool.descriptor, input, result, caller });
       const record: AuditRecord = {
         action: result.ok ? 'tool.called' : 'tool.call-failed',
         actor: `agent/${caller.agent}`,
         evidence: 'observed',
-        subject: outcome.tool?.descriptor.forged?.digest ?? printable(name, 80),
+        subject: tool?.descriptor.forged?.digest ?? printable(name, 80),
         facts: auditFacts(result, input, caller),
       };
       await deps.audit.append(record, 'written');
@@ -99,48 +97,66 @@ export function createInvoker(deps: InvokerDeps): Invoker {
 
 /** The call of a tool as its caller asked for it. */
 interface RequestedCall {
+  /** A name, or `name@sha256:…`. */
   name: string;
   input: Json;
   caller: CallerContext;
   op: CallOptions;
+  /** Calls the tools that this tool calls. */
+  invoker: Invoker;
 }
 
-/** How far a call came; known also when it failed. */
-interface CallProgress {
+type FailedAnswer = { ok: false; tool: string; error: ToolFailure };
+type Answer = { ok: true; tool: string; output: Json; notice?: string } | FailedAnswer;
+
+/** How far a call came, and its answer. */
+interface Attempt {
+  /** Absent when the look-up failed. */
   tool?: Tool;
   /** Whether the call reached the tool itself. Only then it counts as a use. */
   reached: boolean;
+  answer: Answer;
 }
 
-interface Attempt extends CallProgress {
-  answer: { ok: true; tool: string; output: Json; notice?: string } | { ok: false; tool: string; error: ToolFailure };
+/** Runs the steps of a call in their order, up to the first that fails. */
+async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt> {
+  const found = await outcomeOf(call, async () => lookUp(deps, call.name, call.caller));
+  if ('failure' in found) return { reached: false, answer: found.failure };
+  const tool = found.value;
+  const admitted = await outcomeOf(call, () => admit(deps, tool, call));
+  if ('failure' in admitted) return { tool, reached: false, answer: admitted.failure };
+  const ran = await runGuarded(deps, tool, call);
+  const committed = await outcomeOf(call, () => admitted.value.commit());
+  return { tool, reached: ran.reached, answer: 'failure' in committed ? committed.failure : ran.answer };
 }
 
-async function attempt(deps: InvokerDeps, invoker: Invoker, call: RequestedCall): Promise<Attempt> {
-  const progress: CallProgress = { reached: false };
+/** The value of one step, or the answer of a call that fails in it. */
+async function outcomeOf<T>(
+  call: RequestedCall,
+  step: () => Promise<T>,
+): Promise<{ value: T } | { failure: FailedAnswer }> {
   try {
-    const answer = await admitAndRun(deps, invoker, call, progress);
-    return { ...progress, answer };
+    return { value: await step() };
   } catch (error) {
-    return { ...progress, answer: { ok: false, tool: printable(call.name, 80), error: failureOf(error) } };
+    return { failure: failedAnswer(call, error) };
   }
 }
 
-/** Runs the steps of a call in their order. The first step that fails throws. */
-async function admitAndRun(
+function failedAnswer({ name }: RequestedCall, error: unknown): FailedAnswer {
+  return { ok: false, tool: shownName(name), error: failureOf(error) };
+}
+
+/** Checks that the policy lists the tool, the arguments, and the permission for them; reserves the call. */
+async function admit(
   deps: InvokerDeps,
-  invoker: Invoker,
-  call: RequestedCall,
-  progress: CallProgress,
-): Promise<Attempt['answer']> {
-  const { name, input, caller, op } = call;
-  const tool = lookUp(deps, name, caller);
-  progress.tool = tool;
+  tool: Tool,
+  { name, input, caller, op }: RequestedCall,
+): Promise<AuthorizedCall> {
   const decide = (request: PolicyRequest): Decision => deps.decider(caller).decide(request);
   const listed = decide(toolRequest(tool.descriptor));
   if (listed.effect === 'Deny') throw policyDenied(listed);
   assertInput(deps.schemas, tool.descriptor, input);
-  const authorized = await authorize(
+  return authorize(
     tool.descriptor,
     input,
     {
@@ -153,35 +169,29 @@ async function admitAndRun(
     },
     op,
   );
+}
+
+/** Calls the tool unless the loop guard refuses, and reports the result to the guard. */
+async function runGuarded(deps: InvokerDeps, tool: Tool, call: RequestedCall): Promise<Omit<Attempt, 'tool'>> {
+  const { input, caller } = call;
+  const { name } = tool.descriptor;
+  const guard = isForgeTestCall(caller) ? NO_LOOP_GUARD : deps.loopGuard(caller);
+  const warning = await outcomeOf(call, async () => checkLoop(guard, name, input));
+  if ('failure' in warning) return { reached: false, answer: warning.failure };
   try {
-    return await runGuarded(deps, invoker, tool, call, progress);
-  } finally {
-    await authorized.commit();
+    const output = await execute(deps, tool, call);
+    guard.record(name, input, output);
+    return { reached: true, answer: { ok: true, tool: name, output, ...noticeOf(deps, warning.value) } };
+  } catch (error) {
+    guard.record(name, input, { error: messageOf(error, 200) });
+    return { reached: true, answer: failedAnswer(call, error) };
   }
 }
 
-/** Calls the tool unless the loop guard refuses, and tells the guard the result. */
-async function runGuarded(
-  deps: InvokerDeps,
-  invoker: Invoker,
-  tool: Tool,
-  { input, caller, op }: RequestedCall,
-  progress: CallProgress,
-): Promise<Attempt['answer']> {
-  const { name } = tool.descriptor;
-  const guard = isForgeTestCall(caller) ? NO_LOOP_GUARD : deps.loopGuard(caller);
-  const warning = checkLoop(guard, name, input);
-  progress.reached = true;
-  try {
-    const output = await execute(deps, invoker, tool, structuredClone(input), caller, op);
-    guard.record(name, input, output);
-    if (warning === undefined) return { ok: true, tool: name, output };
-    deps.events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
-    return { ok: true, tool: name, output, notice: warning };
-  } catch (error) {
-    guard.record(name, input, { error: messageOf(error, 200) });
-    throw error;
-  }
+function noticeOf({ events }: InvokerDeps, warning: string | undefined): { notice?: string } {
+  if (warning === undefined) return {};
+  events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
+  return { notice: warning };
 }
 
 /** Finds a tool by name, or a forged tool by name and required digest: `name@sha256:…`. */
@@ -206,6 +216,11 @@ function lookUp(deps: InvokerDeps, name: string, caller: CallerContext): Tool {
     );
   }
   return tool;
+}
+
+/** The name of a requested tool for results and spans: bounded, printable and without the digest. */
+function shownName(name: string): string {
+  return printable(splitPin(name)[0], 80);
 }
 
 function splitPin(name: string): [string, string?] {
@@ -244,31 +259,24 @@ function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefi
   return verdict === 'warn' ? message : undefined;
 }
 
-async function execute(
-  deps: InvokerDeps,
-  invoker: Invoker,
-  tool: Tool,
-  input: Json,
-  caller: CallerContext,
-  op: CallOptions,
-): Promise<Json> {
+/** Calls the tool with a copy of the arguments, within its time. */
+async function execute(deps: InvokerDeps, tool: Tool, { input, caller, op, invoker }: RequestedCall): Promise<Json> {
   const { name, forged } = tool.descriptor;
   const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };
   return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
-    const work = tool.call(input, {
+    const work = tool.call(structuredClone(input), {
       ...nested,
       op: inner,
       invoke: (target, argument, stepOp) => invoker.invoke(target, argument, nested, stepOp),
     });
-    return abortable(work, inner.signal, () => abortError(op.signal, name));
+    return abortable(work, inner.signal, () => abortError(inner.signal, name));
   });
 }
 
-/** The error of a tool that did not end before the signal of its call aborted; `caller` is the signal of the caller. */
-function abortError(caller: AbortSignal, name: string): TemperError {
-  return caller.aborted
-    ? new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`)
-    : new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`);
+function abortError(signal: AbortSignal, name: string): TemperError {
+  return abortedByTimeout(signal)
+    ? new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`)
+    : new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`);
 }
 
 function failureOf(error: unknown): ToolFailure {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the packages that a test node needs from the distribution, on Debian or Ubuntu and as root.
+# Installs the packages that a test node needs, or those named in PACKAGES, from the distribution, on Debian or Ubuntu and as root.
 # Otherwise it prints the missing packages and fails. Does nothing when all are installed.
 set -euo pipefail
 
@@ -18,6 +18,11 @@ wanted=(
   openssl openssl
   prometheus prometheus
 )
+# Each of these packages is named as its command.
+if [ -n "${PACKAGES:-}" ]; then
+  wanted=()
+  for package in $PACKAGES; do wanted+=("$package" "$package"); done
+fi
 
 missing=()
 for ((i = 0; i < ${#wanted[@]}; i += 2)); do

@@ -46,7 +46,12 @@ describe('the conditions of an agent', () => {
     const sandboxClasses = [standard, { ...standard, name: 'gvisor', runtimeClassName: 'gvisor' }];
     const namespaces = [...AGENT_FAULTS.map(namespaceOf), 'fault-forged', 'fault-deleted'];
     const config = { ...OPERATOR_CONFIG, namespaces, sandboxClasses } as OperatorConfig;
-    operators.push(await startOperator(apiServer, config, { facts: activity.facts, bus: activity.bus }));
+    operators.push(
+      await startOperator(apiServer, config, {
+        agentStats: activity.agentStats,
+        agentActivity: activity.agentActivity,
+      }),
+    );
   });
 
   after(async () => {

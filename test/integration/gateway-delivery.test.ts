@@ -89,16 +89,16 @@ describe('messages through two gateway replicas', () => {
   it('one replica acknowledges a delivery of the other, and the user receives the reply once', async () => {
     const scout = await createReadyAgent('scout');
     const receipt = receiptOf(await sendMessage('scout', 'hello'));
-    assert.equal(receipt.awake, true);
+    assert.equal(receipt.podBound, true);
     const following = follow('scout', receipt, other);
-    const { message, lease, leaseMilliseconds } = await next(scout, one);
+    const { message, deliveryToken, ackTimeoutMs } = await next(scout, one);
     assert.deepEqual(
       [message.id, message.root, message.text, message.from, message.depth],
       [receipt.id, receipt.id, 'hello', 'user', 0],
     );
-    assert.ok(leaseMilliseconds > 0);
-    assert.equal((await postDelivery(scout, { lease, action: 'extend' }, other)).status, 204);
-    const ack = { lease, action: 'ack', reply: 'hi there', ending: 'complete' };
+    assert.ok(ackTimeoutMs > 0);
+    assert.equal((await postDelivery(scout, { deliveryToken, action: 'extend' }, other)).status, 204);
+    const ack = { deliveryToken, action: 'ack', reply: 'hi there', finishReason: 'complete' };
     parsed(await postDelivery(scout, ack, other), 204);
     parsed(await postDelivery(scout, ack, one), 204);
     const lines = await following;
@@ -126,11 +126,11 @@ describe('messages through two gateway replicas', () => {
     const waiting = next(agent, one, 60);
     const first = receiptOf(await sendMessage('poller', 'first', undefined, other));
     parsed(await sendMessage('poller', 'second'));
-    const { message, lease } = await waiting;
+    const { message, deliveryToken } = await waiting;
     assert.equal(message.id, first.id);
     const nothing = await other.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0.5 } });
     assert.equal(nothing.status, 204);
-    parsed(await postDelivery(agent, { lease, action: 'ack', reply: '', ending: 'complete' }), 204);
+    parsed(await postDelivery(agent, { deliveryToken, action: 'ack', reply: '', finishReason: 'complete' }), 204);
     assert.equal((await next(agent)).message.text, 'second');
   });
 
@@ -142,14 +142,14 @@ describe('messages through two gateway replicas', () => {
       server.call('POST', NEXT, { token: by.token, body: { waitSeconds: 1, restarted: true } });
     assert.equal((await ask(thief, other)).status, 204);
     assert.equal(
-      (await postDelivery(agent, { lease: first.lease, action: 'extend' })).status,
+      (await postDelivery(agent, { deliveryToken: first.deliveryToken, action: 'extend' })).status,
       204,
       'the delivery is still valid',
     );
     const again = deliveryOf(await ask(agent, other));
     assert.equal(again.message.id, id);
-    const end = { action: 'ack', reply: 'done', ending: 'complete' };
-    parsed(await postDelivery(agent, { lease: again.lease, ...end }), 204);
+    const end = { action: 'ack', reply: 'done', finishReason: 'complete' };
+    parsed(await postDelivery(agent, { deliveryToken: again.deliveryToken, ...end }), 204);
     const nothing = await ask(agent, one);
     assert.equal(nothing.status, 204, 'an acknowledged message is not redelivered');
   });
@@ -157,31 +157,35 @@ describe('messages through two gateway replicas', () => {
   it('a delivery token of another pod, an altered one, or one of a replaced pod is rejected', async () => {
     const [victim, thief] = [await createReadyAgent('victim'), await createReadyAgent('robber')];
     const receipt = receiptOf(await sendMessage('victim', 'mine'));
-    const { lease } = await next(victim);
-    const ack = (given: string) => ({ lease: given, action: 'ack', reply: 'stolen', ending: 'complete' });
-    assertError(await postDelivery(thief, ack(lease)), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
+    const { deliveryToken } = await next(victim);
+    const ack = (given: string) => ({ deliveryToken: given, action: 'ack', reply: 'stolen', finishReason: 'complete' });
+    assertError(await postDelivery(thief, ack(deliveryToken)), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
     assertError(
-      await postDelivery(victim, ack(`${lease.slice(0, -1)}${lease.endsWith('A') ? 'B' : 'A'}`)),
+      await postDelivery(victim, ack(`${deliveryToken.slice(0, -1)}${deliveryToken.endsWith('A') ? 'B' : 'A'}`)),
       403,
       'TEMPER_DELIVERY_TOKEN_INVALID',
     );
-    assertError(await postDelivery(victim, { ...ack(lease), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
+    assertError(await postDelivery(victim, { ...ack(deliveryToken), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
     const successor = await fixture.createPod('team-a', 'victim-2');
     await fixture.bindPod('team-a', 'victim', successor);
     // Until the gateway observes the new binding, the old pod may still acknowledge its message.
     await pollValue(
       'the old pod to be rejected',
-      async () => (await postDelivery(victim, { lease, action: 'extend' })).status,
+      async () => (await postDelivery(victim, { deliveryToken, action: 'extend' })).status,
       (value) => value === 403,
     );
-    assertError(await postDelivery(victim, ack(lease)), 403, 'TEMPER_POD_NOT_BOUND');
+    assertError(await postDelivery(victim, ack(deliveryToken)), 403, 'TEMPER_POD_NOT_BOUND');
     const token = await fixture.createPodToken('team-a', successor);
     await pollValue(
       'the gateway to know the new pod',
       async () => (await one.call('GET', '/v1/assignment', { token })).status,
       (value) => value === 200,
     );
-    assertError(await one.call('POST', DELIVERIES, { token, body: ack(lease) }), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
+    assertError(
+      await one.call('POST', DELIVERIES, { token, body: ack(deliveryToken) }),
+      403,
+      'TEMPER_DELIVERY_TOKEN_INVALID',
+    );
     const path = `${AGENTS}/victim/sessions/${receipt.session}/events`;
     assert.equal((await one.call('GET', path, { userToken })).text, '');
   });
@@ -195,19 +199,19 @@ describe('messages through two gateway replicas', () => {
     for (const [depth, agent] of agents.entries()) {
       const to = chain[depth + 1];
       if (to === undefined) break;
-      const { message, lease } = await next(agent);
+      const { message, deliveryToken } = await next(agent);
       deadline ??= message.deadline;
       assert.deepEqual([message.root, message.depth, message.deadline], [root, depth, deadline]);
       assert.equal(message.session, depth === 0 ? message.session : `c${depth - 1}.work`);
       const draft = { to, session: 'work', text: 'go on' };
       const send = (key: string, body: object) => other.call('POST', '/v1/messages', { token: agent.token, key, body });
-      assertError(await send('k', { lease, draft: { ...draft, depth: 0 } }), 400, 'TEMPER_REQUEST_INVALID');
+      assertError(await send('k', { deliveryToken, draft: { ...draft, depth: 0 } }), 400, 'TEMPER_REQUEST_INVALID');
       if (depth === 5) {
-        assertError(await send('k', { lease, draft }), 422, 'TEMPER_MESSAGE_DEPTH');
+        assertError(await send('k', { deliveryToken, draft }), 422, 'TEMPER_MESSAGE_DEPTH');
         break;
       }
-      const sent = sentOf(await send('k', { lease, draft }));
-      const again = sentOf(await send('k', { lease, draft }));
+      const sent = sentOf(await send('k', { deliveryToken, draft }));
+      const again = sentOf(await send('k', { deliveryToken, draft }));
       assert.deepEqual([again.id, again.duplicate], [sent.id, true]);
     }
   });
@@ -216,23 +220,23 @@ describe('messages through two gateway replicas', () => {
     const may = { tools: ['agent_send'], messages: ['friend', 'absent'] };
     const agent = await createReadyAgent('lonely', { ...MAY_SEND, grants: may });
     parsed(await sendMessage('lonely', 'work'));
-    const { lease } = await next(agent);
-    const send = (to: string, given = lease) =>
+    const { deliveryToken } = await next(agent);
+    const send = (to: string, given = deliveryToken) =>
       one.call('POST', '/v1/messages', {
         token: agent.token,
         key: `k-${to}`,
-        body: { lease: given, draft: { to, session: 's', text: 'x' } },
+        body: { deliveryToken: given, draft: { to, session: 's', text: 'x' } },
       });
     assertError(await send('scout'), 403, 'TEMPER_POLICY_DENIED');
     assertError(await send('absent'), 404, 'TEMPER_NOT_FOUND');
-    assertError(await send('friend', 'l1.e30.AAAA'), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
+    assertError(await send('friend', 'd1.e30.AAAA'), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
   });
 
   it('an agent without the tool agent_send cannot send through the API either', async () => {
     const agent = await createReadyAgent('toolless', { ...MAY_SEND, grants: { messages: ['scout'] } });
     parsed(await sendMessage('toolless', 'work'));
-    const { lease } = await next(agent);
-    const body = { lease, draft: { to: 'scout', session: 's', text: 'x' } };
+    const { deliveryToken } = await next(agent);
+    const body = { deliveryToken, draft: { to: 'scout', session: 's', text: 'x' } };
     const answer = await one.call('POST', '/v1/messages', { token: agent.token, key: 'k', body });
     assertError(answer, 403, 'TEMPER_POLICY_DENIED');
     assert.match(answer.text, /agent_send/);
@@ -245,7 +249,7 @@ describe('messages through two gateway replicas', () => {
       async () => (await sendMessage('sleeper', 'wake up')).status,
       (value) => value === 200,
     );
-    assert.equal(receiptOf(await sendMessage('sleeper', 'hurry')).awake, false);
+    assert.equal(receiptOf(await sendMessage('sleeper', 'hurry')).podBound, false);
     const operator = await fixture.nats.connect('operator');
     const { createWakeups: createWakes } = await import('../../src/nats/wakeups.ts');
     const stopping = new AbortController();
@@ -270,14 +274,14 @@ describe('messages through two gateway replicas', () => {
   it('a suspended agent gets no message and cannot extend a delivery; after resume it gets the queued message', async () => {
     const agent = await createReadyAgent('paused');
     parsed(await sendMessage('paused', 'first'));
-    const { lease } = await next(agent);
+    const { deliveryToken } = await next(agent);
     await fixture.patchAgent('team-a', 'paused', { spec: { suspend: true } });
     await pollValue(
       'the suspended agent to be rejected',
-      async () => (await postDelivery(agent, { lease, action: 'extend' })).status,
+      async () => (await postDelivery(agent, { deliveryToken, action: 'extend' })).status,
       (value) => value === 409,
     );
-    parsed(await postDelivery(agent, { lease, action: 'ack', reply: 'done', ending: 'complete' }), 204);
+    parsed(await postDelivery(agent, { deliveryToken, action: 'ack', reply: 'done', finishReason: 'complete' }), 204);
     parsed(await sendMessage('paused', 'second'));
     const waiting = next(agent, one, 60);
     await fixture.patchAgent('team-a', 'paused', { spec: { suspend: false } });
@@ -288,8 +292,8 @@ describe('messages through two gateway replicas', () => {
     const agent = await createReadyAgent('failing');
     const receipt = receiptOf(await sendMessage('failing', 'impossible'));
     const following = follow('failing', receipt);
-    const { lease } = await next(agent);
-    const reject = { lease, action: 'reject', code: 'TEMPER_TOOL_FAILED', message: 'no \u202e way' };
+    const { deliveryToken } = await next(agent);
+    const reject = { deliveryToken, action: 'reject', code: 'TEMPER_TOOL_FAILED', message: 'no \u202e way' };
     assertError(await postDelivery(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }), 400, 'TEMPER_REQUEST_INVALID');
     parsed(await postDelivery(agent, reject), 204);
     const [line] = await following;
@@ -303,7 +307,7 @@ describe('messages through two gateway replicas', () => {
     const again = await next(agent);
     assert.equal(again.message.text, 'impossible');
     assert.deepEqual(lettersOf(await one.call('GET', LETTERS, { userToken })), []);
-    parsed(await postDelivery(agent, { ...reject, lease: again.lease }), 204);
+    parsed(await postDelivery(agent, { ...reject, deliveryToken: again.deliveryToken }), 204);
     const [second] = lettersOf(await one.call('GET', LETTERS, { userToken }));
     parsed(await one.call('DELETE', `${LETTERS}/${second?.id}`, { userToken }), 204);
     assertError(await one.call('DELETE', `${LETTERS}/${second?.id}`, { userToken }), 404, 'TEMPER_NOT_FOUND');
@@ -315,8 +319,8 @@ describe('messages through two gateway replicas', () => {
     const following = [follow('hopeless', receipt, one), follow('hopeless', receipt, other)];
     for (let delivery = 1; delivery <= 5; delivery += 1) {
       const [giving, taking] = delivery % 2 === 0 ? [one, other] : [other, one];
-      const { lease } = await next(agent, giving);
-      parsed(await postDelivery(agent, { lease, action: 'retry', afterMilliseconds: 0 }, taking), 204);
+      const { deliveryToken } = await next(agent, giving);
+      parsed(await postDelivery(agent, { deliveryToken, action: 'retry', delayMs: 0 }, taking), 204);
     }
     // The server detects the exceeded limit when the pod asks for the next message.
     const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
@@ -355,8 +359,8 @@ describe('messages through two gateway replicas', () => {
       deadline: past,
       time: past,
     };
-    const { id } = await createNatsInbox(bus).publish(agent.uid, { uid: 'people', key: 'late' }, message);
-    const following = follow('tardy', { id, session: 's-late', duplicate: false, awake: true, after: 0 }, other);
+    const { id } = await createNatsInbox(bus).publish(agent.uid, { uid: 'users', key: 'late' }, message);
+    const following = follow('tardy', { id, session: 's-late', duplicate: false, podBound: true, after: 0 }, other);
     const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
     assert.equal(response.status, 204);
     const [line, ...more] = await following;
@@ -436,10 +440,10 @@ describe('messages through two gateway replicas', () => {
   it('a reply above the size limit is truncated, and its message is not redelivered', async () => {
     const agent = await createReadyAgent('talker');
     const receipt = receiptOf(await sendMessage('talker', 'tell me all'));
-    const { lease } = await next(agent);
+    const { deliveryToken } = await next(agent);
     const reply = '\u{1f600}'.repeat(50_000);
-    parsed(await postDelivery(agent, { lease, action: 'ack', reply, ending: 'complete' }), 204);
+    parsed(await postDelivery(agent, { deliveryToken, action: 'ack', reply, finishReason: 'complete' }), 204);
     const [line] = await follow('talker', receipt);
-    assert.ok(line?.kind === 'reply' && line.ending === 'cut' && line.text.length > 10_000);
+    assert.ok(line?.kind === 'reply' && line.finishReason === 'truncated' && line.text.length > 10_000);
   });
 });

@@ -33,7 +33,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     name: string;
     uid: string;
     token: string;
-    lease: string;
+    deliveryToken: string;
   }
 
   before(async () => {
@@ -51,7 +51,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
   async function aCaller(name: string, spec: object): Promise<Caller> {
     const { uid, pod, token } = await fixture.createRunningAgent(NAMESPACE, name, spec);
     const key = await readFile(join(fixture.folder, 'delivery-token.key'));
-    const lease = createDeliveryTokens(() => [key]).sign({
+    const deliveryToken = createDeliveryTokens(() => [key]).sign({
       agentUid: uid,
       agent: name,
       namespace: NAMESPACE,
@@ -65,14 +65,14 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     });
     await pollValue(
       `the gateway to know agent ${name}`,
-      async () => (await postSearch({ name, uid, token, lease }, { query: 'x' })).status,
+      async () => (await postSearch({ name, uid, token, deliveryToken }, { query: 'x' })).status,
       (value) => value === 200,
     );
-    return { name, uid, token, lease };
+    return { name, uid, token, deliveryToken };
   }
 
-  function postSearch({ token, lease }: Caller, body: object) {
-    return gateway.call('POST', '/v1/discovery/search', { token, body: { lease, ...body } });
+  function postSearch({ token, deliveryToken }: Caller, body: object) {
+    return gateway.call('POST', '/v1/discovery/search', { token, body: { deliveryToken, ...body } });
   }
 
   async function search(caller: Caller, query: string, more: object = {}): Promise<DiscoveryResult['capabilities']> {
@@ -253,7 +253,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
     assert.equal(await refused({ query: 'x'.repeat(401) }), 400);
     assert.equal(await refused({ query: 'x', namespace: 'team-b' }), 400);
     assert.equal(await refused({ query: 'x', kind: 'x'.repeat(20_000) }), 413);
-    assert.equal(await refused({ query: 'x', lease: clerk.lease }), 403);
+    assert.equal(await refused({ query: 'x', deliveryToken: clerk.deliveryToken }), 403);
     assert.equal((await gateway.call('POST', '/v1/discovery/search', { body: { query: 'x' } })).status, 401);
     const hostile = '\u0000\u202e(((((a+)+)+)+$'.repeat(20).slice(0, 400);
     assert.equal(await refused({ query: hostile }), 200);

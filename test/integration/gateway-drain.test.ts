@@ -65,7 +65,7 @@ describe('temper serve gateway', () => {
   });
 
   const INVALID_CONFIGS: Record<string, [field: object, pattern: RegExp]> = {
-    'too few lease keys': [{ deliveryTokenKeys: [] }, /\/deliveryTokenKeys/],
+    'no delivery token key': [{ deliveryTokenKeys: [] }, /\/deliveryTokenKeys/],
     'a provider of no type': [
       {
         models: {

@@ -7,7 +7,7 @@ import { poll, pollValue } from '../support/poll.ts';
 
 const ASSIGNMENT = '/v1/assignment';
 const NEXT = '/v1/messages/next';
-const PEOPLE = '/v1/users/namespaces/team-a/top';
+const USER_ROUTE = '/v1/users/namespaces/team-a/top';
 
 function codeOf({ text }: HttpResponse): ErrorCode | undefined {
   return text === '' ? undefined : (JSON.parse(text) as Partial<ErrorBody>).error?.code;
@@ -77,9 +77,9 @@ describe('authentication at the gateway with tokens of a real API server', () =>
 
   it('a user needs a token of their namespace, and is never authenticated as an agent', async () => {
     const userToken = await fixture.createUserToken('team-a');
-    await assertRejected('TEMPER_TOKEN_INVALID', PEOPLE, { token: userToken });
-    await assertRejected('TEMPER_TOKEN_INVALID', PEOPLE, { userToken: scout.token });
-    await assertRejected('TEMPER_POLICY_DENIED', PEOPLE, { userToken: await fixture.createUserToken('team-b') });
+    await assertRejected('TEMPER_TOKEN_INVALID', USER_ROUTE, { token: userToken });
+    await assertRejected('TEMPER_TOKEN_INVALID', USER_ROUTE, { userToken: scout.token });
+    await assertRejected('TEMPER_POLICY_DENIED', USER_ROUTE, { userToken: await fixture.createUserToken('team-b') });
     const agents = await gateway.call('GET', '/v1/users/namespaces/team-a/deadletters', { userToken });
     assert.deepEqual([agents.status, agents.text], [200, '[]']);
   });

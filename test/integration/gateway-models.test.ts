@@ -95,7 +95,7 @@ describe('the model API of the gateway', () => {
   const stream = async (agent: string, request = aModelRequest(), replica = one, signal?: AbortSignal) =>
     replica.call('POST', '/v1/models/stream', {
       agent,
-      body: { lease: fixture.deliveryToken(agent), request },
+      body: { deliveryToken: fixture.deliveryToken(agent), request },
       ...(signal === undefined ? {} : { signal }),
     });
 
@@ -165,7 +165,7 @@ describe('the model API of the gateway', () => {
       400,
       'TEMPER_REQUEST_INVALID',
     ]);
-    const body = { lease: fixture.deliveryToken('cleo'), request: aModelRequest() };
+    const body = { deliveryToken: fixture.deliveryToken('cleo'), request: aModelRequest() };
     const stolen = await one.call('POST', '/v1/models/stream', { agent: 'carl', body });
     assert.deepEqual(errorOf(stolen), [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
   });
@@ -300,11 +300,11 @@ describe('the model API of the gateway', () => {
 
   it('a session history needs the delivery token of the session, and one of two concurrent writers succeeds', async () => {
     fixture.setAgent('ines');
-    const append = async (session: string, afterSeq: number, leased = 's1', replica = one) =>
+    const append = async (session: string, afterSeq: number, tokenSession = 's1', replica = one) =>
       replica.call('POST', `/v1/sessions/${session}/items`, {
         agent: 'ines',
         body: {
-          lease: fixture.deliveryToken('ines', leased),
+          deliveryToken: fixture.deliveryToken('ines', tokenSession),
           afterSeq,
           items: [{ role: 'user', text: replica === one ? 'by one' : 'by the other', message: 'msg-1', more: 'x' }],
           tainted: afterSeq === 1,

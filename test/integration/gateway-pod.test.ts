@@ -187,7 +187,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     const again = start('agent');
     const lines = await follow(receipt);
     const last = lines.at(-1);
-    assert.ok(last?.kind === 'reply' && last.ending === 'complete', JSON.stringify(last));
+    assert.ok(last?.kind === 'reply' && last.finishReason === 'complete', JSON.stringify(last));
     assert.equal(lines.filter(({ kind }) => kind !== 'event').length, 1);
     const { items } = await createSessionStore(bus, agentUid).load(receipt.session);
     const said = items.filter(({ role }) => role === 'user');

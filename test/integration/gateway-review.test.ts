@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ToolCandidate, ForgeResult } from '../../src/forge/types.ts';
+import { POD_API_PATHS } from '../../src/gateway-api/pod-api.ts';
+import { RemoteTools } from '../../src/gateway-client/tools.ts';
 import { digestOf } from '../../src/lib/canonical.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { textAt } from '../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../src/tempering/types.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
@@ -11,6 +14,7 @@ import { openSessionRegistry } from '../../src/nats/sessions/session-registry.ts
 import { createSessionToolUses } from '../../src/nats/sessions/session-uses.ts';
 import { createNatsAudit } from '../../src/nats/audit.ts';
 import { createSessionEvents } from '../../src/nats/session-events.ts';
+import { callOptions } from '../support/call-options.ts';
 import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../support/gateway/model-gateway-fixture.ts';
 
 const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
@@ -84,7 +88,7 @@ describe('review of forged tools', () => {
     options: { replica?: ModelGatewayReplica; session?: string; key?: string } = {},
   ) {
     const { replica = one, session = 's1', key } = options;
-    const body = { lease: fixture.deliveryToken(agent, session), candidate, authorModel: 'replay/judge' };
+    const body = { deliveryToken: fixture.deliveryToken(agent, session), candidate, authorModel: 'replay/judge' };
     return replica.call('POST', '/v1/forge/review', { agent, body, ...(key === undefined ? {} : { key }) });
   }
 
@@ -304,6 +308,52 @@ describe('review of forged tools', () => {
     }
   });
 
+  it('the same review at two replicas at once registers the tool once and accepts both', async () => {
+    createForgingAgent('edda');
+    for (let round = 0; round < 5; round += 1) {
+      const [session, key, candidate] = [`twice-${round}`, `review-${round}`, aCandidate('double')];
+      const results = await Promise.all([
+        result('edda', candidate, { session, key }),
+        result('edda', candidate, { session, key, replica: other }),
+      ]);
+      assert.deepEqual(
+        results.map(({ accepted, digest }) => [accepted, digest]),
+        [
+          [true, candidate.digest],
+          [true, candidate.digest],
+        ],
+      );
+      assert.equal((await tools('edda', session)).length, 1);
+    }
+  });
+
+  it('a pod whose registration lost its response submits it again and has the tool once', async () => {
+    createForgingAgent('fred');
+    const problems: string[] = [];
+    const remote = new RemoteTools({
+      client: await fixture.connect('fred', one),
+      clock: systemClock,
+      deliveryToken: () => fixture.deliveryToken('fred'),
+      builtIn: new Set(),
+      flush: async () => undefined,
+      onUnusable: (name, problem) => problems.push(`${name}: ${problem}`),
+    });
+    await remote.open('s1', callOptions());
+    let reviews = 0;
+    fixture.losesResponse = (url) => url === POD_API_PATHS.forgeReview && (reviews += 1) === 1;
+    const caller = { agent: 'fred', namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: '' };
+    const submitted = await remote.review.submit(aCandidate('double'), caller, callOptions());
+    fixture.losesResponse = () => false;
+    // The model forges the same tool again after the pod has listed the tools of its session.
+    await remote.open('s1', callOptions());
+    const again = await remote.review.submit(aCandidate('double'), caller, callOptions());
+    assert.deepEqual([reviews, submitted.accepted, again.accepted, problems], [2, true, true, []]);
+    assert.deepEqual(
+      remote.resolve('fred', 'team-a', 's1').map(({ digest }) => digest),
+      [aCandidate('double').digest],
+    );
+  });
+
   it('concurrent reviews stay within the tool limit of the session', async () => {
     createForgingAgent('emil', 'small');
     const names = ['first', 'second', 'third', 'fourth'];
@@ -328,7 +378,7 @@ describe('review of forged tools', () => {
       details: {},
       gates: [],
     };
-    const body = { lease: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
+    const body = { deliveryToken: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
     const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');

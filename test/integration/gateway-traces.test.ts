@@ -282,15 +282,15 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
       await one.call('POST', `${AGENTS}/forger/messages`, { userToken, key, headers, body: { text: 'hello' } });
       const answer = await other.call('POST', '/v1/messages/next', { token, body: { waitSeconds: 20 } });
       const delivery = JSON.parse(answer.text) as PodDelivery;
-      const body = { lease: delivery.lease, action: 'ack', reply: '', ending: 'complete' };
+      const body = { deliveryToken: delivery.deliveryToken, action: 'ack', reply: '', finishReason: 'complete' };
       await other.call('POST', '/v1/deliveries', { token, key: `${key}-end`, body });
       return delivery;
     };
-    const { lease } = await sent('forger-1', '01');
+    const { deliveryToken } = await sent('forger-1', '01');
     const unrecorded = await sent('forger-2', '00');
     const now = Math.floor(Date.now() / 1_000);
-    const report = (changes: object, under = lease): TracesRequest => ({
-      lease: under,
+    const report = (changes: object, under = deliveryToken): TracesRequest => ({
+      deliveryToken: under,
       spans: [
         {
           traceId: '8'.repeat(32),
@@ -309,14 +309,14 @@ describe('a message through two gateways, NATS, a pod, a model and a tool', { ti
       (await other.call('POST', '/v1/traces', { token, key: 'spans', body })).status;
     assert.equal(await postSpans(report({})), 204);
     assert.equal(await postSpans(report({ traceId: 'b'.repeat(32) })), 400);
-    assert.equal(await postSpans(report({}, unrecorded.lease)), 400);
+    assert.equal(await postSpans(report({}, unrecorded.deliveryToken)), 400);
     assert.equal(await postSpans(report({ attributes: { 'gen_ai.operation.name': 'pwn' } })), 400);
     assert.equal(await postSpans(report({ events: [] })), 400);
     assert.equal(
       await postSpans(
         report(
           {},
-          lease.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
+          deliveryToken.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')),
         ),
       ),
       403,

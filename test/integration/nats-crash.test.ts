@@ -125,7 +125,7 @@ describe(`NATS while nats-server is killed ${ROUNDS} times`, () => {
       })(),
       (async () => {
         for (; !isStopping(); lines += 1) {
-          const line = { kind: 'reply', message: `m${lines}`, text: 'x', ending: 'complete' } as const;
+          const line = { kind: 'reply', message: `m${lines}`, text: 'x', finishReason: 'complete' } as const;
           await withRetry(() => events.append(uid, 's', line));
         }
       })(),

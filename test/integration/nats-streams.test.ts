@@ -66,7 +66,7 @@ describe('the events of a session', () => {
       () => seen.length,
       (value) => value === 1,
     );
-    const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
+    const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
     await createSessionEvents(await bus.connect('gateway')).append(uid, 's.1', end);
     await pollValue(
       'the reply',
@@ -91,7 +91,7 @@ describe('the events of a session', () => {
   it('a repeated reply to a message is stored once', async () => {
     const events = createSessionEvents(gateway);
     const uid = newUid();
-    const end = { kind: 'reply', message: 'm', text: 'done', ending: 'complete' } as const;
+    const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
     const sequences = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
     assert.equal(sequences[0], sequences[1]);
     assert.deepEqual(

@@ -28,9 +28,9 @@ describe('the metrics of the operator', () => {
     await apiServer.createNamespace('pooled');
     await apiServer.createNamespace('team-a');
     const config = { ...OPERATOR_CONFIG, sandboxClasses: [POOLED] } as typeof OPERATOR_CONFIG;
-    const counts = registerMetrics(registry, OPERATOR_METRICS);
+    const operatorMetrics = registerMetrics(registry, OPERATOR_METRICS);
     operator = await startOperator(apiServer, config, {
-      counts,
+      operatorMetrics,
       wrap: (transport) => recordingTransport(transport, apiRequests),
     });
   });

@@ -36,7 +36,7 @@ import { callOptions } from '../support/call-options.ts';
 import { clockWithShortPauses } from '../support/clocks.ts';
 
 const TIMEOUT_MS = 20_000;
-const LINE = { kind: 'reply', message: 'msg-1', text: 'done', ending: 'complete' } as const;
+const LINE = { kind: 'reply', message: 'msg-1', text: 'done', finishReason: 'complete' } as const;
 /** The intervals of garbage collection, of the Secret check and of the server check: this clock shortens them to 300 ms. */
 const SHORTENED_PAUSES_MS = new Set([600_000, 60_000, 10_000]);
 const shortPauses = clockWithShortPauses(SHORTENED_PAUSES_MS, 300);
@@ -46,15 +46,15 @@ const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(a
 describe('an operator and its NATS server', () => {
   let fixture: OperatorNatsFixture;
   let server: NatsServer;
-  const bus = () => fixture.operator.parts.bus;
+  const agentActivity = () => fixture.operator.parts.agentActivity;
   /** Waits until the operator is connected and all streams exist. */
   const waitUntilConnected = () =>
     pollValue(
       'a connection with all streams',
       () =>
-        bus()
+        agentActivity()
           .agentsWithData(NEVER_ABORTED)
-          .then(() => bus().deleteAgentData(newUid(), NEVER_ABORTED))
+          .then(() => agentActivity().deleteAgentData(newUid(), NEVER_ABORTED))
           .then(
             () => true,
             () => false,
@@ -74,9 +74,9 @@ describe('an operator and its NATS server', () => {
     await fixture.apiServer.apply(buildTrustPolicy('team-a'));
     await fixture.apiServer.apply(buildAgent('team-a', 'analyst'));
     await fixture.apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
-    assert.ok(bus().unavailableSince() instanceof Date);
-    await assert.rejects(bus().pending(newUid(), NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
-    await assert.rejects(bus().agentsWithData(NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    assert.ok(agentActivity().unavailableSince() instanceof Date);
+    await assert.rejects(agentActivity().pending(newUid(), NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(agentActivity().agentsWithData(NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
     const problems = fixture.logLines.filter((line) => line.includes('NATS is not usable yet'));
     assert.ok(problems.length >= 1 && problems.length < 5, problems.join(''));
   });
@@ -87,20 +87,20 @@ describe('an operator and its NATS server', () => {
     const gateway = await fixture.connectGateway();
     const uid = newUid();
     await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'one' }, newMessage('hello'));
-    assert.equal(await bus().pending(uid, NEVER_ABORTED), 1);
-    assert.deepEqual(await bus().agentsWithData(NEVER_ABORTED), [uid]);
-    await bus().deleteAgentData(uid, NEVER_ABORTED);
-    assert.equal(await bus().pending(uid, NEVER_ABORTED), 0);
-    assert.deepEqual(await bus().agentsWithData(NEVER_ABORTED), []);
+    assert.equal(await agentActivity().pending(uid, NEVER_ABORTED), 1);
+    assert.deepEqual(await agentActivity().agentsWithData(NEVER_ABORTED), [uid]);
+    await agentActivity().deleteAgentData(uid, NEVER_ABORTED);
+    assert.equal(await agentActivity().pending(uid, NEVER_ABORTED), 0);
+    assert.deepEqual(await agentActivity().agentsWithData(NEVER_ABORTED), []);
   });
 
   it('the operator reads the last activity of an agent', async () => {
     const uid = newUid();
-    assert.equal((await bus().lastActivity(uid, NEVER_ABORTED)).getTime(), 0);
+    assert.equal((await agentActivity().lastActivity(uid, NEVER_ABORTED)).getTime(), 0);
     const gateway = await fixture.connectGateway();
     const started = Date.now();
     await createSessionEvents(gateway).append(uid, 's-1', LINE);
-    const last = await bus().lastActivity(uid, NEVER_ABORTED);
+    const last = await agentActivity().lastActivity(uid, NEVER_ABORTED);
     assert.ok(Math.abs(last.getTime() - started) < TIMEOUT_MS, last.toISOString());
   });
 
@@ -115,9 +115,9 @@ describe('an operator and its NATS server', () => {
   it('an idle agent is scaled to zero, and a message starts it again', async () => {
     const { apiServer } = fixture;
     await apiServer.apply(buildAgent('team-a', 'sleeper', { idle: { scaleToZeroAfter: '2s' } }));
-    const asleep = await apiServer.waitForAgent('team-a', 'sleeper', 'is idle', hasReadyReason('Idle'));
-    assert.equal(asleep.status?.pod, undefined);
-    const { uid } = asleep.metadata;
+    const idle = await apiServer.waitForAgent('team-a', 'sleeper', 'is idle', hasReadyReason('Idle'));
+    assert.equal(idle.status?.pod, undefined);
+    const { uid } = idle.metadata;
     const gateway = await fixture.connectGateway();
     await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'wakeup' }, newMessage('good morning'));
     await createWakeups(gateway).publish(uid);
@@ -136,7 +136,7 @@ describe('an operator and its NATS server', () => {
     const outages: (Date | undefined)[] = [];
     const watching = new AbortController();
     const watched = (async () => {
-      for await (const since of bus().outages(100, watching.signal)) outages.push(since);
+      for await (const since of agentActivity().outages(100, watching.signal)) outages.push(since);
     })();
     await server.kill();
     await pollValue(
@@ -144,10 +144,10 @@ describe('an operator and its NATS server', () => {
       async () => outages.length,
       (count) => count === 1,
     );
-    const since = bus().unavailableSince();
+    const since = agentActivity().unavailableSince();
     assert.ok(since instanceof Date && outages[0]?.getTime() === since.getTime());
     const start = performance.now();
-    await assert.rejects(bus().pending(uid, NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(agentActivity().pending(uid, NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
     assert.ok(performance.now() - start < 1_000, 'a request fails at once');
     await server.restart();
     await waitUntilConnected();
@@ -207,10 +207,13 @@ describe('an operator and its NATS server', () => {
     assert.ok(performance.now() - start < first.ackWaitMs / 2, 'before the ack deadline');
     // The first delivery has ended: releasing it must not affect the second delivery.
     const { streamSequence, consumerSequence } = first.coordinates;
-    assert.equal(await bus().redeliver(metadata.uid, { streamSequence, consumerSequence }, NEVER_ABORTED), false);
+    assert.equal(
+      await agentActivity().redeliver(metadata.uid, { streamSequence, consumerSequence }, NEVER_ABORTED),
+      false,
+    );
     assert.deepEqual(await inbox.depth(metadata.uid), { pending: 0, inFlight: 1 });
     if (second !== undefined) await inbox.ack(second.coordinates);
-    assert.equal(await bus().inFlightMessage(metadata.uid, NEVER_ABORTED), undefined);
+    assert.equal(await agentActivity().inFlightMessage(metadata.uid, NEVER_ABORTED), undefined);
   });
 
   it('the operator records the spend of a policy, and a ledger with lost counters starts from it', async () => {
@@ -268,7 +271,7 @@ describe('an operator and its NATS server', () => {
     try {
       for (let times = 0; times < 2; times += 1) {
         // Leaving the loop early means that the first wakeup was not handled.
-        for await (const woken of parts.bus.wakeups(AbortSignal.timeout(TIMEOUT_MS))) {
+        for await (const woken of parts.agentActivity.wakeups(AbortSignal.timeout(TIMEOUT_MS))) {
           assert.equal(woken, uid);
           break;
         }
@@ -297,10 +300,10 @@ describe('an operator and its NATS server', () => {
     await waitUntilConnected();
     await pollValue(
       'the removal of the data',
-      () => bus().agentsWithData(NEVER_ABORTED),
+      () => agentActivity().agentsWithData(NEVER_ABORTED),
       (residents) => !residents.includes(metadata.uid),
     );
-    assert.ok((await bus().agentsWithData(NEVER_ABORTED)).includes(kept));
+    assert.ok((await agentActivity().agentsWithData(NEVER_ABORTED)).includes(kept));
   });
 
   it('an active agent shows an exhausted quota and a failing model, and their recovery', async () => {
@@ -341,7 +344,7 @@ describe('an operator and its NATS server', () => {
     assert.match(status?.summary ?? '', /^8\d?% of 5k tok\/h$|^8% of 50k tok\/h$/);
     await sleep(1_000);
     const before = apiRequests.length;
-    // The operator refreshes its facts several times in this period.
+    // The operator refreshes its data several times in this period.
     await sleep(3_000);
     const written = apiRequests.slice(before).filter(isWriteRequest);
     assert.deepEqual(

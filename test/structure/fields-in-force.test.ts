@@ -56,7 +56,7 @@ const LEAVES = new Map<KindName, string[]>(
 
 describe('every spec field', () => {
   for (const [kind, fields] of LEAVES) {
-    it(`of ${kind} is read by a module, is for human readers, or is in the table of fields not in force`, () => {
+    it(`every spec field of ${kind} is read by a module, is for human readers, or is in the table of fields not in force`, () => {
       const unaccounted = fields.filter(
         (field) =>
           entryOf(kind, field) === undefined &&
@@ -68,7 +68,7 @@ describe('every spec field', () => {
     });
   }
 
-  it('that is in the table without exception has no reader', () => {
+  it('a spec field that is in the table without exception has no reader', () => {
     const contradictory = [...LEAVES].flatMap(([kind, fields]) =>
       fields.filter((field) => {
         const entry = entryOf(kind, field);
@@ -82,7 +82,7 @@ describe('every spec field', () => {
 
 describe('the table of field readers', () => {
   for (const [kind, modules] of Object.entries(FIELD_READERS)) {
-    it(`names fields of ${kind} that exist, each with a module that reads a member of that name`, () => {
+    it(`the table of field readers names fields of ${kind} that exist, each with a module that reads a member of that name`, () => {
       for (const [file, fields] of Object.entries(modules)) {
         const read = membersRead(file);
         for (const field of fields) {
@@ -95,7 +95,7 @@ describe('the table of field readers', () => {
 });
 
 describe('the table of fields not in force', () => {
-  it('names fields that exist, each once', () => {
+  it('the table of fields not in force names fields that exist, each once', () => {
     const names = NOT_IN_FORCE.map(({ kind, field }) => `${kind}.${field}`);
     assert.equal(new Set(names).size, names.length);
     for (const { kind, field } of NOT_IN_FORCE) {

@@ -9,9 +9,9 @@ const SRC = resolve(import.meta.dirname, '../../src');
 const FOUNDATION = ['lib', 'telemetry'];
 const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
-const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'schedule', 'toolbox'];
+const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
-const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity', 'review'];
+const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity'];
 const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
@@ -22,39 +22,34 @@ const MODULES: Record<string, readonly string[]> = {
   ledger: FOUNDATION,
   audit: FOUNDATION,
   models: [...FOUNDATION, 'net', 'ledger'],
-  sandbox: [...FOUNDATION, 'net'],
+  sandbox: [...FOUNDATION, 'api', 'net'],
   policy: ['lib', 'api'],
   tools: TOOLS_MAY,
   forge: [...TOOLS_MAY, 'tools'],
   discovery: [...TOOLS_MAY, 'tools'],
   tempering: [...TOOLS_MAY, 'tools', 'forge'],
   agent: [...TOOLS_MAY, 'tools', 'discovery'],
-  schedule: ['lib', 'api', 'bus'],
   toolbox: [...TOOLS_MAY, 'tools'],
   engine: ENGINE_MAY,
   standalone: [...ENGINE_MAY, 'engine'],
-  interop: ['lib', 'api'],
   nats: [...ENGINE_MAY, 'engine'],
   'gateway-api': ENGINE_MAY,
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
-  review: [...FOUNDATION, 'api', 'tempering', 'net'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
-  egress: ROLES_MAY,
-  console: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'gateway', 'operator', 'egress', 'console'],
+  typebox: ['api', 'tools', 'gateway-api', 'gateway', 'operator'],
   yaml: ['api', 'models', 'tempering', 'cli', 'gateway', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],
   acorn: ['forge', 'tempering'],
-  'acorn-walk': ['forge', 'tempering'],
+  'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
   openai: ['models'],
   '@anthropic-ai/sdk': ['models'],
@@ -71,12 +66,12 @@ const PACKAGES: Record<string, readonly string[]> = {
   jose: ['identity'],
   '@nats-io/transport-node': ['nats'],
   '@nats-io/jetstream': ['nats'],
-  '@nats-io/nkeys': ['nats', 'operator'],
+  '@nats-io/nkeys': ['operator'],
   '@peculiar/x509': ['operator'],
-  fastify: ['gateway', 'egress', 'console'],
-  '@fastify/type-provider-typebox': ['gateway', 'egress', 'console'],
-  '@fastify/swagger': ['gateway', 'egress', 'console'],
-  '@fastify/under-pressure': ['gateway', 'egress', 'console'],
+  fastify: ['gateway'],
+  '@fastify/type-provider-typebox': ['gateway'],
+  '@fastify/swagger': ['gateway'],
+  '@fastify/under-pressure': ['gateway'],
   commander: ['cli'],
   'p-limit': ['nats', 'cli'],
   ulid: ['lib'],
@@ -84,6 +79,9 @@ const PACKAGES: Record<string, readonly string[]> = {
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
 };
+
+/** The command line may import every module. */
+const UNRESTRICTED = 'cli';
 
 interface Import {
   file: string;
@@ -113,7 +111,38 @@ function targetModule(entry: Import): string {
   return relative(SRC, resolve(dirname(join(SRC, entry.file)), entry.target)).split(sep)[0] ?? '';
 }
 
+function packageOf(target: string): string {
+  return target
+    .split('/')
+    .slice(0, target.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
 describe('the structure of src', () => {
+  it('every module of the table has a folder, and every module that it may import too', async () => {
+    const entries = await readdir(SRC, { withFileTypes: true });
+    const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    assert.deepEqual(Object.keys(MODULES).sort(), folders.filter((name) => name !== UNRESTRICTED).sort());
+    const allowed = Object.values(MODULES).flat();
+    assert.deepEqual(
+      allowed.filter((name) => !folders.includes(name)),
+      [],
+    );
+  });
+
+  it('every package of the table is imported by each module that the table allows', async () => {
+    const all = (await Promise.all((await sourceFiles()).map(importsOf))).flat();
+    const used = new Set(all.map(({ module, target }) => `${module} ${packageOf(target)}`));
+    const unused = Object.entries(PACKAGES).flatMap(([name, modules]) =>
+      modules
+        .filter((module) =>
+          module === '*' ? !all.some(({ target }) => packageOf(target) === name) : !used.has(`${module} ${name}`),
+        )
+        .map((module) => `${module} does not import ${name}`),
+    );
+    assert.deepEqual(unused, []);
+  });
+
   it('every module is in the table and imports only modules that the table allows', async () => {
     const wrong: string[] = [];
     for (const file of await sourceFiles()) {
@@ -122,7 +151,7 @@ describe('the structure of src', () => {
         const target = targetModule(entry);
         // Unit tests may import shared helpers from test/.
         if (target === '..' && entry.file.endsWith('.test.ts')) continue;
-        if (entry.module === 'cli' || target === entry.module) continue;
+        if (entry.module === UNRESTRICTED || target === entry.module) continue;
         if (!(MODULES[entry.module] ?? []).includes(target)) wrong.push(`${entry.file} imports ${target}`);
       }
     }
@@ -134,10 +163,7 @@ describe('the structure of src', () => {
     for (const file of await sourceFiles()) {
       for (const entry of await importsOf(file)) {
         if (entry.target.startsWith('.') || entry.target.startsWith('node:')) continue;
-        const name = entry.target
-          .split('/')
-          .slice(0, entry.target.startsWith('@') ? 2 : 1)
-          .join('/');
+        const name = packageOf(entry.target);
         const modules = PACKAGES[name] ?? [];
         if (!modules.includes('*') && !modules.includes(entry.module)) wrong.push(`${entry.file} imports ${name}`);
       }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -46,6 +46,15 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
       assert.match(stdout, /--workspace <folder>/);
     });
   }
+
+  it('the bundles of a pod hold no schema library: they use the types of the API, not its schemas', async () => {
+    for (const role of ['agent', 'sandbox'] as const) {
+      const { sources } = JSON.parse(await readFile(join(folder, `${role}.mjs.map`), 'utf8')) as { sources: string[] };
+      assert.ok(sources.length > 10, role);
+      const schemas = sources.filter((source) => /node_modules\/typebox\/|gateway-api\/.*-schemas?\.ts$/.test(source));
+      assert.deepEqual(schemas, [], role);
+    }
+  });
 
   it('the command line bundle reads and checks manifests', () => {
     const { status, stdout } = start(['validate', '-f', 'manifests/samples']);

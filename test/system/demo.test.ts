@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { dollars, independentAnswer } from '../../manifests/quickstart/independent.ts';
@@ -10,10 +10,10 @@ import { startReplay } from '../../src/models/replay/server.ts';
 import { writeOrders } from '../../manifests/quickstart/make-data.ts';
 import { QUICKSTART, ROOT, temper, temporaryFolder } from './command.ts';
 
-async function demo(workspace: string, state: string): Promise<{ code: number | null; stdout: string }> {
+async function demo(cwd: string, ...args: string[]): Promise<{ code: number | null; stdout: string }> {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(join(ROOT, 'bin/node'), [join(QUICKSTART, 'demo.ts'), workspace, state], {
-    cwd: ROOT,
+  const child = spawn(join(ROOT, 'bin/node'), [join(QUICKSTART, 'demo.ts'), ...args], {
+    cwd,
     env: { PATH, HOME, NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -48,7 +48,7 @@ describe('the quick start', () => {
   it('the demo forges, rejects, repairs and promotes tools and computes the correct answer', async () => {
     await using folder = await temporaryFolder();
     const state = join(folder.path, 'state');
-    const { code, stdout } = await demo(await workspaceIn(folder.path), state);
+    const { code, stdout } = await demo(ROOT, await workspaceIn(folder.path), state);
     assert.equal(code, 0, stdout);
     assert.match(stdout, /forges\s+csv_rows/);
     assert.match(stdout, /reported to the agent, nothing registered/);
@@ -90,8 +90,11 @@ describe('the quick start', () => {
     });
   }
 
-  it('the demo computes its answer: a changed cell in one file changes the answer', async () => {
+  it('the demo computes its answer from the files, and leaves the state folder of other runs alone', async () => {
     await using folder = await temporaryFolder();
+    const other = join(folder.path, '.temper', 'precious.txt');
+    await mkdir(join(folder.path, '.temper'));
+    await writeFile(other, 'keep');
     const workspace = await workspaceIn(folder.path);
     const file = join(workspace, 'data', 'orders-2026-04.csv');
     const lines = (await readFile(file, 'utf8')).split('\n');
@@ -102,8 +105,9 @@ describe('the quick start', () => {
     const [after] = await independentAnswer(join(workspace, 'data'));
     assert.ok(before !== undefined && after !== undefined);
     assert.notDeepEqual(after, before);
-    const { code, stdout } = await demo(workspace, join(folder.path, 'state'));
+    const { code, stdout } = await demo(folder.path, workspace);
     assert.equal(code, 0, stdout);
+    assert.equal(await readFile(other, 'utf8'), 'keep');
     const reply = stdout.slice(stdout.lastIndexOf('◂'));
     assert.ok(reply.includes(after.region) && reply.includes(dollars(after.before - after.after)), reply);
     assert.ok(!reply.includes(dollars(before.before - before.after)), reply);

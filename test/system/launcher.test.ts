@@ -131,6 +131,15 @@ int main(void) {
     assert.equal(stdout.trim(), '42 TEMPER_SANDBOX_TIMEOUT');
   });
 
+  it('the command ready waits for the file up to the number of seconds in its argument', async () => {
+    const file = join(folder, 'ready-later');
+    const uid = String(process.getuid?.());
+    assert.equal(await exitCode('ready', file, uid, '1'), 1);
+    const waiting = exitCode('ready', file, uid, '3600');
+    await writeFile(file, '');
+    assert.equal(await waiting, 0);
+  });
+
   it('the command ready checks the existence and the owner of a file', async () => {
     const file = join(folder, 'ready');
     const uid = String(process.getuid?.());
@@ -140,6 +149,8 @@ int main(void) {
     assert.equal(await exitCode('ready', file, '4711'), 1);
     assert.equal(await exitCode('ready', folder, uid), 1);
     assert.equal(await exitCode('ready', file, 'me'), 2);
+    assert.equal(await exitCode('ready', file, uid, '-1'), 2);
+    assert.equal(await exitCode('ready', file, uid, '99999999999999999999'), 2);
     assert.equal(await exitCode('run', join(folder, 'nothing')), 126);
     assert.equal(await exitCode(), 2);
   });

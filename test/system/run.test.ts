@@ -29,22 +29,30 @@ spec:
 `;
 const APPROVAL = `  rules: {requireApproval: ["code:read"]}\n`;
 
+/** The arguments of forge_tool, as YAML. */
+const DOUBLER = JSON.stringify({
+  name: 'doubler',
+  description: 'Doubles a number.',
+  inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+  outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+  code: 'function execute(input) { return { n: 2 * input.n }; }',
+  testCases: [{ input: { n: 2 }, expectedOutput: { n: 4 } }],
+});
+
 const SCRIPT = `
 rules:
   - when: {system: "You review one tool that another model wrote. Every deterministic check"}
     answer:
       text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
   - when: {lastUser: "forge", turn: 1}
+    answer: {toolCalls: [{name: forge_tool, arguments: ${DOUBLER}}]}
+  - when: {lastUser: "at once", turn: 1}
     answer:
       toolCalls:
-        - name: forge_tool
-          arguments:
-            name: doubler
-            description: Doubles a number.
-            inputSchema: {type: object, properties: {n: {type: number}}, required: [n]}
-            outputSchema: {type: object, properties: {n: {type: number}}, required: [n]}
-            code: "function execute(input) { return { n: 2 * input.n }; }"
-            testCases: [{input: {n: 2}, expectedOutput: {n: 4}}]
+        - {id: made, name: forge_tool, arguments: ${DOUBLER}}
+        - {id: doubled, name: doubler, arguments: {n: 21}}
+  - when: {lastUser: "at once", turn: 2}
+    answer: {text: "It is {{toolCall.doubled.n}}."}
   - when: {lastUser: "double", turn: 1}
     answer: {toolCalls: [{id: doubled, name: doubler, arguments: {n: 21}}]}
   - when: {lastUser: "double", lastTool: {isError: true}}
@@ -109,6 +117,12 @@ describe('temper run', () => {
     assert.ok(requested.type === 'approval-requested');
     await project.temper('deny', requested.request, '--reason', 'not today');
     assert.deepEqual(replies((await running.ended).stdout), ['Refused: TEMPER_APPROVAL_DENIED']);
+  });
+
+  it('a model forges a tool and calls it in the same answer', async () => {
+    await using project = await aProject();
+    const { stdout, stderr } = await project.run('-m', 'at once').ended;
+    assert.deepEqual(replies(stdout), ['It is 42.'], stderr);
   });
 
   it('a tool that another terminal demotes is no longer available', async () => {

@@ -14,10 +14,10 @@ const resultsIn = (messages: readonly ModelMessage[] | undefined): string[] =>
 describe('the agent loop', () => {
   it('the loop answers a message', async () => {
     const { send, events } = scriptedLoop([says('hello')]);
-    const { reply, turns, toolCalls, usage, ending } = await send('hi');
+    const { reply, turns, toolCalls, usage, finishReason } = await send('hi');
     assert.deepEqual(
-      { reply, turns, toolCalls, ending },
-      { reply: 'hello', turns: 1, toolCalls: 0, ending: 'complete' },
+      { reply, turns, toolCalls, finishReason },
+      { reply: 'hello', turns: 1, toolCalls: 0, finishReason: 'complete' },
     );
     assert.deepEqual(usage, { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0 });
     assert.deepEqual(
@@ -215,15 +215,18 @@ describe('reported events', () => {
 describe('incomplete answers', () => {
   it('a truncated answer is continued up to three times and joined', async () => {
     const { send, model } = scriptedLoop([says('a', 'length'), says('b', 'length'), says('c')]);
-    const { reply, ending, turns } = await send('go');
-    assert.deepEqual({ reply, ending, turns }, { reply: 'abc', ending: 'complete', turns: 3 });
+    const { reply, finishReason, turns } = await send('go');
+    assert.deepEqual({ reply, finishReason, turns }, { reply: 'abc', finishReason: 'complete', turns: 3 });
     assert.match(lastOf(model.requests[1]?.messages)?.text ?? '', /was cut/);
   });
 
   it('an answer is returned truncated after the third continuation', async () => {
     const { send, model, events } = scriptedLoop([says('x', 'length')]);
-    const { reply, ending } = await send('go');
-    assert.deepEqual({ reply, ending, calls: model.requests.length }, { reply: 'xxxx', ending: 'cut', calls: 4 });
+    const { reply, finishReason } = await send('go');
+    assert.deepEqual(
+      { reply, finishReason, calls: model.requests.length },
+      { reply: 'xxxx', finishReason: 'truncated', calls: 4 },
+    );
     assert.ok(events.some((event) => event.type === 'warning' && event.code === 'answer-cut'));
   });
 
@@ -249,8 +252,8 @@ describe('incomplete answers', () => {
 
   it('a refusal of the model is reported', async () => {
     const { send, events } = scriptedLoop([says('I cannot.', 'refusal')]);
-    const { reply, ending } = await send('go');
-    assert.deepEqual({ reply, ending }, { reply: 'I cannot.', ending: 'refusal' });
+    const { reply, finishReason } = await send('go');
+    assert.deepEqual({ reply, finishReason }, { reply: 'I cannot.', finishReason: 'refusal' });
     assert.ok(events.some((event) => event.type === 'warning' && event.code === 'refusal'));
   });
 });

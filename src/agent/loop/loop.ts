@@ -1,4 +1,5 @@
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import type { FinishReason } from '../../bus/port.ts';
 import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
@@ -27,7 +28,7 @@ export interface AgentLoopDeps extends ModelCallDeps {
 export interface HandledMessage extends MessageUsage {
   reply: string;
   /** `refusal`: the model declined. `cut`: the answer is truncated. */
-  ending: 'complete' | 'cut' | 'refusal';
+  finishReason: FinishReason;
   trace: TraceEntry[];
 }
 
@@ -100,9 +101,9 @@ async function handleMessage(
   let conversation: AgentConversation | undefined;
   try {
     conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
-    const { reply, ending } = await runTurns(deps, conversation, op);
+    const { reply, finishReason } = await runTurns(deps, conversation, op);
     reportEnd(conversation, reply, sink);
-    return { ...usageFigures(conversation), reply, ending, trace: trace.entries() };
+    return { ...usageFigures(conversation), reply, finishReason, trace: trace.entries() };
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });

@@ -5,6 +5,7 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor, ToolFailure, ToolResult } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { untilAborted } from '../abort.ts';
 import { resultSummary, resultText } from '../history/tool-result-text.ts';
 import { bringsUntrustedContent } from './taint-tracker.ts';
@@ -12,7 +13,7 @@ import { bringsUntrustedContent } from './taint-tracker.ts';
 export interface ToolCallDeps {
   invoker: Invoker;
   caller: CallerContext;
-  /** The tools in the model request. */
+  /** The tools in the model request. A tool that this answer forges is not among them. */
   visible: readonly ToolDescriptor[];
   outputCharacters: number;
   events: EventSink;
@@ -26,9 +27,10 @@ export interface ToolCallsOutcome {
 }
 
 /**
- * Runs the calls of one answer concurrently; only the first `allowed` calls reach the invoker. A failure of a tool is the result of
- * its call. An exception of the invoker is a failure of the engine: all calls are awaited and their results stored, then the first
- * exception is thrown, with the others in its cause.
+ * Runs the calls of one answer concurrently; only the first `allowed` calls reach the invoker. The calls after a call of
+ * `forge_tool` wait for it, so that they can call the tool that it makes. A failure of a tool is the result of its call. An
+ * exception of the invoker is a failure of the engine: the concurrent calls are awaited and their results stored, the waiting
+ * ones do not start, then the first exception is thrown, with the others in its cause.
  */
 export async function runToolCalls(
   calls: readonly ToolCall[],
@@ -36,12 +38,26 @@ export async function runToolCalls(
   deps: ToolCallDeps,
   op: CallOptions,
 ): Promise<ToolCallsOutcome> {
-  const settled = await Promise.allSettled(
-    calls.map((call, index) => runCall(call, index < allowed, deps, { ...op, key: `${op.key}/${call.id}` })),
-  );
-  const engineErrors = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
-  if (engineErrors.length > 0) throw combineErrors(engineErrors);
-  return { results: settled.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : [])) };
+  const results: ToolCallsOutcome['results'] = [];
+  for (const batch of concurrentBatches(calls)) {
+    const settled = await Promise.allSettled(
+      batch.map(({ call, index }) => runCall(call, index < allowed, deps, { ...op, key: `${op.key}/${call.id}` })),
+    );
+    const errors = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
+    if (errors.length > 0) throw combineErrors(errors);
+    results.push(...settled.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : [])));
+  }
+  return { results };
+}
+
+/** The calls in their order, split after each call of `forge_tool`. */
+function concurrentBatches(calls: readonly ToolCall[]): { call: ToolCall; index: number }[][] {
+  const batches: { call: ToolCall; index: number }[][] = [[]];
+  for (const [index, call] of calls.entries()) {
+    batches.at(-1)?.push({ call, index });
+    if (call.name === FORGE_TOOL_NAME) batches.push([]);
+  }
+  return batches;
 }
 
 async function runCall(
@@ -58,7 +74,8 @@ async function runCall(
     text: resultText(result, deps.outputCharacters),
     isError: !result.ok,
   };
-  const descriptor = deps.visible.find((tool) => tool.name === call.name);
+  const isCalled = (tool: ToolDescriptor): boolean => tool.name === call.name;
+  const descriptor = deps.visible.find(isCalled) ?? deps.invoker.visible(deps.caller).find(isCalled);
   await deps.storeResult(message, allowed && descriptor !== undefined && bringsUntrustedContent(descriptor));
   deps.events({
     type: 'tool-result',

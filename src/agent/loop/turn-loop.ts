@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { FinishReason } from '../../bus/port.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
@@ -16,7 +17,7 @@ import { runToolCalls } from './tool-calls.ts';
 
 interface TurnOutcome {
   reply: string;
-  ending: 'complete' | 'cut' | 'refusal';
+  finishReason: FinishReason;
 }
 
 /**
@@ -29,7 +30,7 @@ export async function runTurns(
   op: CallOptions,
 ): Promise<TurnOutcome> {
   const { limits, events, resumePoint } = conversation;
-  if (resumePoint?.reply !== undefined) return { reply: resumePoint.reply, ending: 'complete' };
+  if (resumePoint?.reply !== undefined) return { reply: resumePoint.reply, finishReason: 'complete' };
   if (resumePoint !== undefined && resumePoint.pending.length > 0) {
     const calls = { toolCalls: resumePoint.pending };
     const outcome = await callTools(deps, conversation, calls, deps.invoker.visible(conversation.caller), op);
@@ -68,7 +69,7 @@ async function handleAnswer(
   if (stopReason === 'length') return continueTruncated(deps, conversation, text);
   if (stopReason === 'refusal') {
     events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });
-    return { reply: [...parts, text].join(''), ending: 'refusal' };
+    return { reply: [...parts, text].join(''), finishReason: 'refusal' };
   }
   if (toolCalls.length > 0) {
     conversation.parts = [];
@@ -85,7 +86,7 @@ async function handleAnswer(
   if (text.trim() === '' && parts.length === 0) {
     events({ type: 'warning', code: 'empty-answer', message: 'the model answered with nothing, twice' });
   }
-  return { reply: [...parts, text].join(''), ending: 'complete' };
+  return { reply: [...parts, text].join(''), finishReason: 'complete' };
 }
 
 async function continueTruncated(
@@ -97,7 +98,7 @@ async function continueTruncated(
   if (conversation.parts.length > MAX_CONTINUATIONS) {
     const message = `the answer was cut at ${conversation.limits.maxOutputTokens} tokens, ${MAX_CONTINUATIONS} continuations included; raise spec.model.maxOutputTokens`;
     conversation.events({ type: 'warning', code: 'answer-cut', message });
-    return { reply: conversation.parts.join(''), ending: 'cut' };
+    return { reply: conversation.parts.join(''), finishReason: 'truncated' };
   }
   const request =
     text === ''

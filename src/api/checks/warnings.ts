@@ -1,5 +1,5 @@
 import { isSameModelName } from '../names.ts';
-import type { Finding, ValidPart } from '../findings.ts';
+import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { describeNotInForce, fieldsNotInForce, segmentsOf } from '../not-in-force.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
@@ -7,11 +7,43 @@ import { type Policies, type SetFinding, type SetMember, policiesByNamespace } f
 import { quoted } from './shared.ts';
 
 /** What is valid in a set of manifests, and has no effect or not the effect that its author expects. */
-export function manifestWarnings<M extends SetMember>(members: readonly M[]): SetFinding<M>[] {
+export function manifestWarnings<M extends SetMember>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
   const policies = policiesByNamespace(members);
   return members.flatMap((member) =>
-    [...notInForceFindings(member), ...judgeFindings(member, policies)].map((finding) => ({ ...finding, member })),
+    [...notInForceFindings(member), ...grantFindings(member, patterns), ...judgeFindings(member, policies)].map(
+      (finding) => ({ ...finding, member }),
+    ),
   );
+}
+
+/** The tools that use a grant. Without one of them in `grants.tools` the grant has no effect. */
+export const TOOLS_OF_GRANTS = {
+  'memory.read': ['memory_get', 'memory_search'],
+  'memory.write': ['memory_set'],
+  messages: ['agent_send'],
+} as const;
+
+function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
+  if (kind !== 'Agent') return [];
+  const { grants = {} } = spec as ValidPart<AgentSpec>;
+  const granted = (grants.tools ?? []).filter((tool) => tool !== undefined);
+  const lists = {
+    'memory.read': grants.memory?.read ?? [],
+    'memory.write': grants.memory?.write ?? [],
+    messages: grants.messages ?? [],
+  };
+  return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
+    const isUsed = tools.some((tool) => patterns.covers(granted, tool, 'tool'));
+    if (lists[field as keyof typeof lists].length === 0 || isUsed) return [];
+    return [
+      {
+        path: ['spec', 'grants', ...field.split('.')],
+        rule: 'grant-without-tool',
+        message: `spec.grants.${field} has no effect: spec.grants.tools grants no tool that uses it`,
+        fix: `add ${tools.join(' or ')} to spec.grants.tools, or remove the grant`,
+      },
+    ];
+  });
 }
 
 function notInForceFindings({ kind, spec }: SetMember): Finding[] {

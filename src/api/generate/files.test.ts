@@ -12,19 +12,19 @@ import { type Structural, structural } from './structural.ts';
 const ROOT = resolve(import.meta.dirname, '../../..');
 
 describe('the generated files', () => {
-  it('match the committed files', async () => {
+  it('the generated files match the committed files', async () => {
     for (const [path, text] of generatedFiles()) {
       const committed = await readFile(resolve(ROOT, path), 'utf8').catch(() => '');
       assert.ok(committed === text, `${path} is out of date: run make generate`);
     }
   });
 
-  it('include every file in crds', async () => {
+  it('the generated files include every file in crds', async () => {
     const expected = DEFINITIONS.map(({ plural }) => `${plural}.yaml`).sort();
     assert.deepEqual((await readdir(resolve(ROOT, 'crds'))).sort(), expected);
   });
 
-  it('are deterministic and contain no YAML anchors', () => {
+  it('the generated files are deterministic and contain no YAML anchors', () => {
     const again = generatedFiles();
     for (const [path, text] of generatedFiles()) {
       assert.equal(text, again.get(path));
@@ -38,13 +38,13 @@ describe('each CRD', () => {
     const file = (): { spec: { versions: [{ schema: { openAPIV3Schema: Structural } }] } & Structural } =>
       parse(generatedFiles().get(`crds/${definition.plural}.yaml`) ?? '');
 
-    it(`of ${definition.kind} has a structural schema`, () => {
+    it(`the CRD of ${definition.kind} has a structural schema`, () => {
       const faults: string[] = [];
       checkStructural(file().spec.versions[0].schema.openAPIV3Schema, '', faults);
       assert.deepEqual(faults, []);
     });
 
-    it(`of ${definition.kind} has bounds on every value that its CEL rules read`, () => {
+    it(`the CRD of ${definition.kind} has bounds on every value that its CEL rules read`, () => {
       const root = file().spec.versions[0].schema.openAPIV3Schema;
       const faults: string[] = [];
       for (const { at } of definition.rules.filter((rule) => rule.at.length > 0)) {
@@ -54,7 +54,7 @@ describe('each CRD', () => {
       assert.deepEqual(faults, []);
     });
 
-    it(`of ${definition.kind} has printer columns and selectable fields only for existing fields`, () => {
+    it(`the CRD of ${definition.kind} has printer columns and selectable fields only for existing fields`, () => {
       const root = file().spec.versions[0].schema.openAPIV3Schema;
       const paths = [...definition.columns.map(({ jsonPath }) => jsonPath), ...definition.selectable];
       for (const path of paths.filter((text) => !text.startsWith('.metadata') && !text.includes('['))) {
@@ -67,13 +67,13 @@ describe('each CRD', () => {
     });
   }
 
-  it('has a unique kind, plural and short name', () => {
+  it('each CRD has a unique kind, plural and short name', () => {
     for (const key of ['kind', 'plural', 'shortName'] as const) {
       assert.equal(new Set(DEFINITIONS.map((definition) => definition[key])).size, KIND_SCHEMAS.length);
     }
   });
 
-  it('makes the spec of EmergentTool, ApprovalRequest and Approval immutable', () => {
+  it('the CRDs make the spec of EmergentTool, ApprovalRequest and Approval immutable', () => {
     for (const kind of ['EmergentTool', 'Approval', 'ApprovalRequest']) {
       const definition = DEFINITIONS.find((candidate) => candidate.kind === kind);
       const schemas = KIND_SCHEMAS.find((candidate) => candidate.kind === kind);
@@ -87,13 +87,13 @@ describe('each CRD', () => {
 });
 
 describe('the structural form', () => {
-  it('throws for schemas that an API server would reject', () => {
+  it('the structural form of a schema that an API server would reject is an error', () => {
     assert.throws(() => structural({ anyOf: [{ type: 'string' }, { type: 'object' }] }), /type is missing/);
     assert.throws(() => structural({ type: 'object', $ref: '#/x' }), /\$ref has no structural form/);
     assert.throws(() => structural({ type: 'object', properties: { a: {} } }), /spec\.a: the type is missing/);
   });
 
-  it('turns constants into enums, translates maps, and drops defaults', () => {
+  it('the structural form turns constants into enums, translates maps, and drops defaults', () => {
     assert.deepEqual(structural({ const: 'x' }), { type: 'string', enum: ['x'] });
     assert.deepEqual(structural({ type: 'boolean', default: false }), { type: 'boolean' });
     assert.deepEqual(structural({ type: 'object', patternProperties: { '^.*$': { type: 'string' } } }), {

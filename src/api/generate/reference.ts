@@ -110,6 +110,7 @@ function ruleSection(rules: readonly CelRule[]): string[] {
 }
 
 function conditionSections(kind: keyof typeof CONDITIONS): string[] {
+  if (CONDITIONS[kind].length === 0) return ['No component sets a condition of this kind yet.'];
   return CONDITIONS[kind].flatMap(({ type, meaning, reasons }) => [
     `### ${type}`,
     meaning,

@@ -1,4 +1,4 @@
-/** Action types and tool categories as data. This file imports nothing, so every module can use it without cost. */
+/** Action types, tool categories, host functions and forge modes as data. This file imports nothing, so every module can use it without cost. */
 
 /** Every tool has one category. An access level allows a set of categories. */
 export const TOOL_CATEGORIES = [
@@ -18,6 +18,11 @@ export const TOOL_CATEGORIES = [
 ] as const;
 
 export type ToolCategoryName = (typeof TOOL_CATEGORIES)[number];
+
+/** Host functions that a forged tool may declare. Without `clock` and `random`, time and randomness throw in the tool. */
+export const TOOL_APIS = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'] as const;
+
+export const FORGE_MODES = ['Compose', 'Sandbox'] as const;
 
 /** The built-in action types by category; written `category:action`. */
 const ACTIONS_BY_CATEGORY = {

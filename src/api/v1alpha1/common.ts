@@ -1,6 +1,6 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import type { API_VERSION } from '../names.ts';
-import { ACTION_TYPES } from './actions.ts';
+import { ACTION_TYPES, FORGE_MODES, TOOL_APIS } from './actions.ts';
 
 /** An object schema that allows only the listed members. */
 export const closed = { additionalProperties: false } as const;
@@ -97,12 +97,12 @@ export const LevelName = Type.String({
     'An access level: `sandboxed`, `restricted`, `standard`, `elevated`, or a custom level of the TrustPolicy.',
 });
 
-export const ToolApi = Type.Enum(['fetch', 'fs.readFile', 'crypto', 'clock', 'random'], {
+export const ToolApi = Type.Enum([...TOOL_APIS], {
   description: 'A host function that forged tools can use.',
 });
 export type ToolApi = Static<typeof ToolApi>;
 
-export const ForgeMode = Type.Enum(['Compose', 'Sandbox'], {
+export const ForgeMode = Type.Enum([...FORGE_MODES], {
   description: '`Compose`: a sequence of calls of other tools. `Sandbox`: JavaScript that runs in the sandbox.',
 });
 export type ForgeMode = Static<typeof ForgeMode>;

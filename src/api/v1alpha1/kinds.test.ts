@@ -11,7 +11,7 @@ import type { TrustPolicySpec } from './trustpolicy.ts';
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
 describe('the kinds', () => {
-  it('have enums with literal union types', () => {
+  it('the kinds have enums with literal union types', () => {
     const autonomy: Same<NonNullable<AgentSpec['autonomy']>, 'Full' | 'Semi' | 'Supervised' | 'Locked'> = true;
     const api: Same<ToolApi, 'fetch' | 'fs.readFile' | 'crypto' | 'clock' | 'random'> = true;
     const base: Same<
@@ -21,7 +21,7 @@ describe('the kinds', () => {
     assert.ok(autonomy && api && base);
   });
 
-  it('limit every string, list and number', () => {
+  it('the kinds limit every string, list and number', () => {
     const unbounded: string[] = [];
     for (const { kind, spec, status } of KIND_SCHEMAS) {
       collectUnbounded(spec, `${kind}.spec`, unbounded);
@@ -30,7 +30,7 @@ describe('the kinds', () => {
     assert.deepEqual(unbounded, []);
   });
 
-  it('have a description for every field', () => {
+  it('the kinds have a description for every field', () => {
     const undescribed: string[] = [];
     for (const { kind, spec, status } of KIND_SCHEMAS) {
       collectUndescribed(spec, `${kind}.spec`, undescribed);
@@ -39,7 +39,7 @@ describe('the kinds', () => {
     assert.deepEqual(undescribed, []);
   });
 
-  it('have CamelCase condition types and reasons, each with a meaning', () => {
+  it('the kinds have CamelCase condition types and reasons, each with a meaning', () => {
     for (const [kind, conditions] of Object.entries(CONDITIONS)) {
       assert.equal(new Set(conditions.map(({ type }) => type)).size, conditions.length, kind);
       for (const { type, reasons } of conditions) {
@@ -53,20 +53,20 @@ describe('the kinds', () => {
 });
 
 describe('the action types', () => {
-  it('are 26 names, each with one category and one action', () => {
+  it('the action types are 26 names, each with one category and one action', () => {
     assert.equal(ACTION_TYPES.length, 26);
     assert.equal(new Set(ACTION_TYPES).size, 26);
     for (const type of ACTION_TYPES) assert.match(type, /^[a-z]+:[a-z]+$/);
   });
 
-  it('expand a category to its actions and an unknown word to an empty list', () => {
+  it('the action types expand a category to its actions and an unknown word to an empty list', () => {
     assert.deepEqual(expandActions('db'), ['db:query', 'db:mutate', 'db:admin']);
     assert.deepEqual(expandActions('db:query'), ['db:query']);
     for (const word of ['', 'dbx', 'db:', 'db:drop', 'constructor', '__proto__'])
       assert.deepEqual(expandActions(word), []);
   });
 
-  it('include the default action of each tool category', () => {
+  it('the action types include the default action of each tool category', () => {
     for (const category of TOOL_CATEGORIES) assert.ok(isActionType(DEFAULT_ACTION[category]), category);
   });
 });

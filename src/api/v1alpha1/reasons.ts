@@ -1,4 +1,7 @@
-/** Every condition type and every reason of the Temper kinds. A condition with another reason is a defect. */
+/**
+ * Every condition type and every reason of the Temper kinds. A condition with another reason is a defect, and so is a reason that no
+ * component sets: `test/structure/reasons.test.ts` compares this table with the code.
+ */
 
 type Kind = 'Agent' | 'TrustPolicy' | 'EmergentTool' | 'Capability' | 'ApprovalRequest' | 'Approval';
 
@@ -63,7 +66,6 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         FallbackInUse: 'The primary model fails; a fallback model is used.',
         ModelUnauthorized: 'The provider rejects the API key. Rotate the key.',
         ModelUnavailable: 'The provider is unavailable. The next message retries it.',
-        ModelNotFound: 'The provider does not have the model. Correct spec.model.',
         ModelDenied: 'The TrustPolicy does not allow the model. Change spec.model, or models.allow of the policy.',
       },
     },
@@ -128,62 +130,22 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       type: 'Active',
       meaning: 'Agents can call the tool.',
       reasons: {
-        Verified: 'The digest, the tests and, if required, the approval are verified.',
-        AwaitingVerification: 'The tests have to run again, isolated from the author of the tool.',
-        AwaitingApproval: 'An approver has to decide.',
-        VerificationFailed: 'A test or a recorded input produced a different result. The message names the case.',
-        DigestMismatch: 'The digest does not match the artifact.',
-        NameTaken: 'Another tool that the same agents can use has the same name.',
-        DependencyMissing: 'A tool that a step refers to is not active.',
-        Demoted: 'A user demoted the tool, or it was demoted because of its failures.',
-        Revoked: 'The approval was revoked.',
-        SourceMissing: 'The source code was not stored, so the tool cannot be shared or restored.',
+        Accepted: 'The tool passed all gates and is in service.',
+        Inactive: 'A user demoted the tool, or it was demoted because of its failures. The message states why.',
+        Demoted: 'The tool was demoted. The gateway refuses calls of it.',
+        Revoked: 'The approval was revoked. The gateway refuses calls of the tool.',
       },
     },
-  ],
-  Capability: [
     {
-      type: 'Available',
-      meaning: 'Agents can use the capability.',
+      type: 'Shareable',
+      meaning: 'The object contains the source of the tool. Present only when it does not.',
       reasons: {
-        Available: 'All required connections and tools exist.',
-        SecretMissing: 'A required connection is not configured for this namespace.',
-        ToolMissing: 'A required tool does not exist.',
-        NameTaken: 'Another tool in the namespace has the same tool name.',
-        BackendUnreachable: 'The backend is unreachable. The message states since when.',
-        CatalogueOnly: 'The capability has no backend: discovery lists it, but agents cannot call it.',
-        InvalidSpec: 'The spec is invalid. The message names the field and the rule.',
+        SourceWithheld:
+          'spec.forge.persistSource of the agent is false, so the object does not contain the source and the tool can be neither shared nor exported.',
       },
     },
   ],
-  ApprovalRequest: [
-    {
-      type: 'Decided',
-      meaning: 'The request is decided.',
-      reasons: {
-        Waiting: 'The request is pending.',
-        Approved: 'An approver approved the request.',
-        Denied: 'An approver denied the request.',
-        Revoked: 'An approver revoked the approval.',
-        Expired: 'The request timed out, and the policy denies requests on timeout.',
-        Superseded: 'The subject of the request changed; a new request replaces this one.',
-      },
-    },
-  ],
-  Approval: [
-    {
-      type: 'Effective',
-      meaning: 'The decision is in effect.',
-      reasons: {
-        Effective: 'The nonce and the subject match the pending request.',
-        NonceMismatch: 'The nonce does not match the pending request.',
-        SubjectMismatch: 'The subject does not match the pending request.',
-        NotAuthorized: 'The user who created it is not authorized to approve this request.',
-        TooEarly: 'It was created before the admission policy for approvals was in force. Create it again.',
-        Contributor: 'The user who created it contributed to the tool.',
-        Used: 'The approval was for a single use and has been used.',
-        Superseded: 'A later decision replaces this one.',
-      },
-    },
-  ],
+  Capability: [],
+  ApprovalRequest: [],
+  Approval: [],
 };

@@ -30,7 +30,7 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
       if (output === 'json') writeJsonLine(io, line);
       else show(line, transcript, io);
       if (line.kind !== 'event' && line.message === receipt.id) {
-        return line.kind === 'reply' && line.ending !== 'refusal';
+        return line.kind === 'reply' && line.finishReason !== 'refusal';
       }
     }
     if (after > resumedAfter) retries.reset();

@@ -1,4 +1,4 @@
-import { ACTION_TYPES, BUILTIN_LEVELS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
+import { ACTION_TYPES, BUILTIN_LEVELS, FORGE_MODES, TOOL_APIS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
 import type { CliIo } from '../io.ts';
 import { objectNames } from './object-names.ts';
 import type { ParsedWords } from './words.ts';
@@ -23,8 +23,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   category: TOOL_CATEGORIES,
   action: ACTION_TYPES,
   level: BUILTIN_LEVELS,
-  forge: ['Compose', 'Sandbox'],
-  api: ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'],
+  forge: FORGE_MODES,
+  api: TOOL_APIS,
   tier: ['Agent', 'Shared'],
 };
 

@@ -1,4 +1,4 @@
-import { ACTION_TYPES, DEFAULT_ACTION, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
+import { ACTION_TYPES, DEFAULT_ACTION, FORGE_MODES, TOOL_APIS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { suggestName } from '../../lib/suggest.ts';
 import { printable } from '../../lib/printable.ts';
@@ -112,8 +112,8 @@ function hostRequest(text: string): PolicyRequest {
 function forgeRequest(mode: string, options: PolicyQuestion): PolicyRequest {
   return {
     kind: 'Forge',
-    mode: oneOf('forge', mode, ['Compose', 'Sandbox']),
-    apis: (options.api ?? []).map((api) => oneOf('api', api, ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'])),
+    mode: oneOf('forge', mode, FORGE_MODES),
+    apis: (options.api ?? []).map((api) => oneOf('api', api, TOOL_APIS)),
     domains: options.domain ?? [],
     paths: options.path ?? [],
   };

@@ -10,7 +10,7 @@ import { InlineApprovals } from './inline-approvals.ts';
 import { inputHistory } from '../prompt/input-history.ts';
 import type { Printer } from './printer.ts';
 import { replCommand } from './repl-commands.ts';
-import type { RunOptions } from './run.ts';
+import type { RunOptions } from './run-options.ts';
 
 /** Deadline of one message, including the time it waits for approvals. */
 const MESSAGE_TIMEOUT_MS = 24 * 3_600_000;

@@ -29,10 +29,10 @@ export function countUsage(
     async *stream(request, op) {
       // Counted from the start, so that the count is right at any time, also while an interrupted answer still ends.
       usage.unfinished += 1;
-      let hasBegun = false;
+      let hasStarted = false;
       try {
         for await (const event of models.pipeline.stream(request, op)) {
-          hasBegun = true;
+          hasStarted = true;
           if (event.type === 'end') {
             usage.unfinished -= 1;
             add(request.model, event.usage);
@@ -41,7 +41,7 @@ export function countUsage(
         }
       } catch (error) {
         // The provider rejected the call before it did any work.
-        if (!hasBegun && !op.signal.aborted) usage.unfinished -= 1;
+        if (!hasStarted && !op.signal.aborted) usage.unfinished -= 1;
         throw error;
       }
     },

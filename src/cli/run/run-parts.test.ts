@@ -44,7 +44,7 @@ async function read(events: AsyncIterable<ModelEvent>, limit = Number.POSITIVE_I
 }
 
 describe('the usage of a run', () => {
-  it('counts tokens of every model, and money where all prices are configured', async () => {
+  it('the usage of a run counts tokens of every model, and money where all prices are configured', async () => {
     const { models, usage } = counted(anAnswer);
     await read(models.pipeline.stream(aRequest(), anOp()));
     const line = usageLine({ turns: 1, toolCalls: 1 }, usage, false);
@@ -54,7 +54,7 @@ describe('the usage of a run', () => {
     assert.match(usageLine({ turns: 2, toolCalls: 0 }, usage, true), /220 tokens \(replayed\)\.$/);
   });
 
-  it('names an answer that was left before its end, but not a call that the provider rejected', async () => {
+  it('the usage of a run names an answer that was left before its end, but not a call that the provider rejected', async () => {
     const { models, usage } = counted(anAnswer);
     await read(models.pipeline.stream(aRequest(), anOp()), 1);
     assert.match(usageLine({ turns: 0, toolCalls: 0 }, usage, false), /, and 1 unfinished answer of unknown size\.$/);

@@ -21,23 +21,8 @@ import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
+import type { RunOptions } from './run-options.ts';
 import { selectAgent, unusedObjectsNote } from './select-agent.ts';
-
-export interface RunOptions {
-  filename: string[];
-  message?: string[];
-  agent?: string;
-  /** Namespace of the agent, when agents of several namespaces have its name. */
-  namespace?: string;
-  session?: string;
-  /** Continue the last session of the agent. */
-  continue?: boolean;
-  workspace: string;
-  providers?: string;
-  modelScript?: string;
-  state: string;
-  output?: 'text' | 'json';
-}
 
 /**
  * Runs an agent in this process, with the messages of the options or those that the user types. Exit 1 when a message could not be

@@ -11,6 +11,7 @@ interface RoleContext {
   /** Aborted by the first SIGTERM or SIGINT. */
   signal: AbortSignal;
   readonly createLog: (level: LogLevel) => Logger;
+  readonly environment: CliIo['environment'];
 }
 
 /** Runs until its signal aborts and its work is complete. */
@@ -24,18 +25,20 @@ const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
     const { readGatewayConfig } = await import('../../gateway/config.ts');
     const { runGateway } = await import('../../gateway/gateway.ts');
     const { openModelModule: openModelParts } = await import('../../gateway/model-module.ts');
-    return async ({ config, signal, createLog }) => {
+    return async ({ config, signal, createLog, environment }) => {
       const gatewayConfig = await readGatewayConfig(config);
       const log = createLog(gatewayConfig.logLevel);
-      await runGateway(gatewayConfig, { log, signal, openModule: openModelParts, version: await packageVersion() });
+      const version = await packageVersion();
+      await runGateway(gatewayConfig, { log, signal, environment, openModule: openModelParts, version });
     };
   },
   operator: async () => {
     const { readOperatorConfig } = await import('../../operator/config.ts');
     const { runOperator } = await import('../../operator/run.ts');
-    return async ({ config, signal, createLog }) => {
+    return async ({ config, signal, createLog, environment }) => {
       const operatorConfig = await readOperatorConfig(config);
-      await runOperator(operatorConfig, createLog(operatorConfig.logLevel ?? 'info'), signal);
+      const log = createLog(operatorConfig.logLevel ?? 'info');
+      await runOperator(operatorConfig, { log, signal, environment });
     };
   },
 };
@@ -45,6 +48,7 @@ export async function serve({ role, config }: { role: ConfiguredRole; config: st
   const createLog = (level: LogLevel): Logger => roleLogger(role, level, io);
   return runRole(createLog('info'), async () => {
     const run = await ROLES[role]();
-    await run({ config: resolve(io.cwd, config), signal: io.signal, createLog });
+    const { signal, environment } = io;
+    await run({ config: resolve(io.cwd, config), signal, createLog, environment });
   });
 }

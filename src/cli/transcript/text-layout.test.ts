@@ -40,28 +40,28 @@ describe('the width of text on a terminal', () => {
 });
 
 describe('wrapping', () => {
-  it('breaks at spaces and indents each further line', () => {
+  it('wrapping breaks at spaces and indents each further line', () => {
     const text = 'aaaa bbbb cccc dddd eeee ffff';
     assert.equal(wrap(text, 20, 2), 'aaaa bbbb cccc dddd\n  eeee ffff');
   });
 
-  it('keeps a line that fits exactly, leading spaces and spaces between words', () => {
+  it('wrapping keeps a line that fits exactly, leading spaces and spaces between words', () => {
     assert.equal(wrap('  a  b', 6), '  a  b');
   });
 
-  it('breaks a word that is longer than a line', () => {
+  it('wrapping breaks a word that is longer than a line', () => {
     assert.equal(wrap('x'.repeat(25), 20), `${'x'.repeat(20)}\n${'x'.repeat(5)}`);
   });
 
-  it('breaks between wide characters without splitting one', () => {
+  it('wrapping breaks between wide characters without splitting one', () => {
     assert.equal(wrap('日'.repeat(11), 21), `${'日'.repeat(10)}\n日`);
   });
 
-  it('changes nothing without a width', () => {
+  it('wrapping changes nothing without a width', () => {
     assert.equal(wrap('a '.repeat(200), undefined, 4), 'a '.repeat(200));
   });
 
-  it('leaves columns for text when the indentation is wider than the terminal', () => {
+  it('wrapping leaves columns for text when the indentation is wider than the terminal', () => {
     const lines = wrap('word '.repeat(10).trim(), 20, 60).split('\n');
     assert.ok(
       lines.every((line) => line.length <= 20),
@@ -71,7 +71,7 @@ describe('wrapping', () => {
 });
 
 describe('a stream of words', () => {
-  it('releases a word when its end has arrived', () => {
+  it('a stream of words releases a word when its end has arrived', () => {
     const words = new WordStream();
     assert.equal(words.push('one tw'), 'one ');
     assert.equal(words.push('o'), '');
@@ -80,17 +80,17 @@ describe('a stream of words', () => {
     assert.equal(words.flush(), '');
   });
 
-  it('releases text without spaces that has wide characters', () => {
+  it('a stream of words releases text without spaces that has wide characters', () => {
     assert.equal(new WordStream().push('日本'), '日本');
   });
 
-  it('releases an endless word in parts', () => {
+  it('a stream of words releases an endless word in parts', () => {
     assert.equal(new WordStream().push('x'.repeat(10_000)).length, 10_000);
   });
 });
 
 describe('the status line', () => {
-  it('shows what runs and for how long, and disappears before other text', () => {
+  it('the status line shows what runs and for how long, and disappears before other text', () => {
     const out: string[] = [];
     let now = 0;
     let tick = (): void => undefined;

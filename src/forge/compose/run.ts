@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
+import { abortedByTimeout, type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
 import type { ToolResult } from '../../tools/contract.ts';
 import { conditionHolds } from './condition.ts';
 import type { PlannedStep } from './plan.ts';
@@ -15,7 +15,8 @@ export type StepCall = (step: PlannedStep, input: Json, op: CallOptions) => Prom
 
 /**
  * Runs the steps one after another and returns the output of the last; a skipped step's output is null.
- * The first failure ends the run with the code of the failed call.
+ * The first failure ends the run with the code of the failed call. Throws TEMPER_TOOL_TIMEOUT when no time is left for a step, and
+ * TEMPER_CANCELLED when the caller cancelled the call.
  */
 export async function runSteps(
   steps: readonly PlannedStep[],
@@ -27,9 +28,7 @@ export async function runSteps(
   const outputs = new Map<string, Json>();
   let prev: Json = null;
   for (const [index, step] of steps.entries()) {
-    if (op.signal.aborted || remainingMs(op, clock) === 0) {
-      throw new TemperError('TEMPER_TOOL_TIMEOUT', `no time was left for step "${step.name}"; do less in one tool`);
-    }
+    assertRunning(step, clock, op);
     const bindings: StepBindings = { input, prev, steps: outputs };
     if (step.condition !== undefined && !conditionHolds(step.condition, bindings)) prev = null;
     else {
@@ -48,6 +47,13 @@ export async function runSteps(
     outputs.set(step.name, prev);
   }
   return prev;
+}
+
+function assertRunning({ name }: PlannedStep, clock: Clock, op: CallOptions): void {
+  if (remainingMs(op, clock) === 0 || abortedByTimeout(op.signal)) {
+    throw new TemperError('TEMPER_TOOL_TIMEOUT', `no time was left for step "${name}"; do less in one tool`);
+  }
+  if (op.signal.aborted) throw new TemperError('TEMPER_CANCELLED', `the call was cancelled before step "${name}"`);
 }
 
 function failed(step: PlannedStep, error: Extract<ToolResult, { ok: false }>['error']): TemperError {

@@ -3,6 +3,7 @@ import { printable } from '../../lib/printable.ts';
 import type { Decider } from '../../policy/types.ts';
 import { toolRequest } from '../../tools/authorize.ts';
 import type { ToolDescriptor, ToolView } from '../../tools/contract.ts';
+import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import type { ParsedArtifact } from '../parse-artifact.ts';
 import { splitReference, type ForgeViolation } from '../request.ts';
 
@@ -21,7 +22,7 @@ export function checkSteps(open: ParsedArtifact, context: ComposeContext): Forge
     const { name, digest } = splitReference(step.tool);
     const label = `step "${printable(step.name, 64)}"`;
     const tool = context.view.find(name)?.descriptor;
-    if (name === open.artifact.name || name === 'forge_tool') continue;
+    if (name === open.artifact.name || name === FORGE_TOOL_NAME) continue;
     const problem = tool === undefined ? unknownTool(name, context.view) : toolProblem(tool, digest, context.decider);
     if (problem !== undefined) violations.push({ code: 'TEMPER_FORGE_COMPOSE', message: `${label}: ${problem}` });
     else if (tool?.sideEffects === true && step.condition === undefined) withEffects.add(name);

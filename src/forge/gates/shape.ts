@@ -1,5 +1,6 @@
 import { parseDuration, parseQuantityBytes } from '../../api/quantities.ts';
 import { TOOL_LIMIT_BOUNDS } from '../../api/tool-limits.ts';
+import { TOOL_APIS } from '../../api/v1alpha1/actions.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { canonicalJson } from '../../lib/canonical.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
@@ -22,7 +23,6 @@ import {
   type ForgeViolation,
 } from '../request.ts';
 
-const APIS: readonly ToolApi[] = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'];
 const MAX_VIOLATIONS = 40;
 const KNOWN_MEMBERS = {
   request: ['name', 'description', 'inputSchema', 'outputSchema', 'implementation', 'testCases', 'limits'],
@@ -287,14 +287,18 @@ class ShapeChecker {
   #apis(given: Json, mode: string): ToolApi[] {
     const apis = this.#texts(given, 'implementation.allowlist', 32);
     const aliases: Readonly<Record<string, ToolApi>> = { readFile: 'fs.readFile', fs: 'fs.readFile', date: 'clock' };
-    const read = apis.map((api) => (Object.hasOwn(aliases, api) ? aliases[api] : APIS.find((known) => known === api)));
+    const read = apis.map((api) =>
+      Object.hasOwn(aliases, api) ? aliases[api] : TOOL_APIS.find((known) => known === api),
+    );
     for (const [index, api] of read.entries()) {
       if (api !== undefined) continue;
-      this.#report(`implementation.allowlist: ${shown(apis[index] ?? '')} is not one of ${APIS.join(', ')}; remove it`);
+      this.#report(
+        `implementation.allowlist: ${shown(apis[index] ?? '')} is not one of ${TOOL_APIS.join(', ')}; remove it`,
+      );
     }
     if (mode === 'Compose' && apis.length > 0)
       this.#report('implementation.allowlist is for mode sandbox only; remove it');
-    return APIS.filter((api) => read.includes(api));
+    return TOOL_APIS.filter((api) => read.includes(api));
   }
 
   #texts(given: Json, path: string, length: number): string[] {

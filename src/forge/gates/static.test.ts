@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ToolApi } from '../../api/v1alpha1/common.ts';
+import { TOOL_APIS } from '../../api/v1alpha1/actions.ts';
 import { checkSource } from './static.ts';
 
 const wrap = (body: string): string => `function execute(input) {\n${body}\n}`;
@@ -197,7 +197,7 @@ describe('static check', () => {
     });
   }
 
-  const everything: ToolApi[] = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'];
+  const everything = TOOL_APIS;
   it('a declaration does not allow banned code', () => {
     const sources = [
       'eval("1")',

@@ -1,6 +1,6 @@
 import { printable } from '../../lib/printable.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
-import { missingEntryReason, unreadableReason } from '../source-repair/refusal-reasons.ts';
+import { explainSyntaxError, missingEntryReason } from '../source-repair/refusal-reasons.ts';
 import { parseSource, type SourceProblem } from '../static/parse.ts';
 import { type ApiUse, findProblems } from '../static/rules.ts';
 import type { ForgeViolation } from '../request.ts';
@@ -23,14 +23,12 @@ const API_RULES: readonly { api: ToolApi; isUsed: string; otherwise: string }[] 
 export function checkSource(source: string, declared: readonly ToolApi[]): StaticCheck {
   const parsed = parseSource(source);
   if (parsed.program === undefined) {
-    const reason = parsed.syntax ? unreadableReason(source) : undefined;
-    const [first, ...others] = parsed.problems;
-    const named = reason === undefined || first === undefined ? [] : [{ ...first, message: reason }, ...others];
+    const { syntax, problems } = parsed;
+    const explained = problems.map((problem, index) =>
+      syntax && index === 0 ? explainSyntaxError(source, problem) : problem,
+    );
     return {
-      violations: toViolations(
-        named.length > 0 ? named : parsed.problems,
-        parsed.syntax ? 'TEMPER_FORGE_SYNTAX' : 'TEMPER_FORGE_STATIC',
-      ),
+      violations: toViolations(explained, syntax ? 'TEMPER_FORGE_SYNTAX' : 'TEMPER_FORGE_STATIC'),
       warnings: [],
     };
   }

@@ -18,7 +18,23 @@ const ENVIRONMENT_CODES: readonly ErrorCode[] = [
   'TEMPER_APPROVAL_DENIED',
   'TEMPER_APPROVAL_TIMEOUT',
 ];
+/**
+ * Failures of a run that ended because it used too much, the most telling first. The load of the machine decides which of them
+ * ends a run first, and whether a run near a limit ends at all, so two runs that differ only in this are no proof of chance.
+ */
+const RESOURCE_CODES: readonly ErrorCode[] = [
+  'TEMPER_SANDBOX_MEMORY',
+  'TEMPER_SANDBOX_TIMEOUT',
+  'TEMPER_TOOL_TIMEOUT',
+  'TEMPER_SANDBOX_CRASHED',
+];
 const PASSED_THROUGH_CODES: readonly ErrorCode[] = ['TEMPER_FORGE_COMPOSE', ...ENVIRONMENT_CODES];
+
+/** What to do about the messages of the engine on BigInt values; the sandbox itself names the member and the remedy. */
+const BIGINT_REMEDIES: readonly (readonly [message: RegExp, remedy: string])[] = [
+  [/Cannot mix BigInt/, 'convert one side: Number(big), or BigInt(number)'],
+  [/serialize a BigInt/, 'convert it with Number() or String()'],
+];
 
 /** Checks that every test input matches the input schema, so that each test is a call that the tool accepts. */
 export function checkTestInputs(open: ParsedArtifact, schemas: SchemaCompiler): ForgeViolation[] {
@@ -60,10 +76,8 @@ export function countCases(open: ParsedArtifact, results: readonly TestResult[])
 function checkCase(open: ParsedArtifact, index: number, runs: readonly TestResult[]): ForgeViolation | undefined {
   const label = `case ${index + 1}`;
   const [first, second] = runs;
-  const unrelated = runs.find(({ failure }) => failure !== undefined && ENVIRONMENT_CODES.includes(failure.code));
-  if (unrelated?.failure !== undefined) {
-    return { code: unrelated.failure.code, message: `${label}: ${failureText(unrelated.failure)}` };
-  }
+  const ended = firstFailure(runs, ENVIRONMENT_CODES) ?? firstFailure(runs, RESOURCE_CODES);
+  if (ended !== undefined) return { code: codeOf(ended.code), message: `${label}: ${failureText(ended)}` };
   if (first !== undefined && second !== undefined && !mayVary(open) && !sameResult(first, second)) {
     const message = `${label}: two runs gave ${describe(first)} and ${describe(second)}; remove what varies, or declare it`;
     return { code: 'TEMPER_FORGE_NONDETERMINISTIC', message };
@@ -77,6 +91,12 @@ function checkCase(open: ParsedArtifact, index: number, runs: readonly TestResul
     code: 'TEMPER_FORGE_TEST_FAILED',
     message: `${label}: ${mismatch(open.tests[index]?.expectedOutput, bad.got)}`,
   };
+}
+
+/** The failure with the first of these codes. */
+function firstFailure(runs: readonly TestResult[], codes: readonly ErrorCode[]): TestResult['failure'] {
+  const failures = runs.flatMap(({ failure }) => failure ?? []);
+  return codes.flatMap((code) => failures.filter((failure) => failure.code === code))[0];
 }
 
 function mismatch(expected: Json = null, got: Json = null): string {
@@ -105,10 +125,8 @@ function describe(result: TestResult): string {
 }
 
 function failureText({ code, message }: NonNullable<TestResult['failure']>): string {
-  const remedy = message.includes('BigInt')
-    ? '; a BigInt is not a JSON value: convert it with Number() or String()'
-    : '';
-  return `${shortened(message)}${remedy} (${code})`;
+  const remedy = BIGINT_REMEDIES.find(([pattern]) => pattern.test(message))?.[1];
+  return `${shortened(message)}${remedy === undefined ? '' : `; ${remedy}`} (${code})`;
 }
 
 /** The reason of a failure in a chain of steps is at the end, so a long message loses its middle. */

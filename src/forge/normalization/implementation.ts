@@ -28,7 +28,7 @@ export function normalizeImplementation(request: JsonObject, notes: RequestNotes
   return implementation;
 }
 
-/** Repairs the source. Needs the input schema, which tells parameters from the input as a whole. */
+/** Repairs the source. Needs the input schema, which distinguishes parameters from the input as a whole. */
 export function repairImplementation(request: JsonObject, notes: RequestNotes): string[] {
   const { implementation, inputSchema, name } = request;
   if (!isJsonObject(implementation) || typeof implementation['code'] !== 'string') return [];
@@ -80,6 +80,16 @@ function normalizeMode(implementation: JsonObject, notes: RequestNotes): void {
   implementation['mode'] = mode;
 }
 
+/** One reference in place of an object: `$input`, `$prev.rows`. */
+function isReference(mapping: Json): mapping is string {
+  return typeof mapping === 'string' && /^\s{0,8}\$(?:input|prev|steps)\b/.test(mapping);
+}
+
+function exampleOf(reference: string): string {
+  const trimmed = reference.trim();
+  return trimmed === '$input' ? '$input.text' : trimmed.slice(0, 60);
+}
+
 function normalizeSteps(steps: Json[], notes: RequestNotes): Json[] {
   return steps.map((input, index) => {
     const path = `step ${index + 1}`;
@@ -88,6 +98,12 @@ function normalizeSteps(steps: Json[], notes: RequestNotes): Json[] {
     const step = notes.renamed(parsed, STEP_ALIASES, `${path}: `);
     if (step['name'] === undefined) step['name'] = `step${index + 1}`;
     const mapping = step['inputMapping'] ?? {};
+    if (isReference(mapping)) {
+      notes.report(
+        `${path}: inputMapping is the reference ${JSON.stringify(mapping.slice(0, 60))}, but a tool takes an object of arguments; name them, such as {"text": ${JSON.stringify(exampleOf(mapping))}}`,
+      );
+      return step;
+    }
     const example = 'inputMapping must be an object of arguments, such as {"text": "$input.text"}';
     step['inputMapping'] = notes.parsed(mapping, `${path}: inputMapping`, example);
     return step;

@@ -16,28 +16,35 @@ export interface RepairedSource {
 }
 
 const BYTE_ORDER_MARK = '\ufeff';
+/** The first line of a program for a JavaScript runtime; its line end stays, so that lines keep their numbers. */
+const INTERPRETER_LINE = /^#![^\n]{0,100}\b(?:node|bun|deno|tsx|ts-node)\b[^\n]{0,100}/;
 
 /**
  * Brings source as models write it into the documented form: a script that defines `execute(input)`. Every change is
  * unambiguous; whatever is not stays as it is, and the static check reports it. `properties` are the members of the input.
  */
 export function repairSource(code: string, toolName: string, properties: readonly string[]): RepairedSource {
-  const repairs: string[] = [];
-  let source = code;
-  if (source.startsWith(BYTE_ORDER_MARK)) {
-    source = source.slice(BYTE_ORDER_MARK.length);
-    repairs.push('the byte order mark was removed');
-  }
-  const readable = readCode(source);
-  if (readable === undefined) return { source, repairs };
-  repairs.push(...readable.repairs);
+  const start = removePreamble(code);
+  const readable = readCode(start.source);
+  if (readable === undefined) return start;
   const script = removeExports(readable.source, readable.program);
-  repairs.push(...script.repairs);
   const ascii = inAscii(script.source);
-  if (ascii === undefined) return { source, repairs: repairs.slice(0, source === code ? 0 : 1) };
-  repairs.push(...ascii.repairs);
+  if (ascii === undefined) return start;
   const entry = withEntry(ascii.source, ascii.program, { toolName, properties, exported: script.exported });
-  return { source: entry.source, repairs: [...repairs, ...entry.repairs] };
+  const repairs = [start, readable, script, ascii, entry].flatMap((step) => step.repairs);
+  return { source: entry.source, repairs };
+}
+
+/** Removes the marks that only describe how to read the text. */
+function removePreamble(code: string): RepairedSource {
+  const marked = code.startsWith(BYTE_ORDER_MARK);
+  const text = marked ? code.slice(BYTE_ORDER_MARK.length) : code;
+  const interpreter = INTERPRETER_LINE.exec(text)?.[0] ?? '';
+  const repairs = [
+    ...(marked ? ['the byte order mark was removed'] : []),
+    ...(interpreter === '' ? [] : ['the #! line was removed']),
+  ];
+  return { source: text.slice(interpreter.length), repairs };
 }
 
 function inAscii(source: string): { source: string; program: Program; repairs: string[] } | undefined {

@@ -62,7 +62,7 @@ class RuleChecker {
     else if (node.type === 'Property') this.#property(node);
     else if (node.type === 'CallExpression' || node.type === 'NewExpression') this.#call(node);
     else if (node.type === 'AwaitExpression' && !ancestors.some(isFunction)) {
-      this.#report(node, 'await outside a function is not allowed; make execute async');
+      this.#report(node, 'await outside a function is not allowed; move it into execute, and make execute async');
     } else this.#statement(node);
   }
 

@@ -100,8 +100,7 @@ function fixtureHost(test: TestCase, host: HostCalls): HostCalls {
   const fixtures = new FixtureResponder(test.fixtures);
   return {
     async call(api, input, op) {
-      const name = api === 'crypto' ? undefined : HOST_FIXTURES[api];
-      const fixture = name === undefined ? undefined : fixtures.outputFor(name, input, true);
+      const fixture = fixtures.outputFor(HOST_FIXTURES[api], input, true);
       if (fixture === undefined) return host.call(api, input, op);
       return api === 'fetch' ? response(fixture.output, input) : fixture.output;
     },

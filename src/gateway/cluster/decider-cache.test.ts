@@ -35,7 +35,7 @@ function aDirectory() {
 }
 
 describe('the deciders of the agent directory', () => {
-  it('are compiled once for the same agent, policy, taint and models', () => {
+  it('the deciders are compiled once for the same agent, policy, taint and models', () => {
     const { decider } = aDirectory();
     assert.equal(decider(), decider());
     assert.equal(decider(true), decider(true));
@@ -43,28 +43,28 @@ describe('the deciders of the agent directory', () => {
     assert.notEqual(decider(false, { primary: 'openai/b' }), decider());
   });
 
-  it('follow a change of the agent at once', () => {
+  it('the deciders follow a change of the agent at once', () => {
     const { agents, decider } = aDirectory();
     assert.equal(decider().decide(SEND).effect, 'Allow');
     agents.set(anAgent([]));
     assert.equal(decider().decide(SEND).effect, 'Deny');
   });
 
-  it('follow a change of the policy at once', () => {
+  it('the deciders follow a change of the policy at once', () => {
     const { policies, decider } = aDirectory();
     assert.equal(decider().decide(SEND).effect, 'Allow');
     policies.set(aPolicy({ suspend: true }));
     assert.equal(decider().decide(SEND).effect, 'Deny');
   });
 
-  it('decide over the given model names', () => {
+  it('the deciders decide over the given model names', () => {
     const { policies, decider } = aDirectory();
     policies.set(aPolicy({ models: { allow: ['openai/b'] } }));
     const allows = (model: string) => decider(false, { primary: model }).decide({ kind: 'Model', model }).effect;
     assert.deepEqual([allows('openai/a'), allows('openai/b')], ['Deny', 'Allow']);
   });
 
-  it('stay correct when more names are asked for than are kept', () => {
+  it('the deciders stay correct when more names are asked for than are kept', () => {
     const { decider } = aDirectory();
     const first = decider();
     for (let index = 0; index < 20; index += 1) decider(false, { primary: `openai/${index}` });

@@ -32,8 +32,8 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       await inbox.ack(at);
       count('answered');
     },
-    async retry(at, afterMilliseconds) {
-      await inbox.retry(at, afterMilliseconds);
+    async retry(at, delayMs) {
+      await inbox.retry(at, delayMs);
       count('retried');
     },
     async reject(at, code, reason) {

@@ -1,25 +1,15 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import type { PodIdentity } from '../../identity/types.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { InboxDelivery } from '../../nats/inbox/inbox.ts';
-import { POD_API_PATHS, type PodDelivery } from '../../gateway-api/pod-api.ts';
+import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import { messageLogFields, traceReceive } from '../tracing/message-traces.ts';
 import type { DeliveryTokenClaims } from './token.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import { closed, NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
-
-const NextBody = Type.Object(
-  {
-    waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'Seconds to wait for a message.' }),
-    restarted: Type.Optional(
-      Type.Boolean({ description: 'The process is new: the message its pod had in flight is redelivered.' }),
-    ),
-  },
-  closed,
-);
+import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /**
  * Delivers messages to pods, one at a time, each with a delivery token.
@@ -43,8 +33,8 @@ export function nextMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
       schema: {
         ...POD_SECURITY,
         summary: 'The next message of the agent',
-        body: NextBody,
-        response: { 200: Type.Unknown({ description: '`PodDelivery`.' }), 204: NoContent, ...ERROR_RESPONSES },
+        body: NextMessageRequest,
+        response: { 200: PodDelivery, 204: NoContent, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
@@ -132,7 +122,7 @@ async function fetchWhileBound(
 /** The delivery with its token. Undefined when it cannot be delivered to this pod; it was returned or dead-lettered then. */
 async function signedDelivery(
   request: FastifyRequest,
-  { message, coordinates, ackWaitMs: leaseMilliseconds }: InboxDelivery,
+  { message, coordinates, ackWaitMs: ackTimeoutMs }: InboxDelivery,
   deps: GatewayDeps,
 ): Promise<PodDelivery | undefined> {
   const { pod } = request;
@@ -167,5 +157,5 @@ async function signedDelivery(
     },
   };
   Object.assign(request.logFields, messageLogFields(claims));
-  return { message: { ...message, traceparent }, lease: deps.deliveryTokens.sign(claims), leaseMilliseconds };
+  return { message: { ...message, traceparent }, deliveryToken: deps.deliveryTokens.sign(claims), ackTimeoutMs };
 }

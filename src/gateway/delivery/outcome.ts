@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
-import { ERROR_CODES } from '../../lib/error-codes.ts';
+import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { type DeliveryOutcome, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { DeliveryOutcome } from '../../gateway-api/delivery-schemas.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { coordinatesOf } from './token.ts';
@@ -11,48 +11,11 @@ import { secondsSince } from './instrumented-inbox.ts';
 import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
 import { traceReply } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import {
-  Code,
-  closed,
-  Done,
-  DeliveryToken,
-  POD_SECURITY,
-  ERROR_RESPONSES,
-  TEXT_CHARACTERS,
-  text,
-} from '../http/schemas.ts';
+import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 const MAX_REASON_CHARACTERS = 1_000;
 /** Limit of a reply as JSON: the NATS payload limit less the envelope. */
 const MAX_REPLY_BYTES = 180 * 1_024;
-
-const Outcome = Type.Union(
-  [
-    Type.Object(
-      {
-        lease: DeliveryToken,
-        action: Type.Literal('ack'),
-        reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
-        ending: Type.Enum(['complete', 'cut', 'refusal']),
-      },
-      closed,
-    ),
-    Type.Object(
-      {
-        lease: DeliveryToken,
-        action: Type.Literal('retry'),
-        afterMilliseconds: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
-      },
-      closed,
-    ),
-    Type.Object(
-      { lease: DeliveryToken, action: Type.Literal('reject'), code: Code, message: text(10_000, 'For users.', 0) },
-      closed,
-    ),
-    Type.Object({ lease: DeliveryToken, action: Type.Literal('extend') }, closed),
-  ],
-  { description: '`DeliveryOutcome`: the outcome of a delivery, or an extension.' },
-);
 
 /** Ends or extends deliveries. Any replica accepts the request; a repeated request has no further effect. */
 export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -63,7 +26,7 @@ export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps):
       schema: {
         ...POD_SECURITY,
         summary: 'Ends a delivery, or extends its acknowledgement timeout',
-        body: Outcome,
+        body: DeliveryOutcome,
         response: { 204: Done, ...ERROR_RESPONSES },
       },
     },
@@ -76,17 +39,17 @@ export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps):
 
 async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, deps: GatewayDeps): Promise<void> {
   if (outcome.action === 'extend') {
-    const { claims } = authorizeDelivery(request, outcome.lease, deps);
+    const { claims } = authorizeDelivery(request, outcome.deliveryToken, deps);
     await deps.inbox.working(coordinatesOf(claims));
     return;
   }
-  const { claims } = authorizeDeliveryEnd(request, outcome.lease, deps);
+  const { claims } = authorizeDeliveryEnd(request, outcome.deliveryToken, deps);
   switch (outcome.action) {
     case 'ack': {
       const text = withinLimit(outcome.reply);
-      const ending = text === outcome.reply ? outcome.ending : 'cut';
+      const finishReason = text === outcome.reply ? outcome.finishReason : 'truncated';
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
-      const line = { kind: 'reply', message: claims.message, text, ending } as const;
+      const line = { kind: 'reply', message: claims.message, text, finishReason } as const;
       await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
         deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
       );
@@ -97,10 +60,10 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       return;
     }
     case 'retry':
-      await deps.inbox.retry(coordinatesOf(claims), outcome.afterMilliseconds);
+      await deps.inbox.retry(coordinatesOf(claims), outcome.delayMs);
       return;
     case 'reject':
-      if (!Object.hasOwn(ERROR_CODES, outcome.code)) {
+      if (!isErrorCode(outcome.code)) {
         throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');
       }
       await deps.inbox.reject(coordinatesOf(claims), outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));

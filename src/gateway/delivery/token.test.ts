@@ -77,7 +77,7 @@ describe('a delivery token', () => {
         assert.throws(() => tokens.verify(invented), invalid);
       }),
     );
-    for (const invented of ['', 'l1..', `l1.${'A'.repeat(5_000)}.${'A'.repeat(43)}`, `l2.e30.${'A'.repeat(43)}`]) {
+    for (const invented of ['', 'd1..', `d1.${'A'.repeat(5_000)}.${'A'.repeat(43)}`, `d2.e30.${'A'.repeat(43)}`]) {
       assert.throws(() => tokens.verify(invented), invalid);
     }
   });
@@ -86,7 +86,7 @@ describe('a delivery token', () => {
     const tokens = createDeliveryTokens(() => [KEY]);
     const content = Buffer.from(JSON.stringify(CLAIMS)).toString('base64url');
     const otherSignature = createHmac('sha256', KEY).update(content).digest('base64url');
-    assert.throws(() => tokens.verify(`l1.${content}.${otherSignature}`), invalid);
+    assert.throws(() => tokens.verify(`d1.${content}.${otherSignature}`), invalid);
     for (const missing of Object.keys(CLAIMS) as (keyof DeliveryTokenClaims)[]) {
       const { [missing]: _omitted, ...rest } = CLAIMS;
       assert.throws(() => tokens.verify(tokens.sign(rest as DeliveryTokenClaims)), invalid, missing);

@@ -40,8 +40,8 @@ export interface DeliveryTokens {
 export const MAX_DELIVERY_TOKEN_LENGTH = 4_096;
 const MIN_KEY_BYTES = 32;
 /** Format version. The signature covers it and the purpose, so that signatures of other purposes or formats cannot be reused. */
-const VERSION = 'l1';
-const PATTERN = /^l1\.([A-Za-z0-9_-]{1,4000})\.([A-Za-z0-9_-]{43})$/;
+const VERSION = 'd1';
+const PATTERN = /^d1\.([A-Za-z0-9_-]{1,4000})\.([A-Za-z0-9_-]{43})$/;
 
 /**
  * `keys` is called at every use; the first key signs and all verify, so that a key can be rotated while tokens of the previous one are in
@@ -79,7 +79,7 @@ export function createDeliveryTokens(keys: () => readonly Uint8Array[]): Deliver
 }
 
 function signature(content: string, key: Uint8Array): Buffer {
-  return createHmac('sha256', key).update(`temper-lease ${VERSION}.${content}`).digest();
+  return createHmac('sha256', key).update(`temper-delivery-token ${VERSION}.${content}`).digest();
 }
 
 function invalidToken(): TemperError {

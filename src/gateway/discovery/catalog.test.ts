@@ -98,7 +98,7 @@ describe('the catalog of the gateway', () => {
     assert.equal(promoted[0]?.digest, own.spec.digest);
   });
 
-  it('a namespace has at most 5,000 entries, the limit is logged once, and deletions make room', () => {
+  it('a namespace has at most 5,000 entries, the limit is logged once, and deletions allow further entries', () => {
     const { library, lines, found } = aCatalog();
     const change = (number: number, type: 'added' | 'deleted') => {
       const object = pruneCapability({

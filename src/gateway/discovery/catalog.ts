@@ -24,7 +24,7 @@ export interface WatchedCatalogOptions {
   log: Logger;
 }
 
-/** Entries per namespace. Further objects are omitted until there is room and they change. */
+/** Entries per namespace. Further objects are omitted until entries were deleted and they change. */
 const MAX_ENTRIES = 5_000;
 /** Promoted tools per pod, the agent's own before shared ones. */
 const MAX_PROMOTED = 100;

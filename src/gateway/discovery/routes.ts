@@ -1,16 +1,16 @@
-import { Type } from 'typebox';
-import { buildResult, MAX_RESULTS } from '../../discovery/result.ts';
+import { buildResult } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
-import { CAPABILITY_KINDS, type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
+import { type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
 import { LexicalIndex } from '../../discovery/lexical-index.ts';
 import { search } from '../../discovery/search.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { DiscoveryRequest, DiscoveryResponse } from '../../gateway-api/tool-schemas.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import type { RouteModule } from '../http/routes.ts';
-import { closed, DeliveryToken, POD_SECURITY, ERROR_RESPONSES, text } from '../http/schemas.ts';
+import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import type { PromotedTool } from './catalog-entries.ts';
 import type { CapabilityCatalog } from './catalog.ts';
 
@@ -21,32 +21,6 @@ export interface DiscoveryRouteDeps {
 }
 
 const MAX_BODY_BYTES = 16 * 1_024;
-const SearchBody = Type.Object(
-  {
-    lease: DeliveryToken,
-    query: text(400, 'Search terms.'),
-    kind: Type.Optional(text(20, 'Only this kind.')),
-    category: Type.Optional(text(64, 'Only this category.')),
-  },
-  closed,
-);
-const FoundEntry = Type.Object(
-  {
-    id: Type.String(),
-    name: Type.String(),
-    kind: Type.Enum([...CAPABILITY_KINDS]),
-    description: Type.String(),
-    relevance: Type.Number({ minimum: 0, maximum: 1 }),
-    available: Type.Boolean(),
-    note: Type.Optional(Type.String({ description: 'Why it is not available.' })),
-  },
-  closed,
-);
-const Answer = Type.Object(
-  { capabilities: Type.Array(FoundEntry, { maxItems: MAX_RESULTS }), more: Type.Integer({ minimum: 0 }) },
-  closed,
-);
-
 /** Full-text search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
 export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
@@ -61,14 +35,14 @@ export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): Rout
         bodyLimit: MAX_BODY_BYTES,
         schema: {
           ...POD_SECURITY,
-          body: SearchBody,
+          body: DiscoveryRequest,
           summary: 'Searches tools and capabilities the agent may use',
-          response: { 200: Answer, ...ERROR_RESPONSES },
+          response: { 200: DiscoveryResponse, ...ERROR_RESPONSES },
         },
       },
       async (request) => {
-        const { lease, ...query } = request.body;
-        const { claims, state } = authorizeDelivery(request, lease, deps);
+        const { deliveryToken, ...query } = request.body;
+        const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const { agentUid, session, namespace, agent } = claims;
         const [tainted, tools] = await Promise.all([
           deps.sessions.tainted(agentUid, session),

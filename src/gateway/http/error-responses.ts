@@ -51,7 +51,7 @@ export function errorResponse(code: ErrorCode, message: string, retry: Retry = '
   const error = { code, message: printable(message, MAX_MESSAGE_CHARACTERS) };
   return {
     status: STATUSES[code] ?? (retry === 'never' ? 422 : 503),
-    body: { error: typeof retry === 'number' ? { ...error, retryAfterMilliseconds: retry } : error },
+    body: { error: typeof retry === 'number' ? { ...error, retryAfterMs: retry } : error },
   };
 }
 

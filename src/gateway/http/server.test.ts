@@ -290,8 +290,8 @@ describe('the server of the gateway', () => {
     );
     assert.equal((await call('POST', '/echo', { body: '{"name":"x"}' })).status, 200);
     const limited = await call('POST', '/echo', { body: '{"name":"x"}' });
-    const { retryAfterMilliseconds } = refused(limited, 429, 'TEMPER_RATE_LIMITED');
-    assert.equal(retryAfterMilliseconds, 1_000_000);
+    const { retryAfterMs } = refused(limited, 429, 'TEMPER_RATE_LIMITED');
+    assert.equal(retryAfterMs, 1_000_000);
     assert.equal(limited.headers['retry-after'], '1000');
     assert.equal((await call('GET', '/users/team-a', { headers: { 'temper-token': 'team-a' } })).status, 200);
   });

@@ -4,6 +4,9 @@ import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/typ
 import fastify, { type FastifyReply } from 'fastify';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type Json, jsonDepth } from '../../lib/json.ts';
+import { ErrorBody } from '../../gateway-api/error-schema.ts';
+import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
+import { SessionStreamLine } from '../../gateway-api/user-schemas.ts';
 import { authenticate, readIdempotencyKey, assertRouteAccess } from './authentication.ts';
 import { RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -11,12 +14,11 @@ import { instrumentRequests } from './instrumented-requests.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
 import { type ErrorResponse, errorResponse, errorResponseOf } from './error-responses.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
-import { ErrorBodySchema } from './schemas.ts';
 import { type CallerLimitOptions, CallerRateLimits } from './rate-limits.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 /** Nesting depth of a body. */
-const MAX_DEPTH = 100;
+const MAX_BODY_DEPTH = 100;
 /** Event loop delay in milliseconds beyond which requests are refused. */
 const MAX_EVENT_LOOP_DELAY_MS = 1_500;
 const CORRELATION_HEADER = 'correlation-id';
@@ -45,6 +47,8 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
     return503OnClosing: false,
   }).withTypeProvider<TypeBoxTypeProvider>();
   server.setValidatorCompiler(TypeBoxValidatorCompiler);
+  // The type checker holds handlers to the schemas of their responses; the schemas drop no member at run time.
+  server.setSerializerCompiler(() => (body) => JSON.stringify(body));
   const contexts = new RequestContexts();
   contexts.decorate(server);
   addFirstHook(server, deps, contexts);
@@ -66,7 +70,9 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
   server.setNotFoundHandler((_request, reply) =>
     sendError(reply, errorResponse('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json'), deps),
   );
-  server.addSchema(ErrorBodySchema);
+  server.addSchema(ErrorBody);
+  server.addSchema(ModelStreamLine);
+  server.addSchema(SessionStreamLine);
   await server.register(fastifySwagger, openApiOptions());
   let document = '';
   server.get(OPENAPI_PATH, { config: { access: 'anyone' }, schema: { hide: true } }, async (_request, reply) => {
@@ -110,17 +116,17 @@ function addHooks(
   });
   server.addHook('preValidation', async ({ body }) => {
     // Deeper nesting is an attempt to overflow the stack.
-    if (jsonDepth((body ?? null) as Json, MAX_DEPTH + 1) <= MAX_DEPTH) return;
-    throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${MAX_DEPTH} levels`);
+    if (jsonDepth((body ?? null) as Json, MAX_BODY_DEPTH + 1) <= MAX_BODY_DEPTH) return;
+    throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${MAX_BODY_DEPTH} levels`);
   });
   instrumentRequests(server, deps, contexts);
 }
 
 function sendError(reply: FastifyReply, { status, body }: ErrorResponse, { metrics }: GatewayDeps): FastifyReply {
-  const { code, retryAfterMilliseconds } = body.error;
+  const { code, retryAfterMs } = body.error;
   metrics.count('temper_http_errors_total', { code });
-  if (retryAfterMilliseconds !== undefined) {
-    void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMilliseconds / 1_000)));
+  if (retryAfterMs !== undefined) {
+    void reply.header('retry-after', Math.max(1, Math.ceil(retryAfterMs / 1_000)));
   }
   return reply.code(status).type('application/json').send(body);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { type Retry, TemperError } from '../../lib/errors.ts';
 import type { ModelEvent } from '../../models/port.ts';
 import { NdjsonModelStream } from './ndjson-stream.ts';
 
@@ -68,6 +68,19 @@ describe('the NDJSON stream of a model response', () => {
     const internal = await read(failing(new Error('secret detail')));
     assert.ok(!internal.lines.join('').includes('secret'));
     assert.equal(internal.failures.length, 1);
+  });
+
+  it('the error line carries when a repeated call may succeed', async () => {
+    const lineOf = async (retry: Retry) => {
+      const failing = async function* (): AsyncGenerator<ModelEvent> {
+        yield { type: 'text', text: 'a' };
+        throw new TemperError('TEMPER_MODEL_RATE_LIMITED', 'busy', { retry });
+      };
+      return JSON.parse((await read(failing())).lines.at(-1) ?? '') as { retry?: unknown };
+    };
+    assert.equal((await lineOf(1_500.2)).retry, 1_501);
+    assert.equal((await lineOf('backoff')).retry, 'backoff');
+    assert.ok(!('retry' in (await lineOf('never'))));
   });
 
   it('a response without an end event ends with an error line', async () => {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { isTemperError, messageOf } from '../../lib/errors.ts';
+import { isTemperError, messageOf, type Retry } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { ModelEvent } from '../../models/port.ts';
 import type { ModelStreamLine } from '../../gateway-api/pod-api.ts';
@@ -93,11 +93,18 @@ export class NdjsonModelStream {
 
   #failure(error: unknown): ModelStreamLine {
     if (isTemperError(error) && error.code !== 'TEMPER_INTERNAL') {
-      return { type: 'error', code: error.code, message: printable(messageOf(error), MAX_MESSAGE_CHARACTERS) };
+      const { code, retry } = error;
+      const message = printable(messageOf(error), MAX_MESSAGE_CHARACTERS);
+      return { type: 'error', code, message, ...retryMember(retry) };
     }
     this.#deps.failed(error);
     return { type: 'error', code: 'TEMPER_INTERNAL', message: 'internal error of the gateway; see its log' };
   }
+}
+
+function retryMember(retry: Retry): { retry?: 'backoff' | number } {
+  if (retry === 'never') return {};
+  return { retry: retry === 'backoff' ? retry : Math.max(0, Math.ceil(retry)) };
 }
 
 function textOf(line: ModelStreamLine): string {

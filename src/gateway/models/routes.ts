@@ -1,18 +1,20 @@
 import { Readable } from 'node:stream';
 import { onAbort } from '../../lib/async/abort.ts';
+import { Type } from 'typebox';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
+import { EmbedRequest, EmbedResponse, StreamRequest } from '../../gateway-api/model-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { continueTraceOver } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import { parentSpanOf } from '../tracing/message-traces.ts';
 import type { RouteModule } from '../http/routes.ts';
-import { POD_SECURITY } from '../http/schemas.ts';
+import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { modelAccessFor, type ModelAccessDeps } from './agent-model-access.ts';
 import { NdjsonModelStream } from './ndjson-stream.ts';
-import { EmbedBody, sanitizeRequest, StreamBody } from './request.ts';
+import { sanitizeRequest } from './request.ts';
 
 export type ModelRouteDeps = Omit<ModelAccessDeps, 'directory' | 'ids'>;
 
@@ -20,6 +22,25 @@ const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
 /** Timeout of a response; an earlier deadline of the message applies. */
 const STREAM_TIMEOUT_MS = 10 * 60_000;
 const EMBED_TIMEOUT_MS = 60_000;
+
+const Lines = Type.Unsafe<Readable>({
+  type: 'string',
+  description: 'One `ModelStreamLine` per line; empty lines are keep-alive.',
+});
+
+const streamSchema = {
+  ...POD_SECURITY,
+  body: StreamRequest,
+  summary: 'Streams the response of a model as NDJSON',
+  produces: ['application/x-ndjson'],
+  response: { 200: Lines, ...ERROR_RESPONSES },
+};
+const embedSchema = {
+  ...POD_SECURITY,
+  body: EmbedRequest,
+  summary: 'Embeds each text as a vector',
+  response: { 200: EmbedResponse, ...ERROR_RESPONSES },
+};
 
 /** Models for pods. An error before the provider call is an HTTP error response; a later one is the last line of the stream. */
 export function modelRoutes(own: ModelRouteDeps): RouteModule {
@@ -31,11 +52,11 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
       {
         config: { access: 'pod' },
         bodyLimit: MAX_BODY_BYTES,
-        schema: { ...POD_SECURITY, body: StreamBody, summary: 'Streams the response of a model as NDJSON' },
+        schema: streamSchema,
       },
       async (request, reply) => {
-        const { lease, request: requested } = request.body;
-        const { claims, state } = authorizeDelivery(request, lease, deps);
+        const { deliveryToken, request: requested } = request.body;
+        const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const modelAccess = modelAccessFor(accessDeps, state, false);
         const { pipeline, resolved } = modelAccess.requestedModel(requested.model);
         const rebuilt = sanitizeRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });
@@ -60,7 +81,7 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
       {
         config: { access: 'pod' },
         bodyLimit: MAX_BODY_BYTES,
-        schema: { ...POD_SECURITY, body: EmbedBody, summary: 'Embeds each text as a vector' },
+        schema: embedSchema,
       },
       async (request) => {
         const state = directory.byUid(request.pod.agentUid);

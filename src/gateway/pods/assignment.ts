@@ -1,21 +1,13 @@
-import { Type } from 'typebox';
 import type { PodIdentity, PodToken } from '../../identity/types.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import { type Assignment, POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { Assignment, AssignmentQuery } from '../../gateway-api/assignment-schema.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import { closed, NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
-
-const Query = Type.Object(
-  {
-    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'Seconds.' })),
-    version: Type.Optional(Type.String({ maxLength: 128, description: 'The version the pod already has.' })),
-  },
-  closed,
-);
+import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /** Sends pods their assignment: when they are bound, and after each change. */
 export function assignmentRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -26,8 +18,8 @@ export function assignmentRoutes(server: GatewayServer, deps: GatewayDeps): void
       schema: {
         ...POD_SECURITY,
         summary: 'The assignment of the pod, when it differs from the known version',
-        querystring: Query,
-        response: { 200: Type.Unknown({ description: '`Assignment`.' }), 204: NoContent, ...ERROR_RESPONSES },
+        querystring: AssignmentQuery,
+        response: { 200: Assignment, 204: NoContent, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {

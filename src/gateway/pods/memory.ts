@@ -2,73 +2,71 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Memory } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { MemoryHits, MemoryQuery, MemoryValue } from '../../gateway-api/session-schemas.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RouteModule } from '../http/routes.ts';
-import { closed, Done, POD_SECURITY } from '../http/schemas.ts';
+import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
-/** Room for a value of 65,536 characters with each character escaped. */
+/** Enough for a value of 65,536 characters with each character escaped. */
 const MAX_BODY_BYTES = 512 * 1_024;
 const Params = Type.Object({ key: Type.String({ minLength: 1, maxLength: 256 }) });
-const Search = Type.Object(
-  {
-    query: Type.String({ maxLength: 1_024 }),
-    limit: Type.Integer({ minimum: 1, maximum: 100 }),
-  },
-  closed,
-);
+const getSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  summary: 'A stored value',
+  response: { 200: MemoryValue, ...ERROR_RESPONSES },
+};
+const putSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  body: MemoryValue,
+  summary: 'Stores a value',
+  response: { 204: Done, ...ERROR_RESPONSES },
+};
+const searchSchema = {
+  ...POD_SECURITY,
+  querystring: MemoryQuery,
+  summary: 'Values that match a query, best first',
+  response: { 200: MemoryHits, ...ERROR_RESPONSES },
+};
 
 /** Memory of agents beyond sessions, within their grants. */
 export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${POD_API_PATHS.memory}/:key`;
-    server.get(
-      path,
-      { config, schema: { ...POD_SECURITY, params: Params, summary: 'A stored value' } },
-      async (request) => {
-        const { key } = request.params;
-        assertAllowed(deciderFor(request, deps), key, 'read');
-        const value = await memoryOf(request.pod.agentUid).get(key);
-        if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
-        return { value };
-      },
-    );
+    server.get(path, { config, schema: getSchema }, async (request) => {
+      const { key } = request.params;
+      assertAllowed(deciderFor(request, deps), key, 'read');
+      const value = await memoryOf(request.pod.agentUid).get(key);
+      if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
+      return { value };
+    });
     server.put(
       path,
       {
         config: { access: 'pod', idempotent: true },
         bodyLimit: MAX_BODY_BYTES,
-        schema: {
-          ...POD_SECURITY,
-          params: Params,
-          body: Type.Object({ value: Type.Unknown() }, closed),
-          summary: 'Stores a value',
-          response: { 204: Done },
-        },
+        schema: putSchema,
       },
       async (request, reply) => {
         const { key } = request.params;
         assertAllowed(deciderFor(request, deps), key, 'write');
-        await memoryOf(request.pod.agentUid).set(key, (request.body.value ?? null) as Json);
+        await memoryOf(request.pod.agentUid).set(key, request.body.value);
         return reply.code(204).send(null);
       },
     );
-    server.get(
-      POD_API_PATHS.memory,
-      { config, schema: { ...POD_SECURITY, querystring: Search, summary: 'Values that match a query, best first' } },
-      async (request) => {
-        const { query, limit } = request.query;
-        const decider = deciderFor(request, deps);
-        const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
-        const readable = hits.filter(
-          ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
-        );
-        return readable.slice(0, limit);
-      },
-    );
+    server.get(POD_API_PATHS.memory, { config, schema: searchSchema }, async (request) => {
+      const { query, limit } = request.query;
+      const decider = deciderFor(request, deps);
+      const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
+      const readable = hits.filter(
+        ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
+      );
+      return readable.slice(0, limit);
+    });
   };
 }
 

@@ -1,40 +1,18 @@
-import { Type } from 'typebox';
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import { assertSessionId } from '../../agent/session/session-id.ts';
-import type { MessageDraft, Receipt } from '../../bus/port.ts';
+import type { MessageDraft, Receipt as SendReceipt } from '../../bus/port.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
+import { Receipt, SendMessageRequest } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import {
-  AgentName,
-  closed,
-  DeliveryToken,
-  POD_SECURITY,
-  ERROR_RESPONSES,
-  SessionId,
-  TEXT_CHARACTERS,
-  text,
-} from '../http/schemas.ts';
+import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
-const MAX_DEPTH = 5;
-
-const Body = Type.Object(
-  {
-    lease: DeliveryToken,
-    draft: Type.Object(
-      { to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') },
-      closed,
-    ),
-  },
-  closed,
-);
-
-const ReceiptBody = Type.Object({ id: Type.String(), duplicate: Type.Boolean() }, closed);
+const MAX_CHAIN_DEPTH = 5;
 
 /** Messages between agents. An agent cannot start a chain: it sends only with the token of its current delivery. */
 export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -45,12 +23,12 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       schema: {
         ...POD_SECURITY,
         summary: 'Sends a message to another agent of the namespace',
-        body: Body,
-        response: { 200: ReceiptBody, ...ERROR_RESPONSES },
+        body: SendMessageRequest,
+        response: { 200: Receipt, ...ERROR_RESPONSES },
       },
     },
     async (request) => {
-      const delivery = authorizeDelivery(request, request.body.lease, deps);
+      const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       return send(delivery, request.body.draft, request.idempotencyKey, parent, deps);
     },
@@ -63,13 +41,13 @@ async function send(
   key: string,
   parent: string | undefined,
   deps: GatewayDeps,
-): Promise<Receipt> {
+): Promise<SendReceipt> {
   const { claims, state } = delivery;
   const depth = claims.depth + 1;
-  if (depth > MAX_DEPTH) {
+  if (depth > MAX_CHAIN_DEPTH) {
     throw new TemperError(
       'TEMPER_MESSAGE_DEPTH',
-      `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${MAX_DEPTH} is allowed`,
+      `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${MAX_CHAIN_DEPTH} is allowed`,
     );
   }
   await assertAllowed(delivery, draft, deps);

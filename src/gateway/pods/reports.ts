@@ -1,23 +1,13 @@
-import { type Static, Type } from 'typebox';
 import type { AuditRecord } from '../../audit/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { PodReports } from '../../gateway-api/report-schemas.ts';
 import type { ToolUse } from '../../tempering/types.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
-import { ReportedEvent, ReportedAuditRecord, ReportedToolUse } from './report-schemas.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import { closed, Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
-
-const Body = Type.Object(
-  {
-    events: Type.Optional(Type.Array(ReportedEvent, { maxItems: 500 })),
-    audit: Type.Optional(Type.Array(ReportedAuditRecord, { maxItems: 500 })),
-    uses: Type.Optional(Type.Array(ReportedToolUse, { maxItems: 500 })),
-  },
-  { ...closed, description: '`PodReports`: the pod’s reports about itself.' },
-);
+import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
@@ -34,7 +24,7 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
       schema: {
         ...POD_SECURITY,
         summary: 'Events, audit records and tool uses, as the pod reports them',
-        body: Body,
+        body: PodReports,
         response: { 204: Done, ...ERROR_RESPONSES },
       },
     },
@@ -50,15 +40,15 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
 /** Returns the number of dropped events. */
 async function storeReports(
   pod: PodIdentity,
-  reports: Static<typeof Body>,
+  reports: PodReports,
   idempotencyKey: string,
   deps: GatewayDeps,
 ): Promise<number> {
   const { agentUid, namespace } = pod;
-  const key = `claims/${agentUid}/${idempotencyKey}`;
+  const key = `reports/${agentUid}/${idempotencyKey}`;
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
-  for (const [index, event] of (events as StampedEvent[]).entries()) {
+  for (const [index, event] of events.entries()) {
     if (isGatewayOnly(event)) {
       dropped += 1;
       continue;
@@ -105,13 +95,13 @@ function stampedEvent(pod: PodIdentity, event: StampedEvent, { clock }: GatewayD
   return { ...event, agent: pod.agent, time };
 }
 
-function reportedRecord(pod: PodIdentity, record: Static<typeof ReportedAuditRecord>): AuditRecord {
-  const facts = withinLimit(record.facts as JsonObject);
+function reportedRecord(pod: PodIdentity, record: AuditRecord): AuditRecord {
+  const facts = withinLimit(record.facts);
   return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'reported' };
 }
 
-function reportedUse(pod: PodIdentity, use: Static<typeof ReportedToolUse>): ToolUse {
-  return { ...(use as ToolUse), agent: pod.agent, namespace: pod.namespace, evidence: 'reported' };
+function reportedUse(pod: PodIdentity, use: ToolUse): ToolUse {
+  return { ...use, agent: pod.agent, namespace: pod.namespace, evidence: 'reported' };
 }
 
 function withinLimit(facts: JsonObject): JsonObject {

@@ -3,11 +3,14 @@ import type { SessionStore } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { AppendRequest, AppendResponse, SessionHistory } from '../../gateway-api/session-schemas.ts';
+import { RegisteredTools } from '../../gateway-api/tool-schemas.ts';
+import { SessionId } from '../../tools/event-schema/parts.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
-import { storedMessage, Message } from '../models/request.ts';
+import { storedMessage } from '../models/request.ts';
 import type { RouteModule } from '../http/routes.ts';
-import { closed, Done, DeliveryToken, POD_SECURITY, SessionId } from '../http/schemas.ts';
+import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 export interface SessionRouteDeps {
   /** The sessions of one agent. */
@@ -18,50 +21,54 @@ export interface SessionRouteDeps {
 
 const MAX_BODY_BYTES = 12 * 1_024 * 1_024;
 const Params = Type.Object({ session: SessionId });
-const AppendBody = Type.Object(
-  {
-    lease: DeliveryToken,
-    afterSeq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-    items: Type.Array(Message, { maxItems: 2_000 }),
-    tainted: Type.Optional(Type.Boolean()),
-  },
-  closed,
-);
+const loadSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  summary: 'History of a session',
+  response: { 200: SessionHistory, ...ERROR_RESPONSES },
+};
+const toolsSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  summary: 'Tools of a session',
+  response: { 200: RegisteredTools, ...ERROR_RESPONSES },
+};
+const appendSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  body: AppendRequest,
+  summary: 'Appends to the history; 409 after a concurrent write',
+  response: { 200: AppendResponse, ...ERROR_RESPONSES },
+};
+const closeSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  summary: 'Closes a session',
+  response: { 204: Done, ...ERROR_RESPONSES },
+};
 
 /** Histories and tools of the agent's own sessions. The binding of the pod determines the agent, never the path. */
 export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteDeps): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${POD_API_PATHS.sessions}/:session`;
-    server.get(
-      path,
-      { config, schema: { ...POD_SECURITY, params: Params, summary: 'History of a session' } },
-      (request) => sessionsOf(request.pod.agentUid).load(request.params.session),
+    server.get(path, { config, schema: loadSchema }, (request) =>
+      sessionsOf(request.pod.agentUid).load(request.params.session),
     );
-    server.get(
-      `${path}/tools`,
-      { config, schema: { ...POD_SECURITY, params: Params, summary: 'Tools of a session' } },
-      async ({ pod, params }) => {
-        const tools = await registry.tools(pod.agentUid, params.session);
-        return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);
-      },
-    );
+    server.get(`${path}/tools`, { config, schema: toolsSchema }, async ({ pod, params }) => {
+      const tools = await registry.tools(pod.agentUid, params.session);
+      return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);
+    });
     server.post(
       `${path}/items`,
       {
         config: { access: 'pod', idempotent: true },
         bodyLimit: MAX_BODY_BYTES,
-        schema: {
-          ...POD_SECURITY,
-          params: Params,
-          body: AppendBody,
-          summary: 'Appends to the history; 409 after a concurrent write',
-          response: { 200: Type.Object({ seq: Type.Integer() }, closed) },
-        },
+        schema: appendSchema,
       },
       async (request) => {
-        const { lease, afterSeq, items, tainted } = request.body;
-        const { claims } = authorizeDelivery(request, lease, deps);
+        const { deliveryToken, afterSeq, items, tainted } = request.body;
+        const { claims } = authorizeDelivery(request, deliveryToken, deps);
         const { session } = request.params;
         if (claims.session !== session) {
           throw new TemperError(
@@ -74,17 +81,13 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
         return { seq };
       },
     );
-    server.delete(
-      path,
-      { config, schema: { ...POD_SECURITY, params: Params, summary: 'Closes a session', response: { 204: Done } } },
-      async (request, reply) => {
-        const { agentUid } = request.pod;
-        const { session } = request.params;
-        // Tools first: after a crash in between the session can be closed again.
-        await registry.close(agentUid, session);
-        await sessionsOf(agentUid).close(session);
-        return reply.code(204).send(null);
-      },
-    );
+    server.delete(path, { config, schema: closeSchema }, async (request, reply) => {
+      const { agentUid } = request.pod;
+      const { session } = request.params;
+      // Tools first: after a crash in between the session can be closed again.
+      await registry.close(agentUid, session);
+      await sessionsOf(agentUid).close(session);
+      return reply.code(204).send(null);
+    });
   };
 }

@@ -1,12 +1,13 @@
 import type { AuditRecord } from '../../audit/port.ts';
 import { GateRecorder } from '../../forge/gate-recorder.ts';
 import { createForgeReview, judgeNote } from '../../forge/review.ts';
-import type { AcceptedTool, ToolCandidate, ForgeCaller, ForgeResult } from '../../forge/types.ts';
+import type { AcceptedTool, ToolCandidate, ForgeCaller, ForgeResult as ReviewResult } from '../../forge/types.ts';
 import { builtInNames } from '../../engine/built-in.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { ForgeResult, RejectedToolRequest, ReviewRequest } from '../../gateway-api/tool-schemas.ts';
 import { ATTRIBUTES, continueTrace, inSpan, SPANS } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { createJudge } from '../../tempering/judge/judge.ts';
@@ -18,10 +19,10 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { messageLogFields, parentSpanOf } from '../tracing/message-traces.ts';
 import type { RouteModule } from '../http/routes.ts';
-import { Done, POD_SECURITY } from '../http/schemas.ts';
+import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { type AgentModelAccess, modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
 import { createReviewEvents } from './event-publisher.ts';
-import { candidateOf, RejectedBody, refusedOf, ReviewBody } from './request.ts';
+import { candidateOf, refusedOf } from './request.ts';
 import { gatewaySessionTools } from './session-tools.ts';
 import { descriptionOnlyView } from './tool-view.ts';
 
@@ -42,10 +43,15 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       {
         config,
         bodyLimit: MAX_BODY_BYTES,
-        schema: { ...POD_SECURITY, body: ReviewBody, summary: 'Reviews a tool and registers it' },
+        schema: {
+          ...POD_SECURITY,
+          body: ReviewRequest,
+          summary: 'Reviews a tool and registers it',
+          response: { 200: ForgeResult, ...ERROR_RESPONSES },
+        },
       },
       async (request) => {
-        const delivery = authorizeDelivery(request, request.body.lease, deps);
+        const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
         const { clock } = deps;
         const op = {
           signal: request.disconnected,
@@ -70,13 +76,13 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         bodyLimit: MAX_BODY_BYTES,
         schema: {
           ...POD_SECURITY,
-          body: RejectedBody,
+          body: RejectedToolRequest,
           summary: 'Records a tool that the pod itself refused',
-          response: { 204: Done },
+          response: { 204: Done, ...ERROR_RESPONSES },
         },
       },
       async (request, reply) => {
-        const { claims, state } = authorizeDelivery(request, request.body.lease, deps);
+        const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
         const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
         const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'reported' }, modelAccess);
         await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
@@ -87,7 +93,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
 }
 
 /** Runs the review in its own span and counts its outcome. The judge's model call is a child span. */
-function instrumented({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>): Promise<ForgeResult> {
+function instrumented({ metrics }: GatewayDeps, work: () => Promise<ReviewResult>): Promise<ReviewResult> {
   return inSpan(SPANS.review, {}, async (span) => {
     let outcome = 'failed';
     try {
@@ -102,7 +108,7 @@ function instrumented({ metrics }: GatewayDeps, work: () => Promise<ForgeResult>
 }
 
 interface OpenReview {
-  submit(candidate: Parameters<typeof candidateOf>[0], op: CallOptions): Promise<ForgeResult>;
+  submit(candidate: Parameters<typeof candidateOf>[0], op: CallOptions): Promise<ReviewResult>;
   eventsFlushed(): Promise<void>;
 }
 
@@ -159,11 +165,11 @@ async function openReview(
 /** Publishes the events of the first acceptance again, in the same order. */
 function repeatAccepted(
   { artifact, digest, verdicts }: RegisteredTool,
-  { evidence, gates = [] }: ToolCandidate,
+  candidate: ToolCandidate,
   events: EventSink,
 ): AcceptedTool {
   const [verdict] = verdicts;
-  const log = new GateRecorder(artifact.name, events, gates);
+  const log = new GateRecorder(artifact.name, events, candidate);
   log.pass('policy');
   log.pass('judge', verdict === undefined ? undefined : judgeNote(verdict));
   log.pass('registration', 'Session');
@@ -172,7 +178,7 @@ function repeatAccepted(
     accepted: true,
     artifact,
     digest,
-    evidence,
+    evidence: candidate.evidence,
     gates: log.gates,
     ...(verdict === undefined ? {} : { verdict }),
   };

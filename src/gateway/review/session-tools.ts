@@ -1,4 +1,4 @@
-import type { AcceptedTool, ForgeCaller, RefusedTool, SessionToolRegistry } from '../../forge/types.ts';
+import type { AcceptedTool, ForgeCaller, SessionToolRegistry } from '../../forge/types.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -6,6 +6,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { sessionTool } from '../../tempering/registry/registered-tool.ts';
+import { rejectionRecord } from '../../tempering/registry/rejected-attempts.ts';
 import { assertCanActivate, type ToolLimits } from '../../tempering/registry/visibility.ts';
 import { recordActivation } from '../../tempering/registry/tool-store.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
@@ -20,7 +21,7 @@ export interface GatewayToolsDeps {
   limits: ToolLimits;
   /** Why a tool is out of service; undefined when it is in service. */
   demoted: (digest: Digest) => string | undefined;
-  /** `observed`: the gateway refused the tool. `claimed`: the pod reports that it refused it. */
+  /** `observed`: the gateway refused the tool. `reported`: the pod reports that it refused it. */
   evidence: 'observed' | 'reported';
 }
 
@@ -44,25 +45,7 @@ export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
       );
       await recordAccepted(tool, caller);
     },
-    async recordRejected(refused: RefusedTool, caller: ForgeCaller) {
-      const tool = printable(refused.name, 80);
-      await deps.audit.append({
-        action: 'tool.refused',
-        actor: `agent/${caller.agent}`,
-        evidence: deps.evidence,
-        subject: refused.digest ?? tool,
-        facts: {
-          tool,
-          gate: refused.gate,
-          code: refused.code,
-          class: refused.class,
-          session: printable(caller.session, 100),
-          rootMessage: printable(caller.rootMessage, 100),
-          authorModel: printable(caller.authorModel, 128),
-          message: printable(refused.message, 1_000),
-        },
-      });
-    },
+    recordRejected: (refused, caller) => deps.audit.append(rejectionRecord(refused, caller, deps.evidence)),
   };
 }
 

@@ -1,53 +1,21 @@
 import { LRUCache } from 'lru-cache';
-import { Type } from 'typebox';
 import type { PodIdentity } from '../../identity/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import type { ReportedSpan } from '../../telemetry/reported-span.ts';
+import { TracesRequest } from '../../gateway-api/report-schemas.ts';
 import { isSampled } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { authorizeDeliveryEnd } from '../delivery/authorize.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import { closed, Done, DeliveryToken, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
+import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { validateSpan } from './span-validation.ts';
 
 const MAX_BODY_BYTES = 256 * 1_024;
-const MAX_SPANS = 200;
 /** Token bucket per agent: size, and spans per second. */
 const BURST = 2_000;
 const PER_SECOND = 20;
 const CACHE_SIZE = 20_000;
-
-const Instant = Type.Tuple([
-  Type.Integer({ minimum: 0, maximum: 10_000_000_000 }),
-  Type.Integer({ minimum: 0, maximum: 999_999_999 }),
-]);
-const hexadecimal = (digits: number) => Type.String({ pattern: `^[0-9a-f]{${digits}}$` });
-const Span = Type.Object(
-  {
-    traceId: hexadecimal(32),
-    spanId: hexadecimal(16),
-    parentSpanId: Type.Optional(hexadecimal(16)),
-    name: Type.String({ maxLength: 512 }),
-    kind: Type.Enum(['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']),
-    start: Instant,
-    end: Instant,
-    failed: Type.Boolean(),
-    attributes: Type.Record(
-      Type.String({ maxLength: 128 }),
-      Type.Union([
-        Type.String({ maxLength: 4_096 }),
-        Type.Number(),
-        Type.Boolean(),
-        Type.Array(Type.String({ maxLength: 256 }), { maxItems: 64 }),
-      ]),
-      { maxProperties: 64 },
-    ),
-  },
-  { ...closed, description: '`ReportedSpan`.' },
-);
-const Body = Type.Object({ lease: DeliveryToken, spans: Type.Array(Span, { maxItems: MAX_SPANS }) }, closed);
 
 /** Exports the spans of pods, which cannot reach a collector: only spans of the trace of their message, under their own identity. */
 export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -60,20 +28,23 @@ export function traceRoutes(server: GatewayServer, deps: GatewayDeps): void {
       schema: {
         ...POD_SECURITY,
         summary: 'Spans of the work on a message',
-        body: Body,
+        body: TracesRequest,
         response: { 204: Done, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
-      const { lease, spans } = request.body;
+      const { deliveryToken, spans } = request.body;
       try {
         // The last spans of a message arrive after its acknowledgement.
-        const { claims } = authorizeDeliveryEnd(request, lease, deps);
+        const { claims } = authorizeDeliveryEnd(request, deliveryToken, deps);
         if (!isSampled(claims.traceparent)) {
-          throw new TemperError('TEMPER_REQUEST_INVALID', 'body.lease belongs to a message whose trace is not sampled');
+          throw new TemperError(
+            'TEMPER_REQUEST_INVALID',
+            'body.deliveryToken belongs to a message whose trace is not sampled',
+          );
         }
         limits.acquire(request.pod.agentUid, spans.length);
-        const validated = spans.map((span) => validateSpan(span as ReportedSpan, claims, deps.clock.now()));
+        const validated = spans.map((span) => validateSpan(span, claims, deps.clock.now()));
         deps.spans?.(validated, resourceOf(request.pod));
       } catch (error) {
         deps.metrics.count('temper_pod_spans_total', { outcome: 'refused' }, spans.length);

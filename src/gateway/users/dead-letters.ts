@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
-import type { DeadLetterSummary } from '../../gateway-api/user-api.ts';
+import { DeadLetterSummary } from '../../gateway-api/user-schemas.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { requestWakeup } from '../pods/messages.ts';
@@ -25,7 +25,7 @@ export function userDeadLetterRoutes(server: GatewayServer, deps: GatewayDeps): 
       schema: {
         ...USER_SECURITY,
         params: Type.Object({ namespace: Namespace }),
-        response: { 200: Type.Unknown({ description: '`DeadLetterSummary[]`, newest first.' }), ...ERROR_RESPONSES },
+        response: { 200: Type.Array(DeadLetterSummary, { description: 'Newest first.' }), ...ERROR_RESPONSES },
       },
     },
     async (request) => {

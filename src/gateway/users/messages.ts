@@ -2,21 +2,15 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { USERS_PATH, type UserMessageReceipt } from '../../gateway-api/user-api.ts';
+import { AgentName } from '../../gateway-api/schema-parts.ts';
+import { USERS_PATH } from '../../gateway-api/user-api.ts';
+import { UserMessageReceipt, UserMessageRequest } from '../../gateway-api/user-schemas.ts';
 import { TRACEPARENT, traceIdOf } from '../../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { publishTraced } from '../tracing/message-traces.ts';
 import { requestWakeup } from '../pods/messages.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import {
-  AgentName,
-  closed,
-  USER_SECURITY,
-  ERROR_RESPONSES,
-  SessionId,
-  TEXT_CHARACTERS,
-  text,
-} from '../http/schemas.ts';
+import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 
 export const NAMESPACE_PATH = `${USERS_PATH}/:namespace`;
 export const AGENT_PATH = `${NAMESPACE_PATH}/agents/:agent`;
@@ -24,23 +18,6 @@ const CHAIN_TIMEOUT_MS = 3_600_000;
 
 export const Namespace = Type.String({ pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 63 });
 export const AgentParams = Type.Object({ namespace: Namespace, agent: AgentName });
-
-const Body = Type.Object(
-  { text: text(TEXT_CHARACTERS, 'Text of the message.'), session: Type.Optional(SessionId) },
-  { ...closed, description: '`UserMessageRequest`.' },
-);
-
-const ReceiptBody = Type.Object(
-  {
-    id: Type.String(),
-    session: Type.String(),
-    duplicate: Type.Boolean(),
-    awake: Type.Boolean(),
-    after: Type.Integer({ description: 'Sequence of the last line of the session before the message.' }),
-    traceId: Type.Optional(Type.String()),
-  },
-  closed,
-);
 
 /** The agent in the path. Throws TEMPER_NOT_FOUND. */
 export function requireAgent(params: { namespace: string; agent: string }, { directory }: GatewayDeps): AgentState {
@@ -61,8 +38,8 @@ export function userMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
         ...USER_SECURITY,
         summary: 'Sends a message to an agent',
         params: AgentParams,
-        body: Body,
-        response: { 200: ReceiptBody, ...ERROR_RESPONSES },
+        body: UserMessageRequest,
+        response: { 200: UserMessageReceipt, ...ERROR_RESPONSES },
       },
     },
     async (request) => {
@@ -74,7 +51,7 @@ export function userMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
 
 interface UserSendRequest extends Pick<FastifyRequest, 'headers' | 'idempotencyKey' | 'logFields'> {
   params: { namespace: string };
-  body: { text: string; session?: string };
+  body: UserMessageRequest;
 }
 
 async function send(state: AgentState, request: UserSendRequest, deps: GatewayDeps): Promise<UserMessageReceipt> {
@@ -105,12 +82,12 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   await requestWakeup(state, deps);
   // The reply to a duplicate may precede this request, so the client reads from the start.
   const after = receipt.duplicate ? await deps.events.baseSequence() : previous;
-  return { ...receipt, session: targetSession, awake: state.podUid !== undefined, after, traceId };
+  return { ...receipt, session: targetSession, podBound: state.podUid !== undefined, after, traceId };
 }
 
 /** One sender id for all users of a namespace; NATS limits the length of sender ids. */
 function senderOf(namespace: string): string {
-  return `people-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
+  return `users-${sha256(namespace).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /** Derived from the key, so that a retried message uses the session that its first attempt opened. */

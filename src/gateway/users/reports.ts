@@ -1,17 +1,16 @@
 import { Type } from 'typebox';
-import { ObjectName } from '../../api/v1alpha1/common.ts';
+import { closed, ObjectName } from '../../api/v1alpha1/common.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { TopAgent } from '../../gateway-api/user-api.ts';
+import { SessionSummary, SessionToolSummary, TopAgent, UsageReport } from '../../gateway-api/user-schemas.ts';
+import { SessionId } from '../../tools/event-schema/parts.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { AGENT_PATH, AgentParams, Namespace, NAMESPACE_PATH, requireAgent } from './messages.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import { closed, USER_SECURITY, ERROR_RESPONSES, SessionId } from '../http/schemas.ts';
+import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 
 /** Agents of one namespace in the response of `top`. */
 const MAX_TOP_AGENTS = 500;
-
-const responses = (description: string) => ({ 200: Type.Unknown({ description }), ...ERROR_RESPONSES });
 
 /** Read-only reports about agents for users. */
 export function userReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -26,7 +25,11 @@ function agentReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
     `${AGENT_PATH}/sessions`,
     {
       config,
-      schema: { ...USER_SECURITY, params: AgentParams, response: responses('`SessionSummary[]`, newest first.') },
+      schema: {
+        ...USER_SECURITY,
+        params: AgentParams,
+        response: { 200: Type.Array(SessionSummary, { description: 'Newest first.' }), ...ERROR_RESPONSES },
+      },
     },
     (request) => deps.sessions.sessions(requireAgent(request.params, deps).uid),
   );
@@ -38,14 +41,14 @@ function agentReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
         ...USER_SECURITY,
         params: AgentParams,
         querystring: Type.Object({ session: Type.Optional(SessionId) }, closed),
-        response: responses('`SessionToolSummary[]`: tools of sessions.'),
+        response: { 200: Type.Array(SessionToolSummary), ...ERROR_RESPONSES },
       },
     },
     (request) => deps.sessions.tools(requireAgent(request.params, deps).uid, request.query.session),
   );
   server.get(
     `${AGENT_PATH}/usage`,
-    { config, schema: { ...USER_SECURITY, params: AgentParams, response: responses('`UsageReport` of the agent.') } },
+    { config, schema: { ...USER_SECURITY, params: AgentParams, response: { 200: UsageReport, ...ERROR_RESPONSES } } },
     (request) => deps.usage.agent(requireAgent(request.params, deps)),
   );
 }
@@ -58,7 +61,8 @@ function namespaceReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
       schema: {
         ...USER_SECURITY,
         params: Type.Object({ namespace: Namespace, policy: ObjectName }),
-        response: responses('`UsageReport` of all agents under the policy.'),
+        summary: 'Usage of all agents under the policy',
+        response: { 200: UsageReport, ...ERROR_RESPONSES },
       },
     },
     async (request) => {
@@ -75,7 +79,7 @@ function namespaceReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
       schema: {
         ...USER_SECURITY,
         params: Type.Object({ namespace: Namespace }),
-        response: responses('`TopAgent[]`: live counters.'),
+        response: { 200: Type.Array(TopAgent), ...ERROR_RESPONSES },
       },
     },
     (request) => {

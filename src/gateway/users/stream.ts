@@ -1,12 +1,14 @@
 import { PassThrough } from 'node:stream';
 import { Type } from 'typebox';
+import { closed } from '../../api/v1alpha1/common.ts';
 import { drained } from '../../lib/async/drained.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { SessionStreamLine } from '../../gateway-api/user-api.ts';
+import { SessionId, text } from '../../tools/event-schema/parts.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { AGENT_PATH, AgentParams, requireAgent } from './messages.ts';
 import type { GatewayServer } from '../http/routes.ts';
-import { closed, USER_SECURITY, ERROR_RESPONSES, SessionId, text } from '../http/schemas.ts';
+import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 
 /** Interval of empty keep-alive lines, so that no proxy closes a quiet stream. */
 const KEEP_ALIVE_MS = 15_000;

@@ -1,14 +1,24 @@
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
+import { loadServiceAccount } from './service-account.ts';
+
+/** Environment variables, injected by the command line. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The source of the API server's address and of the credentials. */
 export type ClusterSource =
   /** `KUBECONFIG`, the file in the home folder, or the ServiceAccount of the pod, in this order. */
   | { readonly kind: 'default'; readonly context?: string }
-  /** The ServiceAccount of the pod. */
-  | { readonly kind: 'cluster' }
+  /** The ServiceAccount of the pod, with the address of the API server in its environment. */
+  | { readonly kind: 'cluster'; readonly environment: Environment }
   | { readonly kind: 'file'; readonly path: string; readonly context?: string };
+
+/** The source for a role of an installation: the ServiceAccount of its pod, unless the environment names a kubeconfig. */
+export function roleSource(environment: Environment): ClusterSource {
+  const isPod = environment['KUBECONFIG'] === undefined && environment['KUBERNETES_SERVICE_HOST'] !== undefined;
+  return isPod ? { kind: 'cluster', environment } : { kind: 'default' };
+}
 
 /** The credentials of a request. */
 export interface Credentials {
@@ -40,18 +50,28 @@ const CACHE_TTL_MS = 10_000;
 /** The server address that @kubernetes/client-node uses when it finds no configuration. */
 const FALLBACK_SERVER = 'http://localhost:8080';
 
+/** One loaded configuration of a cluster. */
+export interface LoadedCluster {
+  readonly server: URL;
+  readonly context?: string;
+  readonly namespace: string | undefined;
+  /** Reads the current tokens and certificates. */
+  readonly read: () => Promise<Credentials>;
+}
+
 /** Throws `TEMPER_KUBE_CONFIG` when the source contains no usable cluster. */
 export async function loadClusterAccess(source: ClusterSource, clock: Clock): Promise<ClusterAccess> {
-  let config = await load(source);
+  let loaded = await load(source);
   let cached: { readonly at: number; readonly credentials: Promise<Credentials> } | undefined;
+  const { server, context, namespace } = loaded;
   return {
-    server: serverOf(config),
-    context: config.getCurrentContext(),
-    namespace: config.getContextObject(config.currentContext)?.namespace,
+    server,
+    ...(context === undefined ? {} : { context }),
+    namespace,
     credentials() {
       const now = clock.monotonic();
       if (cached === undefined || now - cached.at > CACHE_TTL_MS) {
-        const entry = { at: now, credentials: readCredentials(config) };
+        const entry = { at: now, credentials: loaded.read() };
         cached = entry;
         entry.credentials.catch(() => {
           if (cached === entry) cached = undefined;
@@ -60,25 +80,35 @@ export async function loadClusterAccess(source: ClusterSource, clock: Clock): Pr
       return cached.credentials;
     },
     async refresh() {
-      // The KubeConfig object contains every cache of tokens and of credential plugin output.
-      config = await load(source);
+      // A loaded kubeconfig contains every cache of tokens and of credential plugin output.
+      loaded = await load(source);
       cached = undefined;
     },
   };
 }
 
-async function load(source: ClusterSource): Promise<KubeConfig> {
-  // Imported lazily: loading the package takes half a second and much memory.
+/** The kubeconfig package is not loaded in a pod: it takes half a second and 14 MB of memory. */
+async function load(source: ClusterSource): Promise<LoadedCluster> {
+  if (source.kind === 'cluster') return loadServiceAccount(source.environment);
+  const config = await loadKubeconfig(source);
+  return {
+    server: serverOf(config),
+    context: config.getCurrentContext(),
+    namespace: config.getContextObject(config.currentContext)?.namespace,
+    read: () => readCredentials(config),
+  };
+}
+
+async function loadKubeconfig(source: Exclude<ClusterSource, { kind: 'cluster' }>): Promise<KubeConfig> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   try {
     if (source.kind === 'file') config.loadFromFile(source.path);
-    else if (source.kind === 'cluster') config.loadFromCluster();
     else config.loadFromDefault();
   } catch (error) {
     throw new TemperError('TEMPER_KUBE_CONFIG', `the kubeconfig cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  if (source.kind !== 'cluster' && source.context !== undefined) setContext(config, source.context);
+  if (source.context !== undefined) setContext(config, source.context);
   serverOf(config);
   return config;
 }

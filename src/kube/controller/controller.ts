@@ -4,7 +4,7 @@ import type { Metrics } from '../metrics.ts';
 import { isConflict, type ReconcileResult, TerminalError } from './result.ts';
 import type { WorkItem, WorkQueue } from './work-queue.ts';
 
-interface ReconcileContext {
+export interface ReconcileContext {
   /** Aborted when this reconcile times out, or when the controller stops and its grace period has passed. */
   readonly signal: AbortSignal;
   /** Logs with the controller, the key and the id of this reconcile. */

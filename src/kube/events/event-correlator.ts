@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { EventNote, EventSubject } from './event-recorder.ts';
+import type { EventNote, EventSubject } from './event-note.ts';
 
 /** An Event to write: a new one, or a higher count of an existing one. */
 export interface EventWrite {

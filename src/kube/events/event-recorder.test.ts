@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { ApiError } from '../client/kube-client.ts';
-import { createEventRecorder, type EventRecorderOptions, type EventSubject } from './event-recorder.ts';
+import type { EventSubject } from './event-note.ts';
+import { createEventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 

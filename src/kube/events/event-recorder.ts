@@ -4,22 +4,8 @@ import { isTemperError } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { ApiError, type KubeClient, type ResourceType } from '../client/kube-client.ts';
 import { EventCorrelator, type EventWrite } from './event-correlator.ts';
+import type { EventNote, EventSubject } from './event-note.ts';
 import type { Metrics } from '../metrics.ts';
-
-/** The object of an event (`involvedObject`). */
-export interface EventSubject {
-  apiVersion: string;
-  kind: string;
-  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string };
-}
-
-export interface EventNote {
-  type: 'Normal' | 'Warning';
-  /** CamelCase; the same as the reason of the related condition. */
-  reason: string;
-  /** Human-readable, cut to a thousand characters. Must not contain secrets. */
-  message: string;
-}
 
 export interface EventRecorder extends AsyncDisposable {
   /** Queues the event. Never waits and never throws; an event that cannot be written is counted in `events_dropped_total`. */

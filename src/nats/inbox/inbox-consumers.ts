@@ -25,18 +25,18 @@ export interface InboxConsumers {
 
 export function createInboxConsumers(
   connection: JetStreamConnection,
-  { ackWaitsMs: leasesMilliseconds = DEFAULT_ACK_WAITS_MS }: Partial<DeliveryRules> = {},
+  { ackWaitsMs = DEFAULT_ACK_WAITS_MS }: Partial<DeliveryRules> = {},
 ): InboxConsumers {
   const ackWaitMs = (deliveries: number): number =>
-    leasesMilliseconds[Math.min(deliveries, leasesMilliseconds.length) - 1] ?? DEFAULT_ACK_WAITS_MS[0] ?? 0;
+    ackWaitsMs[Math.min(deliveries, ackWaitsMs.length) - 1] ?? DEFAULT_ACK_WAITS_MS[0] ?? 0;
   const config = (agentUid: string): Partial<ConsumerConfig> => ({
     durable_name: token(agentUid),
     filter_subject: subjects.inbox(agentUid),
     deliver_policy: DeliverPolicy.All,
     ack_policy: AckPolicy.Explicit,
     ack_wait: ackWaitMs(1) * NANOS_PER_MS,
-    backoff: leasesMilliseconds.map((milliseconds) => milliseconds * NANOS_PER_MS),
-    max_deliver: leasesMilliseconds.length,
+    backoff: ackWaitsMs.map((milliseconds) => milliseconds * NANOS_PER_MS),
+    max_deliver: ackWaitsMs.length,
     max_ack_pending: 1,
   });
   const ifExists = async <T>(doing: string, work: () => Promise<T>): Promise<T | undefined> => {

@@ -211,11 +211,11 @@ function allocate(
   const charged = totalAt(document, time);
   const denial = checkQuota(charged, limits, prefix, countsOfAmounts(need), time);
   if (denial !== undefined) return denial;
-  const { remaining: room, limit } = remainingQuota(charged, limits);
+  const { remaining, limit } = remainingQuota(charged, limits);
   return mapAmounts((key) => {
     if (need[key] <= 0) return 0;
     const planned = Number.isFinite(limit[key]) ? limit[key] / LIMIT_DIVISOR : UNLIMITED_ALLOCATION[key];
-    const maximum = Math.min(planned, MAX_ALLOCATION[key], room[key] / REMAINING_DIVISOR);
+    const maximum = Math.min(planned, MAX_ALLOCATION[key], remaining[key] / REMAINING_DIVISOR);
     return Math.max(need[key], Math.floor(maximum));
   });
 }

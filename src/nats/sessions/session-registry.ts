@@ -16,8 +16,8 @@ export interface SessionRegistry {
   /** The digests of `tools`, with one read instead of two. */
   digests(agentUid: string, session: string): Promise<Digest[]>;
   /**
-   * Calls `check` with the active tools, and again after each conflict with another gateway; what `check` throws is thrown. Throws
-   * TEMPER_FORGE_LIMIT_REACHED after 32 conflicts.
+   * Calls `check` with the active tools, and again after each conflict with another gateway; what `check` throws is thrown. Idempotent:
+   * a tool whose digest is active already stays as it is, and `check` is not called. Throws TEMPER_FORGE_LIMIT_REACHED after 32 conflicts.
    */
   register(agentUid: string, tool: RegisteredTool, check: (actives: readonly RegisteredTool[]) => void): Promise<void>;
   close(agentUid: string, session: string): Promise<void>;
@@ -55,10 +55,15 @@ function createSessionRegistry(
     tools: async (agentUid, session) => (await readTools(agentUid, session)).tools,
     async register(agentUid, tool, check) {
       const { session } = tool.owner;
-      check((await readTools(agentUid, session)).tools);
+      const isActive = (tools: readonly RegisteredTool[]) => tools.some(({ digest }) => digest === tool.digest);
+      const { tools: before } = await readTools(agentUid, session);
+      if (isActive(before)) return;
+      check(before);
       await stored.put(agentUid, tool);
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
         const { tools, revision } = await readTools(agentUid, session);
+        // A retry of the same request at another gateway was faster.
+        if (isActive(tools)) return;
         check(tools);
         const digests = [...tools.map(({ digest }) => digest), tool.digest];
         if ((await lists.write(listKey(agentUid, session), { digests }, revision)) !== undefined) return;

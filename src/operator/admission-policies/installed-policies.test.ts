@@ -26,7 +26,7 @@ const EXPECTED = { 'temper-namespace-protection': digestOf(SPEC) };
 const GOOD = { policies: [policyObject(SPEC)], bindings: [policyObject(BINDING)] };
 
 describe('installedPoliciesError', () => {
-  it('is undefined when each policy and binding is unchanged', () => {
+  it('installedPoliciesError is undefined when each policy and binding is unchanged', () => {
     assert.equal(installedPoliciesError(GOOD, EXPECTED), undefined);
   });
 
@@ -47,10 +47,11 @@ describe('installedPoliciesError', () => {
       /does not deny in all namespaces/,
     ],
   ] as const) {
-    it(`is set when ${what}`, () => assert.match(installedPoliciesError(installed, EXPECTED) ?? '', problem));
+    it(`installedPoliciesError is set when ${what}`, () =>
+      assert.match(installedPoliciesError(installed, EXPECTED) ?? '', problem));
   }
 
-  it('accepts unchanged policies of another release, and rejects changed ones', () => {
+  it('installedPoliciesError accepts unchanged policies of another release, and rejects changed ones', () => {
     const installed = { 'temper-namespace-protection': 'installed' };
     const otherSpec = { ...SPEC, validations: [{ expression: 'true' }] };
     assert.equal(installedPoliciesError({ ...GOOD, policies: [policyObject(otherSpec)] }, installed), undefined);
@@ -59,7 +60,7 @@ describe('installedPoliciesError', () => {
     assert.match(installedPoliciesError({ ...GOOD, policies: [] }, installed) ?? '', /does not exist/);
   });
 
-  it('has a version that changes with any policy', () => {
+  it('installedPoliciesError has a version that changes with any policy', () => {
     const [policy] = GOOD.policies;
     const changed = {
       ...GOOD,

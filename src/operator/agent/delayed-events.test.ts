@@ -23,7 +23,7 @@ function aScene() {
 }
 
 describe('the delayed Events of an agent', () => {
-  it('do not include a missing policy that is created within the grace period', () => {
+  it('delayed Events do not include a missing policy that is created within the grace period', () => {
     const { time, events } = aScene();
     assert.deepEqual(events.due('u', aReadyCondition(MISSING), [MISSING]), []);
     time.now = 1_000;
@@ -33,7 +33,7 @@ describe('the delayed Events of an agent', () => {
     assert.equal(events.remainingMs('u'), undefined);
   });
 
-  it('include a policy that stays missing once, with the latest message, when the grace period ends', () => {
+  it('delayed Events include a policy that stays missing once, with the latest message, when the grace period ends', () => {
     const { time, events } = aScene();
     events.due('u', aReadyCondition(MISSING), [MISSING]);
     assert.equal(events.remainingMs('u'), 5_000);
@@ -46,7 +46,7 @@ describe('the delayed Events of an agent', () => {
     assert.deepEqual(events.due('u', aReadyCondition(renamed), []), []);
   });
 
-  it('start a new grace period when the policy is deleted again', () => {
+  it('delayed Events start a new grace period when the policy is deleted again', () => {
     const { time, events } = aScene();
     events.due('u', aReadyCondition(MISSING), [MISSING]);
     events.due('u', aReadyCondition(RUNNING), [RUNNING]);
@@ -55,13 +55,13 @@ describe('the delayed Events of an agent', () => {
     assert.equal(events.remainingMs('u'), 5_000);
   });
 
-  it('of other reasons are recorded at once', () => {
+  it('Events of other reasons are recorded at once', () => {
     const denied: ConditionEvent = { type: 'Warning', reason: 'GrantDenied', message: 'm' };
     const { events } = aScene();
     assert.deepEqual(events.due('u', aReadyCondition(denied), [denied]), [denied]);
   });
 
-  it('are dropped with the agent', () => {
+  it('delayed Events are dropped with the agent', () => {
     const { events } = aScene();
     events.due('u', aReadyCondition(MISSING), [MISSING]);
     events.forget('u');

@@ -4,44 +4,54 @@ import type { StoredAgent } from '../kube/types.ts';
 import type { AgentActivity, InFlightMessage } from '../ports.ts';
 import type { ApplyResult } from './apply.ts';
 
-/**
- * Reads the message in flight with the agent's previous pod. Call before binding the new pod; afterwards the message could be the new
- * pod's own. Undefined for an agent without a status. An unavailable NATS does not delay the agent: NATS redelivers the message after its
- * ack wait.
- */
-export async function readInFlight(
-  bus: AgentActivity | undefined,
-  { status, metadata }: StoredAgent,
-  applied: ApplyResult,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<InFlightMessage | undefined> {
-  if (bus === undefined || applied.kind !== 'bound' || status?.conditions === undefined) return undefined;
-  if (status.pod?.uid === applied.pod.metadata.uid || bus.unavailableSince() !== undefined) return undefined;
-  try {
-    return await bus.inFlightMessage(metadata.uid, signal);
-  } catch (error) {
-    log.warn({ error: messageOf(error) }, 'the in-flight message of the previous pod cannot be read');
-    return undefined;
-  }
+/** One reconcile of one agent. */
+interface ReconcileScope {
+  readonly agent: StoredAgent;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
 }
 
-/** Redelivers the message at once. Call after the new pod is bound: the gateway then rejects the previous pod. */
-export async function redeliver(
-  bus: AgentActivity | undefined,
-  agentUid: string,
-  held: InFlightMessage | undefined,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<void> {
-  if (bus === undefined || held === undefined) return;
-  try {
-    const isRedelivered = await bus.redeliver(agentUid, held, signal);
-    if (isRedelivered) log.info({ agentUid }, 'redelivered the in-flight message of the previous pod');
-  } catch (error) {
-    log.warn(
-      { error: messageOf(error) },
-      'the in-flight message of the previous pod is redelivered only after its ack wait',
-    );
+/**
+ * Moves the message in flight from an agent's previous pod to its new pod, in two steps around the status write that binds the new pod. An
+ * unavailable NATS delays nothing: NATS redelivers the message after its ack wait.
+ */
+export class MessageHandover {
+  readonly #agentActivity: AgentActivity | undefined;
+
+  constructor(agentActivity: AgentActivity | undefined) {
+    this.#agentActivity = agentActivity;
+  }
+
+  /**
+   * Step 1, before the status binds the new pod: afterwards the message could be the new pod's own. Undefined when no other pod is bound,
+   * and for an agent without a status.
+   */
+  async readInFlight(
+    applied: ApplyResult,
+    { agent, log, signal }: ReconcileScope,
+  ): Promise<InFlightMessage | undefined> {
+    const { status, metadata } = agent;
+    if (this.#agentActivity === undefined || applied.kind !== 'bound') return undefined;
+    if (status?.conditions === undefined || status.pod?.uid === applied.pod.metadata.uid) return undefined;
+    if (this.#agentActivity.unavailableSince() !== undefined) return undefined;
+    try {
+      return await this.#agentActivity.inFlightMessage(metadata.uid, signal);
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, 'the in-flight message of the previous pod cannot be read');
+      return undefined;
+    }
+  }
+
+  /** Step 2, after the status binds the new pod: the gateway then rejects the previous pod, and NATS redelivers at once. */
+  async redeliver(inFlight: InFlightMessage | undefined, { agent, log, signal }: ReconcileScope): Promise<void> {
+    if (this.#agentActivity === undefined || inFlight === undefined) return;
+    const { uid } = agent.metadata;
+    try {
+      const isRedelivered = await this.#agentActivity.redeliver(uid, inFlight, signal);
+      if (isRedelivered) log.info({ agentUid: uid }, 'redelivered the in-flight message of the previous pod');
+    } catch (error) {
+      const message = 'the in-flight message of the previous pod is redelivered only after its ack wait';
+      log.warn({ error: messageOf(error) }, message);
+    }
   }
 }

@@ -28,8 +28,8 @@ export interface ObserveDeps {
   readonly pods: Cache<Pod>;
   readonly validation: ValidationCache;
   readonly crashBackoff: CrashBackoff;
-  readonly facts: AgentStats;
-  readonly bus: AgentActivity | undefined;
+  readonly agentStats: AgentStats;
+  readonly agentActivity: AgentActivity | undefined;
   readonly pool: WarmPool;
   readonly policyMonitor: AdmissionPolicyMonitor;
 }
@@ -81,8 +81,8 @@ export async function observe(
     failures: deps.crashBackoff.get(uid),
     pending,
     lastActivity,
-    facts: deps.facts.get(agent, policyFacts.policy),
-    natsUnavailableSince: deps.bus?.unavailableSince(),
+    runtimeState: deps.agentStats.get(agent, policyFacts.policy),
+    natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
 }
 
@@ -171,22 +171,22 @@ function rankOf({ agents, policies }: ObserveDeps, agent: StoredAgent): { older:
 
 /** Reads NATS only for agents that are scaled to zero or may be. While NATS is unavailable, no agent is scaled to zero. */
 async function activityOf(
-  { bus }: ObserveDeps,
+  { agentActivity }: ObserveDeps,
   { spec, status, metadata }: StoredAgent,
   log: Logger,
   signal: AbortSignal,
 ): Promise<Pick<ObservedAgent, 'pending' | 'lastActivity'>> {
   const unknown = { pending: undefined, lastActivity: undefined };
-  if (bus === undefined || spec.idle?.scaleToZeroAfter === undefined) return unknown;
+  if (agentActivity === undefined || spec.idle?.scaleToZeroAfter === undefined) return unknown;
   const isStable = status?.pod !== undefined || reasonOf(status?.conditions, 'Ready') === 'Idle';
   if (!isStable) return unknown;
   try {
     // Activity first: a message that arrives between the two reads is then visible as pending.
-    const lastActivity = status?.pod === undefined ? undefined : await bus.lastActivity(metadata.uid, signal);
-    return { lastActivity, pending: await bus.pending(metadata.uid, signal) };
+    const lastActivity = status?.pod === undefined ? undefined : await agentActivity.lastActivity(metadata.uid, signal);
+    return { lastActivity, pending: await agentActivity.pending(metadata.uid, signal) };
   } catch (error) {
     // The connection logs an outage once.
-    if (bus.unavailableSince() === undefined) {
+    if (agentActivity.unavailableSince() === undefined) {
       log.warn({ error: messageOf(error) }, 'the number of waiting messages cannot be read');
     }
     return unknown;

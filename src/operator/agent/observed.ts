@@ -43,6 +43,6 @@ export interface ObservedAgent {
   readonly pending: number | undefined;
   /** Time of the last activity. Undefined in the same cases as `pending`. */
   readonly lastActivity: Date | undefined;
-  readonly facts: AgentRuntimeState;
+  readonly runtimeState: AgentRuntimeState;
   readonly natsUnavailableSince: Date | undefined;
 }

@@ -78,7 +78,7 @@ function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgent {
     failures: { count: 0, retryAt: undefined, message: '' },
     pending: undefined,
     lastActivity: undefined,
-    facts: {},
+    runtimeState: {},
     natsUnavailableSince: undefined,
     ...change,
   };
@@ -261,7 +261,7 @@ const FAULT_CASES: readonly FaultCase[] = [
   {
     what: 'the provider rejects the key of the model',
     observed: {
-      facts: {
+      runtimeState: {
         model: {
           type: 'ModelAvailable',
           status: 'False',
@@ -277,7 +277,7 @@ const FAULT_CASES: readonly FaultCase[] = [
   {
     what: 'a quota is exhausted',
     observed: {
-      facts: {
+      runtimeState: {
         budget: {
           type: 'BudgetAvailable',
           status: 'False',
@@ -301,7 +301,7 @@ const FAULT_CASES: readonly FaultCase[] = [
 
 describe('plan and summarize', () => {
   for (const { what, observed, applied, type = 'Ready', status = 'False', reason, message } of FAULT_CASES) {
-    it(`set reason ${reason} of condition ${type} when ${what}`, () => {
+    it(`plan and summarize set reason ${reason} of condition ${type} when ${what}`, () => {
       const found = condition(anObservation(observed), type, applied);
       assert.deepEqual([found?.status, found?.reason], [status, reason]);
       assert.match(found?.message ?? '', message);
@@ -309,7 +309,7 @@ describe('plan and summarize', () => {
     });
   }
 
-  it('keep a suspended agent Ready without a pod', () => {
+  it('plan and summarize keep a suspended agent Ready without a pod', () => {
     const observed = anObservation({ ...running(READY, { suspend: true }) });
     assert.deepEqual(
       plan(observed).remove.map(({ metadata }) => metadata.uid),
@@ -319,14 +319,14 @@ describe('plan and summarize', () => {
     assert.equal(statusOf(observed).pod, undefined);
   });
 
-  it('create a pod whose name depends on the agent and its previous pod', () => {
+  it('plan and summarize create a pod whose name depends on the agent and its previous pod', () => {
     const first = plan(anObservation()).step;
     const again = plan(anObservation({ agent: anAgent({}, { pod: { name: 'p', uid: 'u-gone' } }) })).step;
     assert.deepEqual([first.kind, again.kind], ['create', 'create']);
     assert.ok(first.kind === 'create' && again.kind === 'create' && first.name !== again.name);
   });
 
-  it('replace a pod only when its template changed', () => {
+  it('plan and summarize replace a pod only when its template changed', () => {
     const old = aPod('u-pod', { name: 'p', digest: 'sha256:bb' });
     const changed = plan(anObservation({ agent: anAgent({}, BOUND), bound: old, pods: [old] }));
     assert.deepEqual([changed.step.kind, changed.remove], ['create', [old]]);
@@ -334,7 +334,7 @@ describe('plan and summarize', () => {
     assert.deepEqual([same.step.kind, same.remove], ['keep', []]);
   });
 
-  it('delete other pods of the agent besides the bound one, and no terminating pod', () => {
+  it('plan and summarize delete other pods of the agent besides the bound one, and no terminating pod', () => {
     const [bound, other, ending] = [
       aPod('u-pod', { name: 'p' }),
       aPod('u-2', { name: 'p2' }),
@@ -344,19 +344,19 @@ describe('plan and summarize', () => {
     assert.deepEqual([step.kind, remove], ['keep', [other]]);
   });
 
-  it('replace a pod that two agents are bound to', () => {
+  it('plan and summarize replace a pod that two agents are bound to', () => {
     const { step, remove } = plan(anObservation({ ...running(READY), hasBindingConflict: true }));
     assert.equal(step.kind, 'create');
     assert.equal(remove.length, 1);
   });
 
-  it('keep a running pod and create no pod while the admission policies are missing', () => {
+  it('plan and summarize keep a running pod and create no pod while the admission policies are missing', () => {
     const protection = { kind: 'notEnforced', message: 'gone' } as const;
     assert.equal(plan(anObservation({ ...running(READY), protection })).step.kind, 'keep');
     assert.equal(plan(anObservation({ protection })).step.kind, 'none');
   });
 
-  it('prefer an already claimed pod over a warm pod, and a warm pod over a new one', () => {
+  it('plan and summarize prefer an already claimed pod over a warm pod, and a warm pod over a new one', () => {
     const warm = aPod('u-warm', { name: 'warm-standard-x' });
     assert.equal(plan(anObservation({ warmPod: warm })).step.kind, 'claim');
     assert.deepEqual(plan(anObservation({ pods: [warm] })).step, { kind: 'bind', pod: warm });
@@ -367,17 +367,17 @@ describe('an agent without messages', () => {
   const idle = { idle: { scaleToZeroAfter: '30m' } };
   const since = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);
 
-  it('is scaled to zero after the idle time, stays Ready, and gets a pod for a message', () => {
+  it('an agent without messages is scaled to zero after the idle time, stays Ready, and gets a pod for a message', () => {
     const quiet = anObservation({ ...running(READY, idle), lastActivity: since(31), pending: 0 });
     assert.deepEqual([condition(quiet, 'Ready')?.status, condition(quiet, 'Ready')?.reason], ['True', 'Idle']);
-    const asleep = anAgent(idle, { conditions: statusOf(quiet).conditions });
-    assert.equal(plan(anObservation({ agent: asleep, pending: 0 })).step.kind, 'none');
-    assert.equal(plan(anObservation({ agent: asleep, pending: 1 })).step.kind, 'create');
-    assert.equal(plan(anObservation({ agent: asleep })).step.kind, 'none');
-    assert.equal(plan(anObservation({ agent: { ...asleep, spec: anAgent().spec } })).step.kind, 'create');
+    const scaledToZero = anAgent(idle, { conditions: statusOf(quiet).conditions });
+    assert.equal(plan(anObservation({ agent: scaledToZero, pending: 0 })).step.kind, 'none');
+    assert.equal(plan(anObservation({ agent: scaledToZero, pending: 1 })).step.kind, 'create');
+    assert.equal(plan(anObservation({ agent: scaledToZero })).step.kind, 'none');
+    assert.equal(plan(anObservation({ agent: { ...scaledToZero, spec: anAgent().spec } })).step.kind, 'create');
   });
 
-  it('keeps its pod while messages wait, while its activity is unknown, and after a recent start', () => {
+  it('an agent without messages keeps its pod while messages wait, while its activity is unknown, and after a recent start', () => {
     const stays = (change: Partial<ObservedAgent>) =>
       plan(anObservation({ ...running(READY, idle), ...change })).step.kind;
     assert.equal(stays({ lastActivity: since(31), pending: 1 }), 'keep');
@@ -388,14 +388,14 @@ describe('an agent without messages', () => {
     assert.equal(stays({ lastActivity: since(600), pending: 0, bound: pod, pods: [pod] }), 'keep');
   });
 
-  it('is requeued when its idle time may have passed', () => {
+  it('an agent without messages is requeued when its idle time may have passed', () => {
     const { requeueAfterMs } = plan(anObservation({ ...running(READY, idle), lastActivity: since(10), pending: 0 }));
     assert.equal(requeueAfterMs, 20 * 60_000);
   });
 });
 
 describe('the status of an agent', () => {
-  it('is not written twice for the same observed state', () => {
+  it('the status of an agent is not written twice for the same observed state', () => {
     fc.assert(
       fc.property(fc.constantFrom(...FAULT_CASES), (faultCase) => {
         const observed = anObservation(faultCase.observed);
@@ -410,7 +410,7 @@ describe('the status of an agent', () => {
     );
   });
 
-  it('is patched with null for removed fields, including the node of the previous pod', () => {
+  it('the status of an agent is patched with null for removed fields, including the node of the previous pod', () => {
     const before = { pod: { name: 'p', uid: 'u', node: 'n' }, runtime: 'standard', level: 'sandboxed' };
     assert.deepEqual(statusPatch(before, { level: 'sandboxed' }), { pod: null, runtime: null, level: 'sandboxed' });
     const after = { ...before, pod: { name: 'q', uid: 'v' } };

@@ -26,8 +26,8 @@ export class StatusThrottle {
     this.#clock = clock;
   }
 
-  isChanged(agent: StoredAgent, facts: AgentRuntimeState): boolean {
-    return this.#hasChangedConditions(agent, facts) || this.#hasChangedNumbers(agent, facts);
+  isChanged(agent: StoredAgent, state: AgentRuntimeState): boolean {
+    return this.#hasChangedConditions(agent, state) || this.#hasChangedNumbers(agent, state);
   }
 
   #hasChangedConditions({ status }: StoredAgent, { model, budget }: AgentRuntimeState): boolean {
@@ -40,12 +40,12 @@ export class StatusThrottle {
     return (!isDenied && isChanged(model)) || isChanged(budget);
   }
 
-  #hasChangedNumbers({ metadata, status }: StoredAgent, facts: AgentRuntimeState): boolean {
-    if (NUMBER_FIELDS.every((field) => facts[field] === undefined || facts[field] === status?.[field])) {
+  #hasChangedNumbers({ metadata, status }: StoredAgent, state: AgentRuntimeState): boolean {
+    if (NUMBER_FIELDS.every((field) => state[field] === undefined || state[field] === status?.[field])) {
       this.#requeuedAt.delete(metadata.uid);
       return false;
     }
-    if (status?.pod === undefined && changesQueueState(status, facts)) return true;
+    if (status?.pod === undefined && changesQueueState(status, state)) return true;
     const now = this.#clock.monotonic();
     const before = this.#requeuedAt.get(metadata.uid);
     if (before !== undefined && now - before < NUMBERS_INTERVAL_MS) return false;

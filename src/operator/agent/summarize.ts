@@ -12,7 +12,7 @@ import { canForgeCondition, fieldsInForceCondition } from '../spec-conditions.ts
 
 /** Computes the status after the plan was applied. Pure. */
 export function summarize(observed: ObservedAgent, planned: PodPlan, applied: ApplyResult): AgentStatus {
-  const { agent, policy, facts, template } = observed;
+  const { agent, policy, runtimeState, template } = observed;
   const before = agent.status ?? {};
   const bound =
     applied.kind === 'bound'
@@ -20,7 +20,7 @@ export function summarize(observed: ObservedAgent, planned: PodPlan, applied: Ap
       : { pod: undefined, runtime: undefined };
   return {
     ...before,
-    ...liveFacts(facts),
+    ...runtimeFields(runtimeState),
     observedGeneration: agent.metadata.generation,
     ...(policy === undefined ? {} : { level: before.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial }),
     ...bound,
@@ -29,7 +29,7 @@ export function summarize(observed: ObservedAgent, planned: PodPlan, applied: Ap
 }
 
 function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, applied: ApplyResult): Condition[] {
-  const { agent, policy, facts, now } = observed;
+  const { agent, policy, runtimeState, now } = observed;
   const { spec } = agent;
   const before = agent.status?.conditions;
   const model = modelFinding(observed);
@@ -38,7 +38,7 @@ function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, app
     activeCondition(suspended),
     protectedCondition(observed),
     model,
-    facts.budget,
+    runtimeState.budget,
     canForgeCondition(spec, spec.trustPolicyRef.name, policy?.spec),
     fieldsInForceCondition('Agent', spec),
   ];
@@ -54,7 +54,7 @@ function podReference(pod: Pod) {
   return { name: pod.metadata.name, uid: pod.metadata.uid, ...(nodeName === undefined ? {} : { node: nodeName }) };
 }
 
-function liveFacts({ summary, queue }: ObservedAgent['facts']): Partial<AgentStatus> {
+function runtimeFields({ summary, queue }: ObservedAgent['runtimeState']): Partial<AgentStatus> {
   return {
     ...(summary === undefined ? {} : { summary }),
     ...(queue === undefined ? {} : { queue }),
@@ -136,8 +136,8 @@ function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpda
   return { type: 'Protected', status: 'False', reason: 'NamespaceNotProtected', message };
 }
 
-function modelFinding({ facts, modelError }: ObservedAgent): ConditionUpdate<'ModelAvailable'> | undefined {
-  if (modelError === undefined) return facts.model;
+function modelFinding({ runtimeState, modelError }: ObservedAgent): ConditionUpdate<'ModelAvailable'> | undefined {
+  if (modelError === undefined) return runtimeState.model;
   return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelError };
 }
 

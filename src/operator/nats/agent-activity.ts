@@ -77,8 +77,8 @@ export class NatsAgentActivity implements AgentActivity {
     return createNatsInbox(this.#deps.link.current()).inFlight(agentUid);
   }
 
-  async redeliver(agentUid: string, held: InFlightMessage): Promise<boolean> {
-    return createNatsInbox(this.#deps.link.current()).redeliver(agentUid, held);
+  async redeliver(agentUid: string, message: InFlightMessage): Promise<boolean> {
+    return createNatsInbox(this.#deps.link.current()).redeliver(agentUid, message);
   }
 
   unavailableSince(): Date | undefined {

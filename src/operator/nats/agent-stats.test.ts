@@ -34,7 +34,7 @@ describe('the BudgetAvailable condition', () => {
       NOW.getTime(),
     );
 
-  it('is False when less remains than one response may use, and names the quota and the resume time', () => {
+  it('the BudgetAvailable condition is False when less remains than one response may use, and names the quota and the resume time', () => {
     assert.equal(problem({ tokensPerHour: 100_000 }, 95_000), undefined);
     const { reason, message = '' } = problem({ tokensPerHour: 100_000 }, 96_000) ?? {};
     assert.equal(reason, 'TokenQuotaExceeded');
@@ -44,11 +44,11 @@ describe('the BudgetAvailable condition', () => {
     );
   });
 
-  it('has the same message while more is spent, so that no status is written', () => {
+  it('the BudgetAvailable condition has the same message while more is spent, so that no status is written', () => {
     assert.deepEqual(problem({ tokensPerHour: 100_000 }, 96_000), problem({ tokensPerHour: 100_000 }, 99_000));
   });
 
-  it('names the quota that resumes last, also a quota of the policy', () => {
+  it('the BudgetAvailable condition names the quota that resumes last, also a quota of the policy', () => {
     const found = problem({ tokensPerHour: 100 }, 100, { costPerMonth: '2.00' }, 100, 2_000_000);
     assert.equal(found?.reason, 'CostQuotaExceeded');
     assert.match(
@@ -57,13 +57,13 @@ describe('the BudgetAvailable condition', () => {
     );
   });
 
-  it('has a one-line summary of the quota with the highest usage', () => {
+  it('the BudgetAvailable condition has a one-line summary of the quota with the highest usage', () => {
     const quotas = { tokensPerHour: 100_000, tokensPerDay: 2_000_000, costPerDay: '2.00' };
     assert.equal(budgetSummary(anAgent({ quotas }), { own: spent(11_400), policy: undefined }), '11% of 100k tok/h');
     assert.equal(budgetSummary(anAgent({ quotas }), { own: spent(0, 900_000), policy: undefined }), '45% of 2 $/d');
   });
 
-  it('has the tokens of the day as the summary of an agent without quotas, once the agent used some', () => {
+  it('the BudgetAvailable condition has the tokens of the day as the summary of an agent without quotas, once the agent used some', () => {
     assert.equal(budgetSummary(anAgent({}), { own: spent(12_345), policy: undefined }), '12.3k tokens today');
     assert.equal(budgetSummary(anAgent({}), { own: undefined, policy: undefined }), undefined);
   });
@@ -82,12 +82,12 @@ describe('the ModelAvailable condition', () => {
     return modelFailure(anAgent({ model }), providers);
   };
 
-  it('is undefined while no failure is known', () => {
+  it('the ModelAvailable condition is undefined while no failure is known', () => {
     assert.equal(problem({ primary: 'openai/a' }), undefined);
     assert.equal(problem({ primary: 'openai/a' }, health('openai', 'Available')), undefined);
   });
 
-  it('is False while the provider fails, for every name of the model, and names the provider that rejects the key', () => {
+  it('the ModelAvailable condition is False while the provider fails, for every name of the model, and names the provider that rejects the key', () => {
     for (const primary of ['openai/a', 'default/openai']) {
       assert.equal(problem({ primary }, health('openai', 'Unavailable'))?.reason, 'ModelUnavailable');
     }
@@ -96,7 +96,7 @@ describe('the ModelAvailable condition', () => {
     assert.match(refused?.message ?? '', /provider "openai" rejects the key since 2031-05-05T10:19Z.*rotate the key/);
   });
 
-  it('is True while a fallback is available', () => {
+  it('the ModelAvailable condition is True while a fallback is available', () => {
     const model = { primary: 'openai/a', fallbacks: ['anthropic/b'] };
     const found = problem(model, health('openai', 'Unavailable'), health('anthropic', 'Available'));
     assert.deepEqual([found?.status, found?.reason], ['True', 'FallbackInUse']);
@@ -104,7 +104,7 @@ describe('the ModelAvailable condition', () => {
     assert.deepEqual([both?.status, both?.reason], ['False', 'ModelUnavailable']);
   });
 
-  it('ignores a provider state that has not lasted long enough', () => {
+  it('the ModelAvailable condition ignores a provider state that has not lasted long enough', () => {
     assert.equal(problem({ primary: 'openai/a' }, health('openai', 'Unavailable', 5_000)), undefined);
     const providers = new ProviderHealthTracker();
     providers.update([health('openai', 'Unavailable')], NOW);
@@ -118,14 +118,14 @@ describe('the ModelAvailable condition', () => {
 describe('the status throttle', () => {
   const budget = { type: 'BudgetAvailable', status: 'False', reason: 'TokenQuotaExceeded', message: 'm' } as const;
 
-  it('requeues an agent whose status lacks a condition', () => {
+  it('the status throttle requeues an agent whose status lacks a condition', () => {
     const throttle = new StatusThrottle(systemClock);
     assert.equal(throttle.isChanged(anAgent({}), {}), false);
     assert.equal(throttle.isChanged(anAgent({}), { budget }), true);
     assert.equal(throttle.isChanged(anAgent({}, { conditions: [budget] }), { budget }), false);
   });
 
-  it('requeues an agent for changed numbers only every few minutes', () => {
+  it('the status throttle requeues an agent for changed numbers only every few minutes', () => {
     let time = 0;
     const throttle = new StatusThrottle({ ...systemClock, monotonic: () => time });
     const results = [];
@@ -135,7 +135,7 @@ describe('the status throttle', () => {
     assert.equal(throttle.isChanged(anAgent({}, { queue: 2 }), { queue: 2 }), false);
   });
 
-  it('does not requeue an agent for the health of a model that the policy denies', () => {
+  it('the status throttle does not requeue an agent for the health of a model that the policy denies', () => {
     const denied = { conditions: [{ type: 'ModelAvailable', reason: 'ModelDenied', message: 'no' }] };
     const model = { type: 'ModelAvailable', status: 'False', reason: 'ModelUnavailable', message: 'm' } as const;
     assert.equal(new StatusThrottle(systemClock).isChanged(anAgent({}, denied), { model }), false);

@@ -1,6 +1,7 @@
 import { RELEASE_OBJECTS } from '../../api/cluster.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
-import type { EventRecorder, EventSubject } from '../../kube/events/event-recorder.ts';
+import type { EventSubject } from '../../kube/events/event-note.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import type { Cache } from '../kube/cache.ts';
@@ -20,7 +21,7 @@ export interface DataLossDetectorDeps {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly log: Logger;
-  readonly counts?: Pick<OperatorMetrics, 'count'>;
+  readonly operatorMetrics: Pick<OperatorMetrics, 'count'> | undefined;
   /** Release namespace. */
   readonly namespace: string;
 }
@@ -47,9 +48,9 @@ export class DataLossDetector {
   }
 
   #report(before: string, { createdAt, lostMessages: lost }: NatsStore): void {
-    const { agents, policies, events, log, counts } = this.#deps;
+    const { agents, policies, events, log, operatorMetrics } = this.#deps;
     log.error({ before, createdAt }, 'NATS lost its store: waiting messages, sessions and session tools are lost');
-    counts?.count('temper_nats_data_loss_total', {});
+    operatorMetrics?.count('temper_nats_data_loss_total', {});
     for (const agent of agents.list()) {
       const { name, namespace, uid } = agent.metadata;
       const count = Math.max(lost[uid] ?? 0, agent.status?.queue ?? 0);

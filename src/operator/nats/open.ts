@@ -6,8 +6,8 @@ import { ledgerSpendReader } from './spend-reader.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
 export interface OperatorNats extends AsyncDisposable {
-  readonly bus: AgentActivity;
-  readonly facts: AgentStats;
+  readonly agentActivity: AgentActivity;
+  readonly agentStats: AgentStats;
   readonly spend: SpendReader;
 }
 
@@ -18,8 +18,8 @@ export function openOperatorNats(
 ): OperatorNats {
   const link = new NatsLink(options, deps);
   return {
-    bus: new NatsAgentActivity({ ...deps, link }),
-    facts: new NatsAgentStats({ ...deps, link }),
+    agentActivity: new NatsAgentActivity({ ...deps, link }),
+    agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

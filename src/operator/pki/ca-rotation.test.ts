@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { type AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { connect, createServer } from 'node:tls';
-import { createCa, isDue, isSignedBy, issueCertificate, readCertificate } from './certificates.ts';
+import { createCa, issueCertificate } from './certificate-issuer.ts';
+import { isDue, isSignedBy, readCertificate } from './certificates.ts';
 import { caBundleOf, rotateCa } from './ca-rotation.ts';
 
 const DAY = 86_400_000;
@@ -12,7 +13,7 @@ const NOW = new Date('2026-05-04T12:00:00Z');
 const after = (milliseconds: number) => new Date(NOW.getTime() + milliseconds);
 
 describe('certificates', () => {
-  it('are valid in a TLS handshake only for their names and addresses', async () => {
+  it('certificates are valid in a TLS handshake only for their names and addresses', async () => {
     const now = new Date();
     const authority = await createCa('test', now, DAY);
     const names = { names: ['temper-gateway.temper-system.svc'], addresses: ['127.0.0.1'] };
@@ -37,32 +38,36 @@ describe('certificates', () => {
     const otherCa = await createCa('test', now, DAY);
     assert.notEqual(await handshake('temper-gateway.temper-system.svc', otherCa.certificate), 'trusted');
     assert.deepEqual(
-      [await isSignedBy(certificate, authority.certificate), await isSignedBy(certificate, otherCa.certificate)],
+      [isSignedBy(certificate, authority.certificate), isSignedBy(certificate, otherCa.certificate)],
       [true, false],
     );
     server.close();
   });
 
-  it('contain their names, addresses and CA flag', async () => {
+  it('certificates contain their names, addresses and CA flag', async () => {
     const authority = await createCa('test', NOW, DAY);
     const names = { names: ['a.svc', 'b.svc'], addresses: ['10.96.0.7', 'fd00::7'] };
     const pair = await issueCertificate(authority, names, NOW, DAY);
     const facts = readCertificate(pair.certificate);
-    assert.deepEqual([facts?.names, facts?.addresses.length], [names.names, 2]);
+    assert.deepEqual(facts, {
+      ...names,
+      notBefore: after(-300_000),
+      notAfter: after(DAY),
+    });
     const leaf = new X509Certificate(pair.certificate);
     assert.equal(leaf.ca, false);
     assert.equal(new X509Certificate(authority.certificate).ca, true);
     assert.equal(readCertificate('no certificate'), undefined);
   });
 
-  it('are due for renewal after two thirds of their lifetime', () => {
+  it('certificates are due for renewal after two thirds of their lifetime', () => {
     const validity = { notBefore: NOW, notAfter: after(90 * DAY) };
     assert.deepEqual([isDue(validity, after(59 * DAY)), isDue(validity, after(60 * DAY))], [false, true]);
   });
 });
 
 describe('CA rotation', () => {
-  it('announces the next CA, starts signing with it an hour later, and trusts the previous CA until it expires', async () => {
+  it('the CA rotation announces the next CA, starts signing with it an hour later, and trusts the previous CA until it expires', async () => {
     const first = await rotateCa(undefined, NOW);
     assert.equal(await rotateCa(first, after(3 * 365 * DAY)), first);
     const late = after(4 * 365 * DAY);
@@ -78,7 +83,7 @@ describe('CA rotation', () => {
     assert.deepEqual(completed, { current: announced.next });
   });
 
-  it('creates a new CA when the stored one is unreadable or expired', async () => {
+  it('the CA rotation creates a new CA when the stored one is unreadable or expired', async () => {
     const first = await rotateCa(undefined, NOW);
     const broken = await rotateCa({ current: { certificate: 'x', key: 'y' } }, NOW);
     assert.ok(readCertificate(broken.current.certificate));

@@ -1,4 +1,4 @@
-import { type KeyPair, createCa, isDue, readCertificate } from './certificates.ts';
+import { type KeyPair, isDue, readCertificate } from './certificates.ts';
 
 /**
  * The stored CA certificates. The next CA is trusted before it starts to sign, the previous one until it expires.
@@ -21,17 +21,22 @@ const NAME = 'temper authority';
 export async function rotateCa(state: CaState | undefined, now: Date): Promise<CaState> {
   const current = readCertificate(state?.current.certificate);
   if (state === undefined || current === undefined || current.notAfter <= now) {
-    return { current: await createCa(NAME, now, CA_LIFETIME_MS) };
+    return { current: await newCa(now) };
   }
   const next = readCertificate(state.next?.certificate);
   if (state.next !== undefined && next !== undefined) {
     if (now.getTime() - next.notBefore.getTime() < ANNOUNCE_MS) return state;
     return { current: state.next, previous: state.current.certificate };
   }
-  if (isDue(current, now)) return { ...state, next: await createCa(NAME, now, CA_LIFETIME_MS) };
+  if (isDue(current, now)) return { ...state, next: await newCa(now) };
   const previous = readCertificate(state.previous);
   if (state.previous === undefined || (previous !== undefined && previous.notAfter > now)) return state;
   return { current: state.current };
+}
+
+async function newCa(now: Date): Promise<KeyPair> {
+  const { createCa } = await import('./certificate-issuer.ts');
+  return createCa(NAME, now, CA_LIFETIME_MS);
 }
 
 /** The CA bundle for clients: the current, next and previous CA certificates. */

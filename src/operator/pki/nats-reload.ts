@@ -29,26 +29,36 @@ const KUBELET_SYNC_MS = 3 * MINUTE_MS;
 const SLOW_RETRY_MS = 5 * MINUTE_MS;
 const INSPECT_TIMEOUT_MS = 10_000;
 
+/** Whether the server uses a desired state. Times are monotonic. */
+type ReloadState =
+  /** The operator has not read the Secrets yet. */
+  | { readonly kind: 'unknown' }
+  /**
+   * The server may use older files since `since`. It is reloaded at least until `reloadUntil`, because the effect of a changed
+   * configuration cannot be observed.
+   */
+  | {
+      readonly kind: 'pending';
+      readonly desired: DesiredNatsServer;
+      readonly since: number;
+      readonly reloadUntil: number;
+      /** The last problem that was logged as a warning. */
+      readonly reported: string;
+    }
+  | { readonly kind: 'confirmed'; readonly desired: DesiredNatsServer };
+
 /**
  * Makes the NATS server load changed certificates and configuration: the server does not watch its files. The kubelet updates the files
  * some time after the Secrets changed, so the reload is repeated until the server presents the desired certificate and authenticates
  * the operator user.
  *
- *     Secrets changed ──▶ retry every RETRY_MS: reload, then check certificate and login
- *                           │ not as desired for KUBELET_SYNC_MS ──▶ retry every SLOW_RETRY_MS, log a warning
- *                           │ as desired, but configuration changed less than KUBELET_SYNC_MS ago ──▶ keep reloading,
- *                           │   because the effect of the configuration cannot be observed
- *                           └ as desired ──▶ confirmed; check for changes every MINUTE_MS
+ *     unknown ──first Secrets──▶ pending ──as desired, and not before `reloadUntil`──▶ confirmed
+ *                                │  ▲ └─ else: retry every RETRY_MS; every SLOW_RETRY_MS, with a warning, after KUBELET_SYNC_MS
+ *                                └──┴──────────────────Secrets changed──────────────────┘ (checked every MINUTE_MS)
  */
 export class NatsReload {
   readonly #deps: NatsReloadDeps;
-  #desired: DesiredNatsServer | undefined;
-  /** Monotonic time since which the server may differ from the desired state. */
-  #since: number | undefined;
-  /** Reload at least until this monotonic time, because the effect of a changed configuration cannot be observed. */
-  #reloadUntil = 0;
-  #isConfirmed = false;
-  #lastError = '';
+  #state: ReloadState = { kind: 'unknown' };
 
   constructor(deps: NatsReloadDeps) {
     this.#deps = deps;
@@ -57,46 +67,28 @@ export class NatsReload {
   /** Runs one attempt. Returns the milliseconds until the next one. */
   async round(desired: DesiredNatsServer | undefined, signal: AbortSignal): Promise<number> {
     if (desired === undefined) return RETRY_MS;
-    this.#setDesired(desired);
-    if (this.#isConfirmed) return MINUTE_MS;
-    try {
-      const isCurrent = await this.#attempt(desired, signal);
-      if (!isCurrent) return this.#pause();
-    } catch (error) {
-      if (signal.aborted) return 0;
-      this.#reportError(messageOf(error, 400));
-      return this.#pause();
-    }
-    this.#isConfirmed = true;
-    this.#since = undefined;
-    this.#lastError = '';
+    const state = nextReloadState(this.#state, desired, this.#deps.clock.monotonic());
+    this.#state = state;
+    if (state.kind !== 'pending') return MINUTE_MS;
+    const problem = await this.#attempt(state, signal).catch((error: unknown) => messageOf(error, 400));
+    if (signal.aborted) return 0;
+    if (problem !== undefined) return this.#retry(state, problem);
+    this.#state = { kind: 'confirmed', desired };
     this.#deps.log.debug({}, 'the NATS server uses the current certificate and users');
     return MINUTE_MS;
   }
 
-  #setDesired(desired: DesiredNatsServer): void {
-    const before = this.#desired;
-    this.#desired = desired;
-    if (before !== undefined && same(before, desired)) return;
-    const now = this.#deps.clock.monotonic();
-    this.#isConfirmed = false;
-    this.#since = now;
-    // A starting server reads its files; a running server needs a reload.
-    if (before !== undefined && before.configuration !== desired.configuration)
-      this.#reloadUntil = now + KUBELET_SYNC_MS;
-  }
-
-  async #attempt(desired: DesiredNatsServer, signal: AbortSignal): Promise<boolean> {
+  /** Returns undefined when the server uses the desired state, otherwise the problem; '' while nothing but time is missing. */
+  async #attempt({ desired, reloadUntil }: PendingReload, signal: AbortSignal): Promise<string | undefined> {
     const before = await this.#inspect(signal);
-    const isSynced = this.#deps.clock.monotonic() >= this.#reloadUntil;
-    if (isSynced && (await this.#isCurrent(desired, before.certificate))) return true;
-    const { url } = this.#deps;
+    const isSynced = this.#deps.clock.monotonic() >= reloadUntil;
+    if (isSynced && (await this.#isCurrent(desired, before.certificate))) return undefined;
+    const { url, log } = this.#deps;
     await reloadServer({ url, seed: desired.systemSeed, ca: desired.caBundle }, before.id);
     const after = await this.#inspect(signal);
-    const isCurrent = await this.#isCurrent(desired, after.certificate);
-    if (isCurrent) this.#deps.log.info({}, 'the NATS server reloaded its certificate and configuration');
-    else this.#reportError('server has not reloaded');
-    return isCurrent && isSynced;
+    if (!(await this.#isCurrent(desired, after.certificate))) return 'server has not reloaded';
+    log.info({}, 'the NATS server reloaded its certificate and configuration');
+    return isSynced ? undefined : '';
   }
 
   async #isCurrent(desired: DesiredNatsServer, served: Buffer): Promise<boolean> {
@@ -109,24 +101,37 @@ export class NatsReload {
     return readServerInfo(this.#deps.url, AbortSignal.any([signal, AbortSignal.timeout(INSPECT_TIMEOUT_MS)]));
   }
 
-  #pause(): number {
-    const waited = this.#deps.clock.monotonic() - (this.#since ?? 0);
-    return waited < KUBELET_SYNC_MS ? RETRY_MS : SLOW_RETRY_MS;
-  }
-
   /** Logs a warning only when the server did not reload in time. The connection reports an unreachable server. */
-  #reportError(problem: string): void {
-    const isLate = this.#deps.clock.monotonic() - (this.#since ?? 0) >= KUBELET_SYNC_MS;
-    const { log } = this.#deps;
-    if (!isLate) log.debug({ problem }, 'the NATS server does not use the current certificate and users yet');
-    else if (problem !== this.#lastError) {
-      this.#lastError = problem;
+  #retry(state: PendingReload, problem: string): number {
+    const { clock, log } = this.#deps;
+    const isLate = clock.monotonic() - state.since >= KUBELET_SYNC_MS;
+    if (!isLate) {
+      if (problem !== '') log.debug({ problem }, 'the NATS server does not use the current certificate and users yet');
+      return RETRY_MS;
+    }
+    if (problem !== '' && problem !== state.reported) {
+      this.#state = { ...state, reported: problem };
       log.warn(
         { problem },
         'the NATS server does not load its certificate and users; restart the StatefulSet temper-nats',
       );
     }
+    return SLOW_RETRY_MS;
   }
+}
+
+type PendingReload = Extract<ReloadState, { kind: 'pending' }>;
+
+/** Pure: the state after the Secrets were read. */
+export function nextReloadState(state: ReloadState, desired: DesiredNatsServer, now: number): ReloadState {
+  const before = state.kind === 'unknown' ? undefined : state.desired;
+  // Keeps the newest CA bundle, which does not count as a change.
+  if (before !== undefined && same(before, desired)) return { ...state, desired } as ReloadState;
+  // A starting server reads its files; a running server needs a reload.
+  const isChanged = before !== undefined && before.configuration !== desired.configuration;
+  const earlier = state.kind === 'pending' ? state.reloadUntil : 0;
+  const reloadUntil = isChanged ? now + KUBELET_SYNC_MS : earlier;
+  return { kind: 'pending', desired, since: now, reloadUntil, reported: '' };
 }
 
 function same(one: DesiredNatsServer, other: DesiredNatsServer): boolean {

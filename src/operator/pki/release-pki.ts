@@ -8,7 +8,7 @@ import { DEFAULT_STORE_BYTES } from '../../nats/jetstream/topology.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type PlainObject, TYPES } from '../kube/types.ts';
 import type { GatewayEndpointData } from '../namespace/objects.ts';
-import { type ServerNames, isDue, isSignedBy, issueCertificate, readCertificate } from './certificates.ts';
+import { type ServerNames, type KeyPair, isDue, isSignedBy, readCertificate } from './certificates.ts';
 import { type CaState, caBundleOf, rotateCa } from './ca-rotation.ts';
 import type { DesiredNatsServer } from './nats-reload.ts';
 import { type SecretData, ReleaseSecrets } from './release-secrets.ts';
@@ -95,13 +95,18 @@ export class ReleasePki {
     signal: AbortSignal,
   ): Promise<string> {
     const known = await this.#secrets.read(name, signal);
-    const pair = (await this.#isValid(known, state, desired))
+    const pair = this.#isValid(known, state, desired)
       ? { certificate: known?.['tls.crt'] ?? '', key: known?.['tls.key'] ?? '' }
-      : await issueCertificate(state.current, desired, this.#deps.clock.now(), CERTIFICATE_LIFETIME_MS);
+      : await this.#issue(state.current, desired);
     const data = { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': bundle };
     await this.#secrets.apply(name, data, known, signal);
     this.#recordExpiration(name, pair.certificate);
     return pair.certificate;
+  }
+
+  async #issue(ca: KeyPair, names: ServerNames): Promise<KeyPair> {
+    const { issueCertificate } = await import('./certificate-issuer.ts');
+    return issueCertificate(ca, names, this.#deps.clock.now(), CERTIFICATE_LIFETIME_MS);
   }
 
   #recordExpiration(name: string, certificate: string): void {
@@ -109,7 +114,7 @@ export class ReleasePki {
     if (notAfter !== undefined) this.#expirations.set(name, notAfter);
   }
 
-  async #isValid(known: SecretData | undefined, state: CaState, desired: ServerNames): Promise<boolean> {
+  #isValid(known: SecretData | undefined, state: CaState, desired: ServerNames): boolean {
     const text = known?.['tls.crt'];
     const facts = readCertificate(text);
     if (text === undefined || facts === undefined || known?.['tls.key'] === undefined) return false;

@@ -9,6 +9,7 @@ const CLASS = { name: 'standard', image: 'sandbox', resources: AMOUNTS, workspac
 interface Probe {
   exec: { command: string[] };
   periodSeconds: number;
+  timeoutSeconds: number;
   failureThreshold: number;
 }
 
@@ -24,7 +25,7 @@ interface Container {
 describe('the template of an agent pod', () => {
   const containers = podTemplate(CONFIG, CLASS).spec['containers'] as Container[];
 
-  it('has two containers with different users, and mounts token and gateway address only in the agent container', () => {
+  it('the template has two containers with different users, and mounts token and gateway address only in the agent container', () => {
     const [agent, sandbox] = containers;
     assert.deepEqual([agent?.name, sandbox?.name], ['agent', 'sandbox']);
     assert.notEqual(agent?.securityContext.runAsUser, sandbox?.securityContext.runAsUser);
@@ -32,7 +33,7 @@ describe('the template of an agent pod', () => {
     assert.deepEqual(mounts, ['run', 'workspace', 'tmp-sandbox']);
   });
 
-  it('is restricted, has no reachable name server, and has requests equal to limits', () => {
+  it('the template is restricted, has no reachable name server, and has requests equal to limits', () => {
     const { spec } = podTemplate(CONFIG, CLASS);
     assert.deepEqual(
       [spec['automountServiceAccountToken'], spec['enableServiceLinks'], spec['dnsPolicy']],
@@ -44,11 +45,15 @@ describe('the template of an agent pod', () => {
     }
   });
 
-  it('is probed often only until the first success, and the startup probe never restarts it', () => {
+  it('the template has a startup probe that waits for the pod and never restarts it, and a readiness probe that does not wait', () => {
     const [agent] = containers;
-    assert.deepEqual(agent?.startupProbe.exec, agent?.readinessProbe.exec);
-    assert.equal(agent?.startupProbe.periodSeconds, 1);
-    assert.ok(agent.startupProbe.failureThreshold > 86_400 && agent.readinessProbe.periodSeconds >= 10);
+    const [startup, readiness] = [agent?.startupProbe, agent?.readinessProbe];
+    assert.ok(startup !== undefined && readiness !== undefined);
+    const [startupWait, readinessWait] = [startup, readiness].map(({ exec }) => Number(exec.command.at(-1)));
+    assert.deepEqual(startup.exec.command.slice(0, -1), readiness.exec.command.slice(0, -1));
+    assert.deepEqual([startupWait, readinessWait, startup.periodSeconds], [30, 0, 1]);
+    assert.ok(startup.timeoutSeconds > 30, 'the kubelet ends a probe that exceeds its timeout');
+    assert.ok(startup.failureThreshold > 86_400 && readiness.periodSeconds >= 10);
   });
 
   it('mounts the requested files read-only, and only in the sandbox container', () => {
@@ -66,7 +71,7 @@ describe('the template of an agent pod', () => {
     assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
   });
 
-  it('changes its digest only when the pod spec changes, not with the notation of quantities', () => {
+  it('the template changes its digest only when the pod spec changes, not with the notation of quantities', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);
     assert.equal(podTemplate(CONFIG, CLASS, { class: 'standard' }).digest, digest);

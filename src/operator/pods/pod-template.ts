@@ -26,6 +26,8 @@ const GRACE_SECONDS = 30;
 const UNREACHABLE_TOLERATION_SECONDS = 30;
 /** The startup probe must not restart the agent while the gateway is unavailable. */
 const NO_FAILURE_THRESHOLD = 1_000_000;
+/** A failed startup probe is an Event, so a pod that starts slowly has one Event per half minute. */
+const STARTUP_WAIT_SECONDS = 30;
 const READY_FILE = `${POD_PATHS.run}/agent/ready`;
 
 /** The template of a sandbox class; the sandbox fields of the agent override those of the class. */
@@ -97,8 +99,8 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
     image: agent.image,
     ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
     args: ['serve', 'agent'],
-    // Each exec probe starts a process (about 40 ms of CPU time), so probes are frequent only until the pod is ready for the first time.
-    startupProbe: { ...readyProbe(), periodSeconds: 1, failureThreshold: NO_FAILURE_THRESHOLD },
+    // Each exec probe starts a process (about 40 ms of CPU time). The startup probe waits for the pod instead of being repeated.
+    startupProbe: { ...readyProbe(STARTUP_WAIT_SECONDS), periodSeconds: 1, failureThreshold: NO_FAILURE_THRESHOLD },
     readinessProbe: { ...readyProbe(), periodSeconds: 10, failureThreshold: 3 },
     resources: resources(agent.resources),
     securityContext: securityContext(POD_USERS.agent),
@@ -117,10 +119,10 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
 }
 
 /** An exec probe with a program of the image, because the NetworkPolicy allows no connection to the pod. */
-function readyProbe() {
+function readyProbe(waitSeconds = 0) {
   return {
-    exec: { command: ['/usr/local/bin/launcher', 'ready', READY_FILE, String(POD_USERS.agent)] },
-    timeoutSeconds: 2,
+    exec: { command: ['/usr/local/bin/launcher', 'ready', READY_FILE, String(POD_USERS.agent), String(waitSeconds)] },
+    timeoutSeconds: waitSeconds + 2,
   };
 }
 

@@ -15,18 +15,18 @@ const aPod = (status: object = { phase: 'Pending' }): Pod =>
   }) as Pod;
 
 describe('a late pod', () => {
-  it('is a pod that is still starting after 15 seconds', () => {
+  it('a pod that is still starting after 15 seconds is late', () => {
     assert.equal(isLate(aPod(), after(14)), false);
     assert.equal(isLate(aPod(), after(15)), true);
   });
 
-  it('is not a running pod, nor a pod whose status already contains the error', () => {
+  it('a running pod and a pod whose status already contains the error are not late', () => {
     const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
     const crashed = { containerStatuses: [{ name: 'agent', state: { waiting: { reason: 'CrashLoopBackOff' } } }] };
     for (const status of [ready, crashed]) assert.equal(isLate(aPod(status), after(99)), false);
   });
 
-  it('is explained by its latest warning Event, with escaped text', async () => {
+  it('the latest warning Event explains a late pod, with escaped text', async () => {
     const requests: object[] = [];
     const events = [
       { reason: 'FailedScheduling', message: 'too early', lastTimestamp: '2026-05-04T12:00:01Z' },

@@ -23,18 +23,18 @@ function mergedOf(before: Spend[] | undefined, spend: Spend[] | undefined): Spen
 describe('the spend in the policy status', () => {
   const before = [spent('hour', '2031-05-05T10:00:00.000Z', 70), spent('day', '2031-05-05T00:00:00.000Z', 900)];
 
-  it('is the spend from the ledger', () => {
+  it('the spend in the policy status is the spend from the ledger', () => {
     const after = [spent('hour', '2031-05-05T11:00:00.000Z', 5), spent('day', '2031-05-05T00:00:00.000Z', 905)];
     assert.deepEqual(mergedOf(before, after), after);
     assert.deepEqual(mergedOf(undefined, after), after);
   });
 
-  it('does not change while a new window has no spend, so that an unused policy is not written', () => {
+  it('the spend in the policy status does not change while a new window has no spend, so that an unused policy is not written', () => {
     const after = [spent('hour', '2031-05-05T11:00:00.000Z', 0), spent('day', '2031-05-05T00:00:00.000Z', 900)];
     assert.deepEqual(mergedOf(before, after), before);
   });
 
-  it('does not change when the ledger cannot be read', () => {
+  it('the spend in the policy status does not change when the ledger cannot be read', () => {
     assert.deepEqual(mergedOf(before, undefined), before);
   });
 });

@@ -1,6 +1,7 @@
 import type { Spend } from '../../api/v1alpha1/trustpolicy.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
+import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
@@ -8,10 +9,9 @@ import type { Logger } from '../../telemetry/log.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { ValidationCache } from '../agent/validation-cache.ts';
 import { type Cache, parseKey } from '../kube/cache.ts';
-import { sameConditions, conditionEvents } from '../conditions.ts';
+import { sameConditions } from '../conditions.ts';
+import { StatusWriter } from '../kube/status-writer.ts';
 import { type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
-import { StatusTracker } from '../kube/status-tracker.ts';
-import { WriteCache } from '../kube/write-cache.ts';
 import type { SpendReader } from '../ports.ts';
 import { policyStatus } from './plan.ts';
 
@@ -31,50 +31,45 @@ const STATUS_INTERVAL_MS = 60_000;
 /** The only writer of TrustPolicy status. */
 export class PolicyReconciler {
   readonly #deps: PolicyDeps;
-  readonly statuses = new StatusTracker();
-  readonly #written = new WriteCache<StoredPolicy>();
+  readonly #statuses: StatusWriter<StoredPolicy>;
 
   constructor(deps: PolicyDeps) {
     this.#deps = deps;
+    this.#statuses = new StatusWriter<StoredPolicy>(deps, {
+      type: TYPES.trustPolicies,
+      differs,
+      patch: (_before, after) => after,
+    });
   }
 
-  async reconcile(key: string, { log, signal }: { log: Logger; signal: AbortSignal }): Promise<ReconcileResult> {
+  async reconcile(key: string, { log, signal }: ReconcileContext): Promise<ReconcileResult> {
     const { namespace, name } = parseKey(key);
     const cached = this.#deps.policies.get(namespace, name);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
-      this.#written.forget(key);
+      this.#statuses.forgetWrite(key);
       return { kind: 'done' };
     }
-    const policy = this.#written.latest(key, cached);
-    const { uid, resourceVersion } = policy.metadata;
+    const policy = this.#statuses.latest(cached);
     const status = policyStatus({
       policy,
       agents: this.#deps.agents.byIndex(INDEX.policy, key).length,
       specError: this.#deps.validation.specError(policy),
-      spend: await this.#spend(uid, log, signal),
+      spend: await this.#spend(policy.metadata.uid, log, signal),
       now: this.#deps.clock.now(),
     });
-    const isDifferent = differs(policy, status);
-    this.statuses.expect(uid, isDifferent ? status : policy.status);
-    if (isDifferent) {
-      const patch = { metadata: { resourceVersion }, status };
-      const ref = { namespace, name };
-      const stored = await this.#deps.client.patch<StoredPolicy>(TYPES.trustPolicies, ref, patch, signal, {
-        subresource: 'status',
-      });
-      this.#written.record(key, cached.metadata.resourceVersion, stored);
-      const subject = { apiVersion: policy.apiVersion, kind: policy.kind, metadata: { name, namespace, uid } };
-      for (const transition of conditionEvents(policy.status?.conditions, status.conditions ?? [], 'Ready')) {
-        this.#deps.events.record(subject, transition);
-      }
-    }
+    const events = await this.#statuses.write(cached, policy, status, signal);
+    this.#statuses.recordEvents(policy, events ?? []);
     return this.#deps.spend === undefined ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: STATUS_INTERVAL_MS };
   }
 
+  isExternalStatus(policy: StoredPolicy): boolean {
+    return this.#statuses.isExternalWrite(policy);
+  }
+
   /** Drops the in-memory state of a deleted policy. */
-  forget(uid: string): void {
-    this.#deps.validation.forget(uid);
-    this.statuses.forget(uid);
+  forget(policy: StoredPolicy): void {
+    this.#statuses.forget(policy);
+    this.#deps.validation.forget(policy.metadata.uid);
   }
 
   /** When the ledger cannot be read, the spend in the status does not change. */

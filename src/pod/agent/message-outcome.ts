@@ -1,12 +1,13 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
+import type { FinishReason } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 
 /** The result of the work on one message, and so what to send to the gateway. */
 export type MessageOutcome =
-  | { end: 'answer'; reply: string; ending: 'complete' | 'cut' | 'refusal' }
-  | { end: 'retry'; afterMilliseconds: number; code: ErrorCode }
+  | { end: 'answer'; reply: string; finishReason: FinishReason }
+  | { end: 'retry'; delayMs: number; code: ErrorCode }
   | { end: 'reject'; code: ErrorCode; message: string }
   /** The message was redelivered to another pod: no ack or nak. */
   | { end: 'lost' };
@@ -36,8 +37,8 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
 const RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
 
-export function replyOutcome({ reply, ending }: Pick<HandledMessage, 'reply' | 'ending'>): MessageOutcome {
-  return { end: 'answer', reply, ending };
+export function replyOutcome({ reply, finishReason }: Pick<HandledMessage, 'reply' | 'finishReason'>): MessageOutcome {
+  return { end: 'answer', reply, finishReason };
 }
 
 /**
@@ -49,12 +50,12 @@ export function errorOutcome(error: unknown): MessageOutcome {
   const message = printable(messageOf(error, 1_000), 1_000);
   if (code === 'TEMPER_DELIVERY_LOST') return { end: 'lost' };
   if (UNPROCESSABLE.has(code)) return { end: 'reject', code, message };
-  if (TRANSIENT.has(code)) return { end: 'retry', afterMilliseconds: retryAfter(error), code };
+  if (TRANSIENT.has(code)) return { end: 'retry', delayMs: retryAfter(error), code };
   const partialReply = isTemperError(error) ? error.details['reply'] : undefined;
   if (LIMIT_REACHED.has(code) && typeof partialReply === 'string' && partialReply !== '') {
-    return { end: 'answer', reply: `${partialReply}\n\n[${code}: ${message}]`, ending: 'cut' };
+    return { end: 'answer', reply: `${partialReply}\n\n[${code}: ${message}]`, finishReason: 'truncated' };
   }
-  return { end: 'answer', reply: `[${code}: ${message}]`, ending: 'refusal' };
+  return { end: 'answer', reply: `[${code}: ${message}]`, finishReason: 'refusal' };
 }
 
 function retryAfter(error: unknown): number {

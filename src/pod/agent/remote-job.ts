@@ -1,6 +1,6 @@
 import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { HostCalls, Job, JobOutcome } from '../../sandbox/port.ts';
+import type { ForwardedApi, HostCalls, Job, JobOutcome } from '../../sandbox/port.ts';
 import { resultOf } from '../socket/results.ts';
 import type { AgentFrame, SandboxFrame } from '../socket/protocol.ts';
 
@@ -72,7 +72,7 @@ export class RemoteJob {
     return true;
   }
 
-  async #answerHostCall(call: number, api: 'fetch' | 'fs.readFile', input: Json, op: CallOptions): Promise<void> {
+  async #answerHostCall(call: number, api: ForwardedApi, input: Json, op: CallOptions): Promise<void> {
     const { id, host, send } = this.#deps;
     const answer = await resultOf(() => host.call(api, input, op));
     if (this.#finished.signal.aborted || send({ type: 'answer', id, call, answer })) return;

@@ -43,11 +43,11 @@ export class SpanReports implements AsyncDisposable {
   }
 
   /** Runs `work` in a span that is a child of the message's span. */
-  async during<T>({ message, token: lease }: RemoteDelivery, work: () => Promise<T>): Promise<T> {
+  async during<T>({ message, token: deliveryToken }: RemoteDelivery, work: () => Promise<T>): Promise<T> {
     const { id, session, root, traceparent } = message;
     if (!isSampled(traceparent)) return work();
     this.#recording ??= await startSpanReporting((span) => this.#onSpan(span));
-    this.#deliveryToken = lease;
+    this.#deliveryToken = deliveryToken;
     const attributes = messagingAttributes('process', 'temper-inbox', { message: id, session, root });
     try {
       return await continueTrace(traceparent, () => inSpan(SPANS.process, { kind: 'CONSUMER', attributes }, work));
@@ -79,7 +79,7 @@ export class SpanReports implements AsyncDisposable {
     const spans = this.#spans;
     if (spans.length === 0) return;
     this.#spans = [];
-    const body: TracesRequest = { lease: this.#deliveryToken, spans };
+    const body: TracesRequest = { deliveryToken: this.#deliveryToken, spans };
     void this.#requests.run(() => this.#send(body));
   }
 

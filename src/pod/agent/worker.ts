@@ -97,7 +97,7 @@ export class Worker {
 
   async #onError(error: unknown): Promise<MessageOutcome> {
     const { shutdownSignal } = this.#deps;
-    if (shutdownSignal.aborted) return { end: 'retry', afterMilliseconds: 0, code: 'TEMPER_CANCELLED' };
+    if (shutdownSignal.aborted) return { end: 'retry', delayMs: 0, code: 'TEMPER_CANCELLED' };
     const outcome = errorOutcome(error);
     const fields = { error, end: outcome.end };
     this.#log[outcome.end === 'answer' ? 'info' : 'warn'](fields, 'the engine failed to handle a message');
@@ -129,8 +129,8 @@ export class Worker {
     const { shutdownSignal } = this.#deps;
     const op = this.#op(shutdownSignal.aborted ? SHUTDOWN_SETTLE_TIMEOUT_MS : SETTLE_TIMEOUT_MS);
     try {
-      if (outcome.end === 'answer') await delivery.ackWithReply(outcome.reply, outcome.ending, op);
-      else if (outcome.end === 'retry') await delivery.redeliver(outcome.afterMilliseconds, op);
+      if (outcome.end === 'answer') await delivery.ackWithReply(outcome.reply, outcome.finishReason, op);
+      else if (outcome.end === 'retry') await delivery.redeliver(outcome.delayMs, op);
       else await delivery.deadLetter(outcome.code, outcome.message, op);
     } catch (error) {
       this.#log.warn({ error, end: outcome.end }, 'could not ack or nak a message');

@@ -1,7 +1,9 @@
 /** Parsers for the members of frames, which are untrusted. Each returns undefined for an invalid value. */
+import { TOOL_APIS } from '../../api/v1alpha1/actions.ts';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
-import type { HostApi, Job, JobLimits, JobUsage, JobOutcome, SandboxFailure } from '../../sandbox/port.ts';
+import { type Job, type JobLimits, type JobUsage, type JobOutcome, isSandboxFailure } from '../../sandbox/port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
 
 /** The result of a request: its value, or the error that was thrown. */
@@ -9,22 +11,8 @@ export type SocketResult = { ok: true; value: Json } | { ok: false; code: ErrorC
 
 const MAX_MESSAGE = 4_096;
 const MAX_PATH = 4_096;
-const APIS: ReadonlySet<string> = new Set<HostApi>(['fetch', 'fs.readFile', 'crypto', 'clock', 'random']);
+const APIS: ReadonlySet<unknown> = new Set(TOOL_APIS);
 const LIMIT_NAMES = ['durationMilliseconds', 'memoryBytes', 'outputBytes', 'hostCalls', 'hostBytes'] as const;
-const FAILURES: ReadonlySet<string> = new Set<SandboxFailure>([
-  'TEMPER_SANDBOX_UNAVAILABLE',
-  'TEMPER_SANDBOX_SYNTAX',
-  'TEMPER_SANDBOX_NO_ENTRY',
-  'TEMPER_SANDBOX_EXCEPTION',
-  'TEMPER_SANDBOX_TIMEOUT',
-  'TEMPER_SANDBOX_MEMORY',
-  'TEMPER_SANDBOX_OUTPUT_INVALID',
-  'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
-  'TEMPER_SANDBOX_INPUT_TOO_LARGE',
-  'TEMPER_SANDBOX_CALL_BUDGET',
-  'TEMPER_SANDBOX_CRASHED',
-  'TEMPER_CANCELLED',
-]);
 
 export function parseJob(value: Json | undefined): Job | undefined {
   const source = member(value, 'source');
@@ -32,12 +20,12 @@ export function parseJob(value: Json | undefined): Job | undefined {
   const limits = limitsIn(member(value, 'limits'));
   if (member(value, 'language') !== 'javascript' || typeof source !== 'string' || limits === undefined)
     return undefined;
-  if (!Array.isArray(apis) || !apis.every((api) => typeof api === 'string' && APIS.has(api))) return undefined;
+  if (!Array.isArray(apis) || !apis.every((api) => APIS.has(api))) return undefined;
   return {
     language: 'javascript',
     source,
     input: member(value, 'input') ?? null,
-    apis: apis as unknown as HostApi[],
+    apis: apis as unknown as ToolApi[],
     limits,
   };
 }
@@ -57,8 +45,8 @@ export function parseOutcome(value: Json | undefined): JobOutcome | undefined {
   const [ok, code, message] = ['ok', 'code', 'message'].map((key) => member(value, key));
   if (usage === undefined) return undefined;
   if (ok === true) return { ok, output: member(value, 'output') ?? null, usage };
-  if (typeof code !== 'string' || !FAILURES.has(code) || typeof message !== 'string') return undefined;
-  return { ok: false, code: code as SandboxFailure, message: message.slice(0, MAX_MESSAGE), usage };
+  if (!isSandboxFailure(code) || typeof message !== 'string') return undefined;
+  return { ok: false, code, message: message.slice(0, MAX_MESSAGE), usage };
 }
 
 function usageIn(value: Json | undefined): JobUsage | undefined {

@@ -15,7 +15,7 @@
  *   agent → sandbox  cancel   id                aborts a job, a tool call or a read
  */
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
-import type { Job, JobOutcome } from '../../sandbox/port.ts';
+import { type ForwardedApi, isForwardedApi, type Job, type JobOutcome } from '../../sandbox/port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import { type SocketResult, parseResult, parseFoundFile, isCount, parseJob, parseOutcome } from './frame-fields.ts';
 
@@ -36,7 +36,7 @@ export type AgentFrame =
 export type SandboxFrame =
   | { type: 'hello'; version: number }
   | { type: 'outcome'; id: number; outcome: JobOutcome }
-  | { type: 'call'; id: number; call: number; api: 'fetch' | 'fs.readFile'; input: Json }
+  | { type: 'call'; id: number; call: number; api: ForwardedApi; input: Json }
   | { type: 'found'; id: number; found: ResolvedFile }
   | { type: 'result'; id: number; answer: SocketResult };
 
@@ -84,7 +84,7 @@ const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = n
   [
     'call',
     (id, { call, api, input }) => {
-      if (!isCount(call) || (api !== 'fetch' && api !== 'fs.readFile')) return undefined;
+      if (!isCount(call) || !isForwardedApi(api)) return undefined;
       return { type: 'call', id, call, api, input: input ?? null };
     },
   ],

@@ -75,7 +75,7 @@ describe('a pattern', () => {
     ['host', 'a..b', 1],
   ];
   for (const [kind, text, position] of REFUSED) {
-    it(`refuses ${kind} ${JSON.stringify(text.slice(0, 24))} and reports the position`, () => {
+    it(`the parser refuses ${kind} ${JSON.stringify(text.slice(0, 24))} and reports the position`, () => {
       assert.throws(
         () => compilePattern(text, kind),
         (error) => isTemperError(error, 'TEMPER_PATTERN_INVALID') && error.details.position === position,

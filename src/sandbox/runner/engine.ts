@@ -1,6 +1,6 @@
 /** The JavaScript engine of the runner: one isolate per job, prepared in advance and used once. */
 import type IsolatedVm from 'isolated-vm';
-import type { HostApi } from '../port.ts';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { guestSource } from './guest.ts';
 
 const { createRequire } = process.getBuiltinModule('node:module');
@@ -10,7 +10,7 @@ type IvmModule = typeof IsolatedVm;
 /** The parameters of a prepared environment. A job with other parameters gets a new environment. */
 export interface EnvironmentShape {
   memoryBytes: number;
-  apis: readonly HostApi[];
+  apis: readonly ToolApi[];
 }
 
 /** Receives messages of guest code: a kind and two texts. The guest gets the returned text. */

@@ -69,18 +69,10 @@ export function removeUnsafeGlobals(own: Primordials): void {
   delete (JSON as Partial<Record<'rawJSON' | 'isRawJSON', unknown>>).rawJSON;
   delete (JSON as Partial<Record<'rawJSON' | 'isRawJSON', unknown>>).isRawJSON;
   const log = (): void => {};
-  const silentConsole = {
-    log,
-    info: log,
-    warn: log,
-    error: log,
-    debug: log,
-    trace: log,
-    table: log,
-    dir: log,
-    assert: log,
-  };
-  defineHidden(own, global, 'console', { ...silentConsole, group: log, groupEnd: log, time: log, timeEnd: log });
+  const outputs = { log, info: log, warn: log, error: log, debug: log, trace: log, table: log, dir: log, dirxml: log };
+  const groups = { group: log, groupCollapsed: log, groupEnd: log };
+  const timers = { time: log, timeLog: log, timeEnd: log, count: log, countReset: log };
+  defineHidden(own, global, 'console', { ...outputs, ...groups, ...timers, assert: log, clear: log });
 }
 
 /** Makes buffers fixed-size, because the engine does not charge resizable buffers to the heap limit. */

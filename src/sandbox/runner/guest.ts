@@ -6,7 +6,7 @@
  * guest code can change them. The bootstrap is not a security boundary: it gives clear errors early. The boundary is the
  * process.
  */
-import type { HostApi } from '../port.ts';
+import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import {
   type HostBridge,
   buildBridge,
@@ -33,14 +33,27 @@ import {
 } from './guest-undeclared.ts';
 import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
+/** Describes a thrown object that is no error by its JSON, or by its kind when JSON shows nothing of it. */
+function describeObject(own: Primordials, thrown: object): string {
+  let json: string | undefined;
+  try {
+    json = own.stringify(thrown);
+  } catch {
+    // It contains itself or a BigInt.
+  }
+  const text = json === undefined || json === '{}' ? own.text(thrown) : json;
+  return `the tool threw ${text.length > 400 ? `${own.slice(text, 400)}…` : text}`;
+}
+
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
 function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
   try {
     if (typeof thrown !== 'object' || thrown === null) return [own.slice(own.text(thrown), 4096), ''];
     const { name, message, stack } = thrown as { name: unknown; message: unknown; stack: unknown };
+    if (typeof stack !== 'string') return [describeObject(own, thrown), ''];
     const title = name === undefined ? 'Error' : own.slice(own.text(name), 256);
     const text = message === undefined || message === '' ? title : `${title}: ${own.slice(own.text(message), 3840)}`;
-    return [text, typeof stack === 'string' ? own.slice(stack, 2048) : ''];
+    return [text, own.slice(stack, 2048)];
   } catch {
     return ['a value that cannot be read', ''];
   }
@@ -103,7 +116,7 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, be
 }
 
 interface DeclaredApis {
-  declared: (api: HostApi) => boolean;
+  declared: (api: ToolApi) => boolean;
   own: Primordials;
   bridge: HostBridge;
   post: PostToRunner;
@@ -130,7 +143,7 @@ function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Pri
   fixBufferSizes(own);
   addWebGlobals(own);
   const bridge = buildBridge(own, post);
-  const declared = (api: HostApi): boolean => own.includes(apis, `|${api}|`);
+  const declared = (api: ToolApi): boolean => own.includes(apis, `|${api}|`);
   addDeclaredApis({ declared, own, bridge, post });
   const beforeSource = (source: string): void => {
     if (!declared('clock')) denyTemporalClock(own, buildUndeclaredUse('clock'), source);
@@ -146,6 +159,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   removeUnsafeGlobals,
   fixBufferSizes,
   buildBridge,
+  describeObject,
   describe,
   buildObjectCheck,
   buildLossCheck,
@@ -163,7 +177,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
  * function. It is compiled for every job, so it contains only the functions that the job needs. Each function is in
  * parentheses, which makes the engine compile it eagerly.
  */
-export function guestSource(apis: readonly HostApi[]): string {
+export function guestSource(apis: readonly ToolApi[]): string {
   const functions = [...GUEST_FUNCTIONS];
   if (!apis.includes('clock')) functions.push(denyClock, denyDateFormat, denyTemporalClock);
   if (!apis.includes('random')) functions.push(denyRandomness);

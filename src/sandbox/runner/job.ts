@@ -9,7 +9,8 @@
  *         `waiting` > 0                    -> read an `answer` frame, environment.deliver(...), judge again
  *         nothing is waiting               -> the promise of the tool can never settle: `done` with a timeout
  */
-import type { ForwardedApi, RunFrame, RunnerFailure, RunnerFrame } from '../protocol.ts';
+import type { ForwardedApi, RunnerFailure } from '../port.ts';
+import type { RunFrame, RunnerFrame } from '../protocol.ts';
 import type { EntryResult, GuestEnvironment } from './engine.ts';
 import { hash, randomUuid } from './hashing.ts';
 import { readFrame, writeFrame } from './pipe.ts';

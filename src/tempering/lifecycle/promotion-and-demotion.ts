@@ -21,18 +21,20 @@ export function createPromotionAndDemotion(
 ): { promotion: Promotion; demotion: Demotion } {
   const { ports, agent, agentModel, events, schemas } = context;
   const { registry, records } = here;
-  const { clock, ids } = ports;
+  const { clock, ids, approvals, audit } = ports;
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
   const verifier = verifierOf(context, here, builtIn);
   const panel = createPanel({ model: context.reviewModel, reviewers: agentModel.reviewers, clock, nonce });
   const promotion = createPromotion({
-    ...ports,
     registry,
-    records,
     verifier,
     panel,
+    approvals,
+    audit,
+    records,
     schemas,
+    clock,
     events,
     nonce,
     rules,
@@ -44,13 +46,19 @@ export function createPromotionAndDemotion(
 
 /** Creates a verifier that calls only built-in tools without side effects, with the permissions of the agent. */
 function verifierOf(context: LifecycleContext, here: LocalLifecyclePorts, builtIn: readonly Tool[]) {
-  const { ports, agent, schemas } = context;
+  const { ports, agent, schemas, decider, events } = context;
+  const { clock, ledger, approvals, audit } = ports;
   const view = createToolView(builtIn.filter((tool) => !tool.descriptor.sideEffects));
   const invoker = createInvoker({
-    ...ports,
-    ...context,
     view: () => view,
+    decider,
     loopGuard: () => NO_LOOP_GUARD,
+    ledger,
+    approvals,
+    audit,
+    schemas,
+    events,
+    clock,
     timeoutOf: () => TOOL_TIMEOUT_MS,
     observe: () => undefined,
   });
@@ -71,6 +79,6 @@ function verifierOf(context: LifecycleContext, here: LocalLifecyclePorts, builtI
     invoke: (tool, input, op) => invoker.invoke(tool, input, caller, op),
     host: deniedHostCalls,
     schemas,
-    clock: ports.clock,
+    clock,
   });
 }

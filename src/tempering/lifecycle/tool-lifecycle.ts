@@ -29,11 +29,11 @@ export function createLocalLifecycle(
   const { agent, decider, ports } = context;
   const { registry } = here;
   const tempering = createPromotionAndDemotion(context, here, builtIn);
-  const rise = new ToolPromotion({ agent, decider, registry, ...tempering, background, clock: ports.clock });
+  const toolPromotion = new ToolPromotion({ agent, decider, registry, ...tempering, background, clock: ports.clock });
   return {
-    observe: (call) => rise.observe(call),
+    observe: (call) => toolPromotion.observe(call),
     demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
-    resume: () => rise.resume(),
+    resume: () => toolPromotion.resume(),
   };
 }
 

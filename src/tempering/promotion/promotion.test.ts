@@ -19,7 +19,7 @@ import {
   aUse,
   aVerdict,
   createFakeClock,
-  type FakeClock,
+  type ManualClock,
 } from '../tempering.testing.ts';
 import type { Verifier } from '../types.ts';
 
@@ -31,7 +31,7 @@ interface Fixture {
   promotion: Promotion;
   demotion: ReturnType<typeof createDemotion>;
   events: AgentEvent[];
-  clock: FakeClock;
+  clock: ManualClock;
   asked: ApprovalInput[];
   panelCalls: { count: number };
   decide(decision: ApprovalDecision): void;

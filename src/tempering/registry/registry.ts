@@ -9,7 +9,12 @@ import type { RecordStore } from '../../lib/record-store.ts';
 import { type ActivationLedger, demotionKey, demotionReason, foldActivations } from './activation.ts';
 import { type ForgeTelemetry, forgeTelemetry } from './forge-telemetry.ts';
 import { resolvePromotion, type PromotionOrder, promotedTool, sessionTool } from './registered-tool.ts';
-import { createRejectedAttemptStore, type RejectedAttempt, type RejectedAttemptStore } from './rejected-attempts.ts';
+import {
+  createRejectedAttemptStore,
+  rejectionRecord,
+  type RejectedAttempt,
+  type RejectedAttemptStore,
+} from './rejected-attempts.ts';
 import { assertCanActivate, isVisible, TIERS, type ToolLimits } from './visibility.ts';
 import { createToolDocumentStore, recordActivation, type ToolDocumentStore } from './tool-store.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
@@ -115,20 +120,7 @@ class RecordRegistry implements Registry {
   }
 
   async recordRejected(refused: RefusedTool, caller: ForgeCaller): Promise<void> {
-    const tool = printable(refused.name, 80);
-    await this.#deps.audit.append({
-      action: 'tool.refused',
-      actor: `agent/${caller.agent}`,
-      evidence: 'observed',
-      subject: refused.digest ?? tool,
-      facts: {
-        tool,
-        gate: refused.gate,
-        code: refused.code,
-        class: refused.class,
-        session: printable(caller.session, 100),
-      },
-    });
+    await this.#deps.audit.append(rejectionRecord(refused, caller, 'observed'));
     await this.#rejected.add(refused, caller);
   }
 

@@ -1,3 +1,4 @@
+import type { AuditRecord } from '../../audit/port.ts';
 import type { ForgeCaller, RefusedTool, RejectionClass } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { printable } from '../../lib/printable.ts';
@@ -20,6 +21,31 @@ export interface RejectedAttempt {
   code: string;
   class: RejectionClass;
   message: string;
+}
+
+/** The audit record of a refused tool. `reported`: a pod states that it refused the tool; this process did not run the gate. */
+export function rejectionRecord(
+  refused: RefusedTool,
+  caller: ForgeCaller,
+  evidence: AuditRecord['evidence'],
+): AuditRecord {
+  const tool = printable(refused.name, 80);
+  return {
+    action: 'tool.refused',
+    actor: `agent/${caller.agent}`,
+    evidence,
+    subject: refused.digest ?? tool,
+    facts: {
+      tool,
+      gate: refused.gate,
+      code: refused.code,
+      class: refused.class,
+      session: printable(caller.session, 100),
+      rootMessage: printable(caller.rootMessage, 100),
+      authorModel: printable(caller.authorModel, 128),
+      message: printable(refused.message, 1_000),
+    },
+  };
 }
 
 export interface RejectedAttemptStore {

@@ -66,20 +66,27 @@ interface ReadSchema {
   clean: Json;
 }
 
+/** The schema object whose members are being read. */
+interface OpenSchema {
+  readonly node: SchemaNode;
+  /** Its cleaned form, to which each member is added. */
+  readonly clean: JsonObject;
+  readonly pointer: string;
+  readonly depth: number;
+}
+
 /**
  * Walks a schema once and builds three results at the same time:
  *
  *   read(schema)              one schema object -> a node and its cleaned form
- *     #keyword(...)           one member, by kind:
+ *     #keyword(open, …)       one member of the open schema, by kind:
  *       assertion             -> copied to `clean` if its value is valid (`pattern` and `format` are checked further)
- *       carries subschemas    -> #subschemas: 'list' and 'schema' read() each child; maps go to #map
+ *       carries subschemas    -> #subschemas: read() for each child, by the form of the keyword: list, one schema, or map
  *       $ref                  -> recorded on the node, resolved later by costOf
  *       root $id, annotation  -> dropped
  *       forbidden, unknown    -> violation
  *
  * `byPointer` maps each JSON pointer to its node, `clean` is the input of the validator, `violations` lists the problems.
- * The same group of parameters goes through all methods: `node` (of the containing schema), `clean` (its cleaned form),
- * `keyword` and `value` (the member), `pointer` and `depth` (of the containing schema).
  */
 class SchemaReader {
   readonly byPointer = new Map<string, SchemaNode>();
@@ -116,23 +123,23 @@ class SchemaReader {
       return { node, clean: true };
     }
     const clean: JsonObject = {};
-    for (const [keyword, value] of Object.entries(schema)) {
-      this.#keyword(node, clean, keyword, value, pointer, depth);
-    }
+    const open: OpenSchema = { node, clean, pointer, depth };
+    for (const [keyword, value] of Object.entries(schema)) this.#keyword(open, keyword, value);
     if (clean['nullable'] !== undefined && clean['type'] === undefined) delete clean['nullable'];
     return { node, clean };
   }
 
-  #keyword(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string, depth: number): void {
+  #keyword(open: OpenSchema, keyword: string, value: Json): void {
+    const { pointer } = open;
     const assertion = ASSERTIONS.get(keyword);
-    const carries = subschemaFormOf(keyword);
+    const form = subschemaFormOf(keyword);
     if (assertion !== undefined) {
-      if (assertion.holds(value)) this.#assertion(node, clean, keyword, value, pointer);
+      if (assertion.holds(value)) this.#assertion(open, keyword, value);
       else this.#report('invalid', pointer, `${keyword} must ${assertion.must}`);
-    } else if (carries !== undefined) {
-      this.#subschemas(node, clean, keyword, carries, value, pointer, depth);
+    } else if (form !== undefined) {
+      this.#subschemas(open, keyword, form, value);
     } else if (keyword === '$ref') {
-      this.#reference(node, clean, value, pointer);
+      this.#reference(open, value);
     } else if (keyword === '$id' && pointer === '') {
       // No other document may refer to this schema, so its identifier is not needed.
     } else if (FORBIDDEN_KEYWORDS.has(keyword) || keyword === '$id') {
@@ -142,7 +149,7 @@ class SchemaReader {
     }
   }
 
-  #assertion(node: SchemaNode, clean: JsonObject, keyword: string, value: Json, pointer: string): void {
+  #assertion({ node, clean, pointer }: OpenSchema, keyword: string, value: Json): void {
     if (keyword === 'format') {
       if (typeof value === 'string' && SCHEMA_FORMATS.has(value)) clean[keyword] = value;
       return;
@@ -165,7 +172,7 @@ class SchemaReader {
     return false;
   }
 
-  #reference(node: SchemaNode, clean: JsonObject, value: Json, pointer: string): void {
+  #reference({ node, clean, pointer }: OpenSchema, value: Json): void {
     if (typeof value !== 'string') this.#report('invalid', pointer, '$ref must be text');
     else if (!value.startsWith('#')) {
       this.#report('unsafe', pointer, `$ref ${shown(value)} leads outside the schema; refer to #/$defs/NAME`);
@@ -176,74 +183,59 @@ class SchemaReader {
     }
   }
 
-  #subschemas(
-    node: SchemaNode,
-    clean: JsonObject,
-    keyword: string,
-    carries: SubschemaForm,
-    value: Json,
-    pointer: string,
-    depth: number,
-  ): void {
-    const place = `${pointer}/${escapePointer(keyword)}`;
-    const add = this.#groupFor(node, keyword);
-    if (carries === 'list' || (carries === 'schema-or-list' && Array.isArray(value))) {
-      if (!Array.isArray(value) || value.length === 0) {
-        this.#report('invalid', pointer, `${keyword} must be a non-empty list of schemas`);
-        return;
-      }
-      const read = value.map((child, index) => this.read(child, `${place}/${index}`, depth + 1));
-      for (const child of read) add(child.node);
+  #subschemas(open: OpenSchema, keyword: string, form: SubschemaForm, value: Json): void {
+    const { clean } = open;
+    if (form === 'list' || (form === 'schema-or-list' && Array.isArray(value))) {
       // Draft-07 wrote tuples as a list under `items`.
-      clean[keyword === 'items' ? 'prefixItems' : keyword] = read.map((child) => child.clean);
-    } else if (carries === 'schema' || carries === 'schema-or-list') {
-      const read = this.read(value, place, depth + 1);
-      add(read.node);
-      clean[keyword === 'additionalItems' ? 'items' : keyword] = read.clean;
+      const read = this.#list(open, keyword, value);
+      if (read !== undefined) clean[keyword === 'items' ? 'prefixItems' : keyword] = read;
+    } else if (form === 'schema' || form === 'schema-or-list') {
+      clean[keyword === 'additionalItems' ? 'items' : keyword] = this.#child(open, keyword, value, '');
     } else {
-      clean[keyword] = this.#map(node, add, keyword, carries, value, pointer, depth);
+      clean[keyword] = this.#map(open, keyword, form, value);
     }
   }
 
-  #map(
-    node: SchemaNode,
-    add: (child: SchemaNode) => void,
-    keyword: string,
-    carries: SubschemaForm,
-    value: Json,
-    pointer: string,
-    depth: number,
-  ): Json {
+  #list(open: OpenSchema, keyword: string, value: Json): Json[] | undefined {
+    if (Array.isArray(value) && value.length > 0) {
+      return value.map((child, index) => this.#child(open, keyword, child, `/${index}`));
+    }
+    this.#report('invalid', open.pointer, `${keyword} must be a non-empty list of schemas`);
+    return undefined;
+  }
+
+  #map(open: OpenSchema, keyword: string, form: SubschemaForm, value: Json): Json {
+    const { node, pointer } = open;
     const clean: JsonObject = {};
     if (!isJsonObject(value)) {
       this.#report('invalid', pointer, `${keyword} must be an object`);
       return clean;
     }
     for (const [name, child] of Object.entries(value)) {
-      const place = `${pointer}/${escapePointer(keyword)}/${escapePointer(name)}`;
-      if (UNSAFE_NAMES.has(name) || name.length > LIMITS.nameLength) {
-        this.#report('unsafe', pointer, `${keyword} may not contain the name ${shown(name)}; choose another`);
-        continue;
-      }
-      if (keyword === 'patternProperties' && !this.#pattern(name, place)) continue;
+      if (!this.#isAllowedName(pointer, keyword, name)) continue;
       node.weight += 1;
-      if (carries === 'schemas-or-names' && Array.isArray(child)) {
-        clean[name] = child.filter((item) => typeof item === 'string');
-        continue;
-      }
-      const read = this.read(child, place, depth + 1);
-      add(read.node);
-      clean[name] = read.clean;
+      clean[name] =
+        form === 'schemas-or-names' && Array.isArray(child)
+          ? child.filter((item) => typeof item === 'string')
+          : this.#child(open, keyword, child, `/${escapePointer(name)}`);
     }
     return clean;
   }
 
-  #groupFor(node: SchemaNode, keyword: string): (child: SchemaNode) => void {
-    if (keyword === 'properties') return (child) => node.properties.push(child);
-    if (TO_MEMBERS.has(keyword)) return (child) => node.members.push(child);
-    if (TO_ITEMS.has(keyword)) return (child) => node.items.push(child);
-    if (IN_PLACE.has(keyword)) return (child) => node.inPlace.push(child);
-    return () => undefined;
+  #isAllowedName(pointer: string, keyword: string, name: string): boolean {
+    if (UNSAFE_NAMES.has(name) || name.length > LIMITS.nameLength) {
+      this.#report('unsafe', pointer, `${keyword} may not contain the name ${shown(name)}; choose another`);
+      return false;
+    }
+    if (keyword !== 'patternProperties') return true;
+    return this.#pattern(name, `${pointer}/${escapePointer(keyword)}/${escapePointer(name)}`);
+  }
+
+  /** Reads the subschema at `pointer/keyword` + `suffix`, adds it to the node and returns its cleaned form. */
+  #child({ node, pointer, depth }: OpenSchema, keyword: string, schema: Json, suffix: string): Json {
+    const read = this.read(schema, `${pointer}/${escapePointer(keyword)}${suffix}`, depth + 1);
+    groupFor(node, keyword)?.push(read.node);
+    return read.clean;
   }
 
   #report(problem: SchemaProblem, pointer: string, message: string): void {
@@ -251,6 +243,14 @@ class SchemaReader {
       this.violations.push({ problem, path: shownPath(this.#what + pointer), message });
     }
   }
+}
+
+/** The subschemas of the node that apply to the same values as those of the keyword; undefined for definitions. */
+function groupFor(node: SchemaNode, keyword: string): SchemaNode[] | undefined {
+  if (keyword === 'properties') return node.properties;
+  if (TO_MEMBERS.has(keyword)) return node.members;
+  if (TO_ITEMS.has(keyword)) return node.items;
+  return IN_PLACE.has(keyword) ? node.inPlace : undefined;
 }
 
 function subschemaFormOf(keyword: string): SubschemaForm | undefined {

@@ -109,9 +109,13 @@ export function conversations(cluster: () => InstalledCluster): void {
           { deadline: '2099-01-01T00:00:00Z' },
           { from: 'ungranted' },
         ]) {
-          const beside = await callAs(ping, POD_API_PATHS.messages, { lease: delivery.lease, draft, ...forged });
+          const beside = await callAs(ping, POD_API_PATHS.messages, {
+            deliveryToken: delivery.deliveryToken,
+            draft,
+            ...forged,
+          });
           const within = await callAs(ping, POD_API_PATHS.messages, {
-            lease: delivery.lease,
+            deliveryToken: delivery.deliveryToken,
             draft: { ...draft, ...forged },
           });
           assert.deepEqual([beside.status, within.status], [400, 400], JSON.stringify([forged, beside, within]));
@@ -119,7 +123,7 @@ export function conversations(cluster: () => InstalledCluster): void {
       });
 
       it('an altered delivery token is rejected', async () => {
-        const [form, content = '', signature] = delivery.lease.split('.');
+        const [form, content = '', signature] = delivery.deliveryToken.split('.');
         const claims = JSON.parse(Buffer.from(content, 'base64url').toString()) as Record<string, unknown>;
         assert.equal(claims['depth'], 0);
         for (const forged of [
@@ -130,7 +134,7 @@ export function conversations(cluster: () => InstalledCluster): void {
         ]) {
           const changed = Buffer.from(JSON.stringify({ ...claims, ...forged })).toString('base64url');
           const answer = await callAs(ping, POD_API_PATHS.messages, {
-            lease: `${form}.${changed}.${signature}`,
+            deliveryToken: `${form}.${changed}.${signature}`,
             draft,
           });
           assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
@@ -139,7 +143,7 @@ export function conversations(cluster: () => InstalledCluster): void {
 
       it('the delivery token of another pod is rejected', async () => {
         const answer = await callAs(pong, POD_API_PATHS.messages, {
-          lease: delivery.lease,
+          deliveryToken: delivery.deliveryToken,
           draft: { ...draft, to: 'ping' },
         });
         assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_DELIVERY_TOKEN_INVALID']);
@@ -147,14 +151,14 @@ export function conversations(cluster: () => InstalledCluster): void {
 
       it('a message to an agent without a grant is rejected', async () => {
         const answer = await callAs(ping, POD_API_PATHS.messages, {
-          lease: delivery.lease,
+          deliveryToken: delivery.deliveryToken,
           draft: { ...draft, to: 'ungranted' },
         });
         assert.deepEqual([answer.status, answer.code], [403, 'TEMPER_POLICY_DENIED']);
       });
 
       it('a valid message gets root, depth and deadline from the delivery token, and its own session', async () => {
-        const sent = await callAs(ping, POD_API_PATHS.messages, { lease: delivery.lease, draft });
+        const sent = await callAs(ping, POD_API_PATHS.messages, { deliveryToken: delivery.deliveryToken, draft });
         assert.equal(sent.status, 200, JSON.stringify(sent.body));
         const { message } = await next(pong);
         const { from, depth, deadline, session } = message;

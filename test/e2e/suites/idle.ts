@@ -29,7 +29,7 @@ export function idleAgents(cluster: () => InstalledCluster): void {
         assert.deepEqual(await agents.listPods(agent), []),
       );
       const receipt = await agents.send(agent, 'hello');
-      assert.equal(receipt.awake, false);
+      assert.equal(receipt.podBound, false);
       await start();
       await pollAssertion(`the reply of ${agent}`, async () =>
         assert.deepEqual(replies(await agents.sessionLines(agent, receipt.session)), ['heard: hello']),

@@ -9,7 +9,7 @@ import {
   patchPolicy,
   podWithContainer,
   createObject,
-  reportFacts,
+  reportRuntimeState,
   namespaceSelector,
   reportPodStatus,
   waitUntilPodsDenied,
@@ -366,7 +366,7 @@ const DEPENDENCY_FAULTS: readonly AgentFault[] = [
     reason: 'TokenQuotaExceeded',
     messages: [/100,000 of 100,000 tokens this hour; resumes 13:00 UTC; raise spec\.quotas\.tokensPerHour/],
     inject: (context) =>
-      reportFacts(context, {
+      reportRuntimeState(context, {
         budget: {
           type: 'BudgetAvailable',
           status: 'False',
@@ -377,7 +377,7 @@ const DEPENDENCY_FAULTS: readonly AgentFault[] = [
     clear: async (context) => {
       const { metadata } = await context.apiServer.getAgent(context.namespace, 'analyst');
       const message = 'no quota is exhausted';
-      context.activity.setFacts(metadata.uid, {
+      context.activity.setRuntimeState(metadata.uid, {
         budget: { type: 'BudgetAvailable', status: 'True', reason: 'WithinBudget', message },
       });
     },
@@ -389,7 +389,7 @@ const DEPENDENCY_FAULTS: readonly AgentFault[] = [
     reason: 'ModelUnauthorized',
     messages: [/provider "openai" answered 401/, /rotate it/],
     inject: (context) =>
-      reportFacts(context, {
+      reportRuntimeState(context, {
         model: {
           type: 'ModelAvailable',
           status: 'False',
@@ -400,7 +400,7 @@ const DEPENDENCY_FAULTS: readonly AgentFault[] = [
     clear: async (context) => {
       const { metadata } = await context.apiServer.getAgent(context.namespace, 'analyst');
       const message = 'openai/gpt-4o-mini answers';
-      context.activity.setFacts(metadata.uid, {
+      context.activity.setRuntimeState(metadata.uid, {
         model: { type: 'ModelAvailable', status: 'True', reason: 'ModelReady', message },
       });
     },

@@ -7,32 +7,32 @@ import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED } from '../stubs.ts';
 
-/** Stands in for NATS: the test sets the facts and the outages that the operator observes. */
+/** Stands in for NATS: the test sets the runtime state and the outages that the operator observes. */
 export interface FakeActivity {
-  readonly facts: AgentStats;
-  readonly bus: AgentActivity;
-  setFacts(agentUid: string, facts: ReturnType<AgentStats['get']>): void;
+  readonly agentStats: AgentStats;
+  readonly agentActivity: AgentActivity;
+  setRuntimeState(agentUid: string, state: ReturnType<AgentStats['get']>): void;
   setNatsUnavailableSince(date: Date | undefined): void;
 }
 
 export function createFakeActivity(): FakeActivity {
-  const factsByAgent = new Map<string, ReturnType<AgentStats['get']>>();
+  const stateByAgent = new Map<string, ReturnType<AgentStats['get']>>();
   let since: Date | undefined;
-  let factsChanged = Promise.withResolvers<void>();
+  let stateChanged = Promise.withResolvers<void>();
   let outageChanged = Promise.withResolvers<void>();
   return {
-    facts: {
-      get: ({ metadata }) => factsByAgent.get(metadata.uid) ?? {},
+    agentStats: {
+      get: ({ metadata }) => stateByAgent.get(metadata.uid) ?? {},
       store: () => undefined,
       async *updates(signal) {
         while (!signal.aborted) {
           yield;
-          await Promise.race([factsChanged.promise, whenAborted(signal)]);
-          factsChanged = Promise.withResolvers();
+          await Promise.race([stateChanged.promise, whenAborted(signal)]);
+          stateChanged = Promise.withResolvers();
         }
       },
     },
-    bus: {
+    agentActivity: {
       pending: () => Promise.resolve(0),
       lastActivity: () => Promise.resolve(new Date()),
       // oxlint-disable-next-line require-yield -- this fake emits no wakeups
@@ -43,7 +43,7 @@ export function createFakeActivity(): FakeActivity {
       deleteAgentData: () => Promise.resolve(),
       inFlightMessage: () => Promise.resolve(undefined),
       redeliver: () => Promise.resolve(false),
-      async *outages(_patience, signal) {
+      async *outages(_graceMs, signal) {
         while (!signal.aborted) {
           await Promise.race([outageChanged.promise, whenAborted(signal)]);
           outageChanged = Promise.withResolvers();
@@ -52,9 +52,9 @@ export function createFakeActivity(): FakeActivity {
       },
       unavailableSince: () => since,
     },
-    setFacts(uid, facts) {
-      factsByAgent.set(uid, facts);
-      factsChanged.resolve();
+    setRuntimeState(uid, state) {
+      stateByAgent.set(uid, state);
+      stateChanged.resolve();
     },
     setNatsUnavailableSince(date) {
       since = date;
@@ -129,10 +129,10 @@ export const podWithContainer = (agent: object) => ({
   containerStatuses: [{ name: 'agent', image: 'temper', imageID: '', ready: false, restartCount: 0, ...agent }],
 });
 
-export const reportFacts = async (context: FaultContext, facts: ReturnType<AgentStats['get']>) => {
+export const reportRuntimeState = async (context: FaultContext, state: ReturnType<AgentStats['get']>) => {
   await applyAgent(context);
   const { metadata } = await waitUntilRunning(context);
-  context.activity.setFacts(metadata.uid, facts);
+  context.activity.setRuntimeState(metadata.uid, state);
 };
 
 /** A new admission policy, binding or webhook takes effect with a delay. */

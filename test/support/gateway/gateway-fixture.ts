@@ -15,6 +15,7 @@ import type { ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
 import { pollValue } from '../poll.ts';
+import { checkResponses } from './response-check.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
@@ -201,7 +202,10 @@ export class GatewayFixture implements AsyncDisposable {
     const running = runGateway(config, {
       log,
       signal: stopping.signal,
-      openModule: openParts,
+      openModule: async (context) => {
+        const opened = await openParts(context);
+        return { ...opened, routes: [checkResponses, ...opened.routes] };
+      },
       listening: listening.resolve,
     });
     running.catch(listening.reject);

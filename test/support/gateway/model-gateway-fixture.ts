@@ -13,9 +13,14 @@ import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-direct
 import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
+import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
+import type { RouteModule } from '../../../src/gateway/http/routes.ts';
 import { createGatewayServer } from '../../../src/gateway/http/server.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
+import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
+import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
+import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
 import type { PodIdentity } from '../../../src/identity/types.ts';
 import { Store } from '../../../src/kube/informer/store.ts';
 import type { Digest } from '../../../src/lib/canonical.ts';
@@ -29,9 +34,11 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import type { DeliveryRules } from '../../../src/nats/inbox/inbox-consumers.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
+import { checkResponses } from './response-check.ts';
 import type { UsageReport } from '../../../src/gateway-api/user-api.ts';
 import type { ModelStreamLine, ErrorBody } from '../../../src/gateway-api/pod-api.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
@@ -41,6 +48,8 @@ import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
 
 const TLS = new URL('../../fixtures/tls/', import.meta.url);
+/** A name of the certificate. */
+const TLS_NAME = 'api.example.com';
 const NAMESPACE = 'team-a';
 
 export interface HttpResponse {
@@ -57,6 +66,7 @@ export interface RequestOptions {
 }
 
 export interface ModelGatewayReplica {
+  port: number;
   parts: GatewayModule;
   /** The text of `/metrics`. */
   metrics(): Promise<string>;
@@ -73,12 +83,14 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly folder: string;
   /** Demoted digests, each with its reason. */
   readonly demoted = new Map<Digest, string>();
+  /** True: the request takes effect and its response is lost. */
+  losesResponse: (url: string) => boolean = () => false;
   /** All log lines. */
   readonly logLines: string[] = [];
   readonly #agents = new Store<Agent>();
   readonly #policies = new Store<TrustPolicy>();
   readonly #directory = new WatchedAgentDirectory(this.#agents, this.#policies);
-  readonly #leases: ReturnType<typeof createDeliveryTokens>;
+  readonly #deliveryTokens: ReturnType<typeof createDeliveryTokens>;
   readonly #open: (() => Promise<void>)[] = [];
   #serial = 0;
 
@@ -87,7 +99,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     this.replay = replay;
     this.folder = folder;
     const key = randomBytes(32);
-    this.#leases = createDeliveryTokens(() => [key]);
+    this.#deliveryTokens = createDeliveryTokens(() => [key]);
   }
 
   static async open(script: ReplayScript): Promise<ModelGatewayFixture> {
@@ -150,7 +162,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
   }
 
   deliveryToken(agent: string, session = 's1', root = 'root-1'): string {
-    return this.#leases.sign({
+    return this.#deliveryTokens.sign({
       ...podOf(agent),
       message: 'message-1',
       session,
@@ -162,7 +174,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
   }
 
   /** Starts a replica with its own connection to NATS; `models` is the section of its configuration. */
-  async startReplica(models: object): Promise<ModelGatewayReplica> {
+  async startReplica(models: object, rules: Partial<DeliveryRules> = {}): Promise<ModelGatewayReplica> {
     const bus = await this.nats.connect('gateway');
     const log = createLogger({
       level: 'debug',
@@ -187,8 +199,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
         isStillBound: () => true,
         user: rejectUserToken,
       },
-      deliveryTokens: this.#leases,
-      inbox: createNatsInbox(bus),
+      deliveryTokens: this.#deliveryTokens,
+      inbox: createNatsInbox(bus, rules),
       events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),
@@ -203,7 +215,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
       cert: await readFile(new URL('certificate.pem', TLS), 'utf8'),
       key: await readFile(new URL('key.pem', TLS), 'utf8'),
     };
-    const server = await createGatewayServer(deps, { tls, routes: parts.routes });
+    const routes = [checkResponses, this.#lossyRoutes(), ...CORE_ROUTES, ...parts.routes];
+    const server = await createGatewayServer(deps, { tls, routes });
     await server.listen({ host: '127.0.0.1', port: 0 });
     this.#open.push(async () => {
       await server.close();
@@ -211,9 +224,29 @@ export class ModelGatewayFixture implements AsyncDisposable {
     });
     const { port } = server.server.address() as AddressInfo;
     return {
+      port,
       parts,
       metrics: () => page.metrics(),
       call: (method, path, options) => call(port, method, path, options),
+    };
+  }
+
+  /** A pod's client of this replica. */
+  async connect(agent: string, { port }: ModelGatewayReplica): Promise<GatewayClient> {
+    const folder = await mkdtemp(join(this.folder, `${agent}-`));
+    const authority = await readFile(new URL('certificate.pem', TLS), 'utf8');
+    await writeGatewayConfig(folder, { url: `https://127.0.0.1:${port}`, name: TLS_NAME, authority, token: agent });
+    const configFiles = new GatewayConfigFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
+    const client = new GatewayClient({ configFiles, clock: systemClock, random: () => 0 });
+    this.#open.push(() => client[Symbol.asyncDispose]());
+    return client;
+  }
+
+  #lossyRoutes(): RouteModule {
+    return (server) => {
+      server.addHook('onSend', async (request) => {
+        if (this.losesResponse(request.url)) request.raw.socket.destroy();
+      });
     };
   }
 

@@ -2,7 +2,8 @@ import type { KubeRequest, Transport } from '../../../src/kube/client/transport.
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ulids } from '../../../src/lib/ids.ts';
 import { type OperatorConfig, parseOperatorConfig } from '../../../src/operator/config.ts';
-import { createOperator, type OperatorDeps } from '../../../src/operator/operator.ts';
+import type { OperatorDeps } from '../../../src/operator/components.ts';
+import { createOperator } from '../../../src/operator/operator.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { type ApiServerFixture, RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';

@@ -25,7 +25,7 @@ const FORBIDDEN: FakeResponse = {
   status: 403,
   body: { kind: 'Status', reason: 'Forbidden', message: 'no such right' },
 };
-const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, awake: true, after: 0 };
+const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, podBound: true, after: 0 };
 
 /** A cluster with Temper in temper-system; `more` is asked first. */
 function installed(more: (request: RecordedRequest) => FakeResponse): Promise<FakeCluster> {
@@ -92,7 +92,7 @@ describe('temper send on a cluster', () => {
 
   it('send reads standard input, and refuses an empty text', async () => {
     await using cluster = await installed(({ path }) =>
-      path.endsWith('/messages') ? { status: 200, body: { ...RECEIPT, awake: false } } : undefined,
+      path.endsWith('/messages') ? { status: 200, body: { ...RECEIPT, podBound: false } } : undefined,
     );
     const io = aTerminal('from a pipe\n');
     assert.equal(await send({ ...to(cluster), text: '-' }, io), 0);
@@ -123,7 +123,13 @@ describe('temper send on a cluster', () => {
       const claimed = event(3, { type: 'session-end', reply: 'what the pod claims', turns: 1, toolCalls: 1 });
       return {
         status: 200,
-        body: lines(claimed, { seq: 4, kind: 'reply', message: 'm-1', text: 'West fell most.', ending: 'complete' }),
+        body: lines(claimed, {
+          seq: 4,
+          kind: 'reply',
+          message: 'm-1',
+          text: 'West fell most.',
+          finishReason: 'complete',
+        }),
       };
     });
     const io = aTerminal();
@@ -143,10 +149,10 @@ describe('temper send on a cluster', () => {
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: { ...RECEIPT, after: 7 } };
       if (!path.includes('/events?')) return undefined;
-      const others = { seq: 8, kind: 'reply', message: 'm-0', text: 'to another user', ending: 'complete' };
+      const others = { seq: 8, kind: 'reply', message: 'm-0', text: 'to another user', finishReason: 'complete' };
       return {
         status: 200,
-        body: lines(others, { seq: 9, kind: 'reply', message: 'm-1', text: '[refused]', ending: 'refusal' }),
+        body: lines(others, { seq: 9, kind: 'reply', message: 'm-1', text: '[refused]', finishReason: 'refusal' }),
       };
     });
     const io = aTerminal();
@@ -183,7 +189,7 @@ describe('temper send on a cluster', () => {
   });
 
   it('send prints JSON lines with --output json', async () => {
-    const reply = { seq: 1, kind: 'reply', message: 'm-1', text: 'Yes.', ending: 'complete' };
+    const reply = { seq: 1, kind: 'reply', message: 'm-1', text: 'Yes.', finishReason: 'complete' };
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: RECEIPT };
       return path.includes('/events?') ? { status: 200, body: lines(reply) } : undefined;

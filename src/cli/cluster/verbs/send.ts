@@ -52,8 +52,8 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   return answered ? EXIT.ok : EXIT.refused;
 }
 
-function confirmation({ id, session, awake, duplicate }: UserMessageReceipt, agent: string, place: string): string {
-  const state = duplicate ? 'was already sent' : awake ? 'sent' : 'sent; the agent is idle and is being started';
+function confirmation({ id, session, podBound, duplicate }: UserMessageReceipt, agent: string, place: string): string {
+  const state = duplicate ? 'was already sent' : podBound ? 'sent' : 'sent; the agent is idle and is being started';
   return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${place} ${state} · session ${printable(session, 128)}\n`;
 }
 
@@ -71,7 +71,7 @@ function receiptOf(response: Json): UserMessageReceipt {
     id,
     session,
     duplicate: member(response, 'duplicate') === true,
-    awake: member(response, 'awake') === true,
+    podBound: member(response, 'podBound') === true,
     after: typeof after === 'number' ? after : 0,
     ...(TRACE_ID.test(traceId) ? { traceId } : {}),
   };

@@ -1,5 +1,5 @@
 /** TextEncoder, TextDecoder, btoa and atob. The text of these functions and classes runs in the guest; see web-globals.ts. */
-import { decodeUtf8, encodeUtf8, utf8Length } from './utf8.ts';
+import { decodeUtf8, encodeUtf8, UTF8_PARTS } from './utf8.ts';
 
 export class GuestTextEncoder {
   get encoding(): string {
@@ -121,8 +121,7 @@ export function exportEncoding(): Record<string, unknown> {
 
 /** Everything of this module, for the guest. */
 export const ENCODING_PARTS = [
-  utf8Length,
-  encodeUtf8,
+  ...UTF8_PARTS,
   bytesOfData,
   invalidCharacter,
   base64Alphabet,

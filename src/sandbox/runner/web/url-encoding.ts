@@ -4,7 +4,7 @@ import { decodeUtf8, encodeUtf8 } from './utf8.ts';
 export type UrlPart = 'control' | 'fragment' | 'query' | 'special-query' | 'path' | 'userinfo';
 
 /** The printable ASCII characters that a part of a URL encodes, besides everything that is not printable ASCII. */
-export function encodedCharacters(part: UrlPart): string {
+function encodedCharacters(part: UrlPart): string {
   switch (part) {
     case 'control':
       return '';
@@ -51,3 +51,6 @@ export function percentDecode(text: string, plusIsSpace: boolean): string {
   }
   return decodeUtf8(bytes.subarray(0, length), false);
 }
+
+/** The functions of this module, for the guest. */
+export const PERCENT_ENCODING_PARTS = [encodedCharacters, percentByte, percentEncode, percentDecode];

@@ -29,20 +29,20 @@ export function noInternationalNames(): string {
   return 'Invalid URL: a tool supports only ASCII host names, and none that begin with xn--';
 }
 
-export function endsInNumber(name: string): boolean {
+function endsInNumber(name: string): boolean {
   const parts = name.split('.');
   if (parts.at(-1) === '' && parts.length > 1) parts.pop();
   return /^(?:\d+|0[xX][\da-fA-F]*)$/.test(parts.at(-1) ?? '');
 }
 
-export function parseIpv4Number(text: string): number {
+function parseIpv4Number(text: string): number {
   if (/^0[xX][\da-fA-F]*$/.test(text)) return text.length === 2 ? 0 : Number.parseInt(text.slice(2), 16);
   if (/^0[0-7]+$/.test(text)) return Number.parseInt(text, 8);
   if (/^(?:0|[1-9]\d*)$/.test(text)) return Number.parseInt(text, 10);
   throw invalidUrl();
 }
 
-export function parseIpv4(name: string): string {
+function parseIpv4(name: string): string {
   const parts = name.split('.');
   if (parts.at(-1) === '' && parts.length > 1) parts.pop();
   if (parts.length > 4) throw invalidUrl();
@@ -54,7 +54,7 @@ export function parseIpv4(name: string): string {
 }
 
 /** The eight pieces of an IPv6 address. */
-export function parseIpv6(text: string): number[] {
+function parseIpv6(text: string): number[] {
   const halves = text.split('::');
   if (halves.length > 2) throw invalidUrl();
   const [head = [], tail] = halves.map((half, index) => parseIpv6Half(half, index === halves.length - 1));
@@ -67,7 +67,7 @@ export function parseIpv6(text: string): number[] {
   return [...head, ...Array.from({ length: missing }, () => 0), ...tail];
 }
 
-export function parseIpv6Half(half: string, isLast: boolean): number[] {
+function parseIpv6Half(half: string, isLast: boolean): number[] {
   if (half === '') return [];
   const pieces = half.split(':');
   return pieces.flatMap((piece, index) => {
@@ -81,7 +81,7 @@ export function parseIpv6Half(half: string, isLast: boolean): number[] {
 }
 
 /** The shortest form: the first longest run of at least two zeros becomes `::`. */
-export function serializeIpv6(pieces: readonly number[]): string {
+function serializeIpv6(pieces: readonly number[]): string {
   let best = { start: -1, length: 1 };
   for (let start = 0; start < 8; start += 1) {
     let length = 0;
@@ -95,3 +95,16 @@ export function serializeIpv6(pieces: readonly number[]): string {
       .join(':');
   return best.start === -1 ? hex(0, 8) : `${hex(0, best.start)}::${hex(best.start + best.length, 8)}`;
 }
+
+/** The functions of this module, for the guest. */
+export const URL_HOST_PARTS = [
+  invalidUrl,
+  parseHost,
+  noInternationalNames,
+  endsInNumber,
+  parseIpv4Number,
+  parseIpv4,
+  parseIpv6,
+  parseIpv6Half,
+  serializeIpv6,
+];

@@ -19,7 +19,7 @@ export interface UrlRecord {
 }
 
 /** The part before the query and the fragment, and those two. */
-export interface UrlPieces {
+interface UrlPieces {
   rest: string;
   query: string | null;
   fragment: string | null;
@@ -34,7 +34,7 @@ export function isSpecialScheme(scheme: string): boolean {
   return scheme === 'file' || defaultPort(scheme) !== null;
 }
 
-export function splitUrl(text: string): UrlPieces {
+function splitUrl(text: string): UrlPieces {
   const hash = text.indexOf('#');
   const fragment = hash === -1 ? null : text.slice(hash + 1);
   const before = hash === -1 ? text : text.slice(0, hash);
@@ -65,11 +65,11 @@ export function parseUrl(input: string, base: UrlRecord | undefined): UrlRecord 
   return url;
 }
 
-export function emptyUrl(scheme: string): UrlRecord {
+function emptyUrl(scheme: string): UrlRecord {
   return { scheme, username: '', password: '', host: null, port: null, path: [], query: null, fragment: null };
 }
 
-export function parseAbsolute(scheme: string, pieces: UrlPieces, base: UrlRecord | undefined): UrlRecord {
+function parseAbsolute(scheme: string, pieces: UrlPieces, base: UrlRecord | undefined): UrlRecord {
   const { rest } = pieces;
   if (scheme === 'file') return parseFile(pieces, base?.scheme === 'file' ? base : undefined);
   const url = emptyUrl(scheme);
@@ -84,7 +84,7 @@ export function parseAbsolute(scheme: string, pieces: UrlPieces, base: UrlRecord
   return url;
 }
 
-export function parseRelative(pieces: UrlPieces, base: UrlRecord | undefined): UrlRecord {
+function parseRelative(pieces: UrlPieces, base: UrlRecord | undefined): UrlRecord {
   if (base === undefined) throw invalidUrl();
   if (typeof base.path === 'string') {
     if (pieces.rest !== '' || pieces.query !== null || pieces.fragment === null) throw invalidUrl();
@@ -94,7 +94,7 @@ export function parseRelative(pieces: UrlPieces, base: UrlRecord | undefined): U
 }
 
 /** A reference without a scheme of its own, to a base that is no file. */
-export function parseReference({ rest, query }: UrlPieces, base: UrlRecord): UrlRecord {
+function parseReference({ rest, query }: UrlPieces, base: UrlRecord): UrlRecord {
   const special = isSpecialScheme(base.scheme);
   const text = special ? rest.replaceAll('\\', '/') : rest;
   if (text.startsWith('//')) {
@@ -108,7 +108,7 @@ export function parseReference({ rest, query }: UrlPieces, base: UrlRecord): Url
 }
 
 /** Parses what comes after the slashes: user information, host, port and path. */
-export function parseAuthority(url: UrlRecord, text: string): UrlRecord {
+function parseAuthority(url: UrlRecord, text: string): UrlRecord {
   const special = isSpecialScheme(url.scheme);
   const end = text.search(special ? /[/\\]/ : /\//);
   const authority = end === -1 ? text : text.slice(0, end);
@@ -127,7 +127,7 @@ export function parseAuthority(url: UrlRecord, text: string): UrlRecord {
 }
 
 /** Sets host and port. */
-export function setAddress(url: UrlRecord, address: string): void {
+function setAddress(url: UrlRecord, address: string): void {
   const bracket = address.indexOf(']');
   const colon = address.indexOf(':', bracket + 1);
   const isSplit = colon !== -1 && !(address.startsWith('[') && bracket === -1);
@@ -151,7 +151,7 @@ export function parsePathStart(url: UrlRecord, path: string): UrlRecord {
 }
 
 /** Appends the segments of a text to the path. */
-export function parsePath(url: UrlRecord, text: string): UrlRecord {
+function parsePath(url: UrlRecord, text: string): UrlRecord {
   const segments = text.split(isSpecialScheme(url.scheme) ? /[/\\]/ : '/');
   for (const [index, segment] of segments.entries()) {
     const path = url.path as string[];
@@ -166,17 +166,17 @@ export function parsePath(url: UrlRecord, text: string): UrlRecord {
   return url;
 }
 
-export function shortenPath(url: UrlRecord): void {
+function shortenPath(url: UrlRecord): void {
   const path = url.path as string[];
   if (url.scheme === 'file' && path.length === 1 && /^[A-Za-z]:$/.test(path[0] ?? '')) return;
   path.pop();
 }
 
-export function isDriveLetter(text: string): boolean {
+function isDriveLetter(text: string): boolean {
   return /^[A-Za-z][:|]$/.test(text);
 }
 
-export function parseFile({ rest, query }: UrlPieces, base: UrlRecord | undefined): UrlRecord {
+function parseFile({ rest, query }: UrlPieces, base: UrlRecord | undefined): UrlRecord {
   const url: UrlRecord = { ...emptyUrl('file'), host: '' };
   const startsWithDrive = (text: string): boolean => /^[A-Za-z][:|](?:[/\\]|$)/.test(text);
   if (/^[/\\]{2}/.test(rest)) return parseFileHost(url, rest.slice(2));
@@ -195,7 +195,7 @@ export function parseFile({ rest, query }: UrlPieces, base: UrlRecord | undefine
   return parsePath(url, rest);
 }
 
-export function parseFileHost(url: UrlRecord, text: string): UrlRecord {
+function parseFileHost(url: UrlRecord, text: string): UrlRecord {
   const end = text.search(/[/\\]/);
   const host = end === -1 ? text : text.slice(0, end);
   if (isDriveLetter(host)) return parsePath(url, text);
@@ -220,3 +220,27 @@ export function serializeUrl(url: UrlRecord): string {
   const fragment = url.fragment === null ? '' : `#${url.fragment}`;
   return `${url.scheme}:${authority}${serializePath(url)}${query}${fragment}`;
 }
+
+/** The functions of this module, for the guest. */
+export const URL_PARSER_PARTS = [
+  defaultPort,
+  isSpecialScheme,
+  splitUrl,
+  encodeQuery,
+  parseUrl,
+  emptyUrl,
+  parseAbsolute,
+  parseRelative,
+  parseReference,
+  parseAuthority,
+  setAddress,
+  parsePort,
+  parsePathStart,
+  parsePath,
+  shortenPath,
+  isDriveLetter,
+  parseFile,
+  parseFileHost,
+  serializePath,
+  serializeUrl,
+];

@@ -4,7 +4,7 @@ import { encodeUtf8 } from './utf8.ts';
 
 export type SearchPair = [name: string, value: string];
 
-export function parseForm(text: string): SearchPair[] {
+function parseForm(text: string): SearchPair[] {
   return text
     .split('&')
     .filter((part) => part !== '')
@@ -15,7 +15,7 @@ export function parseForm(text: string): SearchPair[] {
     });
 }
 
-export function encodeFormText(text: string): string {
+function encodeFormText(text: string): string {
   let result = '';
   for (const byte of encodeUtf8(text)) {
     const character = String.fromCharCode(byte);
@@ -25,11 +25,11 @@ export function encodeFormText(text: string): string {
   return result;
 }
 
-export function asUsvText(value: unknown): string {
+function asUsvText(value: unknown): string {
   return String(value).toWellFormed();
 }
 
-export function readPairs(init: unknown): SearchPair[] {
+function readPairs(init: unknown): SearchPair[] {
   if (init === undefined) return [];
   if ((typeof init !== 'object' && typeof init !== 'function') || init === null) {
     return parseForm(asUsvText(init).replace(/^\?/, ''));
@@ -139,6 +139,9 @@ export class GuestSearchParams {
   }
 }
 
-export function isPairOf([name, value]: SearchPair, wantedName: unknown, wantedValue: unknown): boolean {
+function isPairOf([name, value]: SearchPair, wantedName: unknown, wantedValue: unknown): boolean {
   return name === asUsvText(wantedName) && (wantedValue === undefined || value === asUsvText(wantedValue));
 }
+
+/** The functions of this module, for the guest. */
+export const SEARCH_PARAMS_PARTS = [parseForm, encodeFormText, asUsvText, readPairs, GuestSearchParams, isPairOf];

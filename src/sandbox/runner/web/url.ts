@@ -1,41 +1,20 @@
 /** URL. The text of these functions and classes runs in the guest; see web-globals.ts. */
-import { encodedCharacters, percentByte, percentDecode, percentEncode } from './url-encoding.ts';
-import {
-  endsInNumber,
-  invalidUrl,
-  noInternationalNames,
-  parseHost,
-  parseIpv4,
-  parseIpv4Number,
-  parseIpv6,
-  parseIpv6Half,
-  serializeIpv6,
-} from './url-host.ts';
+import { percentEncode, PERCENT_ENCODING_PARTS } from './url-encoding.ts';
+import { noInternationalNames, parseHost, URL_HOST_PARTS } from './url-host.ts';
 import {
   defaultPort,
-  emptyUrl,
   encodeQuery,
-  isDriveLetter,
   isSpecialScheme,
-  parseAbsolute,
-  parseAuthority,
-  parseFile,
-  parseFileHost,
-  parsePath,
   parsePathStart,
   parsePort,
-  parseReference,
-  parseRelative,
   parseUrl,
   serializePath,
   serializeUrl,
-  setAddress,
-  shortenPath,
-  splitUrl,
+  URL_PARSER_PARTS,
   type UrlRecord,
 } from './url-parser.ts';
-import { asUsvText, encodeFormText, GuestSearchParams, isPairOf, parseForm, readPairs } from './url-search-params.ts';
-import { decodeCodePoint, decodeUtf8, encodeUtf8, secondByteRange, utf8Length } from './utf8.ts';
+import { GuestSearchParams, SEARCH_PARAMS_PARTS } from './url-search-params.ts';
+import { UTF8_PARTS } from './utf8.ts';
 
 export class GuestUrl {
   #url: UrlRecord;
@@ -240,50 +219,11 @@ export function exportUrl(): Record<string, unknown> {
 
 /** Everything that URL needs, for the guest. */
 export const URL_PARTS = [
-  decodeCodePoint,
-  decodeUtf8,
-  encodeUtf8,
-  secondByteRange,
-  utf8Length,
-  encodedCharacters,
-  percentByte,
-  percentDecode,
-  percentEncode,
-  endsInNumber,
-  invalidUrl,
-  noInternationalNames,
-  parseHost,
-  parseIpv4,
-  parseIpv4Number,
-  parseIpv6,
-  parseIpv6Half,
-  serializeIpv6,
-  defaultPort,
-  emptyUrl,
-  encodeQuery,
-  isDriveLetter,
-  isSpecialScheme,
-  parseAbsolute,
-  parseAuthority,
-  parseFile,
-  parseFileHost,
-  parsePath,
-  parsePathStart,
-  parsePort,
-  parseReference,
-  parseRelative,
-  parseUrl,
-  serializePath,
-  serializeUrl,
-  setAddress,
-  shortenPath,
-  splitUrl,
-  asUsvText,
-  encodeFormText,
-  GuestSearchParams,
-  isPairOf,
-  parseForm,
-  readPairs,
+  ...UTF8_PARTS,
+  ...PERCENT_ENCODING_PARTS,
+  ...URL_HOST_PARTS,
+  ...URL_PARSER_PARTS,
+  ...SEARCH_PARAMS_PARTS,
   GuestUrl,
   readAddress,
   mayHaveEmptyHost,

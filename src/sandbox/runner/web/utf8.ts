@@ -23,7 +23,7 @@ export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-export function utf8Length(text: string): number {
+function utf8Length(text: string): number {
   let length = 0;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
@@ -52,7 +52,7 @@ export function decodeUtf8(bytes: Uint8Array, fatal: boolean): string {
 }
 
 /** The code point at an offset and its length; without a code point, the length of the invalid bytes. */
-export function decodeCodePoint(bytes: Uint8Array, offset: number): [code: number | undefined, length: number] {
+function decodeCodePoint(bytes: Uint8Array, offset: number): [code: number | undefined, length: number] {
   const first = bytes[offset] ?? 0;
   if (first < 0x80) return [first, 1];
   if (first < 0xc2 || first > 0xf4) return [undefined, 1];
@@ -68,9 +68,12 @@ export function decodeCodePoint(bytes: Uint8Array, offset: number): [code: numbe
 }
 
 /** The range of the byte after the first one, without overlong forms, surrogates and code points beyond U+10FFFF. */
-export function secondByteRange(first: number): [lowest: number, highest: number] {
+function secondByteRange(first: number): [lowest: number, highest: number] {
   if (first === 0xe0) return [0xa0, 0xbf];
   if (first === 0xed) return [0x80, 0x9f];
   if (first === 0xf0) return [0x90, 0xbf];
   return first === 0xf4 ? [0x80, 0x8f] : [0x80, 0xbf];
 }
+
+/** The functions of this module, for the guest. */
+export const UTF8_PARTS = [encodeUtf8, utf8Length, decodeUtf8, decodeCodePoint, secondByteRange];

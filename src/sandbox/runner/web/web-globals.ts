@@ -7,7 +7,6 @@ import { defineHidden, type Primordials } from '../guest-language.ts';
 import { CLONE_PARTS, exportClone } from './structured-clone.ts';
 import { ENCODING_PARTS, exportEncoding } from './encoding.ts';
 import { exportUrl, URL_PARTS } from './url.ts';
-import { decodeCodePoint, decodeUtf8, encodeUtf8, secondByteRange } from './utf8.ts';
 
 interface WebGroup {
   names: readonly string[];
@@ -17,11 +16,7 @@ interface WebGroup {
 
 const GROUPS: readonly WebGroup[] = [
   { names: ['URL', 'URLSearchParams'], parts: URL_PARTS, exporter: exportUrl },
-  {
-    names: ['TextEncoder', 'TextDecoder', 'btoa', 'atob'],
-    parts: [encodeUtf8, decodeUtf8, decodeCodePoint, secondByteRange, ...ENCODING_PARTS],
-    exporter: exportEncoding,
-  },
+  { names: ['TextEncoder', 'TextDecoder', 'btoa', 'atob'], parts: ENCODING_PARTS, exporter: exportEncoding },
   { names: ['structuredClone'], parts: CLONE_PARTS, exporter: exportClone },
 ];
 

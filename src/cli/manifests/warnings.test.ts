@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { loadManifests } from '../../api/manifests.ts';
+import { TOOLS_OF_GRANTS } from '../../api/checks/warnings.ts';
+import { builtInDescriptors } from '../../engine/built-in.ts';
+import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'temper-warnings-'));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** The rules and fields of the warnings about an agent under a policy. */
+async function warningsOf(agent: string, policy: string): Promise<string[]> {
+  const text = `apiVersion: temper.dev/v1alpha1
+kind: Agent
+metadata: {name: a}
+spec:
+  trustPolicyRef: {name: p}
+  model: {primary: x/y}
+  prompt: {system: hello}
+${agent}
+---
+apiVersion: temper.dev/v1alpha1
+kind: TrustPolicy
+metadata: {name: p}
+spec:
+${policy}
+`;
+  await writeFile(join(folder, 'set.yaml'), text);
+  const { problems, warnings } = await loadManifests([join(folder, 'set.yaml')], { patterns: PATTERN_RULES });
+  assert.deepEqual(problems, []);
+  return warnings.map(({ rule, field }) => `${rule} ${field}`);
+}
+
+const FORGES = '  forge: {enabled: true}';
+
+describe('warnings about manifests', () => {
+  it('a warning names an agent that may forge under a policy that accepts none of its tools', async () => {
+    assert.deepEqual(await warningsOf(FORGES, '  models: {allow: ["x/*"]}'), ['judge-missing spec.forge.enabled']);
+    const own = '  models: {allow: ["x/*"], judge: x/y}';
+    assert.deepEqual(await warningsOf(FORGES, own), ['judge-is-author spec.forge.enabled']);
+    const permitted = '  models: {allow: ["x/*"], judge: x/y, judgeMayBeAuthor: true}';
+    assert.deepEqual(await warningsOf(FORGES, permitted), []);
+    assert.deepEqual(await warningsOf('', own), []);
+  });
+
+  it('a warning names a grant that no granted tool uses', async () => {
+    const policy = '  models: {allow: ["x/*"], judge: z/z}';
+    const grants = (tools: string): string =>
+      `  grants: {tools: [${tools}], memory: {read: ["self.*"], write: ["self.*"]}, messages: [other]}`;
+    assert.deepEqual(await warningsOf(grants('file_read'), policy), [
+      'grant-without-tool spec.grants.memory.read',
+      'grant-without-tool spec.grants.memory.write',
+      'grant-without-tool spec.grants.messages',
+    ]);
+    assert.deepEqual(await warningsOf(grants('memory_search, agent_*'), policy), [
+      'grant-without-tool spec.grants.memory.write',
+    ]);
+    assert.deepEqual(await warningsOf(grants('"**"'), policy), []);
+    assert.deepEqual(await warningsOf('  grants: {tools: [file_read]}', policy), []);
+  });
+
+  it('every tool that the warnings name is built in', () => {
+    const names = builtInDescriptors().map(({ name }) => name);
+    for (const tool of Object.values(TOOLS_OF_GRANTS).flat()) assert.ok(names.includes(tool), tool);
+  });
+});

@@ -1,0 +1,16 @@
+/** The options of `temper run`. */
+export interface RunOptions {
+  filename: string[];
+  message?: string[];
+  agent?: string;
+  /** Namespace of the agent, when agents of several namespaces have its name. */
+  namespace?: string;
+  session?: string;
+  /** Continue the last session of the agent. */
+  continue?: boolean;
+  workspace: string;
+  providers?: string;
+  modelScript?: string;
+  state: string;
+  output?: 'text' | 'json';
+}

@@ -1,0 +1,38 @@
+import { type Static, Type } from 'typebox';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import { closed } from '../api/v1alpha1/common.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+
+/** The specs as their CRDs describe them; the API server has validated them. */
+const specOf = <Spec>(kind: string) =>
+  Type.Unsafe<Spec>({ type: 'object', description: `\`spec\` of the ${kind}; see its reference page.` });
+
+export const AssignmentQuery = Type.Object(
+  {
+    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'Seconds.' })),
+    version: Type.Optional(Type.String({ maxLength: 128, description: 'The version the pod already has.' })),
+  },
+  closed,
+);
+
+export const Assignment = Type.Object(
+  {
+    version: Type.String({ description: 'Opaque; changes with any other member.' }),
+    agent: Type.Object(
+      { name: Type.String(), namespace: Type.String(), uid: Type.String(), spec: specOf<AgentSpec>('Agent') },
+      closed,
+    ),
+    policy: Type.Object({ name: Type.String(), spec: specOf<TrustPolicySpec>('TrustPolicy') }, closed),
+    level: Type.String(),
+    models: Type.Record(Type.String(), Type.Object({ resolved: Type.String(), contextTokens: Type.Number() }, closed), {
+      description: 'The real model of each model name in the manifests that the agent may use.',
+    }),
+    suspended: Type.Boolean({ description: 'A suspended agent receives no messages, model calls or reviews.' }),
+  },
+  {
+    ...closed,
+    description:
+      'The agent that the pod is bound to. A warm pod receives it when it is bound; a bound pod receives it after each change.',
+  },
+);
+export type Assignment = Static<typeof Assignment>;

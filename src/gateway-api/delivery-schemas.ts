@@ -1,0 +1,121 @@
+import { type Static, Type } from 'typebox';
+import { closed } from '../api/v1alpha1/common.ts';
+import type {
+  Envelope as BusEnvelope,
+  FinishReason as ReplyEnd,
+  MessageDraft,
+  Receipt as BusReceipt,
+} from '../bus/port.ts';
+import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
+import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
+
+export const FinishReason = describes<ReplyEnd>()(
+  Type.Enum(['complete', 'truncated', 'refusal'], {
+    description: '`truncated` at a limit; `refusal` when the model or a limit refused to answer.',
+  }),
+);
+
+const Envelope = describes<BusEnvelope>()(
+  Type.Object(
+    {
+      id: Type.String(),
+      from: Type.String(),
+      to: Type.String(),
+      session: Type.String(),
+      text: Type.String(),
+      root: Type.String(),
+      depth: Type.Integer(),
+      deadline: Timestamp,
+      time: Timestamp,
+      traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),
+    },
+    { ...closed, description: 'A message, as it is delivered.' },
+  ),
+);
+
+export const NextMessageRequest = Type.Object(
+  {
+    waitSeconds: Type.Number({ minimum: 0, maximum: 60, description: 'Seconds to wait for a message.' }),
+    restarted: Type.Optional(
+      Type.Boolean({
+        description:
+          "Set until the process has received its first response: the message that the pod's previous process had in flight is redelivered.",
+      }),
+    ),
+  },
+  closed,
+);
+export type NextMessageRequest = Static<typeof NextMessageRequest>;
+
+export const PodDelivery = Type.Object(
+  {
+    message: Envelope,
+    deliveryToken: DeliveryToken,
+    ackTimeoutMs: Type.Number({
+      description: 'Acknowledgement timeout: without an outcome or an extension by then the message is redelivered.',
+    }),
+  },
+  { ...closed, description: 'A message and the token of its delivery.' },
+);
+export type PodDelivery = Static<typeof PodDelivery>;
+
+export const DeliveryOutcome = Type.Union(
+  [
+    Type.Object(
+      {
+        deliveryToken: DeliveryToken,
+        action: Type.Literal('ack'),
+        reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
+        finishReason: FinishReason,
+      },
+      closed,
+    ),
+    Type.Object(
+      {
+        deliveryToken: DeliveryToken,
+        action: Type.Literal('retry'),
+        delayMs: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
+      },
+      closed,
+    ),
+    Type.Object(
+      {
+        deliveryToken: DeliveryToken,
+        action: Type.Literal('reject'),
+        code: Code,
+        message: text(10_000, 'For users.', 0),
+      },
+      closed,
+    ),
+    Type.Object({ deliveryToken: DeliveryToken, action: Type.Literal('extend') }, closed),
+  ],
+  {
+    description:
+      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout.',
+  },
+);
+export type DeliveryOutcome = Static<typeof DeliveryOutcome>;
+
+const Draft = describes<MessageDraft>()(
+  Type.Object({ to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') }, closed),
+);
+
+export const SendMessageRequest = Type.Object(
+  { deliveryToken: DeliveryToken, draft: Draft },
+  {
+    ...closed,
+    description:
+      'A message of an agent: the gateway takes root and deadline from the delivery token, and its depth plus one.',
+  },
+);
+export type SendMessageRequest = Static<typeof SendMessageRequest>;
+
+export const Receipt = describes<BusReceipt>()(
+  Type.Object(
+    {
+      id: Type.String(),
+      duplicate: Type.Boolean({ description: 'A message with this key was sent before; `id` is that of the first.' }),
+    },
+    closed,
+  ),
+);

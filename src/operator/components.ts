@@ -1,0 +1,167 @@
+import type { KubeClient, ResourceType } from '../kube/client/kube-client.ts';
+import type { Transport } from '../kube/client/transport.ts';
+import { createRateLimiter } from '../kube/controller/rate-limiter.ts';
+import { WorkQueue } from '../kube/controller/work-queue.ts';
+import type { EventRecorder } from '../kube/events/event-recorder.ts';
+import type { Metrics } from '../kube/metrics.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { IdGenerator } from '../lib/ids.ts';
+import type { Logger } from '../telemetry/log.ts';
+import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
+import { AdmissionPolicyMonitor } from './admission-policies/monitor.ts';
+import { addIndexes } from './agent/observe.ts';
+import { ValidationCache } from './agent/validation-cache.ts';
+import type { OperatorConfig } from './config.ts';
+import type { Queues } from './event-routes.ts';
+import type { Cache } from './kube/cache.ts';
+import { type Informers, createInformers } from './kube/informers.ts';
+import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
+import type { PrerequisiteOptions } from './namespace/objects.ts';
+import { NamespaceObjects } from './namespace/prepare.ts';
+import { ReleasePki } from './pki/release-pki.ts';
+import { CrashBackoff } from './pods/crash-backoff.ts';
+import { PodTemplates } from './pods/pod-template.ts';
+import { poolSize } from './pool/reconcile.ts';
+import { WarmPool } from './pool/warm-pool.ts';
+import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
+
+export interface OperatorDeps {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly ids: IdGenerator;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Metrics of agents, pods and API writes. */
+  readonly operatorMetrics?: OperatorMetrics;
+  /** Unique per process. Holder identity of the Lease and reporting instance of Events. */
+  readonly identity: string;
+  readonly agentActivity?: AgentActivity;
+  readonly agentStats?: AgentStats;
+  readonly spend?: SpendReader;
+  /** Leader election timing in milliseconds, for tests. */
+  readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
+}
+
+/** What the reconcilers, event routes, leader tasks and metrics of one operator process share. */
+export interface Components {
+  readonly config: OperatorConfig;
+  readonly clock: Clock;
+  readonly ids: IdGenerator;
+  readonly log: Logger;
+  readonly operatorMetrics: OperatorMetrics | undefined;
+  /** Writes only while this process is the leader. */
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly informers: Informers;
+  readonly agents: Cache<StoredAgent>;
+  readonly policies: Cache<StoredPolicy>;
+  readonly pods: Cache<Pod>;
+  readonly queues: Queues;
+  readonly pool: WarmPool;
+  readonly pki: ReleasePki;
+  readonly policyMonitor: AdmissionPolicyMonitor;
+  readonly namespaces: NamespaceObjects;
+  readonly templates: PodTemplates;
+  readonly validation: ValidationCache;
+  readonly crashBackoff: CrashBackoff;
+  /** Undefined without NATS. */
+  readonly agentActivity: AgentActivity | undefined;
+  readonly agentStats: AgentStats;
+  readonly spend: SpendReader | undefined;
+}
+
+export function createComponents(
+  config: OperatorConfig,
+  deps: OperatorDeps,
+  client: KubeClient,
+  events: EventRecorder,
+): Components {
+  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
+  const informers = createInformers(deps, config);
+  const { cache: agents } = informers.agents;
+  const { cache: policies } = informers.policies;
+  const { cache: pods } = informers.pods;
+  addIndexes(agents, pods);
+  const validation = new ValidationCache();
+  const pki = new ReleasePki({ client, clock, config });
+  const namespaces = new NamespaceObjects({
+    client,
+    cached: (type, namespace, name) => cachedChild(informers, type, namespace, name),
+    options: (namespace) => prerequisiteOptions(namespace, { config, pki, policies, validation }),
+  });
+  return {
+    config,
+    clock,
+    ids,
+    log,
+    operatorMetrics,
+    client,
+    events,
+    informers,
+    agents,
+    policies,
+    pods,
+    queues: createQueues(deps),
+    pool: new WarmPool(pods),
+    pki,
+    policyMonitor: createPolicyMonitor(config, client, informers),
+    namespaces,
+    templates: new PodTemplates(config),
+    validation,
+    crashBackoff: new CrashBackoff(),
+    agentActivity,
+    agentStats,
+    spend,
+  };
+}
+
+function createQueues(deps: OperatorDeps): Queues {
+  const queue = (name: keyof Queues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
+  return {
+    agents: queue('agents'),
+    policies: queue('policies'),
+    pools: queue('pools'),
+    namespaces: queue('namespaces'),
+  };
+}
+
+function createPolicyMonitor(config: OperatorConfig, client: KubeClient, informers: Informers): AdmissionPolicyMonitor {
+  return new AdmissionPolicyMonitor({
+    client,
+    expected: config.admissionPolicies?.policies,
+    policies: informers.admissionPolicies.cache,
+    bindings: informers.admissionBindings.cache,
+  });
+}
+
+/** An object that the operator maintains in a namespace, from the informer of its type that contains it. */
+function cachedChild(
+  { children }: Informers,
+  type: ResourceType,
+  namespace: string,
+  name: string,
+): PlainObject | undefined {
+  const ofType = children.filter((child) => child.type === type);
+  return ofType.map(({ cache }) => cache.get(namespace, name)).find((found) => found !== undefined);
+}
+
+function prerequisiteOptions(
+  namespace: string,
+  { config, pki, policies, validation }: Pick<Components, 'config' | 'pki' | 'policies' | 'validation'>,
+): PrerequisiteOptions | undefined {
+  const { gatewayEndpoint } = pki;
+  if (gatewayEndpoint === undefined) return undefined;
+  const own = policies.list().filter(({ metadata }) => metadata.namespace === namespace);
+  const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + poolSize(sandboxClass, namespace), 0);
+  return {
+    namespace,
+    releaseNamespace: config.namespace,
+    gatewayLabels: config.gateway.podLabels,
+    gatewayEndpoint,
+    // No pod runs under an invalid policy, and its quotas may not be readable.
+    policies: own.filter((policy) => validation.specError(policy) === undefined),
+    warmPods,
+  };
+}

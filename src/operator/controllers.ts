@@ -1,0 +1,64 @@
+import { Controller, type ControllerOptions } from '../kube/controller/controller.ts';
+import type { ReconcileResult } from '../kube/controller/result.ts';
+import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
+import { AgentReconciler } from './agent/reconcile.ts';
+import type { Components, OperatorDeps } from './components.ts';
+import { type Queues, activeNamespaces, routeEvents } from './event-routes.ts';
+import { PolicyReconciler } from './policy/reconcile.ts';
+import { reconcilePool } from './pool/reconcile.ts';
+
+type Reconcile = ControllerOptions['reconcile'];
+
+const AGENT_CONCURRENCY = 8;
+const RETRY_MS = 1_000;
+
+/** Creates the controllers and subscribes their queues to the informers. */
+export function createControllers(components: Components, deps: OperatorDeps): Controller[] {
+  const { config } = components;
+  const agents = new AgentReconciler(components);
+  const policies = new PolicyReconciler(components);
+  routeEvents({
+    informers: components.informers,
+    queues: components.queues,
+    pool: components.pool,
+    onAgentDeleted: (agent) => agents.forget(agent),
+    onPolicyDeleted: (policy) => policies.forget(policy),
+    isExternalAgentStatus: (agent) => agents.isExternalStatus(agent),
+    isExternalPolicyStatus: (policy) => policies.isExternalStatus(policy),
+    onChildDeleted: (plural, object) => components.namespaces.onDeleted(plural, object),
+  });
+  const create = (name: keyof Queues, concurrency: number, reconcile: Reconcile) => {
+    const newId = () => deps.ids.next('reconcile');
+    return new Controller({ ...deps, name, queue: components.queues[name], concurrency, newId, reconcile });
+  };
+  const withWarning = (reconcile: Reconcile) =>
+    withForeignPolicyWarning({ ...components, namespace: config.namespace }, reconcile);
+  return [
+    create(
+      'agents',
+      config.concurrency ?? AGENT_CONCURRENCY,
+      withWarning((key, context) => agents.reconcile(key, context)),
+    ),
+    create(
+      'policies',
+      1,
+      withWarning((key, context) => policies.reconcile(key, context)),
+    ),
+    create('pools', 2, (key, context) => reconcilePool(components, key, context)),
+    create(
+      'namespaces',
+      1,
+      withWarning((namespace, { signal }) => reconcileNamespace(components, namespace, signal)),
+    ),
+  ];
+}
+
+async function reconcileNamespace(
+  components: Components,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  if (!activeNamespaces(components).includes(namespace)) return { kind: 'done' };
+  const isPrepared = await components.namespaces.prepare(namespace, signal);
+  return isPrepared ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: RETRY_MS };
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Compile } from 'typebox/compile';
+import type { AgentEvent } from '../events.ts';
+import { EVENT_MEMBERS, StampedEvent } from './agent-event.ts';
+
+/** One event of each kind; the type does not compile while a kind is missing. */
+const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind }> } = {
+  'session-start': { type: 'session-start', session: 's-1', model: 'm', policy: 'p', level: 'standard' },
+  'message-received': { type: 'message-received', text: '' },
+  'turn-start': { type: 'turn-start', turn: 1 },
+  message: { type: 'message', text: 'hi', delta: true },
+  reasoning: { type: 'reasoning', text: 'because' },
+  'tool-call': { type: 'tool-call', id: '1', tool: 't', input: { any: [1, null] } },
+  'tool-result': { type: 'tool-result', id: '1', tool: 't', ok: true, summary: '{}', milliseconds: 1.5 },
+  'forge-start': { type: 'forge-start', tool: 't', mode: 'Sandbox', description: 'd' },
+  'forge-gate': { type: 'forge-gate', tool: 't', result: { gate: 'judge', passed: true, note: '0.93' } },
+  'forge-accepted': { type: 'forge-accepted', tool: 't', digest: 'sha256:00', tier: 'Session' },
+  'forge-refused': { type: 'forge-refused', tool: 't', gate: 'tests', code: 'TEMPER_TOOL_FAILED', message: 'm' },
+  promotion: {
+    type: 'promotion',
+    tool: 't',
+    digest: 'sha256:00',
+    from: 'Session',
+    to: 'Agent',
+    state: 'Promoted',
+    note: '',
+  },
+  demotion: { type: 'demotion', tool: 't', digest: 'sha256:00', reason: 'r' },
+  'approval-requested': { type: 'approval-requested', request: 'a-1', tool: 't', risk: 'high', reason: 'r' },
+  'approval-decided': { type: 'approval-decided', request: 'a-1', decision: 'Approved', by: 'kim' },
+  warning: { type: 'warning', code: 'W', message: 'm' },
+  error: { type: 'error', code: 'TEMPER_INTERNAL', message: 'm', attempt: 1 },
+  'turn-end': { type: 'turn-end', turn: 1, inputTokens: 1, outputTokens: 1 },
+  'session-end': { type: 'session-end', turns: 1, toolCalls: 0, inputTokens: 1, outputTokens: 1, reply: 'r' },
+};
+const STAMP = { time: '2031-01-01T00:00:00.000Z', agent: 'a', session: 's-1', rootMessage: 'm-1' };
+
+describe('the schema of agent events', () => {
+  const schema = Compile(StampedEvent);
+
+  it('the schema accepts an event of each kind, and no further members', () => {
+    assert.deepEqual(Object.keys(SAMPLES).toSorted(), Object.keys(EVENT_MEMBERS).toSorted());
+    for (const sample of Object.values(SAMPLES)) {
+      const event: StampedEvent = { ...sample, ...STAMP };
+      assert.ok(schema.Check(event), sample.type);
+      assert.ok(!schema.Check({ ...event, extra: 1 }), `${sample.type} with an unknown member`);
+    }
+  });
+
+  it('the schema refuses an event that lacks a member or its stamp', () => {
+    for (const sample of Object.values(SAMPLES)) {
+      const event: Record<string, unknown> = { ...sample, ...STAMP };
+      for (const name of Object.keys(event)) {
+        const { [name]: _, ...rest } = event;
+        assert.ok(!schema.Check(rest), `${sample.type} without ${name}`);
+      }
+    }
+  });
+
+  it('the schema refuses text beyond the limits of the gateway', () => {
+    assert.ok(!schema.Check({ ...SAMPLES.message, ...STAMP, text: 'x'.repeat(100_001) }));
+    assert.ok(!schema.Check({ ...SAMPLES['forge-gate'], ...STAMP, result: { gate: 'x', passed: true, note: '' } }));
+    assert.ok(!schema.Check({ ...SAMPLES.error, ...STAMP, code: 'not-a-code' }));
+  });
+});

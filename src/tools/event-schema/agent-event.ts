@@ -1,0 +1,79 @@
+import { type Static, type TObject, type TProperties, Type } from 'typebox';
+import { closed, Tier } from '../../api/v1alpha1/common.ts';
+import { GATES } from '../events.ts';
+import { AnyJson, Code, SessionId, text } from './parts.ts';
+
+/**
+ * The events of an agent: the types of the engine, the check of reported events at the gateway and OpenAPI derive from these members.
+ * The engine imports the types alone, so that a pod does not load the schema library.
+ */
+
+const MAX_TEXT = 100_000;
+const note = (maxLength = MAX_TEXT) => text(maxLength, 'Text.', 0);
+// Generous: models choose tool names and call ids, and one invalid member refuses the whole batch.
+const name = note(4_096);
+const digest = note(128);
+const count = Type.Integer({ minimum: 0 });
+const gate = Type.Enum([...GATES]);
+
+export const GateResult = Type.Object(
+  {
+    gate,
+    passed: Type.Boolean(),
+    note: text(MAX_TEXT, 'A short note for users: `3/3 ×2`, `8 ms · 2.1 MiB`, `0.93`. Printable and bounded.', 0),
+  },
+  closed,
+);
+export type GateResult = Static<typeof GateResult>;
+
+/** The members of each kind, without `type`. */
+export const EVENT_MEMBERS = {
+  'session-start': { session: SessionId, model: name, policy: name, level: name },
+  'message-received': { text: note() },
+  'turn-start': { turn: count },
+  message: { text: note(), delta: Type.Boolean() },
+  reasoning: { text: note() },
+  'tool-call': { id: name, tool: name, input: AnyJson },
+  'tool-result': {
+    id: name,
+    tool: name,
+    ok: Type.Boolean(),
+    code: Type.Optional(Code),
+    summary: note(),
+    milliseconds: Type.Number({ minimum: 0 }),
+  },
+  'forge-start': { tool: name, mode: name, description: note() },
+  'forge-gate': { tool: name, result: GateResult },
+  'forge-accepted': { tool: name, digest, tier: Tier },
+  'forge-refused': { tool: name, gate, code: Code, message: note() },
+  promotion: { tool: name, digest, from: Tier, to: Tier, state: name, note: note() },
+  demotion: { tool: name, digest, reason: note() },
+  'approval-requested': { request: name, tool: name, risk: name, reason: note() },
+  'approval-decided': { request: name, decision: name, by: name },
+  warning: { code: name, message: note() },
+  error: { code: Code, message: note(), attempt: count },
+  'turn-end': { turn: count, inputTokens: count, outputTokens: count },
+  'session-end': { turns: count, toolCalls: count, inputTokens: count, outputTokens: count, reply: note() },
+} satisfies Record<string, TProperties>;
+
+/** The time and origin of an event, which the owner of the sink adds. The gateway overwrites `agent` with the agent of the pod. */
+const STAMP = { time: note(40), agent: name, session: SessionId, rootMessage: note(128) };
+
+type Members = typeof EVENT_MEMBERS;
+
+/** An event of an agent, for the transcript, the trace and NATS. One union, so that no sink misses a kind. */
+export type AgentEvent = {
+  [Kind in keyof Members]: { type: Kind } & Static<TObject<Members[Kind]>>;
+}[keyof Members];
+
+export type StampedEvent = AgentEvent & Static<TObject<typeof STAMP>>;
+
+/** `StampedEvent`, kind by kind and without further members: clients that follow a session receive no other shape. */
+export const StampedEvent = Type.Unsafe<StampedEvent>(
+  Type.Union(
+    Object.entries(EVENT_MEMBERS).map(([kind, members]) =>
+      Type.Object({ type: Type.Literal(kind), ...members, ...STAMP }, closed),
+    ),
+    { description: 'An event of a session.' },
+  ),
+);

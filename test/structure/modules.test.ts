@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { relative, resolve } from 'node:path';
+import { describe, it } from 'node:test';
+
+const SRC = resolve(import.meta.dirname, '../../src');
+const MAX_FILES = 12;
+const TEST_SUPPORT = /\.(?:test|testing)\.ts$/;
+
+async function filesPerFolder(): Promise<Map<string, number>> {
+  const entries = await readdir(SRC, { recursive: true, withFileTypes: true });
+  const counts = new Map<string, number>();
+  for (const entry of entries) {
+    if (!entry.isFile() || TEST_SUPPORT.test(entry.name)) continue;
+    const folder = relative(SRC, entry.parentPath);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return counts;
+}
+
+describe('the folders of src', () => {
+  it(`no folder has more than ${MAX_FILES} source files besides tests`, async () => {
+    const counts = await filesPerFolder();
+    assert.ok(counts.size > 40, `the search found only ${counts.size} folders`);
+    const crowded = [...counts].filter(([, files]) => files > MAX_FILES);
+    assert.deepEqual(crowded, []);
+  });
+});
