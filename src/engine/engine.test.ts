@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { createRecordMemory } from '../agent/tools/memory.ts';
 import { createRecordSessionStore } from '../agent/session/session-store.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
@@ -150,7 +151,7 @@ describe('the engine', () => {
 
   function anOp(): CallOptions {
     return {
-      signal: new AbortController().signal,
+      signal: NEVER_ABORTED,
       deadline: systemClock.monotonic() + 60_000,
       key: ulids.next('k'),
     };

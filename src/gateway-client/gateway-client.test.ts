@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -30,7 +31,7 @@ const END: ModelEvent = {
 
 function anOp(milliseconds = 10_000): CallOptions {
   return {
-    signal: new AbortController().signal,
+    signal: NEVER_ABORTED,
     deadline: systemClock.monotonic() + milliseconds,
     key: ulids.next('op'),
   };
@@ -144,7 +145,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   it('the client streams a model’s response with the delivery token, and reports how it failed', async () => {
     const message = aMessage();
     void gateway.inbox.add(message);
-    await gateway.inbox.next(1, new AbortController().signal);
+    await gateway.inbox.next(1, NEVER_ABORTED);
     const remote = remoteModel({ client, deliveryToken: () => 'delivery-1' });
     const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
     const events = async () => {
@@ -263,7 +264,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   });
 
   it('the remote memory stores, reads and finds values', async () => {
-    const signal = new AbortController().signal;
+    const signal = NEVER_ABORTED;
     const memory = remoteMemory({
       client,
       clock: systemClock,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { TemperError } from '../lib/errors.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { createSecretRedactor } from '../telemetry/secret-redactor.ts';
@@ -92,7 +93,7 @@ describe('the manager', () => {
 
   it('after leadership is lost, run rejects without a grace period', async () => {
     const { manager, calls, synced, elected, lost } = aManager();
-    const run = manager.run(new AbortController().signal);
+    const run = manager.run(NEVER_ABORTED);
     synced.resolve();
     elected.resolve();
     await flushPromises();
@@ -107,7 +108,7 @@ describe('the manager', () => {
     const { manager, synced, elected, calls } = aManager({
       tasks: [{ name: 'broken', run: () => Promise.reject(new Error('a defect')) }],
     });
-    const run = manager.run(new AbortController().signal);
+    const run = manager.run(NEVER_ABORTED);
     synced.resolve();
     elected.resolve();
     await assert.rejects(run, /a defect/);
@@ -140,6 +141,19 @@ describe('the manager', () => {
     await clock.advance(8_000);
     await run;
     assert.equal(calls.at(-1), 'lease released');
+  });
+
+  it('a component that fails to stop leaves no timer that would keep the process alive', async () => {
+    const broken = { [Symbol.asyncDispose]: () => Promise.reject(new Error('cannot be flushed')) };
+    const { manager, synced, elected, clock } = aManager({ resources: [broken] });
+    const stop = new AbortController();
+    const run = manager.run(stop.signal);
+    synced.resolve();
+    elected.resolve();
+    await flushPromises();
+    stop.abort();
+    await assert.rejects(run, /cannot be flushed/);
+    assert.deepEqual(clock.pendingDelays(), []);
   });
 
   it('without an election, controllers start when the caches are synced', async () => {

@@ -137,8 +137,11 @@ export class Manager {
       () => this.#options.log.warn({}, 'a component did not stop within the grace period'),
       () => {},
     );
-    await Promise.race([work, timeout]);
-    done.abort();
+    try {
+      await Promise.race([work, timeout]);
+    } finally {
+      done.abort();
+    }
   }
 }
 

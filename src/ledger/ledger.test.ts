@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import * as fc from 'fast-check';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { fileRecordStore } from '../lib/file-record-store.ts';
 import type { CallOptions } from '../lib/call-options.ts';
@@ -43,7 +44,7 @@ function clockAt(time: string): TestClock {
 
 let keys = 0;
 function op(key = `key-${(keys += 1)}`): CallOptions {
-  return { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key };
+  return { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key };
 }
 
 function agentLedger(book: LedgerBook, agent: QuotaLimits, policy: QuotaLimits = {}, name = 'analyst'): Ledger {

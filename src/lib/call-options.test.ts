@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { systemClock } from './clock.ts';
 import { type CallOptions, withTimeout } from './call-options.ts';
 
-const parent = (deadline: number): CallOptions => ({ signal: new AbortController().signal, deadline, key: 'key' });
+const parent = (deadline: number): CallOptions => ({ signal: NEVER_ABORTED, deadline, key: 'key' });
 
 describe('call options with a timeout', () => {
   it('withTimeout aborts at the earlier of its own timeout and the parent deadline', async () => {
@@ -23,7 +24,8 @@ describe('call options with a timeout', () => {
       systemClock,
       Number.POSITIVE_INFINITY,
       async (op) => {
-        await systemClock.sleep(5, op.signal);
+        // A timer with too long a delay fires after one millisecond, before a later timer of one millisecond.
+        await systemClock.sleep(1, op.signal);
         return op.signal;
       },
     );

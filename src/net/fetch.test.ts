@@ -6,6 +6,7 @@ import { type AddressInfo, connect, type Server } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
@@ -41,7 +42,7 @@ const network: Network = {
 };
 
 function op(milliseconds = 20_000): CallOptions {
-  return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
+  return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
 }
 
 const LISTED: TargetRules = {

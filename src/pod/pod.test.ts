@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
 import { describe, it } from 'node:test';
+import { pollValue } from '../../test/support/poll.ts';
 import { writeGatewayConfig } from '../gateway-client/certificates.testing.ts';
 import { aMessage } from '../gateway-client/inbox.testing.ts';
 import { aSharedTool } from '../tempering/tempering.testing.ts';
@@ -165,7 +166,11 @@ describe('a pod', { timeout: 240_000 }, () => {
     gateway.fault = (what) => (held && what.endsWith('/models/stream') ? { status: 503 } : undefined);
     await gateway.assign(await quickstartAssignment());
     const end = gateway.inbox.add(aMessage({ text: APRIL }));
-    while (gateway.inbox.extensions < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    await pollValue(
+      'two extensions of the token',
+      () => gateway.inbox.extensions,
+      (count) => count >= 2,
+    );
     assert.equal(gateway.inbox.deliveries, 1);
     gateway.inbox.expireAll();
     held = false;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
+import { poll } from '../../test/support/poll.ts';
 import { systemClock } from '../lib/clock.ts';
 import { hasErrno, isTemperError, TemperError } from '../lib/errors.ts';
 import type { HostCalls, SandboxFailure } from './port.ts';
@@ -100,7 +100,7 @@ describe('the supervisor', () => {
     );
     const outcome = await stuck;
     assert.equal(outcome.ok ? '' : outcome.code, 'TEMPER_SANDBOX_CRASHED');
-    while (sandbox.processes.some((pid) => killed.includes(pid))) await setTimeout(10);
+    await poll('the end of the killed processes', () => !sandbox.processes.some((pid) => killed.includes(pid)));
     assert.ok((await run('function execute() { return 1; }')).ok);
   });
 
@@ -241,7 +241,7 @@ describe('the supervisor', () => {
     const processes = JSON.parse(line.toString()) as number[];
     assert.equal(processes.length, 2);
     holder.kill('SIGKILL');
-    while (processes.some(isAlive)) await setTimeout(10);
+    await poll('the end of the runners', () => !processes.some(isAlive));
   });
 
   it('the supervisor does not start with an unusable runtime', async () => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { validateObject } from '../api/manifests.ts';
-import { systemClock } from '../lib/clock.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import { ulids } from '../lib/ids.ts';
 import { member, textAt } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
@@ -12,7 +14,7 @@ import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from 
 import { applyDecisions, type UserDecision, submitDecision } from './decision-files.ts';
 
 function anOp(milliseconds = 5_000): CallOptions {
-  return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
+  return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
 }
 
 const ask: ApprovalInput = {
@@ -25,9 +27,9 @@ const ask: ApprovalInput = {
   reason: 'needs an approval',
 };
 
-function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }) {
+function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }, clock: Clock = systemClock) {
   const records = memoryRecordStore();
-  const deps = { records, clock: systemClock, ids: ulids };
+  const deps = { records, clock, ids: ulids };
   return { records, deps, approvals: createFileApprovals({ ...deps, rules }) };
 }
 
@@ -71,15 +73,19 @@ describe('file approvals', () => {
   });
 
   it('a timeout denies a request only when the policy says so', async () => {
-    const strict = createFixture({ onTimeout: 'Deny', timeoutMs: 20 });
-    const id = await strict.approvals.request(ask);
-    await assert.rejects(strict.approvals.waitForDecision(id, anOp()), (error) =>
+    const clock = new FakeClock();
+    const unlimited: CallOptions = { ...anOp(), deadline: Number.POSITIVE_INFINITY };
+    const [strict, lenient] = (['Deny', 'Wait'] as const).map((onTimeout) =>
+      createFixture({ onTimeout, timeoutMs: 60_000 }, clock),
+    );
+    assert.ok(strict !== undefined && lenient !== undefined);
+    const [id, other] = [await strict.approvals.request(ask), await lenient.approvals.request(ask)];
+    const denied = assert.rejects(strict.approvals.waitForDecision(id, unlimited), (error) =>
       isTemperError(error, 'TEMPER_APPROVAL_TIMEOUT'),
     );
-    const lenient = createFixture({ onTimeout: 'Wait', timeoutMs: 20 });
-    const other = await lenient.approvals.request(ask);
-    const waiting = lenient.approvals.waitForDecision(other, anOp());
-    await systemClock.sleep(60, new AbortController().signal);
+    const waiting = lenient.approvals.waitForDecision(other, unlimited);
+    await clock.advance(3_600_000);
+    await denied;
     await lenient.approvals.decide(aDecision(other, 'Approve'));
     assert.equal((await waiting).decision, 'Approve');
   });

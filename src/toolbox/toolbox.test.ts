@@ -3,6 +3,7 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
@@ -23,7 +24,7 @@ const context: CallContext = {
   session: 's-1',
   rootMessage: 'root',
   stack: [],
-  op: { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key: 'key' },
+  op: { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'key' },
   invoke: () => Promise.reject(new Error('not called')),
 };
 

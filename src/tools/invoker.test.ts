@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -17,7 +18,7 @@ import { createToolView } from './view.ts';
 const caller: CallerContext = { agent: 'analyst', namespace: 'team', session: 's-1', rootMessage: 'm-1', stack: [] };
 
 function anOp(milliseconds = 5_000): CallOptions {
-  return { signal: new AbortController().signal, deadline: systemClock.monotonic() + milliseconds, key: 'call-1' };
+  return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'call-1' };
 }
 
 function aTool(

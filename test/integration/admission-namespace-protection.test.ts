@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ApiObject, ApiUser } from '../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts';
-import { type ForbiddenRequest, forbiddenRequests } from '../support/admission/forbidden-requests.ts';
+import { type ForbiddenRequest, forbiddenRequests, GATEWAY_TOKEN } from '../support/admission/forbidden-requests.ts';
 import { installAdmissionPolicies, isDeniedBy } from '../support/admission/policies.ts';
 import { createAll, createNamespace, grant } from '../cluster/objects.ts';
 import { pollValue } from '../support/poll.ts';
@@ -13,7 +13,6 @@ const OPERATOR: ApiUser = {
   groups: ['system:serviceaccounts', 'system:serviceaccounts:temper-system', 'system:authenticated'],
 };
 const NODE: ApiUser = { user: 'system:node:node-1', groups: ['system:nodes', 'system:authenticated'] };
-const GATEWAY_TOKEN = { audiences: ['temper-gateway'], expirationSeconds: 600 };
 
 const container = { name: 'shell', image: 'example.com/shell' };
 const ATTEMPTS = forbiddenRequests('analyst');

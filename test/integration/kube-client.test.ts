@@ -3,7 +3,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient, ResourceType } from '../../src/kube/client/kube-client.ts';
 import { loadClusterAccess } from '../../src/kube/client/cluster-access.ts';
 import { createEventRecorder } from '../../src/kube/events/event-recorder.ts';
@@ -225,7 +224,14 @@ describe('the client on a real API server', () => {
 
   it('one process leads, and another takes over at once when the leader releases the lease', async (context) => {
     await using one = anElection('one');
-    await using two = anElection('two');
+    const observed = Promise.withResolvers<void>();
+    const kube = createKubeClient(fixture.transport);
+    const get: KubeClient['get'] = async (...call) => {
+      const lease = await kube.get<never>(...call);
+      observed.resolve();
+      return lease;
+    };
+    await using two = anElection('two', { client: { ...kube, get } });
     one.start();
     await one.elected(NEVER_ABORTED);
     two.start();
@@ -233,8 +239,7 @@ describe('the client on a real API server', () => {
     await assert.rejects(guarded.create(CONFIG_MAPS, named('early'), NEVER_ABORTED), (error) =>
       isTemperError(error, 'TEMPER_NOT_LEADER'),
     );
-    // Let the second process observe the lease.
-    await sleep(200);
+    await observed.promise;
     const released = performance.now();
     await one[Symbol.asyncDispose]();
     await two.elected(AbortSignal.timeout(12_000));

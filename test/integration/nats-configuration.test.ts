@@ -4,7 +4,6 @@ import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createUser } from '@nats-io/nkeys';
 import { connect } from '@nats-io/transport-node';
 import { systemClock } from '../../src/lib/clock.ts';
@@ -171,16 +170,9 @@ describe('streams and buckets', () => {
     const inFlight = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
     await lost.loseStore();
     await lost.server.restart();
-    const waiting = (async () => {
-      for (;;) {
-        try {
-          return await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
-        } catch (error) {
-          if (!isTemperError(error)) throw error;
-          await sleep(200);
-        }
-      }
-    })();
+    const waiting = poll('the message after the loss', () =>
+      inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS)),
+    );
     await mine.ready(TIMEOUT_MS);
     await theirs.ready(TIMEOUT_MS);
     const report = await reconcileTopology(mine, { storeBytes: STORE_BYTES });

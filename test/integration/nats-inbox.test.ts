@@ -5,6 +5,7 @@ import { headers } from '@nats-io/transport-node';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
 import { createDeadLetters } from '../../src/nats/dead-letters/dead-letters.ts';
+import { STREAMS } from '../../src/nats/jetstream/names.ts';
 import { createSessionEvents } from '../../src/nats/session-events.ts';
 import {
   createNatsInbox,
@@ -75,7 +76,11 @@ describe('the inbox of an agent', () => {
   it('a waiting fetch returns when a message arrives', async () => {
     const uid = newUid();
     const waiting = next(inbox, uid);
-    await sleep(300);
+    await pollValue(
+      'a waiting pull request',
+      async () => (await gateway.manager.consumers.info(STREAMS.inbox, uid)).num_waiting,
+      (count) => count === 1,
+    );
     await inbox.publish(uid, { uid: 'user', key: 'late' }, newMessage('late'));
     assert.equal((await waiting).message.text, 'late');
   });

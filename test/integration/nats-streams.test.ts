@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isTemperError } from '../../src/lib/errors.ts';
 import type { SessionStreamLine } from '../../src/gateway-api/user-api.ts';
 import { createNatsAudit, type StoredAuditRecord } from '../../src/nats/audit.ts';
@@ -13,6 +12,7 @@ import {
 } from '../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../src/nats/memory.ts';
+import { CONSUMERS, STREAMS } from '../../src/nats/jetstream/names.ts';
 import { createPromotions, type PromotionMessage } from '../../src/nats/promotions.ts';
 import { createSessionStore } from '../../src/nats/sessions/session-store.ts';
 import { agentsWithData, deleteAgentData } from '../../src/nats/agent-data.ts';
@@ -33,6 +33,15 @@ before(async () => {
 after(async () => {
   await bus[Symbol.asyncDispose]();
 });
+
+/** Waits until the consumer has delivered every message and all are acknowledged: none follows. */
+async function whenDrained(stream: string, consumer: string): Promise<void> {
+  await pollValue(
+    `the end of the deliveries of ${consumer}`,
+    () => operator.manager.consumers.info(stream, consumer),
+    ({ num_pending, num_ack_pending }) => num_pending === 0 && num_ack_pending === 0,
+  );
+}
 
 const messageEvent = (text: string, session: string): SessionEvent => ({
   kind: 'event',
@@ -99,9 +108,11 @@ describe('the events of a session', () => {
       for await (const _ of events.follow(uid, 's', { after: 0, signal: stop.signal })) stop.abort();
     }
     for await (const _ of events.follow(uid, 's', { after: 0, signal: AbortSignal.timeout(TIMEOUT_MS) })) break;
-    await sleep(100);
-    const info = await gateway.manager.streams.info('temper-events');
-    assert.equal(info.state.consumer_count, 0);
+    await pollValue(
+      'a stream without consumers',
+      async () => (await gateway.manager.streams.info(STREAMS.events)).state.consumer_count,
+      (count) => count === 0,
+    );
   });
   it('many followers read a large history without losing the connection', { timeout: 120_000 }, async () => {
     const events = createSessionEvents(gateway);
@@ -153,7 +164,7 @@ describe('wakeups', () => {
       () => taken.length,
       (value) => value >= 4,
     );
-    await sleep(300);
+    await whenDrained(STREAMS.wakeups, CONSUMERS.wakeups);
     stop.abort();
     await consuming;
     assert.deepEqual(taken, [one, two, two, one]);
@@ -181,7 +192,7 @@ describe('promotion requests', () => {
       () => taken.length,
       (value) => value >= 2,
     );
-    await sleep(200);
+    await whenDrained(STREAMS.promotions, CONSUMERS.promotions);
     stop.abort();
     await Promise.all(consuming);
     assert.deepEqual(

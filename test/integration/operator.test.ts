@@ -18,7 +18,7 @@ import {
   isWriteRequest,
   startOperator,
 } from '../support/operator/start-operator.ts';
-import { pollValue } from '../support/poll.ts';
+import { poll, pollValue } from '../support/poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../support/stubs.ts';
 
 const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
@@ -172,8 +172,10 @@ describe('an operator on a real API server', () => {
   it('the oldest agents of a policy run within its quota, and the next one when an agent is deleted', async () => {
     await apiServer.apply(buildTrustPolicy('team-a', { quotas: { agents: 1 } }, 'narrow'));
     await apiServer.apply(buildAgent('team-a', 'older', { trustPolicyRef: { name: 'narrow' } }));
-    await apiServer.waitForAgent('team-a', 'older', 'runs', isRunning);
-    await sleep(1_100);
+    const older = await apiServer.waitForAgent('team-a', 'older', 'runs', isRunning);
+    // Creation times have whole seconds.
+    const nextSecond = Date.parse(older.metadata.creationTimestamp) + 1_000;
+    await poll('the second after the creation', () => Date.now() >= nextSecond);
     await apiServer.apply(buildAgent('team-a', 'younger', { trustPolicyRef: { name: 'narrow' } }));
     await apiServer.waitForAgent('team-a', 'younger', 'waits', hasReadyReason('AgentQuotaExceeded'));
     await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'older' }, {}, NEVER_ABORTED);

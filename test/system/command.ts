@@ -63,9 +63,3 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { path: strin
   const path = await mkdtemp(join(tmpdir(), 'temper-system-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
-
-export function jsonLines<T>(text: string): T[] {
-  const lines = text.split('\n');
-  lines.pop();
-  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as T);
-}

@@ -8,7 +8,8 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { fileRecordStore } from '../../src/lib/file-record-store.ts';
 import { openRegistry } from '../../src/tempering/registry/registry.ts';
 import type { StampedEvent } from '../../src/tools/events.ts';
-import { jsonLines, QUICKSTART, startTemper, temper, temporaryFolder } from './command.ts';
+import { jsonLines } from '../support/json-lines.ts';
+import { QUICKSTART, startTemper, temper, temporaryFolder } from './command.ts';
 
 const MOMENTS = 50;
 const QUESTIONS = ['How many orders were paid in April?', 'And in May and June?', "Which region's revenue fell most?"];

@@ -5,7 +5,9 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { pollAssertion } from '../support/poll.ts';
-import { jsonLines, ROOT, startTemper, temper, temporaryFolder } from './command.ts';
+import { jsonLines } from '../support/json-lines.ts';
+import { ROOT } from './command.ts';
+import { openProject } from './project.ts';
 
 const AGENT = `
 apiVersion: temper.dev/v1alpha1
@@ -36,18 +38,8 @@ rules:
 `;
 
 async function aProject(policyRest = '') {
-  const folder = await temporaryFolder();
-  await writeFile(join(folder.path, 'agent.yaml'), AGENT + policyRest);
-  await writeFile(join(folder.path, 'script.yaml'), SCRIPT);
-  await writeFile(join(folder.path, 'note.txt'), 'hello');
-  const common = ['run', '-f', 'agent.yaml', '--model-script', 'script.yaml', '-o', 'text'];
-  return {
-    path: folder.path,
-    run: (...rest: string[]) => startTemper([...common, ...rest], { cwd: folder.path }),
-    temper: (...args: string[]) => temper(args, { cwd: folder.path }),
-    open: () => openRun(common, folder.path),
-    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
-  };
+  const project = await openProject({ manifests: AGENT + policyRest, script: SCRIPT }, 'text');
+  return { ...project, open: () => openRun(project.runArguments, project.path) };
 }
 
 /** Starts a run that reads messages from an open standard input. */

@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { StampedEvent } from '../../src/tools/events.ts';
 import { TraceCollector } from '../support/trace-collector.ts';
-import { jsonLines, QUICKSTART, ROOT, type RunningCommand, startTemper, temper, temporaryFolder } from './command.ts';
+import { jsonLines } from '../support/json-lines.ts';
+import { QUICKSTART, ROOT, type RunningCommand, startTemper, temper } from './command.ts';
+import { openProject } from './project.ts';
 import { pollAssertion } from '../support/poll.ts';
 
 const AGENT = `
@@ -69,22 +71,13 @@ rules:
 `;
 
 async function aProject(policyRest = '') {
-  const folder = await temporaryFolder();
-  await writeFile(join(folder.path, 'agent.yaml'), AGENT + policyRest);
-  await writeFile(join(folder.path, 'script.yaml'), SCRIPT);
-  await writeFile(join(folder.path, 'note.txt'), 'hello');
-  const common = ['-f', 'agent.yaml', '--model-script', 'script.yaml', '--output', 'json'];
-  return {
-    path: folder.path,
-    run: (...rest: string[]) => startTemper(['run', ...common, ...rest], { cwd: folder.path }),
-    traced: (endpoint: string, ...rest: string[]) =>
-      startTemper(['run', ...common, ...rest], {
-        cwd: folder.path,
-        environment: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint },
-      }),
-    temper: (...args: string[]) => temper(args, { cwd: folder.path }),
-    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
-  };
+  const project = await openProject({ manifests: AGENT + policyRest, script: SCRIPT }, 'json');
+  const traced = (endpoint: string, ...rest: string[]): RunningCommand =>
+    startTemper([...project.runArguments, ...rest], {
+      cwd: project.path,
+      environment: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint },
+    });
+  return { ...project, traced };
 }
 
 function replies(stdout: string): string[] {
@@ -94,8 +87,7 @@ function replies(stdout: string): string[] {
 /** Waits until the command has printed an event of the type. */
 function waitForEvent(running: RunningCommand, type: StampedEvent['type']): Promise<StampedEvent> {
   return pollAssertion(`event ${type}`, () => {
-    const wholeLines = running.printed().slice(0, running.printed().lastIndexOf('\n') + 1);
-    const found = jsonLines<StampedEvent>(wholeLines).find((event) => event.type === type);
+    const found = jsonLines<StampedEvent>(running.printed()).find((event) => event.type === type);
     assert.ok(found !== undefined, running.printed());
     return found;
   });

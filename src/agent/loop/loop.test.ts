@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { memoryRecordStore } from '../../lib/record-store.ts';
 import type { ModelMessage } from '../../models/port.ts';
@@ -26,19 +27,20 @@ describe('the agent loop', () => {
   });
 
   it('tools run concurrently and the model gets their results in the order of the calls', async () => {
-    let running = 0;
-    let most = 0;
-    const slow = async (input: unknown): Promise<string> => {
-      running += 1;
-      most = Math.max(most, running);
-      await new Promise((resolve) => setTimeout(resolve, (input as { ms: number }).ms));
-      running -= 1;
-      return `after ${(input as { ms: number }).ms}`;
-    };
-    const { send, model } = scriptedLoop([calls(['slow', { ms: 30 }], ['slow', { ms: 1 }]), says('done')], { slow });
+    const secondEnded = Promise.withResolvers<void>();
+    const { send, model } = scriptedLoop([calls(['first', {}], ['second', {}]), says('done')], {
+      first: async () => {
+        await secondEnded.promise;
+        return 'first';
+      },
+      second: async () => {
+        secondEnded.resolve();
+        return 'second';
+      },
+    });
     const { toolCalls, turns } = await send('go');
-    assert.deepEqual({ toolCalls, turns, most }, { toolCalls: 2, turns: 2, most: 2 });
-    assert.deepEqual(resultsIn(model.requests[1]?.messages), ['"after 30"', '"after 1"']);
+    assert.deepEqual({ toolCalls, turns }, { toolCalls: 2, turns: 2 });
+    assert.deepEqual(resultsIn(model.requests[1]?.messages), ['"first"', '"second"']);
   });
 
   it('a session keeps its conversation, separate from other sessions', async () => {
@@ -141,12 +143,16 @@ describe('failing tool calls', () => {
   });
 
   it('an engine failure ends the message after all results are stored', async () => {
+    const failed = Promise.withResolvers<void>();
     const { send, records } = scriptedLoop([calls(['broken', {}], ['good', {}]), says('done')], {
       good: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        await failed.promise;
+        // The loop has seen the failure when this turn of the event loop ends.
+        await setImmediate();
         return 'kept';
       },
       broken: () => {
+        failed.resolve();
         throw new RangeError('a defect');
       },
     });
@@ -415,10 +421,17 @@ describe('taint', () => {
 describe('cancelled messages', () => {
   it('a cancelled message ends immediately and leaves a usable history', async () => {
     const stop = new AbortController();
+    const answered = Promise.withResolvers<void>();
     const { send, model } = scriptedLoop([calls(['hang', {}], ['quick', {}]), says('after')], {
-      quick: () => 'kept',
+      quick: () => {
+        answered.resolve();
+        return 'kept';
+      },
       hang: async () => {
-        setTimeout(() => stop.abort(), 10);
+        await answered.promise;
+        // The loop has the other result when this turn of the event loop ends.
+        await setImmediate();
+        stop.abort();
         await new Promise(() => undefined);
         return null;
       },

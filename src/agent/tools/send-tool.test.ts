@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { MessageDraft } from '../../bus/port.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -7,7 +8,7 @@ import type { Decision, PolicyRequest } from '../../policy/types.ts';
 import type { CallContext } from '../../tools/contract.ts';
 import { sendTool } from './send-tool.ts';
 
-const op: CallOptions = { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key: 'call-1' };
+const op: CallOptions = { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'call-1' };
 const context: CallContext = {
   agent: 'a',
   namespace: 'n',

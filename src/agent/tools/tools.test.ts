@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
@@ -19,7 +20,7 @@ const context: CallContext = {
   session: 's-1',
   rootMessage: 'root',
   stack: [],
-  op: { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key: 'key' },
+  op: { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'key' },
   invoke: () => Promise.reject(new Error('not called')),
 };
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { withRetry } from './retry-budget.ts';
 
@@ -8,7 +9,7 @@ const unavailable = (retry: 'backoff' | 'never') =>
 
 function setup() {
   const errors: string[] = [];
-  return { errors, io: { error: (text: string) => void errors.push(text), signal: new AbortController().signal } };
+  return { errors, io: { error: (text: string) => void errors.push(text), signal: NEVER_ABORTED } };
 }
 
 describe('retries while a gateway is being replaced', () => {

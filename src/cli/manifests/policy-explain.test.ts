@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import type { CliIo } from '../io.ts';
 import { type PolicyExplainOptions, policyExplain } from './policy-explain.ts';
@@ -59,7 +60,7 @@ async function explain(question: Partial<PolicyExplainOptions>): Promise<{ code:
     environment: {},
     colour: false,
     terminal: false,
-    signal: new AbortController().signal,
+    signal: NEVER_ABORTED,
   };
   const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, TOOLS, io);
   return { code, ...printed };

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { CliIo } from '../io.ts';
 import { validate } from './validate.ts';
 
@@ -26,7 +27,7 @@ function memoryIo(cwd: string): { io: CliIo; out: () => string; error: () => str
     environment: {},
     colour: false,
     terminal: false,
-    signal: new AbortController().signal,
+    signal: NEVER_ABORTED,
   };
   return { io, out: () => written.out, error: () => written.error };
 }

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { rawHttpServer } from '../../models/raw-http-server.testing.ts';
 import type { CliIo } from '../io.ts';
 import { modelProbe, type ModelProbeOptions } from './model-probe.ts';
@@ -15,7 +16,7 @@ interface RecordingTerminal extends CliIo {
   printed: Promise<void>;
 }
 
-function aTerminal(cwd: string, signal: AbortSignal = new AbortController().signal): RecordingTerminal {
+function aTerminal(cwd: string, signal = NEVER_ABORTED): RecordingTerminal {
   const { promise: printed, resolve } = Promise.withResolvers<void>();
   const outputs: string[] = [];
   const errors: string[] = [];

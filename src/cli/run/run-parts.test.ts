@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { type NamedModelsConfig, resolveModel } from '../../models/named-models.ts';
 import type { ModelPipeline, ResolvedRequest } from '../../models/pipeline.ts';
 import type { ModelEvent } from '../../models/port.ts';
@@ -18,7 +19,7 @@ function aRequest(model = 'p/priced'): ResolvedRequest {
   return { model: resolveModel(CONFIG, model), system: '', messages: [], tools: [], maxOutputTokens: 10 };
 }
 
-function anOp(signal = new AbortController().signal): CallOptions {
+function anOp(signal = NEVER_ABORTED): CallOptions {
   return { signal, deadline: systemClock.monotonic() + 1_000, key: 'k' };
 }
 

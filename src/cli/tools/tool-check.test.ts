@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { artifactOf } from '../../forge/forge.testing.ts';
 import type { CliIo } from '../io.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -35,7 +36,7 @@ function terminal(stdin = ''): CliIo & { written: string; errors: string } {
     environment: {},
     colour: false,
     terminal: false,
-    signal: new AbortController().signal,
+    signal: NEVER_ABORTED,
   };
   return io;
 }
@@ -91,7 +92,7 @@ describe('temper tool check', () => {
   });
   it('an error while one tool is checked is the refusal of that tool', async () => {
     const broken: Sandbox = { run: () => Promise.reject(new TemperError('TEMPER_SANDBOX_UNAVAILABLE', 'no runner')) };
-    const checkTool = createToolChecker(broken, 1, new AbortController().signal);
+    const checkTool = createToolChecker(broken, 1, NEVER_ABORTED);
     const request = {
       name: 'one',
       description: 'Doubles.',

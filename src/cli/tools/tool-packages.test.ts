@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -49,7 +50,7 @@ function anIo(stdin = ''): Captured {
     environment: {},
     colour: false,
     terminal: false,
-    signal: new AbortController().signal,
+    signal: NEVER_ABORTED,
   };
   return { io, out: () => out, error: () => error };
 }

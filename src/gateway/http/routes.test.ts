@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { Authenticator } from '../../identity/types.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -65,9 +66,8 @@ describe('every route of the gateway', () => {
       destination: { write: (line: string) => lines.push(line) },
       secrets: createSecretRedactor(),
     });
-    const never = new AbortController().signal;
     const metrics = registerMetrics(createRegistry(), GATEWAY_METRICS);
-    const known = { clock: systemClock, ids: ulids, log, metrics, identity, draining: never };
+    const known = { clock: systemClock, ids: ulids, log, metrics, identity, draining: NEVER_ABORTED };
     const deps = known as unknown as GatewayDeps;
     const limits = { perSecond: 0.001, burst: 1, inFlight: 4, longPolls: 4 };
     server = await createGatewayServer(deps, {

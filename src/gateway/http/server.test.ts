@@ -4,7 +4,7 @@ import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pollValue } from '../../../test/support/poll.ts';
 import { Type } from 'typebox';
 import type { Authenticator } from '../../identity/types.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -59,11 +59,12 @@ interface TestResponse {
 const slow = { started: 0, release: Promise.withResolvers<void>() };
 
 async function whenStarted(count: number): Promise<void> {
-  for (let tries = 0; tries < 3_000; tries += 1) {
-    if (slow.started >= count) return;
-    await sleep(5);
-  }
-  assert.fail(`${count} calls did not start`);
+  await pollValue(
+    `${count} started calls`,
+    () => slow.started,
+    (started) => started >= count,
+    { intervalMs: 5 },
+  );
 }
 
 const routes: RouteModule = (server) => {

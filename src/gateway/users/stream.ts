@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
+import { drained } from '../../lib/async/drained.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { SessionStreamLine } from '../../gateway-api/user-api.ts';
 import { SessionId, text } from '../../tools/event-schema/parts.ts';
@@ -113,9 +114,7 @@ function asStream(lines: AsyncGenerator<SessionStreamLine>, signal: AbortSignal,
   const write = async (): Promise<void> => {
     for await (const line of lines) {
       if (stream.destroyed || signal.aborted) return;
-      if (!stream.write(`${JSON.stringify(line)}\n`)) {
-        await new Promise((resolve) => stream.once('drain', resolve).once('close', resolve));
-      }
+      if (!stream.write(`${JSON.stringify(line)}\n`)) await drained(stream);
     }
   };
   void write()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { describe, it } from 'node:test';
@@ -259,16 +259,18 @@ describe('the transport', () => {
     await assert.rejects(scene.transport.send(GET, controller.signal), /cancelled by the caller/);
   });
 
-  it('a started stream has no timeout', async () => {
-    await using scene = await anHttpScene(
-      (_request, response) => {
-        response.write('a');
-        setTimeout(() => response.end('b'), 1_200);
-      },
-      { timeoutMs: 1_000 },
-    );
+  it('a started stream has no timeout', async (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const started = Promise.withResolvers<ServerResponse>();
+    await using scene = await anHttpScene((_request, response) => {
+      response.write('a');
+      started.resolve(response);
+    });
+    const stream = await scene.transport.open(GET, signal());
+    context.mock.timers.tick(3_600_000);
+    (await started.promise).end('b');
     const chunks: string[] = [];
-    for await (const chunk of await scene.transport.open(GET, signal())) chunks.push(Buffer.from(chunk).toString());
+    for await (const chunk of stream) chunks.push(Buffer.from(chunk).toString());
     assert.equal(chunks.join(''), 'ab');
   });
 

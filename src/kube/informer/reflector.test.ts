@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { Thing } from './fake-api-server.testing.ts';
 import type { ChangeSource } from './reflector.ts';
 import { createReflectorFixture, type ReflectorFixture, valuesOf } from './reflector.testing.ts';
@@ -257,11 +258,11 @@ describe('the reflector', () => {
     await using scene = await createReflectorFixture();
     const controller = new AbortController();
     const aborted = scene.reflector.synced(controller.signal);
-    const synced = scene.reflector.synced(new AbortController().signal);
+    const synced = scene.reflector.synced(NEVER_ABORTED);
     controller.abort(new Error('enough'));
     await assert.rejects(aborted, /enough/);
     scene.reflector.start();
     await synced;
-    await scene.reflector.synced(new AbortController().signal);
+    await scene.reflector.synced(NEVER_ABORTED);
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
@@ -73,7 +74,7 @@ describe('the leader election', () => {
     const { election, metrics } = aCandidate(leases, 'one', clock);
     assert.equal(election.isLeader(), false);
     election.start();
-    await election.elected(new AbortController().signal);
+    await election.elected(NEVER_ABORTED);
     assert.equal(election.isLeader(), true);
     assert.equal(metrics.gauges['leader_election_master_status'], 1);
     assert.deepEqual(leases.lease?.spec, {
@@ -249,7 +250,7 @@ describe('the leader election', () => {
     const { election } = aCandidate(leases, 'one', new FakeClock());
     const controller = new AbortController();
     const aborted = election.elected(controller.signal);
-    const elected = election.elected(new AbortController().signal);
+    const elected = election.elected(NEVER_ABORTED);
     controller.abort(new Error('enough'));
     await assert.rejects(aborted, /enough/);
     election.start();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ServerResponse } from 'node:http';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, type TemperError } from '../../lib/errors.ts';
@@ -31,11 +32,15 @@ async function failing(
   respond: Respond,
   options: Partial<AdapterOptions> = {},
   request: ModelRequest = aRequest(),
+  onEvent: () => void = () => {},
 ): Promise<FailedStream> {
   await using server = await rawHttpServer(respond);
   const events: ModelEvent[] = [];
   try {
-    for await (const event of modelOver(wire, server.url, options).stream(request, anOp())) events.push(event);
+    for await (const event of modelOver(wire, server.url, options).stream(request, anOp())) {
+      events.push(event);
+      onEvent();
+    }
   } catch (error) {
     assert.ok(isTemperError(error), `typed: ${String(error)}`);
     return { events, error };
@@ -193,13 +198,17 @@ for (const wire of WIRES) {
     });
 
     it('a connection reset in the middle of a stream becomes TEMPER_MODEL_OVERLOADED', async () => {
-      const { events, error } = await failing(wire, (_request, response) => {
+      const received = Promise.withResolvers<void>();
+      const respond: Respond = async (_request, response) => {
         response.writeHead(200, SSE);
-        response.write(BEGINNING[wire], () => setTimeout(() => response.socket?.resetAndDestroy(), 20));
-      });
+        response.write(BEGINNING[wire]);
+        await received.promise;
+        response.socket?.resetAndDestroy();
+      };
+      const { events, error } = await failing(wire, respond, {}, aRequest(), received.resolve);
       assert.equal(error.code, 'TEMPER_MODEL_OVERLOADED');
       assert.equal(error.retry, 'backoff');
-      assert.ok(events.length <= 1);
+      assert.deepEqual(events, [{ type: 'text', text: 'well' }]);
     });
 
     it('an event that is not JSON becomes TEMPER_MODEL_FORMAT', async () => {
@@ -361,7 +370,7 @@ describe('deadline of a model call', () => {
       requests += 1;
       response.end();
     });
-    const op = { signal: new AbortController().signal, deadline: systemClock.monotonic() - 1, key: 'late' };
+    const op = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() - 1, key: 'late' };
     await assert.rejects(eventsOf(modelOver('openai-chat', server.url).stream(aRequest(), op)), (error) =>
       isTemperError(error, 'TEMPER_MODEL_TIMEOUT'),
     );

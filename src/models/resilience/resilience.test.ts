@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError, type Retry } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -49,11 +50,7 @@ function scripted(...plays: PlayStep[][]): ModelPipeline & { asked: string[] } {
   };
 }
 
-const opAt = (
-  clock: AutoAdvancingClock,
-  milliseconds = 3_600_000,
-  signal = new AbortController().signal,
-): CallOptions => ({
+const opAt = (clock: AutoAdvancingClock, milliseconds = 3_600_000, signal = NEVER_ABORTED): CallOptions => ({
   signal,
   deadline: clock.monotonic() + milliseconds,
   key: 'k',

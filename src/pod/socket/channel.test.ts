@@ -7,7 +7,9 @@ import { describe, it } from 'node:test';
 import { Channel, MAX_FRAME_BYTES } from './channel.ts';
 
 describe('a channel between the containers of a pod', () => {
-  it('a channel closes when a frame stays incomplete, and stays open without traffic', async () => {
+  it('a channel closes when a frame stays incomplete, and stays open without traffic', async (context) => {
+    const { timers } = context.mock;
+    timers.enable({ apis: ['setTimeout'] });
     const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
     const path = join(folder, 's');
     const gone = Promise.withResolvers<string>();
@@ -30,8 +32,11 @@ describe('a channel between the containers of a pod', () => {
     socket.on('error', () => undefined);
     socket.write(Buffer.from([0, 0, 0, 2, 0x5b, 0x5d]));
     await new Promise((resolve) => socket.once('data', resolve));
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    assert.deepEqual(frames, [[]], 'the idle channel stays open');
+    timers.tick(3_600_000);
+    socket.write(Buffer.from([0, 0, 0, 2, 0x5b, 0x5d]));
+    await new Promise((resolve) => socket.once('data', resolve));
+    assert.deepEqual(frames, [[], []], 'the idle channel stays open');
+    timers.reset();
     socket.write(Buffer.from([0, 0, 0, 9, 0x5b]));
     assert.match(await gone.promise, /did not finish/);
     server.close();

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -17,7 +18,7 @@ let base = '';
 let workspace = '';
 
 const op: CallOptions = {
-  signal: new AbortController().signal,
+  signal: NEVER_ABORTED,
   deadline: systemClock.monotonic() + 60_000,
   key: 'test',
 };

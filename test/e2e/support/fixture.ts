@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Condition } from '../../../src/api/v1alpha1/common.ts';
-import { GatewayUserClient } from '../../../src/cli/cluster/gateway-user-client.ts';
-import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
-import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
-import { createTransport } from '../../../src/kube/client/transport.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
 import type { SessionStreamLine, UserMessageReceipt, SessionSummary } from '../../../src/gateway-api/user-api.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
-import { type CommandResult, type InstalledCluster, RELEASE_NAMESPACE } from './installed-cluster.ts';
+import { type CommandResult, type InstalledCluster } from './installed-cluster.ts';
+import { jsonLines } from '../../support/json-lines.ts';
 import { pollAssertion } from '../../support/poll.ts';
-import { NO_METRICS } from '../../support/stubs.ts';
+import { readSessionLines } from './session-lines.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 
 /** Objects and clients for tests on real pods. */
@@ -126,28 +122,18 @@ export class NamespaceAgents {
   /** Sends a message and returns the reply. */
   async sendAndWait(agent: string, text: string): Promise<string> {
     const { stdout } = succeeded(await this.temper('send', agent, text, '--follow', '-o', 'json'));
-    return replies(linesOf(stdout)).join('\n');
+    return replies(jsonLines(stdout)).join('\n');
   }
 
   /** The events and replies of a session so far. */
   async sessionLines(agent: string, session: string): Promise<SessionStreamLine[]> {
-    const { node } = this.#cluster;
-    const access = await loadClusterAccess({ kind: 'file', path: node.kubeconfig }, systemClock);
-    await using transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
-    const kube = createKubeClient(transport);
-    const cluster = { access, kube, namespace: this.namespace, temperNamespace: RELEASE_NAMESPACE, location: 'test' };
-    const gateway = new GatewayUserClient(
-      { ...cluster, [Symbol.asyncDispose]: async () => {} },
-      AbortSignal.timeout(TIMEOUT_MS),
-    );
-    let text = '';
-    for await (const line of await gateway.lines(`agents/${agent}/sessions/${session}/events`)) text += `${line}\n`;
-    return linesOf(text);
+    const { kubeconfig } = this.#cluster.node;
+    return readSessionLines(kubeconfig, { namespace: this.namespace, agent, session });
   }
 
   async sessions(agent: string): Promise<SessionSummary[]> {
     const { stdout } = succeeded(await this.temper('sessions', agent, '-o', 'json'));
-    return jsonLines(stdout) as SessionSummary[];
+    return jsonLines(stdout);
   }
 
   temper(...args: string[]): Promise<CommandResult> {
@@ -182,14 +168,6 @@ export interface PodObject {
 function succeeded(result: CommandResult): CommandResult {
   assert.equal(result.code, 0, result.stderr);
   return result;
-}
-
-function linesOf(text: string): SessionStreamLine[] {
-  return jsonLines(text) as SessionStreamLine[];
-}
-
-function jsonLines(text: string): unknown[] {
-  return text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [JSON.parse(line) as unknown]));
 }
 
 /** The texts of the replies among the lines. */

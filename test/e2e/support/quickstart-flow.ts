@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { parse, stringify } from 'yaml';
 import { independentMonth } from '../../../manifests/quickstart/independent.ts';
 import { type InstalledCluster, ROOT } from './installed-cluster.ts';
+import { jsonLines } from '../../support/json-lines.ts';
 import { readSessionLines } from './session-lines.ts';
 
 /* Sends the question of the quick start and disrupts the cluster while the agent works on it. */
@@ -81,11 +82,4 @@ export async function runQuickstart(
   await disrupting;
   const session = /session (\S+)/.exec(errors)?.[1] ?? '';
   return { session, printed: [...printed, ...(code === 0 ? [] : [errors])], code };
-}
-
-function jsonLines<T>(text: string): T[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as T);
 }

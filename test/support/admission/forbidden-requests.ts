@@ -1,4 +1,5 @@
-const GATEWAY_TOKEN = { audiences: ['temper-gateway'], expirationSeconds: 600 };
+/** The spec of a token that an agent pod uses at the gateway. */
+export const GATEWAY_TOKEN = { audiences: ['temper-gateway'], expirationSeconds: 600 };
 
 export interface ForbiddenRequest {
   readonly action: string;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { poll } from '../../../../test/support/poll.ts';
 import { isTemperError } from '../../../lib/errors.ts';
 import {
   type FakeResponse,
@@ -114,7 +115,7 @@ describe('temper send on a cluster', () => {
         return async (response) => {
           response.writeHead(200);
           response.write(`\n${first}{"seq":3,"kind":"ev`);
-          await new Promise((resolve) => setTimeout(resolve, 50));
+          await poll('the first events', () => io.printed().includes('csv_rows'));
           response.destroy();
         };
       }
