@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdir } from 'node:fs/promises';
-import { relative, resolve } from 'node:path';
+import { readdir, readFile } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 
 const SRC = resolve(import.meta.dirname, '../../src');
@@ -24,5 +24,18 @@ describe('the folders of src', () => {
     assert.ok(counts.size > 40, `the search found only ${counts.size} folders`);
     const crowded = [...counts].filter(([, files]) => files > MAX_FILES);
     assert.deepEqual(crowded, []);
+  });
+});
+
+describe('test support in src', () => {
+  it('no source file besides tests imports test support', async () => {
+    const names = (await readdir(SRC, { recursive: true })).filter((name) => name.endsWith('.ts'));
+    assert.ok(names.some((name) => name.endsWith('.testing.ts')));
+    const wrong: string[] = [];
+    for (const name of names.filter((file) => !TEST_SUPPORT.test(file))) {
+      const text = await readFile(join(SRC, name), 'utf8');
+      if (/from '(?:[^']*\.(?:test|testing)\.ts|[^']*\/test\/[^']*)'/.test(text)) wrong.push(name);
+    }
+    assert.deepEqual(wrong, []);
   });
 });
