@@ -108,7 +108,9 @@ describe('the fetch of a tool', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('a resolver that never answers ends at the deadline and at the cancellation of the caller', { timeout: 30_000 }, async () => {
+  it('a resolver that never answers ends at the deadline and at the cancellation of the caller', {
+    timeout: 30_000,
+  }, async () => {
     let asked = 0;
     const deaf: Network = { ...network, resolve: () => ((asked += 1), new Promise<never>(() => undefined)) };
     const safeFetch = createSafeFetch({ clock: systemClock, network: deaf });
