@@ -83,7 +83,7 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
 
 function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
   program
-    .command('trace <session>')
+    .command('trace <session>', { hidden: isPlugin(io) })
     .description('print a past conversation: messages, calls, results and usage')
     .option('--agent <name>', 'agent of the session, when several agents have a session of this id')
     .addOption(state())
@@ -98,7 +98,7 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
 /** Adds the verbs for decisions in a state folder. On a cluster, decisions are objects. */
 function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   program
-    .command('audit')
+    .command('audit', { hidden: isPlugin(io) })
     .description('verify the provenance chain and print its records')
     .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
     .addOption(state())
@@ -115,7 +115,7 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   ] as const;
   for (const [name, verb, description] of decisions) {
     program
-      .command(`${name} <target>`)
+      .command(`${name} <target>`, { hidden: isPlugin(io) })
       .description(description)
       .requiredOption('--reason <text>', 'reason; stored with the decision')
       .addOption(state())
@@ -128,7 +128,7 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   }
 }
 
-/** The kubectl plug-in never acts on a state folder. */
+/** The kubectl plug-in never acts on a state folder. Its help and its completion omit such verbs. */
 function refusePlugin(verb: string, io: CliIo): void {
   if (!isPlugin(io)) return;
   const message = `${PLUGIN} ${verb} does not act on a cluster yet; \`temper ${verb}\` acts on a state folder`;
