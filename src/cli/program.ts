@@ -28,7 +28,8 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .description('Run AI agents that make their own tools, under policies that control what agents and tools may do.')
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
-    .showHelpAfterError('(see temper help)');
+    .showHelpAfterError('(see temper help)')
+    .hook('preAction', (_, action) => assertValues(action));
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
@@ -55,6 +56,18 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   return program;
 }
 
+/** An empty value is a shell variable that is not set. As a path it would mean the current folder. */
+function assertValues(command: Command): void {
+  for (const option of command.options) {
+    if (MAY_BE_EMPTY.includes(option.attributeName())) continue;
+    const values: unknown[] = [command.getOptionValue(option.attributeName())].flat();
+    if (!values.some((value) => typeof value === 'string' && value.trim() === '')) continue;
+    throw new TemperError('TEMPER_USAGE', `${option.long ?? option.flags} is empty; give it a value, or leave it out`);
+  }
+}
+
+const MAY_BE_EMPTY: readonly string[] = ['selector', 'system', 'input'];
+
 function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('run')
@@ -67,7 +80,9 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--continue', 'continue the last session of the agent')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
     .option('--providers <file>', 'file with model providers')
-    .option('--model-script <file>', 'answer from a replay script instead of a provider')
+    .addOption(
+      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
+    )
     .addOption(state())
     .addOption(
       new Option('-o, --output <form>', 'output format; default: text on a terminal, otherwise json').choices([
