@@ -1,5 +1,5 @@
 import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
-import { extname, join } from 'node:path';
+import { extname, join, relative, sep } from 'node:path';
 import { TemperError, hasErrno } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 
@@ -31,7 +31,10 @@ export async function findManifestFiles(paths: readonly string[]): Promise<strin
   return [...found];
 }
 
-/** Symbolic links inside a folder are not followed, so no file outside the folder is read. */
+/**
+ * Symbolic links inside a folder are not followed, so no file outside the folder is read. Hidden folders, such as `.temper` and
+ * `.github`, and installed packages contain no manifests.
+ */
 async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
     throw unreadable(folder, error);
@@ -39,7 +42,13 @@ async function filesBelow(folder: string): Promise<string[]> {
   return entries
     .filter((entry) => entry.isFile() && EXTENSIONS.includes(extname(entry.name).toLowerCase()))
     .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !isHidden(relative(folder, file)))
     .sort();
+}
+
+/** A name that starts with two dots is not hidden: a mounted ConfigMap has its files in such a folder. */
+function isHidden(path: string): boolean {
+  return path.split(sep).some((part) => /^\.[^.]/.test(part) || part === 'node_modules');
 }
 
 /** The bytes of a file, or undefined when the file exceeds LARGEST_FILE. Never reads more than one byte beyond the limit. */

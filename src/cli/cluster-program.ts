@@ -88,13 +88,13 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(outputOption())
     .action(async (options) => {
       const { top: run } = await import('./cluster/verbs/reports.ts');
-      finish(await run({ ...options, what: 'agents' }, io));
+      finish(await run({ ...options, kind: 'agents' }, io));
     });
   verb(top, 'tools [agent]', 'tools of open sessions')
     .addOption(outputOption())
     .action(async (agent: string | undefined, options) => {
       const { top: run } = await import('./cluster/verbs/reports.ts');
-      finish(await run({ ...options, what: 'tools', agent }, io));
+      finish(await run({ ...options, kind: 'tools', agent }, io));
     });
   verb(program, 'deadletters [action] [id]', 'list dead letters; retry ID sends one again, drop ID deletes one')
     .addOption(outputOption())

@@ -40,6 +40,7 @@ export const EXIT = {
   refused: 1,
   usage: 2,
   defect: 70,
+  hangup: 129,
   interrupted: 130,
   closedPipe: 141,
   terminated: 143,

@@ -1,29 +1,21 @@
-import { text } from 'node:stream/consumers';
-import { CommanderError } from 'commander';
-import { hasErrno, isTemperError, messageOf } from '../lib/errors.ts';
-import { EXIT, exitCodeFor, Interrupt, interruptExitCode, type CliIo } from './io.ts';
-import { createProgram } from './program.ts';
+import { buffer } from 'node:stream/consumers';
+import { hasErrno, messageOf, TemperError } from '../lib/errors.ts';
+import { errorLine, runCommandLine } from './command-line.ts';
+import { type CliIo, EXIT, Interrupt } from './io.ts';
+import { utf8Text } from './input/input-files.ts';
+import { usesColour } from './transcript/colour.ts';
 
 /** The process: its streams, signals and exit code. The command line is in `program.ts`. */
-async function main(): Promise<number> {
+function main(): Promise<number> {
   const interrupt = new AbortController();
   stopOnSignals(interrupt);
-  const isClosed = stopOnClosedPipe(interrupt);
-  let exitCode: number = EXIT.ok;
-  const program = createProgram(processIo(interrupt.signal, isClosed), (code) => {
-    exitCode = code;
-  });
-  try {
-    await program.parseAsync(process.argv);
-    return exitCode;
-  } catch (error) {
-    return report(error, interrupt.signal);
-  }
+  const isClosed = stopOnFailedOutput(interrupt);
+  return runCommandLine(process.argv.slice(2), processIo(interrupt.signal, isClosed));
 }
 
 /** The first signal ends the command in order; the second ends the process at once. */
 function stopOnSignals(interrupt: AbortController): void {
-  const codes = { SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated } as const;
+  const codes = { SIGHUP: EXIT.hangup, SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated } as const;
   for (const [name, code] of Object.entries(codes)) {
     process.on(name, () => {
       if (interrupt.signal.aborted) process.exit(code);
@@ -33,33 +25,31 @@ function stopOnSignals(interrupt: AbortController): void {
 }
 
 /**
- * Ends the command in order when the reader of its output has gone, as after `| head -1`. Further output is dropped. The exit code
- * is that of a program that SIGPIPE ends.
+ * Ends the command in order when its output cannot be written: the reader has gone, as after `| head -1`, or the disk is full.
+ * Further output is dropped. For a reader that has gone, the exit code is that of a program that SIGPIPE ends.
  */
-function stopOnClosedPipe(interrupt: AbortController): () => boolean {
-  let closed = false;
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error) => {
-      if (!hasErrno(error, 'EPIPE')) throw error;
-      if (stream === process.stderr) return;
-      closed = true;
-      process.exitCode = EXIT.closedPipe;
-      interrupt.abort(new Interrupt('the reader of standard output has gone', EXIT.closedPipe));
-    });
-  }
-  return () => closed;
+function stopOnFailedOutput(interrupt: AbortController): () => boolean {
+  let failed = false;
+  process.stdout.on('error', (error) => {
+    if (failed) return;
+    failed = true;
+    const failure = new TemperError(
+      'TEMPER_OUTPUT_FAILED',
+      `standard output cannot be written: ${messageOf(error, 200)}; free disk space, or write it to another file`,
+    );
+    const isClosed = hasErrno(error, 'EPIPE');
+    if (!isClosed) process.stderr.write(errorLine(failure));
+    const code = isClosed ? EXIT.closedPipe : EXIT.refused;
+    process.exitCode = code;
+    interrupt.abort(new Interrupt(failure.message, code));
+  });
+  // Nothing can report that standard error failed; the exit code still says how the command ended.
+  process.stderr.on('error', () => undefined);
+  return () => failed;
 }
 
-function report(error: unknown, signal: AbortSignal): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-  const interrupted = interruptExitCode(signal);
-  // After an interrupt, an error only says what the user already knows.
-  if (interrupted !== undefined && (code === 'TEMPER_CANCELLED' || error === signal.reason)) return interrupted;
-  process.stderr.write(`temper: ${code}: ${messageOf(error)}\n`);
-  if (code === 'TEMPER_INTERNAL' && error instanceof Error) process.stderr.write(`${error.stack ?? ''}\n`);
-  return interrupted ?? exitCodeFor(code);
-}
+/** Width of a terminal that reports none. */
+const DEFAULT_COLUMNS = 80;
 
 function processIo(signal: AbortSignal, isClosed: () => boolean): CliIo {
   const terminal = process.stdout.isTTY;
@@ -67,14 +57,14 @@ function processIo(signal: AbortSignal, isClosed: () => boolean): CliIo {
   return {
     out: (chunk) => void (isClosed() || process.stdout.write(chunk)),
     error: (chunk) => process.stderr.write(chunk),
-    stdin: () => text(process.stdin),
+    stdin: readStandardInput,
     lines: () => readLines(signal),
     cwd: process.cwd(),
     environment: env,
     terminal,
-    colour: env['NO_COLOR'] === undefined && (terminal || env['FORCE_COLOR'] === '1'),
+    colour: usesColour(env, terminal),
     signal,
-    ...(terminal ? { columns: () => process.stdout.columns } : {}),
+    ...(terminal ? { columns: () => process.stdout.columns || DEFAULT_COLUMNS } : {}),
     ...(terminal && process.stdin.isTTY ? { openPrompt: openTerminalPrompt } : {}),
   };
 
@@ -83,6 +73,14 @@ function processIo(signal: AbortSignal, isClosed: () => boolean): CliIo {
     const { stdin: input, stdout: output } = process;
     return terminalPrompt({ input, output, interrupt: () => process.kill(process.pid, 'SIGINT') }, options);
   }
+}
+
+async function readStandardInput(): Promise<string> {
+  const bytes = await buffer(process.stdin);
+  return utf8Text(
+    bytes,
+    () => new TemperError('TEMPER_USAGE', 'standard input is not UTF-8 text; convert it to UTF-8'),
+  );
 }
 
 async function* readLines(signal: AbortSignal): AsyncGenerator<string> {

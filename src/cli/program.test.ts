@@ -43,6 +43,18 @@ describe('the command line', () => {
     await assert.rejects(run(plugin(), 'audit'), { code: 'TEMPER_USAGE' });
   });
 
+  it('the help of the kubectl plug-in omits the verbs that it refuses', async () => {
+    const verbs = /^ {2}(?:approve|audit|demote|deny|trace) /m;
+    for (const [io, isListed] of [
+      [aTerminal(), true],
+      [plugin(), false],
+    ] as const) {
+      await assert.rejects(run(io, '--help'), { exitCode: 0 });
+      assert.match(io.printed(), /^ {2}get /m);
+      assert.equal(verbs.test(io.printed()), isListed);
+    }
+  });
+
   it('version and --version print the same', async () => {
     const [verb, option] = [aTerminal(), aTerminal()];
     assert.equal(await run(verb, 'version'), 0);

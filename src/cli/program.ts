@@ -28,7 +28,8 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
     .description('Run AI agents that make their own tools, under policies that control what agents and tools may do.')
     .exitOverride()
     .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
-    .showHelpAfterError('(see temper help)');
+    .showHelpAfterError('(see temper help)')
+    .hook('preAction', (_, action) => assertValues(action));
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
@@ -55,6 +56,18 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   return program;
 }
 
+/** An empty value is a shell variable that is not set. As a path it would mean the current folder. */
+function assertValues(command: Command): void {
+  for (const option of command.options) {
+    if (MAY_BE_EMPTY.includes(option.attributeName())) continue;
+    const values: unknown[] = [command.getOptionValue(option.attributeName())].flat();
+    if (!values.some((value) => typeof value === 'string' && value.trim() === '')) continue;
+    throw new TemperError('TEMPER_USAGE', `${option.long ?? option.flags} is empty; give it a value, or leave it out`);
+  }
+}
+
+const MAY_BE_EMPTY: readonly string[] = ['selector', 'system', 'input'];
+
 function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('run')
@@ -67,7 +80,9 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--continue', 'continue the last session of the agent')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
     .option('--providers <file>', 'file with model providers')
-    .option('--model-script <file>', 'answer from a replay script instead of a provider')
+    .addOption(
+      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
+    )
     .addOption(state())
     .addOption(
       new Option('-o, --output <form>', 'output format; default: text on a terminal, otherwise json').choices([
@@ -83,7 +98,7 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
 
 function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
   program
-    .command('trace <session>')
+    .command('trace <session>', { hidden: isPlugin(io) })
     .description('print a past conversation: messages, calls, results and usage')
     .option('--agent <name>', 'agent of the session, when several agents have a session of this id')
     .addOption(state())
@@ -98,7 +113,7 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
 /** Adds the verbs for decisions in a state folder. On a cluster, decisions are objects. */
 function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   program
-    .command('audit')
+    .command('audit', { hidden: isPlugin(io) })
     .description('verify the provenance chain and print its records')
     .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
     .addOption(state())
@@ -115,7 +130,7 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   ] as const;
   for (const [name, verb, description] of decisions) {
     program
-      .command(`${name} <target>`)
+      .command(`${name} <target>`, { hidden: isPlugin(io) })
       .description(description)
       .requiredOption('--reason <text>', 'reason; stored with the decision')
       .addOption(state())
@@ -128,7 +143,7 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   }
 }
 
-/** The kubectl plug-in never acts on a state folder. */
+/** The kubectl plug-in never acts on a state folder. Its help and its completion omit such verbs. */
 function refusePlugin(verb: string, io: CliIo): void {
   if (!isPlugin(io)) return;
   const message = `${PLUGIN} ${verb} does not act on a cluster yet; \`temper ${verb}\` acts on a state folder`;

@@ -16,29 +16,30 @@ const spec: AgentSpec = {
   grants: { tools: ['*'], network: ['**', '10.0.0.1'], memory: { read: ['a.*'] }, messages: ['reviewer'] },
 };
 
-function explained(request: PolicyRequest) {
+function explained(request: PolicyRequest, level = 'standard') {
   const decider = createDecider({
     agent: { name: 'a', namespace: 'n', spec },
-    policy: { name: 'p', spec: { level: { initial: 'standard' }, egress: { allow: ['**', '10.0.0.1'] } } },
-    level: 'standard',
+    policy: { name: 'p', spec: { level: { initial: level, ceiling: level }, egress: { allow: ['**', '10.0.0.1'] } } },
+    level,
     tainted: false,
     workspace: '/workspace',
   });
   return explainCall({ decider, tools, schemas: createSchemaCompiler(), workspace: '/workspace' }, request);
 }
 
-function ofCall(name: string, input: string): string {
+function ofCall(name: string, input: string, level?: string): string {
   const tool = tools.find((candidate) => candidate.name === name);
   assert.ok(tool !== undefined);
   const { category, action } = tool;
-  const { effect, rule } = explained({
+  const request = {
     kind: 'Tool',
     name,
     category,
     action,
     forged: false,
     arguments: parseUntrustedJson(input),
-  });
+  } as const;
+  const { effect, rule } = explained(request, level);
   return `${effect} ${rule}`;
 }
 
@@ -65,6 +66,12 @@ describe('the explanation of a call', () => {
     }
     assert.equal(explained({ kind: 'File', path: '/etc/passwd', access: 'read' }).effect, 'Deny');
     assert.equal(explained({ kind: 'File', path: 'a/b', access: 'read' }).effect, 'Allow');
+  });
+
+  it('a path outside the workspace is denied, although the level allows every file', () => {
+    assert.equal(explained({ kind: 'File', path: '/etc/passwd', access: 'read' }, 'elevated').rule, 'workspace');
+    assert.equal(ofCall('file_read', '{"path":"/etc/passwd"}', 'elevated'), 'Deny workspace');
+    assert.equal(ofCall('file_read', '{"path":"data/a.csv"}', 'elevated'), 'Allow grant.tools');
   });
 
   it('a host that is not public is denied, whatever the patterns grant', () => {

@@ -27,6 +27,10 @@ export const ERROR_CODES = {
     meaning: 'A manifest breaks a rule of its kind.',
     fix: 'Correct the field the message names.',
   },
+  TEMPER_OUTPUT_FAILED: {
+    meaning: 'The standard output of the command cannot be written, for example because the disk is full.',
+    fix: 'Free disk space, or redirect the output to another file.',
+  },
   TEMPER_NOT_FOUND: {
     meaning: 'No object of that kind and name exists.',
     fix: 'List what exists with `temper get KIND`.',

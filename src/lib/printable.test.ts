@@ -3,6 +3,9 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { isUnprintable, printable } from './printable.ts';
 
+/** The joiner between two emoji is the only invisible character that stays. */
+const EMOJI_JOINER = /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu;
+
 describe('printable text', () => {
   it('printable escapes characters that control a terminal', () => {
     assert.equal(printable('a\nb\tc\rd'), 'a\\nb\\tc\\rd');
@@ -14,8 +17,18 @@ describe('printable text', () => {
   });
 
   it('printable does not change ordinary text of any language', () => {
-    for (const text of ['Zürich', '東京', 'שלום', '👩‍🚀'.replaceAll('\u200d', ''), '−$18,204.50'])
+    for (const text of ['Zürich', '東京', 'שלום', '👩‍🚀', '👩🏽‍🚀', '❤️‍🔥', '−$18,204.50'])
       assert.equal(printable(text), text);
+  });
+
+  it('printable escapes a joiner that does not join two emoji', () => {
+    assert.equal(printable('a\u200db'), 'a\\u{200d}b');
+    assert.equal(printable('👩\u200db'), '👩\\u{200d}b');
+    assert.equal(printable('👩\u200d\u200d🚀'), '👩\\u{200d}\\u{200d}🚀');
+  });
+
+  it('a limit inside a character removes the whole character', () => {
+    assert.equal(printable('ab😀c', 3), 'ab…');
   });
 
   it('the result of printable is bounded and contains no unprintable character, for any input', () => {
@@ -23,7 +36,11 @@ describe('printable text', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
         const shown = printable(text, 50);
         assert.ok(shown.length <= 50 * 10 + 1);
-        assert.ok(!Array.from(shown).some((character) => isUnprintable(character.codePointAt(0) ?? 0)));
+        assert.ok(
+          !Array.from(shown.replaceAll(EMOJI_JOINER, '')).some((character) =>
+            isUnprintable(character.codePointAt(0) ?? 0),
+          ),
+        );
       }),
     );
   });

@@ -1,10 +1,26 @@
 /** Makes untrusted text safe for one line of a terminal or a log: escapes control characters and bidirectional marks. */
 export function printable(text: string, limit = 2_000): string {
+  const characters = Array.from(text.length > limit ? withoutHalfPair(text.slice(0, limit)) : text);
   let out = '';
-  for (const character of text.slice(0, limit)) {
-    out += isUnprintable(character.codePointAt(0) ?? 0) ? escaped(character) : character;
+  for (const [index, character] of characters.entries()) {
+    const isShown = !isUnprintable(character.codePointAt(0) ?? 0) || joinsEmoji(characters, index);
+    out += isShown ? character : escaped(character);
   }
   return text.length > limit ? `${out}…` : out;
+}
+
+/** A limit may fall between the two units of a character. */
+function withoutHalfPair(text: string): string {
+  return /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
+}
+
+/** A zero-width joiner between two emoji makes them one; elsewhere it could hide text. */
+function joinsEmoji(characters: readonly string[], index: number): boolean {
+  if (characters[index] !== '\u200d') return false;
+  const [before = '', after = ''] = [characters[index - 1], characters[index + 1]];
+  return (
+    /^[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u.test(before) && /^\p{Extended_Pictographic}/u.test(after)
+  );
 }
 
 function escaped(character: string): string {

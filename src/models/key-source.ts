@@ -25,7 +25,7 @@ export function keySource(
   return async () => {
     const key = environment[keyEnvironment]?.trim() ?? '';
     if (key === '') throw noKey(name, `the variable ${keyEnvironment} is not set`);
-    return key;
+    return headerSafe(key, name, `the variable ${keyEnvironment}`);
   };
 }
 
@@ -38,7 +38,16 @@ async function keyFromFile(provider: string, path: string): Promise<string> {
   }
   const key = text.trim();
   if (key === '') throw noKey(provider, `the key file ${path} is empty`);
-  return key;
+  return headerSafe(key, provider, `the key file ${path}`);
+}
+
+/** Other characters cannot be sent in a header, and the error of the HTTP client would contain the key. */
+function headerSafe(key: string, provider: string, source: string): string {
+  if (/^[!-~]+$/.test(key)) return key;
+  throw noKey(
+    provider,
+    `${source} contains a space, a line break or a character outside ASCII, which no key has; set it to the key alone`,
+  );
 }
 
 function noKey(provider: string, why: string): TemperError {

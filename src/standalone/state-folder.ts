@@ -7,14 +7,18 @@ import { printable } from '../lib/printable.ts';
 /** Members of a state folder; every state folder that is not empty has at least one of them. */
 const MEMBERS: readonly string[] = ['lock.db', 'lock.json', 'agents', 'audit', 'imports', 'sessions', 'tools'];
 
+/** Members of every state folder that a process has written to; unlike `agents` and `tools`, hardly any project has them. */
+const MARKERS: readonly string[] = ['lock.db', 'lock.json', 'audit', 'imports', 'sessions'];
+
 /**
- * Creates the state folder and its parents. Throws TEMPER_STATE_UNUSABLE when that is not possible, or when the folder may not be
- * read and written. Creates one folder after the other, because Node's recursive `mkdir` never returns below /proc.
+ * Creates the state folder and its parents. Throws TEMPER_STATE_UNUSABLE when that is not possible, when the folder may not be
+ * read and written, or when it has other files.
  */
 export async function createStateFolder(folder: string): Promise<void> {
   try {
-    await createFolder(folder);
+    await createFolder(folder, 0o700);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+    await assertOwnFolder(folder);
   } catch (error) {
     throw unusable(folder, error);
   }
@@ -34,11 +38,19 @@ export async function assertStateFolder(folder: string): Promise<void> {
     throw notFound(`${printable(folder)} is not a state folder`);
 }
 
-async function createFolder(folder: string): Promise<void> {
+/** A folder of other files, such as the project itself, would be filled with the files of the state. */
+async function assertOwnFolder(folder: string): Promise<void> {
+  const entries = await readdir(folder);
+  if (entries.length === 0 || entries.some((entry) => MARKERS.includes(entry))) return;
+  throw new Error('it has other files and is not a state folder');
+}
+
+/** Creates a folder and its parents one after the other, because Node's recursive `mkdir` never returns below /proc. */
+export async function createFolder(folder: string, mode?: number): Promise<void> {
   if (await isFolder(folder)) return;
   const parent = dirname(folder);
-  if (parent !== folder) await createFolder(parent);
-  await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
+  if (parent !== folder) await createFolder(parent, mode);
+  await mkdir(folder, { mode }).catch((error: unknown) => {
     // Another process may have created it meanwhile.
     if (!hasErrno(error, 'EEXIST')) throw error;
   });
@@ -65,7 +77,7 @@ function notFound(problem: string): TemperError {
 function unusable(folder: string, cause: unknown): TemperError {
   return new TemperError(
     'TEMPER_STATE_UNUSABLE',
-    `${printable(folder)} cannot be used as the state folder: ${reasonOf(cause)}; give another one with --state`,
+    `${printable(folder)} cannot be used as the state folder: ${folderProblem(cause)}; give another one with --state`,
     { cause },
   );
 }
@@ -79,6 +91,7 @@ const REASONS = [
   ['ENOSPC', 'the file system is full'],
 ] as const;
 
-function reasonOf(error: unknown): string {
+/** Why a folder cannot be created or used, in words. */
+export function folderProblem(error: unknown): string {
   return REASONS.find(([errno]) => hasErrno(error, errno))?.[1] ?? printable(messageOf(error, 300));
 }

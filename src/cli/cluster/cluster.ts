@@ -7,6 +7,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type Json, member, textAt } from '../../lib/json.ts';
+import { assertInputFile } from '../input/input-files.ts';
 import type { CliIo } from '../io.ts';
 import type { RawResponse } from './raw-request.ts';
 import type { ClusterOptions } from './options.ts';
@@ -23,8 +24,9 @@ export interface Cluster extends AsyncDisposable {
 
 const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch: () => {} };
 
-/** Opens the cluster of the options. Throws TEMPER_KUBE_CONFIG. */
+/** Opens the cluster of the options. Throws TEMPER_USAGE for a kubeconfig file that cannot be read, and TEMPER_KUBE_CONFIG. */
 export async function openCluster(options: ClusterOptions, io: CliIo): Promise<Cluster> {
+  if (options.kubeconfig !== undefined) await assertInputFile(options.kubeconfig, '--kubeconfig', io);
   const access = await loadClusterAccess(sourceOf(options, io), systemClock);
   const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
   const { TEMPER_NAMESPACE } = io.environment;

@@ -57,7 +57,8 @@ async function candidatesFor(words: ParsedWords, last: string, io: CliIo): Promi
   if (last.startsWith('-'))
     return command.options.flatMap(({ long }) => (long === undefined || long === null ? [] : [long]));
   if (pending !== undefined) return optionValues(nameOf(pending), pending.argChoices ?? [], words, io);
-  const children = command.commands.map((child) => child.name()).filter((name) => name !== '__complete');
+  const visible = command.createHelp().visibleCommands(command);
+  const children = visible.map((child) => child.name()).filter((name) => name !== 'help');
   return children.length > 0 ? children : argumentsOf(words, io);
 }
 

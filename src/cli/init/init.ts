@@ -1,7 +1,8 @@
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { hasErrno, messageOf, TemperError } from '../../lib/errors.ts';
+import { hasErrno, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import { createFolder, folderProblem } from '../../standalone/state-folder.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { initialFiles } from './init-files.ts';
 
@@ -13,6 +14,8 @@ export interface InitOptions {
 /** Writes the files of a new project. Throws TEMPER_USAGE, and writes nothing, when one of them exists. */
 export async function init({ folder }: InitOptions, io: CliIo): Promise<number> {
   const root = resolve(io.cwd, folder);
+  if (folder === '')
+    throw new TemperError('TEMPER_USAGE', 'the folder has no name; name one, or leave it out for this folder');
   const files = initialFiles();
   const existing: string[] = [];
   for (const path of files.keys()) if (await exists(join(root, path))) existing.push(path);
@@ -55,7 +58,7 @@ async function exists(path: string): Promise<boolean> {
 /** Never replaces a file that another process created meanwhile. */
 async function write(path: string, text: string): Promise<void> {
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await createFolder(dirname(path));
     await writeFile(path, text, { flag: 'wx' });
   } catch (error) {
     throw unwritable(path, error);
@@ -63,6 +66,7 @@ async function write(path: string, text: string): Promise<void> {
 }
 
 function unwritable(path: string, cause: unknown): TemperError {
-  const message = `${printable(path, 400)} cannot be written: ${printable(messageOf(cause, 200))}; choose another folder`;
+  const reason = folderProblem(cause);
+  const message = `${printable(path, 400)} cannot be written: ${reason}; choose another folder`;
   return new TemperError('TEMPER_USAGE', message, { cause });
 }

@@ -90,10 +90,10 @@ describe('temper policy explain', () => {
 
   it('policy explain prints one JSON object', async () => {
     const { out } = await explain({ host: 'api.example.com:443', output: 'json' });
-    const answer = JSON.parse(out) as { effect: string; level: string; trail: { rule: string; verdict: string }[] };
+    const answer = JSON.parse(out) as { effect: string; level: string; trace: { rule: string; verdict: string }[] };
     assert.equal(answer.effect, 'Allow');
     assert.equal(answer.level, 'restricted');
-    assert.ok(answer.trail.some(({ rule, verdict }) => rule === 'policy.egress' && verdict === 'allowed'));
+    assert.ok(answer.trace.some(({ rule, verdict }) => rule === 'policy.egress' && verdict === 'allowed'));
   });
 
   it('policy explain supports every kind of request', async () => {

@@ -10,6 +10,7 @@ import type { ExplainedDecision, PolicySnapshot } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { policyHint } from '../run/select-agent.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { type PolicyQuestion, toPolicyRequest, usageError } from './policy-question.ts';
 
@@ -98,14 +99,19 @@ function qualifiedName(agent: Agent): string {
   return namespace === 'default' ? agent.metadata.name : `${namespace}/${agent.metadata.name}`;
 }
 
-function policyOf({ objects }: LoadedManifests, agent: Agent): TrustPolicy {
+function policyOf({ objects, problems }: LoadedManifests, agent: Agent): TrustPolicy {
   const { name } = agent.spec.trustPolicyRef;
   for (const { object } of objects) {
     if (object.kind !== 'TrustPolicy' || object.metadata.name !== name) continue;
     if (namespaceOf(object) === namespaceOf(agent)) return object;
   }
   throw usageError(
-    `TrustPolicy "${name}" of agent "${agent.metadata.name}" is not valid or not among the manifests in namespace "${namespaceOf(agent)}"; see temper validate`,
+    problems.some(({ object }) => object === `TrustPolicy/${name}`)
+      ? `TrustPolicy "${name}" of agent "${agent.metadata.name}" is not valid; see temper validate`
+      : `TrustPolicy "${name}" of agent "${agent.metadata.name}" is not in the manifests; ${policyHint(
+          agent,
+          objects.map(({ object }) => object),
+        )}`,
   );
 }
 
@@ -124,7 +130,7 @@ function writeJson(snapshot: PolicySnapshot, level: string, explained: Explained
     rule,
     reason,
     risk,
-    trail: trace.map((step) => ({ ...step })),
+    trace: trace.map((step) => ({ ...step })),
   });
 }
 

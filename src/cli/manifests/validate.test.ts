@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -30,6 +30,13 @@ function memoryIo(cwd: string): { io: CliIo; out: () => string; error: () => str
     signal: NEVER_ABORTED,
   };
   return { io, out: () => written.out, error: () => written.error };
+}
+
+function jsonLines(text: string): Record<string, unknown>[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
 describe('temper validate', () => {
@@ -73,11 +80,8 @@ describe('temper validate', () => {
     const { io, out } = memoryIo(folder);
     // The third problem spans both sets: the samples contain policies of the namespace, but not the referenced one.
     assert.equal(await validate({ paths: ['.', SAMPLES], output: 'json' }, io), 1);
-    const lines = out()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    assert.deepEqual(lines.at(-1), { summary: { valid: 10, problems: 3, warnings: 4, skipped: 1 } });
+    const lines = jsonLines(out());
+    assert.deepEqual(lines.at(-1), { summary: { valid: 10, problems: 3, warnings: 4, skipped: 1, ignoredFiles: 0 } });
     assert.deepEqual(Object.keys(lines[0] ?? {}), [
       'severity',
       'file',
@@ -89,7 +93,40 @@ describe('temper validate', () => {
       'message',
       'fix',
     ]);
-    assert.equal(lines.length, 8);
+    assert.equal(lines.length, 9);
+  });
+
+  it('validate names in JSON and in text what it did not check: other groups, other files, a policy of another file', async () => {
+    const kustomized = join(folder, 'kustomized');
+    await mkdir(kustomized);
+    await writeFile(
+      join(kustomized, 'kustomization.yaml'),
+      'apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n',
+    );
+    await writeFile(join(kustomized, 'values.yaml'), 'replicas: 2\n');
+    await writeFile(
+      join(kustomized, 'agent.yaml'),
+      'apiVersion: temper.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  trustPolicyRef: {name: p}\n  model: {primary: a/b}\n  prompt: {system: Hi.}\n',
+    );
+    const json = memoryIo(folder);
+    assert.equal(await validate({ paths: ['kustomized'], output: 'json' }, json.io), 0);
+    const lines = jsonLines(json.out());
+    assert.deepEqual(
+      lines.slice(0, -1).map(({ severity, rule }) => [severity, rule]),
+      [
+        ['note', 'other-group'],
+        ['note', 'no-manifest'],
+        ['note', 'policy-elsewhere'],
+      ],
+    );
+    assert.match(String(lines[1]?.['file']), /values\.yaml$/);
+    const text = memoryIo(folder);
+    assert.equal(await validate({ paths: ['kustomized'], output: 'text' }, text.io), 0);
+    assert.match(text.out(), /values\.yaml {2}skipped: no manifest/);
+    assert.match(
+      text.out(),
+      /agent\.yaml:1 {2}Agent\/a\n {2}note: TrustPolicy "p" of namespace "default" is not in these/,
+    );
   });
 
   it('validate exits 2 when a path cannot be read or contains no manifest', async () => {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { type LoadedManifests, type ManifestProblem, loadManifests } from '../../api/manifests.ts';
+import type { AnyResource } from '../../api/v1alpha1/resources.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
@@ -38,10 +39,18 @@ function pathsFrom(paths: readonly string[], cwd: string): string[] {
   return cwd === process.cwd() ? [...paths] : paths.map((path) => resolve(cwd, path));
 }
 
-function writeJson({ objects, problems, warnings, skipped }: LoadedManifests, io: CliIo): void {
+function writeJson({ objects, problems, warnings, skipped, ignoredFiles }: LoadedManifests, io: CliIo): void {
   for (const problem of problems) writeJsonLine(io, { severity: 'error', ...problem });
   for (const warning of warnings) writeJsonLine(io, { severity: 'warning', ...warning });
-  const counts = { problems: problems.length, warnings: warnings.length, skipped: skipped.length };
+  for (const object of skipped) writeJsonLine(io, { severity: 'note', rule: 'other-group', ...object });
+  for (const file of ignoredFiles) writeJsonLine(io, { severity: 'note', rule: 'no-manifest', file });
+  for (const note of policiesElsewhere(objects)) writeJsonLine(io, { severity: 'note', ...note });
+  const counts = {
+    problems: problems.length,
+    warnings: warnings.length,
+    skipped: skipped.length,
+    ignoredFiles: ignoredFiles.length,
+  };
   writeJsonLine(io, { summary: { valid: objects.length, ...counts } });
 }
 
@@ -52,11 +61,40 @@ function writeText({ objects, problems, warnings, skipped, ignoredFiles }: Loade
     io.out(`${printable(file)}:${line}  skipped: ${printable(`${apiVersion} ${kind}`, 120)} is of another group\n`);
   }
   for (const file of ignoredFiles) io.out(ignoredFileNote(file));
+  for (const { file, line, object, message } of policiesElsewhere(objects)) {
+    io.out(`${printable(file)}:${line}  ${printable(object)}\n  note: ${printable(message)}\n`);
+  }
   const files = new Set(problems.map(({ file }) => file)).size;
   const summary =
     problems.length === 0 ? 'no problems' : `${count(problems.length, 'problem')} in ${count(files, 'file')}`;
   const warned = warnings.length === 0 ? '' : `, ${count(warnings.length, 'warning')}`;
   io.out(`${count(objects.length, 'valid object')}, ${summary}${warned}\n`);
+}
+
+interface PolicyNote {
+  rule: 'policy-elsewhere';
+  file: string;
+  line: number;
+  object: string;
+  message: string;
+}
+
+/**
+ * Agents without any policy of their namespace in these files: the policy is in other files or on the cluster, and the rules between
+ * both were not checked. Where other policies of the namespace are given, the missing one is a problem.
+ */
+function policiesElsewhere(objects: LoadedManifests['objects']): PolicyNote[] {
+  const policies = objects.filter(({ object }) => object.kind === 'TrustPolicy');
+  const given = new Set(policies.map(({ object }) => namespaceOf(object)));
+  return objects.flatMap(({ object, file, line }): PolicyNote[] => {
+    if (object.kind !== 'Agent' || given.has(namespaceOf(object))) return [];
+    const message = `TrustPolicy "${object.spec.trustPolicyRef.name}" of namespace "${namespaceOf(object)}" is not in these files, so the agent was not checked against it; add its file with -f`;
+    return [{ rule: 'policy-elsewhere', file, line, object: `Agent/${object.metadata.name}`, message }];
+  });
+}
+
+function namespaceOf({ metadata }: AnyResource): string {
+  return metadata.namespace ?? 'default';
 }
 
 export function ignoredFileNote(file: string): string {

@@ -1,9 +1,9 @@
-import { resolve } from 'node:path';
 import { whenAborted } from '../../lib/async/abort.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { startReplay } from '../../models/replay/server.ts';
-import { EXIT, type CliIo } from '../io.ts';
+import { assertInputFile } from '../input/input-files.ts';
+import { EXIT, exitCodeFor, type CliIo } from '../io.ts';
 
 export interface ModelReplayOptions {
   /** Path of the YAML script. */
@@ -14,11 +14,11 @@ export interface ModelReplayOptions {
   port: number;
 }
 
-/** Serves a replay script until interrupted. Exit 0: interrupted; 1: the script is invalid or the port is in use. */
+/** Serves a replay script until interrupted. Exit 0: interrupted; 1: the script is invalid or the port is in use; 2: it cannot be read. */
 export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promise<number> {
   try {
     await using server = await startReplay({
-      script: resolve(io.cwd, options.script),
+      script: await assertInputFile(options.script, '--script', io),
       ...(options.host === undefined ? {} : { host: options.host }),
       port: options.port,
       clock: systemClock,
@@ -32,6 +32,6 @@ export async function modelReplay(options: ModelReplayOptions, io: CliIo): Promi
   } catch (error) {
     if (!isTemperError(error)) throw error;
     io.error(`temper: ${error.code}: ${error.message}\n`);
-    return EXIT.refused;
+    return exitCodeFor(error.code);
   }
 }

@@ -1,13 +1,14 @@
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { isTemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import type { Standalone } from '../../standalone/standalone.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, type Prompt } from '../io.ts';
 import { InlineApprovals } from './inline-approvals.ts';
 import { inputHistory } from '../prompt/input-history.ts';
+import { messageText } from '../input/message-text.ts';
 import type { Printer } from './printer.ts';
 import { replCommand } from './repl-commands.ts';
 import type { RunOptions } from './run-options.ts';
@@ -70,10 +71,25 @@ function openPrompt({ state }: Conversation, io: CliIo): Promise<Prompt | undefi
 async function* messages(conversation: Conversation, prompt: Prompt | undefined, io: CliIo): AsyncGenerator<string> {
   const { message } = conversation.options;
   if (message !== undefined) {
-    for (const text of message) yield text === '-' ? await io.stdin() : text;
+    for (const text of message) yield messageText(text === '-' ? await io.stdin() : text, '--message');
   } else if (prompt === undefined) {
-    for await (const line of io.lines()) if (line.trim() !== '') yield line;
+    yield* inputLines(io);
   } else yield* typedMessages(conversation, prompt, io);
+}
+
+/** Each line of standard input is a message; empty lines are none. Throws TEMPER_USAGE when it has no message. */
+async function* inputLines(io: CliIo): AsyncGenerator<string> {
+  let hasMessage = false;
+  for await (const line of io.lines()) {
+    if (line.trim() === '') continue;
+    hasMessage = true;
+    yield messageText(line, 'a line of standard input');
+  }
+  if (hasMessage || io.signal.aborted) return;
+  throw new TemperError(
+    'TEMPER_USAGE',
+    'standard input has no message; give one with -m, or one per line on standard input',
+  );
 }
 
 /** What the user types at the prompt, without its commands. */

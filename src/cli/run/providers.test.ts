@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
+import type { CliIo } from '../io.ts';
 import { providersFromEnvironment, readProviders, replayProviders } from './providers.ts';
 
 describe('a providers file', () => {
@@ -14,9 +15,8 @@ describe('a providers file', () => {
   after(() => rm(folder, { recursive: true }));
 
   async function read(text: string) {
-    const file = join(folder, 'providers.yaml');
-    await writeFile(file, text);
-    return readProviders(file);
+    await writeFile(join(folder, 'providers.yaml'), text);
+    return readProviders('providers.yaml', { cwd: folder } as CliIo);
   }
 
   it('a providers file configures providers, their models and aliases', async () => {
@@ -63,7 +63,7 @@ aliases: {default/default: local/small}
   it('a providers file that is not YAML is refused, and the message names the file', async () => {
     await assert.rejects(
       read('a: [1'),
-      (error) => isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE') && error.message.includes('providers.yaml'),
+      (error) => isTemperError(error, 'TEMPER_MANIFEST_INVALID') && error.message.includes('providers.yaml'),
     );
   });
 });

@@ -1,8 +1,11 @@
-import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { parse } from 'yaml';
 import { messageOf, TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
 import type { NamedModelsConfig } from '../../models/named-models.ts';
 import { parseNamedModels } from '../../models/read-named-models.ts';
+import { readInputFile } from '../input/input-files.ts';
+import type { CliIo } from '../io.ts';
 
 /** The author, the judge and the two reviewers must be different models: the gates reject a judge that is also the author. */
 const OPENAI: NamedModelsConfig = {
@@ -51,13 +54,17 @@ export function replayProviders(url: string): NamedModelsConfig {
   };
 }
 
-/** Reads a providers file. Throws TEMPER_MANIFEST_UNREADABLE or TEMPER_MANIFEST_INVALID naming the field. */
-export async function readProviders(file: string): Promise<NamedModelsConfig> {
+/** Reads a providers file. Throws TEMPER_USAGE when it cannot be read, or TEMPER_MANIFEST_INVALID naming the line or the field. */
+export async function readProviders(file: string, io: CliIo): Promise<NamedModelsConfig> {
+  const text = await readInputFile(file, '--providers', io);
+  const path = resolve(io.cwd, file);
   let value: unknown;
   try {
-    value = parse(await readFile(file, 'utf8'), { maxAliasCount: 20 });
+    value = parse(text, { maxAliasCount: 20 });
   } catch (error) {
-    throw new TemperError('TEMPER_MANIFEST_UNREADABLE', `${file}: ${messageOf(error, 300)}`, { cause: error });
+    throw new TemperError('TEMPER_MANIFEST_INVALID', `${printable(path)}: ${printable(messageOf(error, 300))}`, {
+      cause: error,
+    });
   }
-  return parseNamedModels(file, value);
+  return parseNamedModels(path, value);
 }

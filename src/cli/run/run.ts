@@ -19,6 +19,7 @@ import { startCommandTracing } from '../tracing.ts';
 import { converse, type Conversation } from './converse.ts';
 import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
+import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
@@ -32,6 +33,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   const redact = environmentRedactor(outer.environment);
   const io = redactingIo(outer, redact);
   if (options.session !== undefined) assertSessionId(options.session);
+  assertMessages(options.message);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
   const { agent, policy } = selectAgent(manifests, options);

@@ -62,8 +62,17 @@ function policyOf(agent: Agent, resources: readonly AnyResource[]): TrustPolicy 
   if (policy !== undefined) return policy;
   throw new TemperError(
     'TEMPER_NOT_FOUND',
-    `TrustPolicy "${name}", which spec.trustPolicyRef of agent "${agent.metadata.name}" names, is not in the manifests; add its file with -f`,
+    `TrustPolicy "${name}", which spec.trustPolicyRef of agent "${agent.metadata.name}" names, is not in the manifests; ${policyHint(agent, resources)}`,
   );
+}
+
+/** The next step after a missing policy: often it is there, in another namespace. */
+export function policyHint(agent: Agent, resources: readonly AnyResource[]): string {
+  const { name } = agent.spec.trustPolicyRef;
+  const namesakes = resources.filter(({ kind, metadata }) => kind === 'TrustPolicy' && metadata.name === name);
+  if (namesakes.length === 0) return 'add its file with -f';
+  const namespaces = namesakes.map((policy) => `"${namespaceOf(policy)}"`).join(', ');
+  return `it exists in namespace ${namespaces}, and an agent uses policies of its own namespace, "${namespaceOf(agent)}", only`;
 }
 
 function namespaceOf({ metadata }: { metadata: { namespace?: string } }): string {

@@ -14,8 +14,8 @@ export interface AuditOptions {
 
 /** Verifies the whole chain, then prints its records. Throws TEMPER_AUDIT_CHAIN_INVALID with the first invalid record. */
 export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
-  const trail = await openAudit({ records: fileRecordStore(await stateFolder(io, options.state)), clock: systemClock });
-  const all = await trail.records();
+  const chain = await openAudit({ records: fileRecordStore(await stateFolder(io, options.state)), clock: systemClock });
+  const all = await chain.records();
   const { subject } = options;
   const chosen = subject === undefined ? all : all.filter((record) => concerns(record, subject));
   if (options.output === 'json') {

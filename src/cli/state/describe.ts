@@ -52,8 +52,8 @@ async function valueOf(records: RecordStore, collection: string, name: string): 
 
 /** Forge statistics of an agent from the audit log: accepted and finally refused tools, with reasons. */
 async function forgingOf(records: RecordStore, agent: string): Promise<ForgeTelemetry> {
-  const trail = await openAudit({ records, clock: systemClock });
-  return forgeTelemetry(await trail.records(), agent);
+  const chain = await openAudit({ records, clock: systemClock });
+  return forgeTelemetry(await chain.records(), agent);
 }
 
 async function find(records: RecordStore, collection: string, name: string): Promise<Json> {

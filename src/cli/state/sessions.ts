@@ -7,13 +7,13 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { formatAge, table } from '../table.ts';
 import { stateFolder } from './state-folder.ts';
 
-export interface SessionsOptions {
+export interface ListSessionsOptions {
   agent?: string | undefined;
   state: string;
   output: 'text' | 'json';
 }
 
-export interface SessionSummary {
+export interface SessionOverview {
   session: string;
   agent: string;
   namespace: string;
@@ -25,7 +25,7 @@ export interface SessionSummary {
 }
 
 /** Lists the sessions of a state folder, the last used first. */
-export async function sessions(options: SessionsOptions, io: CliIo): Promise<number> {
+export async function sessions(options: ListSessionsOptions, io: CliIo): Promise<number> {
   const folder = await stateFolder(io, options.state);
   const all = await listSessions(fileRecordStore(folder));
   const chosen = options.agent === undefined ? all : all.filter(({ agent }) => agent === options.agent);
@@ -52,7 +52,7 @@ export async function sessions(options: SessionsOptions, io: CliIo): Promise<num
 }
 
 /** All sessions, the last used first. */
-export async function listSessions(records: RecordStore): Promise<SessionSummary[]> {
+export async function listSessions(records: RecordStore): Promise<SessionOverview[]> {
   const stored = await records.list(SESSIONS);
   const summaries = await Promise.all(stored.map(({ value }) => summaryOf(records, value)));
   return summaries
@@ -61,7 +61,7 @@ export async function listSessions(records: RecordStore): Promise<SessionSummary
 }
 
 /** Undefined for a document that names no session. */
-async function summaryOf(records: RecordStore, info: Json): Promise<SessionSummary | undefined> {
+async function summaryOf(records: RecordStore, info: Json): Promise<SessionOverview | undefined> {
   const scope = {
     session: textAt(info, ['session']),
     agent: textAt(info, ['agent']),

@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { standaloneContext } from '../../forge/standalone-context.ts';
 import { createForge } from '../../forge/forge.ts';
 import { createForgedTool } from '../../forge/forged-tool.ts';
@@ -10,6 +8,7 @@ import { type Json, type JsonObject, parseUntrustedJson } from '../../lib/json.t
 import type { CallOptions } from '../../lib/call-options.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { readInputFile } from '../input/input-files.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { readTools } from './tool-source.ts';
 
@@ -82,21 +81,14 @@ function assertInput(name: string, problems: readonly string[]): void {
 
 async function readInput(input: string, io: CliIo): Promise<JsonObject | Json> {
   const text =
-    input === '-' ? await io.stdin() : input.startsWith('@') ? await readInputFile(input.slice(1), io) : input;
+    input === '-'
+      ? await io.stdin()
+      : input.startsWith('@')
+        ? await readInputFile(input.slice(1), '--input', io)
+        : input;
   try {
     return parseUntrustedJson(text);
   } catch (error) {
     throw new TemperError('TEMPER_USAGE', `--input is not JSON: ${printable(messageOf(error), 200)}`);
-  }
-}
-
-async function readInputFile(file: string, io: CliIo): Promise<string> {
-  try {
-    return await readFile(resolve(io.cwd, file), 'utf8');
-  } catch (error) {
-    throw new TemperError(
-      'TEMPER_USAGE',
-      `--input ${printable(file, 200)} cannot be read: ${printable(messageOf(error), 200)}`,
-    );
   }
 }

@@ -1,16 +1,15 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createForge } from '../../forge/forge.ts';
 import { standaloneContext } from '../../forge/standalone-context.ts';
 import type { ToolCandidate, RefusedTool } from '../../forge/types.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { messageOf, TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { printable } from '../../lib/printable.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
 import { storePendingImport } from '../../tempering/packages/pending-imports.ts';
 import { assertPackageDigest, type PackagedTool, parsePackage } from '../../tempering/packages/packages.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { readInputFile } from '../input/input-files.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 
 export interface ToolImportOptions {
@@ -30,7 +29,7 @@ const CHECK_TIMEOUT_MS = 120_000;
  * agent's policy decide. The tool does not become active here.
  */
 export async function toolImport(options: ToolImportOptions, io: CliIo): Promise<number> {
-  const packaged = parsePackage(await packageText(options.file, io));
+  const packaged = parsePackage(await readInputFile(options.file, 'the package', io));
   const checked = await check(packaged, io);
   if ('accepted' in checked) {
     if (options.output === 'json')
@@ -91,14 +90,4 @@ async function check(packaged: PackagedTool, io: CliIo): Promise<ToolCandidate |
     source,
     standaloneContext(source, () => undefined, op),
   );
-}
-
-async function packageText(file: string, io: CliIo): Promise<string> {
-  if (file === '-') return io.stdin();
-  try {
-    return await readFile(resolve(io.cwd, file), 'utf8');
-  } catch (error) {
-    const message = `${printable(file, 200)} cannot be read: ${printable(messageOf(error, 200))}`;
-    throw new TemperError('TEMPER_USAGE', message, { cause: error });
-  }
 }

@@ -96,7 +96,7 @@ describe('temper tool export and import', () => {
   });
   it('import refuses a missing file as usage, and warns about an agent that has not run', async () => {
     const missing = toolImport({ ...importing, file: 'missing.yaml' }, anIo().io);
-    await assert.rejects(missing, { code: 'TEMPER_USAGE', message: /missing\.yaml cannot be read/ });
+    await assert.rejects(missing, { code: 'TEMPER_USAGE', message: /missing\.yaml does not exist/ });
     const first = anIo(await exported());
     assert.equal(await toolImport({ ...importing, state: 'agents' }, first.io), 0);
     assert.match(first.error(), /no agent "writer" has run in agents yet; no agent has run there/);

@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import type { ForgeSource } from '../../forge/forge.ts';
 import { GROUP } from '../../api/names.ts';
 import { isDigest } from '../../lib/canonical.ts';
-import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { isJsonObject, member, type Json } from '../../lib/json.ts';
+import { isJsonObject, member, textAt, type Json } from '../../lib/json.ts';
+import { readInputFile } from '../input/input-files.ts';
 import type { CliIo } from '../io.ts';
 
 /** One tool in a file, or the problem with an entry that should be a tool. */
@@ -18,7 +17,6 @@ export interface LoadedTool {
 }
 
 const PACKAGE_SCHEMA = 'agentos.emergent-tool.v1';
-const MAX_CHARACTERS = 256 * 1_048_576;
 
 /**
  * Reads tools from a file, or from standard input for `-`. The format is JSON, JSON Lines or YAML, detected from the content. An entry
@@ -26,7 +24,7 @@ const MAX_CHARACTERS = 256 * 1_048_576;
  * contains no entry.
  */
 export async function readTools(file: string, io: CliIo): Promise<LoadedTool[]> {
-  const text = await readText(file, io);
+  const text = await readInputFile(file, 'the tool file', io);
   const shown = printable(file, 200);
   const entries = parseWhole(text, shown) ?? parseLines(text, shown) ?? (await parseYaml(text, shown));
   if (entries.length === 0) throw new TemperError('TEMPER_USAGE', `${shown} contains no tool`);
@@ -37,17 +35,6 @@ interface ToolEntry {
   origin: string;
   value: Json | undefined;
   problem?: string;
-}
-
-async function readText(file: string, io: CliIo): Promise<string> {
-  if (file === '-') return io.stdin();
-  try {
-    const text = await readFile(resolve(io.cwd, file), 'utf8');
-    if (text.length > MAX_CHARACTERS) throw new TypeError('it is too large');
-    return text;
-  } catch (error) {
-    throw new TemperError('TEMPER_USAGE', `cannot read ${printable(file, 200)}: ${printable(messageOf(error), 200)}`);
-  }
 }
 
 function parseWhole(text: string, file: string): ToolEntry[] | undefined {
@@ -106,12 +93,22 @@ async function toTool({ origin, value, problem }: ToolEntry): Promise<LoadedTool
   if (value['kind'] !== undefined && value['apiVersion'] !== undefined) {
     const { kind, apiVersion } = value;
     const isTool = kind === 'EmergentTool' && typeof apiVersion === 'string' && apiVersion.startsWith(`${GROUP}/`);
-    if (!isTool) return fail('unnamed', 'the object is not an EmergentTool', 'TEMPER_MANIFEST_INVALID');
+    if (!isTool)
+      return fail(
+        titleOf(value),
+        'the object is not an EmergentTool; name the files of tools only',
+        'TEMPER_MANIFEST_INVALID',
+      );
     return fromManifest(origin, value['spec'] ?? null);
   }
   const name = nameOf(value);
   if (isArtifact(value)) return { origin, name, source: { artifact: value, digest: undefined } };
   return { origin, name, source: { request: value } };
+}
+
+/** `Kind/name` of an object. */
+function titleOf(object: Json): string {
+  return printable(`${textAt(object, ['kind'], 'object')}/${textAt(object, ['metadata', 'name'], 'unnamed')}`, 120);
 }
 
 function fromManifest(origin: string, spec: Json): LoadedTool {

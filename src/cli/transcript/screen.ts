@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { systemClock } from '../../lib/clock.ts';
 import { printable } from '../../lib/printable.ts';
+import { isDumb } from './colour.ts';
 import type { CliIo } from '../io.ts';
 import { truncateToWidth } from './styled-text.ts';
 import { StatusLine } from './status-line.ts';
@@ -117,7 +118,7 @@ export function screenOf(io: CliIo, redact?: (text: string) => string): Screen {
 /** The screen of a command that shows on a terminal what runs. */
 export function statusScreenOf(io: CliIo, redact: (text: string) => string): Screen {
   const options = screenOptions(io, redact);
-  if (options.columns === undefined) return new Screen(options);
+  if (options.columns === undefined || isDumb(io.environment)) return new Screen(options);
   const status = new StatusLine({
     out: options.out,
     columns: options.columns,

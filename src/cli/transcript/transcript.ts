@@ -132,8 +132,9 @@ export class Transcript {
     this.#lastCall = id;
   }
 
-  /** Writes what the agent said before a call, unless it was streamed. */
+  /** Writes what the agent said before a call or an error, unless it was streamed. */
   #remark(): void {
+    if (this.#screen.isLive) this.#stream(this.#words.flush());
     const text = this.#takeText().trim();
     if (this.#isStreaming) this.#endStream();
     else if (text !== '' && !this.#screen.isLive)
@@ -193,6 +194,8 @@ export class Transcript {
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':
+        // What had arrived of the answer; its end is missing.
+        this.#remark();
         if (event.code === 'TEMPER_CANCELLED') return this.#styled('yellow', '  ! interrupted');
         return this.#styled('red', `  ✗ ${printable(event.code, 80)}: ${printable(event.message, 600)}`);
       default:

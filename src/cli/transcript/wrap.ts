@@ -109,11 +109,13 @@ function unitsOf(word: string): string[] {
   const units: string[] = [];
   let current = '';
   for (const cluster of splitStyled(word)) {
-    if (isWide(cluster)) {
-      if (current !== '') units.push(current);
-      units.push(cluster);
+    if (!isWide(cluster)) current += cluster;
+    else {
+      // A colour sequence stays with the text after it, so that no line ends with it.
+      if (styledWidth(current) === 0) units.push(current + cluster);
+      else units.push(current, cluster);
       current = '';
-    } else current += cluster;
+    }
   }
   return current === '' ? units : [...units, current];
 }

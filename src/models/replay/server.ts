@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { readFile } from 'node:fs/promises';
 import { readBody } from '../../lib/async/read-body.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import { hasErrno, isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { fillAnswer, noMatchError } from './answer.ts';
 import { conversationKey, type ReplayConversation } from './conversation.ts';
@@ -99,7 +99,8 @@ async function loadScript(path: string): Promise<ReplayScript> {
     return readReplayScript(await readFile(path, 'utf8'), path);
   } catch (error) {
     if (isTemperError(error)) throw error;
-    throw new TemperError('TEMPER_REPLAY_SCRIPT_INVALID', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
+    const reason = hasErrno(error, 'ENOENT') ? 'does not exist' : `cannot be read: ${messageOf(error)}`;
+    throw new TemperError('TEMPER_REPLAY_SCRIPT_INVALID', `the replay script ${path} ${reason}`, { cause: error });
   }
 }
 

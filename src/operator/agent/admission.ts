@@ -27,7 +27,7 @@ export function rejection(observed: AdmissionInput): ConditionUpdate<'Ready'> | 
   return undefined;
 }
 
-function notReady(reason: string, message: string): ConditionUpdate<'Ready'> {
+export function notReady(reason: string, message: string): ConditionUpdate<'Ready'> {
   return { type: 'Ready', status: 'False', reason, message: printable(message, 2_000) };
 }
 

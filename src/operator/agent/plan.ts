@@ -2,7 +2,7 @@ import { ANNOTATIONS } from '../../api/cluster.ts';
 import { parseDuration } from '../../api/quantities.ts';
 import { type ConditionUpdate, reasonOf } from '../conditions.ts';
 import type { Pod } from '../kube/types.ts';
-import { rejection, suspension } from './admission.ts';
+import { notReady, rejection, suspension } from './admission.ts';
 import type { ObservedAgent } from './observed.ts';
 import { isWarmName, podName } from '../pods/pod-name.ts';
 import { podState } from '../pods/pod-state.ts';
@@ -157,10 +157,6 @@ export function natsUnavailable({
     'BusUnavailable',
     `NATS unreachable since ${since}; ${waiting}; see the NATS pods and the operator log`,
   );
-}
-
-function notReady(reason: string, message: string): ConditionUpdate<'Ready'> {
-  return { type: 'Ready', status: 'False', reason, message };
 }
 
 function readyIdle(reason: 'Suspended' | 'Idle', message: string): ConditionUpdate<'Ready'> {

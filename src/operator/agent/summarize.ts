@@ -3,6 +3,7 @@ import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import type { Condition } from '../../api/v1alpha1/common.ts';
 import { type ConditionUpdate, reasonOf, updateConditions, sameConditions } from '../conditions.ts';
 import type { Pod } from '../kube/types.ts';
+import { notReady } from './admission.ts';
 import type { ApplyResult } from './apply.ts';
 import { NUMBER_FIELDS, changesQueueState } from './status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
@@ -108,10 +109,6 @@ function podCondition(pod: Pod, namespace: string, delay: string | undefined): C
       if (delay === undefined) return notReady('Starting', `pod "${name}" is starting`);
       return notReady('Starting', `pod "${name}" does not start: ${delay}; fix the cause`);
   }
-}
-
-function notReady(reason: string, message: string): ConditionUpdate<'Ready'> {
-  return { type: 'Ready', status: 'False', reason, message };
 }
 
 function activeCondition(suspended: string | undefined): ConditionUpdate<'Active'> {

@@ -21,9 +21,9 @@ export interface CheckOptions extends ClusterOptions {
 
 /** The result for one component; one line of `--output json`. */
 interface ComponentHealth {
-  readonly what: string;
-  readonly well: boolean;
-  readonly says: string;
+  readonly name: string;
+  readonly healthy: boolean;
+  readonly message: string;
 }
 
 const apps = (plural: string, kind: string): ResourceType => ({
@@ -46,7 +46,7 @@ export async function check(options: CheckOptions, io: CliIo): Promise<number> {
   const deadline = systemClock.monotonic() + (options.wait ?? 0);
   for (;;) {
     const results = await checkAll(cluster, io.signal);
-    const isHealthy = results.every((result) => result.well);
+    const isHealthy = results.every((result) => result.healthy);
     if (isHealthy || systemClock.monotonic() >= deadline) {
       for (const result of results) print(result, options.output, io);
       return isHealthy ? EXIT.ok : EXIT.refused;
@@ -57,7 +57,7 @@ export async function check(options: CheckOptions, io: CliIo): Promise<number> {
 
 function print(result: ComponentHealth, output: 'text' | 'json', io: CliIo): void {
   if (output === 'json') writeJsonLine(io, { ...result });
-  else io.out(`${result.well ? '✓' : '✗'} ${result.what}: ${printable(result.says, 500)}\n`);
+  else io.out(`${result.healthy ? '✓' : '✗'} ${result.name}: ${printable(result.message, 500)}\n`);
 }
 
 async function checkAll(cluster: Cluster, signal: AbortSignal): Promise<ComponentHealth[]> {
@@ -69,20 +69,20 @@ async function checkAll(cluster: Cluster, signal: AbortSignal): Promise<Componen
 
 /** Checks that the API server serves the custom resources. Every user may read API discovery. */
 async function checkApi(cluster: Cluster, signal: AbortSignal): Promise<ComponentHealth> {
-  const what = `API ${API_VERSION}`;
+  const name = `API ${API_VERSION}`;
   try {
     const reply = await sendRawRequest(cluster.access, { method: 'GET', path: `/apis/${API_VERSION}` }, signal);
     if (reply.status !== 200) {
       const { message } = errorFrom(reply);
       return {
-        what,
-        well: false,
-        says: `not served (${message}); install the chart with clusterPrerequisites.enabled`,
+        name,
+        healthy: false,
+        message: `not served (${message}); install the chart with clusterPrerequisites.enabled`,
       };
     }
-    return { what, well: true, says: `served, ${CLUSTER_KINDS.length} kinds` };
+    return { name, healthy: true, message: `served, ${CLUSTER_KINDS.length} kinds` };
   } catch (error) {
-    return { what, well: false, says: failureText(error, signal) };
+    return { name, healthy: false, message: failureText(error, signal) };
   }
 }
 
@@ -92,23 +92,23 @@ async function checkWorkload(
   ref: { namespace: string; name: string },
   signal: AbortSignal,
 ): Promise<ComponentHealth> {
-  const what = `${type.kind} ${ref.namespace}/${ref.name}`;
+  const name = `${type.kind} ${ref.namespace}/${ref.name}`;
   try {
     const found = await kube.get<KubeObject & { spec?: Json; status?: Json }>(type, ref, signal);
     if (found === undefined) {
       const isRequired = ref.name !== RELEASE_OBJECTS.nats;
-      const says = isRequired
+      const message = isRequired
         ? 'does not exist; is Temper installed in another namespace? Set --temper-namespace'
         : 'not part of this installation';
-      return { what, well: !isRequired, says };
+      return { name, healthy: !isRequired, message };
     }
     const desired = member(found.spec, 'replicas') ?? 1;
     const readyReplicas = member(found.status, 'readyReplicas') ?? 0;
-    const says = `${formatCell(readyReplicas)} of ${formatCell(desired)} ready`;
-    if (typeof readyReplicas === 'number' && readyReplicas > 0) return { what, well: true, says };
-    return { what, well: false, says: `${says}; see kubectl describe pods -n ${ref.namespace}` };
+    const message = `${formatCell(readyReplicas)} of ${formatCell(desired)} ready`;
+    if (typeof readyReplicas === 'number' && readyReplicas > 0) return { name, healthy: true, message };
+    return { name, healthy: false, message: `${message}; see kubectl describe pods -n ${ref.namespace}` };
   } catch (error) {
-    return { what, well: false, says: failureText(error, signal) };
+    return { name, healthy: false, message: failureText(error, signal) };
   }
 }
 

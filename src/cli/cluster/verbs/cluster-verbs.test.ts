@@ -395,15 +395,31 @@ describe('temper suspend and resume', () => {
     await using cluster = await fakeCluster(({ method }) => {
       if (method === 'PATCH') return { status: 200, body: { metadata: { name: 'analyst', generation: 2 } } };
       looks += 1;
-      const conditions = [looks === 1 ? condition('False', 1) : condition('False', 2)];
+      const conditions = [looks <= 2 ? condition('False', 1) : condition('False', 2)];
       return { status: 200, body: { metadata: { name: 'analyst' }, status: { conditions } } };
     });
     const options = { kubeconfig: cluster.kubeconfig, agent: 'analyst', output: 'text' } as const;
     assert.equal(await suspend({ ...options, suspend: true, wait: 30_000 }, aTerminal()), 0);
-    assert.equal(looks, 2);
+    assert.equal(looks, 3);
     const late = await refusal(suspend({ ...options, suspend: false, wait: 0 }, aTerminal()));
     assert.equal(late.code, 'TEMPER_TIMEOUT');
     assert.match(late.message, /not active yet: as before/);
+  });
+
+  it('a wait that is not possible changes nothing', async () => {
+    await using cluster = await fakeCluster(({ method }) =>
+      method === 'GET'
+        ? { status: 403, body: { kind: 'Status', reason: 'Forbidden', message: 'agents is forbidden' } }
+        : { status: 200, body: { metadata: { name: 'x', generation: 2 } } },
+    );
+    const { kubeconfig } = cluster;
+    const options = { kubeconfig, suspend: true, wait: 1_000, output: 'text' } as const;
+    const ofPolicy = await refusal(suspend({ ...options, policy: 'standard' }, aTerminal()));
+    assert.equal(ofPolicy.code, 'TEMPER_USAGE');
+    assert.match(ofPolicy.message, /--wait works for one agent only; nothing was changed/);
+    const unreadable = await refusal(suspend({ ...options, agent: 'analyst' }, aTerminal()));
+    assert.equal(unreadable.code, 'TEMPER_CLUSTER_FORBIDDEN');
+    assert.ok(!cluster.requests.some(({ method }) => method === 'PATCH'));
   });
 
   it('resume reports the message of an admission policy', async () => {
@@ -444,8 +460,8 @@ describe('reports of the gateway', () => {
     await sessions({ ...options, agent: 'analyst' }, io);
     await usage({ ...options, agent: 'analyst' }, io);
     await usage({ ...options, policy: 'standard' }, io);
-    await top({ ...options, what: 'agents' }, io);
-    await top({ ...options, what: 'tools', agent: 'analyst' }, io);
+    await top({ ...options, kind: 'agents' }, io);
+    await top({ ...options, kind: 'tools', agent: 'analyst' }, io);
     assert.match(io.printed(), /^s-1 +3 +true +0s +0s$/m);
     assert.match(io.printed(), /^hour +1,200 +34 +0 +\$0\.0015$/m);
     assert.match(io.printed(), /^tokensPerHour +100,000$/m);

@@ -34,14 +34,14 @@ export async function deadLetters(options: DeadLettersOptions, io: CliIo): Promi
   if (action === 'retry') await gateway.call({ method: 'POST', path: `${path}/retry`, idempotencyKey });
   else await gateway.call({ method: 'DELETE', path, idempotencyKey });
   const done = action === 'retry' ? 'sent again' : 'dropped';
-  if (options.output === 'json') writeJsonLine(io, { id, done, place: cluster.location });
+  if (options.output === 'json') writeJsonLine(io, { id, done, location: cluster.location });
   else io.out(`deadletter/${printable(id, 128)} ${done} in ${cluster.location}\n`);
   return EXIT.ok;
 }
 
 async function list(
   gateway: GatewayUserClient,
-  place: string,
+  location: string,
   { output }: DeadLettersOptions,
   io: CliIo,
 ): Promise<number> {
@@ -52,7 +52,7 @@ async function list(
     return EXIT.ok;
   }
   if (letters.length === 0) {
-    io.out(`No dead letters in ${place}.\n`);
+    io.out(`No dead letters in ${location}.\n`);
     return EXIT.ok;
   }
   const now = new Date();

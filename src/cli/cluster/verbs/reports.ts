@@ -17,7 +17,7 @@ export interface UsageOptions extends ReportOptions {
   policy?: string;
 }
 export interface TopOptions extends ReportOptions {
-  what: 'agents' | 'tools';
+  kind: 'agents' | 'tools';
   /** For `tools`: only the tools of this agent. */
   agent?: string | undefined;
 }
@@ -75,7 +75,7 @@ export async function sessions(options: SessionsOptions, io: CliIo): Promise<num
 export async function top(options: TopOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
-  if (options.what === 'agents') {
+  if (options.kind === 'agents') {
     return print(AGENTS_NOW, listOf(await gateway.call({ method: 'GET', path: 'top' })), cluster, options, io);
   }
   const agents = options.agent === undefined ? await agentNames(cluster, io) : [options.agent];

@@ -27,17 +27,21 @@ export async function suspend(options: SuspendOptions, io: CliIo): Promise<numbe
   if ((agent === undefined) === (policy === undefined)) {
     throw new TemperError('TEMPER_USAGE', 'name an agent, or use --policy NAME for all agents under it');
   }
+  if (policy !== undefined && options.wait !== undefined) {
+    const message =
+      '--wait works for one agent only; nothing was changed. Leave it out, and read the state with get agents';
+    throw new TemperError('TEMPER_USAGE', message);
+  }
   await using cluster = await openCluster(options, io);
   const [type, name] = policy === undefined ? [AGENTS, agent ?? ''] : [TRUST_POLICIES, policy];
+  // Before the change: a user who may not read the agent cannot wait for it.
+  if (options.wait !== undefined) await readAgent(cluster, name, io);
   const patched = await patch(cluster, type, name, options.suspend, io);
-  const what = `${type.kind.toLowerCase()}/${name}`;
+  const object = `${type.kind.toLowerCase()}/${name}`;
   const done = options.suspend ? 'suspended' : 'resumed';
-  if (options.output === 'json')
-    writeJsonLine(io, { [options.suspend ? 'suspended' : 'resumed']: what, place: cluster.location });
-  else io.out(`${what} ${done} in ${cluster.location}\n`);
+  if (options.output === 'json') writeJsonLine(io, { [done]: object, location: cluster.location });
+  else io.out(`${object} ${done} in ${cluster.location}\n`);
   if (options.wait === undefined) return EXIT.ok;
-  if (policy !== undefined)
-    throw new TemperError('TEMPER_USAGE', '--wait works only for one agent; the policy has been changed');
   await waitForState(cluster, name, patched.metadata.generation ?? 0, options.suspend, options.wait, io);
   return EXIT.ok;
 }
@@ -58,6 +62,15 @@ async function patch(
     });
 }
 
+async function readAgent(cluster: Cluster, name: string, { signal }: CliIo): Promise<FoundObject> {
+  const { kube, namespace, location } = cluster;
+  const found = await kube.get<FoundObject>(AGENTS, { namespace, name }, signal).catch((error: unknown) => {
+    throw toTemperError(error, `reading agents ${name}`, cluster);
+  });
+  if (found !== undefined) return found;
+  throw new TemperError('TEMPER_NOT_FOUND', `agent "${name}" does not exist in ${location}; see get agents`);
+}
+
 /** Waits until the condition Active reports the change for this generation or a later one. */
 async function waitForState(
   cluster: Cluster,
@@ -67,11 +80,11 @@ async function waitForState(
   milliseconds: number,
   io: CliIo,
 ): Promise<void> {
-  const { kube, namespace, location } = cluster;
+  const { location } = cluster;
   const deadline = systemClock.monotonic() + milliseconds;
   let lastMessage = 'the operator has not reconciled it yet';
   for (;;) {
-    const found = await kube.get<FoundObject>(AGENTS, { namespace, name }, io.signal);
+    const found = await readAgent(cluster, name, io);
     const state = activeCondition(found, generation);
     if (state !== undefined) {
       if ((state.status === 'False') === suspended) return;

@@ -8,7 +8,11 @@ import type { ReplayScript } from './script.ts';
 export function readReplayScript(source: string, file: string): ReplayScript {
   const lines = new LineCounter();
   const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
-  const syntax = document.errors.map((error) => `${file}:${lines.linePos(error.pos[0]).line}: ${error.message}`);
+  const syntax = document.errors.map((error) => {
+    const problem =
+      error.code === 'MULTIPLE_DOCS' ? 'a replay script is one YAML document; remove the others' : error.message;
+    return `${file}:${lines.linePos(error.pos[0]).line}: ${problem}`;
+  });
   if (syntax.length > 0) throw invalid(syntax);
   let value: Json;
   try {
