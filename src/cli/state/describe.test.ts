@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { after, before, describe as suite, it } from 'node:test';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { aTerminal } from '../cluster/api-server.testing.ts';
+import { traceLog } from '../../standalone/session-trace.ts';
 import { describe } from './describe.ts';
+import { trace } from './trace.ts';
 
 const DIGEST = `sha256:${'3f'.repeat(32)}`;
 const POLICY = { models: { judge: 'a/judge' }, decay: { idle: '720h' } };
@@ -51,6 +53,27 @@ suite('temper describe in a state folder', () => {
     const agent = await described('agent', 'analyst');
     assert.match(agent, /Not In Force:\n {2}- this value of spec\.grants\.spawn has no effect yet/);
     assert.ok(!agent.includes('this value of spec.grants.network'));
+  });
+
+  it('a session id of two agents is ambiguous, and trace prints the session of the agent that --agent names', async () => {
+    const records = fileRecordStore(state);
+    for (const agent of ['analyst', 'writer']) {
+      const scope = { session: 's-1', agent, namespace: 'default' };
+      await records.put('sessions', `default_${agent}_s-1`, { ...scope, openedAt: '2026-01-01T00:00:00Z' });
+      const events = [{ type: 'message-received', time: '2026-01-01T00:00:00Z', text: `hello ${agent}` }];
+      await records.append(traceLog(scope), { agent, events });
+    }
+    const choice = /several agents have .*"s-1".*analyst.*writer.*--agent/;
+    await assert.rejects(described('session', 's-1'), { code: 'TEMPER_USAGE', message: choice });
+    const traced = async (agent?: string): Promise<string> => {
+      const io = aTerminal();
+      await trace({ session: 's-1', state, output: 'text', ...(agent === undefined ? {} : { agent }) }, io);
+      return io.printed();
+    };
+    await assert.rejects(traced(), { code: 'TEMPER_USAGE', message: /a session "s-1": .*Choose one with --agent/ });
+    const writer = await traced('writer');
+    assert.match(writer, /You: hello writer/);
+    assert.ok(!writer.includes('hello analyst'));
   });
 
   it('a tool has the state of its promotions and what each waits for', async () => {

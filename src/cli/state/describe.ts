@@ -1,8 +1,10 @@
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
 import { describeNotInForce, fieldsNotInForce } from '../../api/not-in-force.ts';
 import { type Json, type JsonObject, isJsonObject, member, textAt } from '../../lib/json.ts';
-import type { RecordStore } from '../../lib/record-store.ts';
+import { printable } from '../../lib/printable.ts';
+import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
 import { type ForgeTelemetry, forgeTelemetry } from '../../tempering/registry/forge-telemetry.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { toJsonText, toYamlText } from '../objects/data-format.ts';
@@ -79,9 +81,19 @@ async function forgingOf(records: RecordStore, agent: string): Promise<ForgeTele
 
 async function find(records: RecordStore, collection: string, name: string): Promise<Json> {
   const all = await listKind(records, collection);
-  const found = all.find((record) => record.name === name);
+  const [found, ...others] = all.filter((record) => record.name === name);
   if (found === undefined) throw notFound(collection, name, all);
+  if (others.length > 0) throw severalAgents(name, [found, ...others]);
   return found.value;
+}
+
+/** Sessions of different agents may have one id. */
+function severalAgents(session: string, records: readonly StoredRecord[]): TemperError {
+  const agents = records.map(({ value }) => `${textAt(value, ['namespace'], 'default')}/${textAt(value, ['agent'])}`);
+  return new TemperError(
+    'TEMPER_USAGE',
+    `several agents have "${printable(session, 253)}": ${printable(agents.join(', '), 500)}. Print one with temper trace ${printable(session, 253)} --agent NAME`,
+  );
 }
 
 /** The first tool with the name. Tools of tier Agent and Shared come before tools of sessions. */
