@@ -4,6 +4,9 @@ import type { BenchRow } from './row.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const RUNS = 15;
+const MAX_RATIO = 4;
+/** On an idle machine; only reported, because a busy one takes longer for both. */
+const GOAL_MS = 60;
 
 /** The duration of the process `temper --help`, relative to a Node process that does nothing. */
 export async function benchCli(): Promise<BenchRow[]> {
@@ -13,8 +16,10 @@ export async function benchCli(): Promise<BenchRow[]> {
     p50: `${help.toFixed(0)} ms`,
     'bare node': `${bare.toFixed(0)} ms`,
     own: `${(help - bare).toFixed(0)} ms`,
+    goal: `${GOAL_MS} ms`,
   };
-  return [{ name: 'temper --help, whole process', figures, limit: 'p50 ≤ 150 ms', met: help <= 150 }];
+  const limit = `p50 ≤ ${MAX_RATIO} × bare node`;
+  return [{ name: 'temper --help, whole process', figures, limit, met: help <= MAX_RATIO * bare }];
 }
 
 function median(run: () => void): number {

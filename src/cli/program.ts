@@ -124,15 +124,15 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
       finish(await audit(options, io));
     });
   const decisions = [
-    ['approve', 'Approve', 'approve an approval request'],
-    ['deny', 'Deny', 'deny an approval request'],
-    ['demote', 'Demote', 'deactivate a forged tool'],
+    ['approve', 'request', 'Approve', 'approve a request of an agent or of a promotion'],
+    ['deny', 'request', 'Deny', 'deny a request of an agent or of a promotion'],
+    ['demote', 'tool', 'Demote', 'deactivate a forged tool in every session'],
   ] as const;
-  for (const [name, verb, description] of decisions) {
+  for (const [name, argument, verb, description] of decisions) {
     program
-      .command(`${name} <target>`, { hidden: isPlugin(io) })
+      .command(`${name} <${argument}>`, { hidden: isPlugin(io) })
       .description(description)
-      .requiredOption('--reason <text>', 'reason; stored with the decision')
+      .requiredOption('--reason <text>', 'reason; the audit chain stores it with the decision')
       .addOption(state())
       .addOption(output())
       .action(async (target: string, options) => {
@@ -176,24 +176,24 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(files())
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
     .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
-    .option('--tool <name>', 'may it call this tool?')
+    .option('--tool <name>', 'may the agent call this tool?')
     .option('--input <json>', 'the arguments of the tool')
     .option('--category <category>', 'category of a tool that is not built in')
     .option('--action <action>', 'action type of a tool that is not built in')
-    .option('--host <host>', 'may it connect to host or host:port?')
-    .option('--file <path>', 'may it read this file?')
-    .option('--memory <key>', 'may it read this key?')
-    .option('--write', 'write the file or key instead of reading it')
-    .option('--message <agent>', 'may it send a message to this agent?')
-    .option('--model <model>', 'may it use this provider/model?')
-    .option('--forge <mode>', 'may it forge in mode Compose or Sandbox?')
+    .option('--host <host>', 'may the agent connect to host or host:port?')
+    .option('--file <path>', 'may the agent read this file?')
+    .option('--memory <key>', 'may the agent read this key?')
+    .option('--write', 'with --file or --memory: may the agent write it?')
+    .option('--message <agent>', 'may the agent send a message to this agent?')
+    .option('--model <model>', 'may the agent use this provider/model?')
+    .option('--forge <mode>', 'may the agent forge in mode Compose or Sandbox?')
     .option('--api <name>', 'a host function that the forged tool requires', collect)
     .option('--domain <host>', 'a host that the forged tool requires', collect)
     .option('--path <path>', 'a path that the forged tool requires', collect)
     .option('--promote <tool>', 'may this tool be promoted?')
     .option('--tier <tier>', 'target tier: Agent or Shared')
     .option('--level <level>', "access level instead of the policy's initial level")
-    .option('--tainted', 'assume that the session contains untrusted content')
+    .option('--tainted', 'decide as for a session that contains untrusted content')
     .addOption(output())
     .action(async ({ filename, ...question }) => {
       const { policyExplain } = await import('./manifests/policy-explain.ts');

@@ -32,7 +32,7 @@ export async function init({ folder }: InitOptions, io: CliIo): Promise<number> 
 }
 
 function nextSteps(folder: string): string {
-  const enter = folder === '.' ? [] : [`  cd ${printable(folder, 200)}`];
+  const enter = folder === '.' ? [] : [`  cd ${shellWord(printable(folder, 200))}`];
   return [
     '',
     'Next:',
@@ -43,6 +43,11 @@ function nextSteps(folder: string): string {
     '  temper run -f manifests        # with OPENAI_API_KEY or ANTHROPIC_API_KEY',
     '',
   ].join('\n');
+}
+
+/** The word as a POSIX shell reads it. */
+function shellWord(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 async function exists(path: string): Promise<boolean> {

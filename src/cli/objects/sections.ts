@@ -95,7 +95,7 @@ function indent(text: string): string {
 }
 
 /** `lastUsedAt` becomes `Last Used At`, as kubectl titles fields. */
-function titleOf(key: string): string {
+export function titleOf(key: string): string {
   const spaced = key.replace(/[A-Z]/g, (letter) => ` ${letter}`);
   return `${spaced.slice(0, 1).toUpperCase()}${spaced.slice(1)}`;
 }

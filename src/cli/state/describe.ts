@@ -1,13 +1,16 @@
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { type Json, isJsonObject } from '../../lib/json.ts';
-import type { RecordStore } from '../../lib/record-store.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { describeNotInForce, fieldsNotInForce } from '../../api/not-in-force.ts';
+import { type Json, type JsonObject, isJsonObject, member, textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
+import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
 import { type ForgeTelemetry, forgeTelemetry } from '../../tempering/registry/forge-telemetry.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { toJsonText, toYamlText } from '../objects/data-format.ts';
 import { lookupKind, STATE_KINDS } from '../objects/kinds.ts';
 import type { ObjectFormat } from '../objects/print-objects.ts';
-import { describeObject, type ExtraSection } from '../objects/sections.ts';
+import { describeObject, type ExtraSection, titleOf } from '../objects/sections.ts';
 import { oneTarget } from '../objects/targets.ts';
 import { openStateRecords } from './state-records.ts';
 import { matchesTool, listStateTools, toolWithEvidence } from './state-tools.ts';
@@ -38,7 +41,7 @@ function textOf(value: Json, name: string): string {
   if (!isJsonObject(value) || value['object'] === undefined) return describeObject(value, name, now, []);
   const { object, ...rest } = value;
   const extra: ExtraSection[] = Object.entries(rest).map(([key, part]) => ({
-    title: `${key.slice(0, 1).toUpperCase()}${key.slice(1)}`,
+    title: titleOf(key),
     value: part,
   }));
   return describeObject(object ?? null, name, now, extra);
@@ -47,7 +50,27 @@ function textOf(value: Json, name: string): string {
 async function valueOf(records: RecordStore, collection: string, name: string): Promise<Json> {
   if (collection === 'tools') return findTool(records, name);
   const value = await find(records, collection, name);
-  return collection === 'agents' ? { object: value, forging: { ...(await forgingOf(records, name)) } } : value;
+  if (collection === 'agents')
+    return { object: value, forging: { ...(await forgingOf(records, name)) }, ...notInForce('Agent', value) };
+  if (collection !== 'trustpolicies') return value;
+  return { object: value, judge: judgeOf(value), ...notInForce('TrustPolicy', value) };
+}
+
+/** The fields of the object that a run does not act on. Fields that only a cluster ignores are in force here. */
+function notInForce(kind: 'Agent' | 'TrustPolicy', object: Json): JsonObject {
+  const fields = fieldsNotInForce(kind, member(object, 'spec')).filter(({ where }) => where === 'everywhere');
+  return fields.length === 0 ? {} : { notInForce: fields.map(describeNotInForce) };
+}
+
+/** The effect of `spec.models.judge` and `spec.models.judgeMayBeAuthor`. */
+function judgeOf(policy: Json): string {
+  const models = member(member(policy, 'spec'), 'models');
+  const judge = textAt(models, ['judge']);
+  if (judge === '') return '<none>; without a judge every forge is refused';
+  const mayBeAuthor = member(models, 'judgeMayBeAuthor') === true;
+  return mayBeAuthor
+    ? `${judge}; it may judge tools that it wrote itself (models.judgeMayBeAuthor)`
+    : `${judge}; it refuses every tool that it wrote itself`;
 }
 
 /** Forge statistics of an agent from the audit log: accepted and finally refused tools, with reasons. */
@@ -58,9 +81,19 @@ async function forgingOf(records: RecordStore, agent: string): Promise<ForgeTele
 
 async function find(records: RecordStore, collection: string, name: string): Promise<Json> {
   const all = await listKind(records, collection);
-  const found = all.find((record) => record.name === name);
+  const [found, ...others] = all.filter((record) => record.name === name);
   if (found === undefined) throw notFound(collection, name, all);
+  if (others.length > 0) throw severalAgents(name, [found, ...others]);
   return found.value;
+}
+
+/** Sessions of different agents may have one id. */
+function severalAgents(session: string, records: readonly StoredRecord[]): TemperError {
+  const agents = records.map(({ value }) => `${textAt(value, ['namespace'], 'default')}/${textAt(value, ['agent'])}`);
+  return new TemperError(
+    'TEMPER_USAGE',
+    `several agents have "${printable(session, 253)}": ${printable(agents.join(', '), 500)}. Print one with temper trace ${printable(session, 253)} --agent NAME`,
+  );
 }
 
 /** The first tool with the name. Tools of tier Agent and Shared come before tools of sessions. */

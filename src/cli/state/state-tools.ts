@@ -31,17 +31,39 @@ export function toolName(value: Json): string {
   return textAt(value, ['spec', 'artifact', 'name']);
 }
 
-/** Everything a reviewer needs about one tool: the object, its evidence, and its use statistics. */
+/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, and what its promotions wait for. */
 export async function toolWithEvidence(records: RecordStore, tool: StateTool): Promise<JsonObject> {
   const evidence = await records.get(tool.evidence, tool.name);
   const namespace = textAt(tool.value, ['metadata', 'namespace'], 'default');
   const hex = textAt(tool.value, ['spec', 'digest']).slice('sha256:'.length);
   const uses = hex === '' ? undefined : await records.get(`uses/${namespace}`, hex);
+  const promotions = await promotionsOf(records, textAt(tool.value, ['spec', 'digest']));
   return {
     object: tool.value,
     ...(evidence === undefined ? {} : { evidence }),
     ...(uses === undefined ? {} : { uses: summaryOf(uses) }),
+    ...(promotions.length === 0 ? {} : { promotions }),
   };
+}
+
+/** The promotions of a tool that are stopped, and what each of them waits for. */
+async function promotionsOf(records: RecordStore, digest: string): Promise<JsonObject[]> {
+  const all = await records.list('promotions');
+  return all
+    .filter(({ value }) => digest !== '' && textAt(value, ['digest']) === digest)
+    .map(({ value }) => {
+      const [to, state] = [textAt(value, ['to']), textAt(value, ['state'])];
+      return { to, state, waitsFor: state === 'AwaitingApproval' ? approvalStep(value) : retryStep(value) };
+    });
+}
+
+function approvalStep(promotion: Json): string {
+  const request = textAt(promotion, ['request']);
+  return `an approver: temper approve ${request} --reason …, or temper deny ${request} --reason …`;
+}
+
+function retryStep(promotion: Json): string {
+  return `valid uses after ${textAt(promotion, ['coolDownUntil'], 'the cool-down')}; rejected: ${textAt(promotion, ['reason'], 'no reason is stored')}`;
 }
 
 function summaryOf(uses: Json): JsonObject {
