@@ -3,6 +3,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { Backoff } from './backoff.ts';
 import { ApiError, type ResourceType } from '../client/kube-client.ts';
 import { listAll, type ObjectSelection } from '../client/list.ts';
+import { Latch } from '../latch.ts';
 import type { Metrics } from '../metrics.ts';
 import { type Change, type KubeObject, keyOf, type Store } from './store.ts';
 import type { Transport } from '../client/transport.ts';
@@ -55,11 +56,10 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #backoff: Backoff;
   readonly #listeners: ChangeListener<T>[] = [];
-  readonly #waiting = new Set<() => void>();
+  readonly #synced = new Latch();
   #running: Promise<unknown> | undefined;
   /** The resourceVersion of the store; undefined when a list is needed. */
   #version: string | undefined;
-  #synced = false;
   #listedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReflectorOptions<T>) {
@@ -75,28 +75,12 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
 
   /** True when the initial list is in the store. */
   get hasSynced(): boolean {
-    return this.#synced;
+    return this.#synced.isOpen;
   }
 
   /** Resolves when the initial list is in the store; rejects with the reason of the signal when it aborts. */
   synced(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (this.#synced) {
-        resolve();
-        return;
-      }
-      signal.throwIfAborted();
-      const done = (): void => {
-        signal.removeEventListener('abort', aborted);
-        resolve();
-      };
-      const aborted = (): void => {
-        this.#waiting.delete(done);
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener('abort', aborted, { once: true });
-      this.#waiting.add(done);
-    });
+    return this.#synced.opened(signal);
   }
 
   /** Adds a listener. It first receives every object already in the store, as part of the initial list. */
@@ -138,11 +122,10 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const changes = this.store.replace(items.map((item) => this.#transform(item)));
     this.#version = resourceVersion;
     this.#listedAt = this.#options.clock.monotonic();
-    const origin = this.#synced ? 'change' : 'initial';
-    this.#synced = true;
+    const origin = this.#synced.isOpen ? 'change' : 'initial';
+    // `hasSynced` is true while the listeners run; promises resolve only afterwards.
+    this.#synced.open();
     this.#notifyAll(changes, origin);
-    for (const done of this.#waiting) done();
-    this.#waiting.clear();
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {

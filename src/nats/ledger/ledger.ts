@@ -203,7 +203,7 @@ class BucketLedger implements SharedLedger {
   /**
    * Waits for a reservation until the caller's deadline or cancellation. The reservation cannot be cancelled: it continues in the
    * allocator's queue, and its write may be in flight. If it succeeds after the deadline, its amount is released at once, because no
-   * caller will commit it; otherwise the account would stay charged until the hour ends. Both cannot happen: the race has one winner,
+   * caller will commit it; otherwise the account would stay charged until its windows end. Both cannot happen: the race has one winner,
    * and only the loser's branch releases.
    *
    *     reserving ──in time──▶ returned, committed by the caller
