@@ -13,13 +13,17 @@ export class InboxDouble {
   readonly #inFlight = new Map<string, { message: Envelope; timer: NodeJS.Timeout }>();
   readonly #outcomes = new Map<string, PromiseWithResolvers<FinalOutcome>>();
   readonly #changes = new Notifier();
+  #failure: Error | undefined;
   deliveries = 0;
   extensions = 0;
 
-  /** Resolves with the final outcome of the message. */
+  /** Resolves with the final outcome of the message. Rejects after `fail`. */
   add(message: Envelope): Promise<FinalOutcome> {
     const end = Promise.withResolvers<FinalOutcome>();
     this.#outcomes.set(message.id, end);
+    // The test may await the outcome later.
+    end.promise.catch(() => undefined);
+    if (this.#failure !== undefined) end.reject(this.#failure);
     this.#put(message);
     return end.promise;
   }
@@ -62,6 +66,12 @@ export class InboxDouble {
   /** Expires every delivery in flight. */
   expireAll(): void {
     for (const deliveryToken of this.#inFlight.keys()) this.#expire(deliveryToken);
+  }
+
+  /** Rejects the outcomes of all messages, when the pod cannot process them. */
+  fail(error: Error): void {
+    this.#failure = error;
+    for (const { reject } of this.#outcomes.values()) reject(error);
   }
 
   close(): void {

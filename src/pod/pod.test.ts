@@ -17,6 +17,16 @@ async function exists(file: string): Promise<boolean> {
   );
 }
 
+describe('the fixture of a pod', () => {
+  it('a role that cannot start rejects the messages of the pod with its log', async () => {
+    await using bench = await PodFixture.open();
+    const before = bench.gateway.inbox.add(aMessage());
+    bench.agent('--no-such-option');
+    await assert.rejects(before, /the role "agent" ended with [1-9][\s\S]*no-such-option/);
+    await assert.rejects(bench.gateway.inbox.add(aMessage()), /no-such-option/);
+  });
+});
+
 describe('a pod', { timeout: 240_000 }, () => {
   it('a warm pod waits until it is bound, then forges a tool, uses it in the same turn and answers', async () => {
     await using bench = await PodFixture.open();

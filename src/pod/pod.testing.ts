@@ -23,6 +23,8 @@ const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 export class RoleProcess {
   readonly child: ChildProcess;
   readonly exited: Promise<number | null>;
+  /** Resolves at the exit of the process: with an error when no test ended it and its code is not 0, as after a failed start. */
+  readonly failure: Promise<Error | undefined>;
   log = '';
   readonly #waiters = new Set<() => void>();
 
@@ -42,6 +44,13 @@ export class RoleProcess {
       });
     }
     this.exited = new Promise((resolve) => this.child.once('exit', (code) => resolve(code)));
+    // 'close' follows the end of the output, so the log is complete.
+    this.failure = new Promise((resolve) =>
+      this.child.once('close', (code) => {
+        const isFailed = code !== 0 && !this.child.killed;
+        resolve(isFailed ? new Error(`the role "${role}" ended with ${code}:\n${this.log}`) : undefined);
+      }),
+    );
   }
 
   /** Resolves when the log contains the text `times` times; rejects when the process ends first. */
@@ -136,6 +145,7 @@ export class PodFixture implements AsyncDisposable {
       ...options,
     ]);
     this.#roles.push(process);
+    void process.failure.then((error) => (error === undefined ? undefined : this.gateway.inbox.fail(error)));
     return process;
   }
 }

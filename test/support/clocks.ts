@@ -1,3 +1,5 @@
+/** A clock that moves only when the test moves it. */
+export { FakeClock } from '../../src/lib/fake-clock.testing.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 
 /** The system clock with another wall-clock time, in epoch milliseconds. */

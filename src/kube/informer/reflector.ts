@@ -1,9 +1,9 @@
-import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { Backoff } from './backoff.ts';
 import { ApiError, type ResourceType } from '../client/kube-client.ts';
 import { listAll, type ObjectSelection } from '../client/list.ts';
+import { Latch } from '../../lib/async/latch.ts';
 import type { Metrics } from '../metrics.ts';
 import { type Change, type KubeObject, keyOf, type Store } from './store.ts';
 import type { Transport } from '../client/transport.ts';
@@ -56,11 +56,10 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #backoff: Backoff;
   readonly #listeners: ChangeListener<T>[] = [];
-  readonly #lists = new Notifier();
+  readonly #synced = new Latch();
   #running: Promise<unknown> | undefined;
   /** The resourceVersion of the store; undefined when a list is needed. */
   #version: string | undefined;
-  #synced = false;
   #listedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReflectorOptions<T>) {
@@ -76,13 +75,12 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
 
   /** True when the initial list is in the store. */
   get hasSynced(): boolean {
-    return this.#synced;
+    return this.#synced.isOpen;
   }
 
   /** Resolves when the initial list is in the store; rejects with the reason of the signal when it aborts. */
-  async synced(signal: AbortSignal): Promise<void> {
-    if (!this.#synced) await this.#lists.wait(signal);
-    if (!this.#synced) signal.throwIfAborted();
+  synced(signal: AbortSignal): Promise<void> {
+    return this.#synced.opened(signal);
   }
 
   /** Adds a listener. It first receives every object already in the store, as part of the initial list. */
@@ -124,10 +122,10 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
     const changes = this.store.replace(items.map((item) => this.#transform(item)));
     this.#version = resourceVersion;
     this.#listedAt = this.#options.clock.monotonic();
-    const origin = this.#synced ? 'change' : 'initial';
-    this.#synced = true;
+    const origin = this.#synced.isOpen ? 'change' : 'initial';
+    // `hasSynced` is true while the listeners run; promises resolve only afterwards.
+    this.#synced.open();
     this.#notifyAll(changes, origin);
-    this.#lists.notifyAll();
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {

@@ -1,9 +1,9 @@
-import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { ApiError, type KubeClient } from '../client/kube-client.ts';
 import { LEASES, type LeaseRecord, leaseSpec, readLease } from './lease.ts';
+import { Latch } from '../../lib/async/latch.ts';
 import type { Metrics } from '../metrics.ts';
 
 export interface LeaderElectionOptions {
@@ -34,20 +34,20 @@ const CONFLICT = 409;
 
 /** The Lease as last read, and the monotonic time at which this version was first observed. */
 interface Observation {
-  readonly record: LeaseRecord;
-  readonly since: number;
+  readonly observedRecord: LeaseRecord;
+  readonly observedTime: number;
 }
 
 /** The start of the last successful acquire or renewal, by two clocks: the monotonic clock stops while the machine is suspended. */
 interface Renewal {
-  readonly at: number;
+  readonly renewTime: number;
   readonly wallClock: number;
 }
 
 /**
  * Elects one of several processes as leader, by a Lease, as client-go's LeaderElector does. A candidate decides that the holder is dead by how
  * long it has observed the Lease unchanged on its own clock, never by the times in the Lease. A process that has lost leadership never becomes
- * leader again: it must exit.
+ * leader again: it must exit. `#acquire`, `#renew`, `#tryAcquireOrRenew` and `#release` are the methods of client-go with these names.
  *
  *                    acquired: the Lease was free, released or expired
  *     ┌───────────┐ ──────────────────────────────────────────────────► ┌────────┐ ──┐ renewed
@@ -66,7 +66,7 @@ export class LeaderElection implements AsyncDisposable {
   readonly #options: LeaderElectionOptions & typeof DEFAULTS;
   readonly #stopping = new AbortController();
   readonly #lost = new AbortController();
-  readonly #elections = new Notifier();
+  readonly #elected = new Latch();
   #running: Promise<void> | undefined;
   #observed: Observation | undefined;
   #renewal: Renewal | undefined;
@@ -85,7 +85,10 @@ export class LeaderElection implements AsyncDisposable {
   isLeader(): boolean {
     if (this.#renewal === undefined || this.#lost.signal.aborted) return false;
     const { clock, renewDeadlineMs } = this.#options;
-    const elapsed = Math.max(clock.monotonic() - this.#renewal.at, clock.now().getTime() - this.#renewal.wallClock);
+    const elapsed = Math.max(
+      clock.monotonic() - this.#renewal.renewTime,
+      clock.now().getTime() - this.#renewal.wallClock,
+    );
     if (elapsed < renewDeadlineMs) return true;
     this.#loseLeadership(`it was not renewed for ${Math.round(elapsed)} ms`);
     return false;
@@ -96,10 +99,9 @@ export class LeaderElection implements AsyncDisposable {
     return this.#lost.signal;
   }
 
-  /** Resolves when this process becomes the leader; rejects with the reason of the signal when it aborts. */
-  async elected(signal: AbortSignal): Promise<void> {
-    if (!signal.aborted && !this.isLeader()) await this.#elections.wait(signal);
-    signal.throwIfAborted();
+  /** Resolves when this process becomes the leader; rejects with the reason of the signal when it aborts, or of `lost` after a loss. */
+  elected(signal: AbortSignal): Promise<void> {
+    return this.#lost.signal.aborted ? Promise.reject(this.#lost.signal.reason as Error) : this.#elected.opened(signal);
   }
 
   /** A second call does nothing. */
@@ -119,46 +121,70 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { clock, log } = this.#options;
     const { signal } = this.#stopping;
-    while (!signal.aborted && !this.#lost.signal.aborted) {
-      const wasLeader = this.#renewal !== undefined;
-      try {
-        await this.#tryAcquireOrRenew(signal);
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!isConflict(error))
-          log.warn({ lease: this.#options.name, error }, 'the lease could not be read or written');
-      }
-      // `isLeader` also detects that the renew deadline has passed.
-      if (wasLeader && !this.isLeader()) return;
-      try {
-        await clock.sleep(this.#retryDelay(), signal);
-      } catch (reason) {
-        if (signal.aborted) return;
-        throw reason;
-      }
+    if (await this.#acquire(signal)) await this.#renew(signal);
+  }
+
+  /** Tries to acquire the Lease until this process is the leader. False when the signal aborts first. */
+  async #acquire(signal: AbortSignal): Promise<boolean> {
+    while (!signal.aborted) {
+      await this.#attempt(signal);
+      if (this.#renewal !== undefined) return true;
+      await this.#sleep(this.#acquireDelay(), signal);
+    }
+    return false;
+  }
+
+  /** Renews the Lease until this process loses it or the signal aborts. */
+  async #renew(signal: AbortSignal): Promise<void> {
+    // `isLeader` also detects that the renew deadline has passed. A call of it may have detected that during the sleep.
+    while (this.isLeader()) {
+      await this.#sleep(this.#renewDelay(), signal);
+      if (signal.aborted || this.#lost.signal.aborted) return;
+      await this.#attempt(signal);
     }
   }
 
-  /** The leader renews at a fixed interval. A candidate retries at the expiry of the observed Lease when that is sooner. */
-  #retryDelay(): number {
-    const { clock, retryPeriodMs, renewDeadlineMs, random } = this.#options;
-    const now = clock.monotonic();
-    if (this.#renewal !== undefined)
-      return Math.max(0, Math.min(retryPeriodMs, this.#renewal.at + renewDeadlineMs - now));
+  async #attempt(signal: AbortSignal): Promise<void> {
+    const { log, name } = this.#options;
+    try {
+      await this.#tryAcquireOrRenew(signal);
+    } catch (error) {
+      if (!signal.aborted && !isConflict(error))
+        log.warn({ lease: name, error }, 'the lease could not be read or written');
+    }
+  }
+
+  async #sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.clock.sleep(milliseconds, signal);
+    } catch (reason) {
+      if (!signal.aborted) throw reason;
+    }
+  }
+
+  /** A candidate retries after `retryPeriod`, or at the expiry of the observed Lease when that is sooner. */
+  #acquireDelay(): number {
+    const { clock, retryPeriodMs, random } = this.#options;
     const delay = retryPeriodMs / (1 + (JITTER - 1) * random());
-    const untilExpiry = this.#observed === undefined ? delay : expiryOf(this.#observed) - now;
+    const untilExpiry = this.#observed === undefined ? delay : expiryOf(this.#observed) - clock.monotonic();
     return untilExpiry > 0 ? Math.min(delay, untilExpiry) : delay;
+  }
+
+  /** The leader renews at a fixed interval, and once more before the renew deadline. */
+  #renewDelay(): number {
+    const { clock, retryPeriodMs, renewDeadlineMs } = this.#options;
+    if (this.#renewal === undefined) return retryPeriodMs;
+    return Math.max(0, Math.min(retryPeriodMs, this.#renewal.renewTime + renewDeadlineMs - clock.monotonic()));
   }
 
   async #tryAcquireOrRenew(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const limited = AbortSignal.any([signal, AbortSignal.timeout(this.#callTimeoutMs())]);
-    const started: Renewal = { at: clock.monotonic(), wallClock: clock.now().getTime() };
+    const started: Renewal = { renewTime: clock.monotonic(), wallClock: clock.now().getTime() };
     const observation = await this.#observe(limited);
     if (observation === undefined) return this.#create(started, limited);
-    const { record } = observation;
+    const { observedRecord: record } = observation;
     const isHolder = record.holder === this.#options.identity;
     if (!isHolder && record.holder !== '' && clock.monotonic() < expiryOf(observation)) {
       if (this.#renewal !== undefined) this.#loseLeadership(`${record.holder} holds it`);
@@ -176,7 +202,7 @@ export class LeaderElection implements AsyncDisposable {
     const { clock, renewDeadlineMs } = this.#options;
     const timeoutMs = Math.max(MIN_CALL_TIMEOUT_MS, renewDeadlineMs / 2);
     if (this.#renewal === undefined) return timeoutMs;
-    return Math.max(0, Math.floor(Math.min(timeoutMs, this.#renewal.at + renewDeadlineMs - clock.monotonic())));
+    return Math.max(0, Math.floor(Math.min(timeoutMs, this.#renewal.renewTime + renewDeadlineMs - clock.monotonic())));
   }
 
   /** The leader does not read the Lease: it knows what it wrote, and a write by another process makes its own next write a conflict. */
@@ -189,8 +215,8 @@ export class LeaderElection implements AsyncDisposable {
       return undefined;
     }
     const record = readLease(lease, leaseDurationMs);
-    if (this.#observed?.record.resourceVersion !== record.resourceVersion) {
-      this.#observed = { record, since: clock.monotonic() };
+    if (this.#observed?.observedRecord.resourceVersion !== record.resourceVersion) {
+      this.#observed = { observedRecord: record, observedTime: clock.monotonic() };
     }
     return this.#observed;
   }
@@ -228,12 +254,12 @@ export class LeaderElection implements AsyncDisposable {
     // `isLeader` must run before the renewal is recorded: during a stall of this process another process may have been the leader.
     if (this.#lost.signal.aborted || (this.#renewal !== undefined && !this.isLeader())) return;
     const isNewLeader = this.#renewal === undefined;
-    this.#observed = { record, since: this.#options.clock.monotonic() };
+    this.#observed = { observedRecord: record, observedTime: this.#options.clock.monotonic() };
     this.#renewal = started;
     if (!isNewLeader) return;
     this.#options.log.info({ lease: this.#options.name, identity: this.#options.identity }, 'became leader');
     this.#reportStatus(1);
-    this.#elections.notifyAll();
+    this.#elected.open();
   }
 
   #loseLeadership(reason: string): void {
@@ -249,7 +275,7 @@ export class LeaderElection implements AsyncDisposable {
 
   async #release(): Promise<void> {
     const { client, clock, namespace, name, log } = this.#options;
-    const resourceVersion = this.#observed?.record.resourceVersion;
+    const resourceVersion = this.#observed?.observedRecord.resourceVersion;
     if (resourceVersion === undefined) return;
     const patch = { metadata: { resourceVersion }, spec: leaseSpec.released(clock.now()) };
     try {
@@ -264,8 +290,8 @@ export class LeaderElection implements AsyncDisposable {
   }
 }
 
-function expiryOf({ record, since }: Observation): number {
-  return since + record.durationMs;
+function expiryOf({ observedRecord, observedTime }: Observation): number {
+  return observedTime + observedRecord.durationMs;
 }
 
 /** Another process wrote the Lease first; this is normal in an election. */

@@ -26,10 +26,28 @@ export interface AccountQuotas {
   initialSpend: InitialSpend;
 }
 
+/** One change, and the amounts that it takes out of the allocations, to restore them if it is not written. */
 interface PreparedChange {
   change: LedgerChange;
   parts: readonly { allocation: HourlyAllocation; part: CommittedPart }[];
-  uncertain: boolean;
+}
+
+/** What this gateway knows about the shared record. */
+type RecordState =
+  /** It must be read before the next write. */
+  | { kind: 'unread' }
+  /** As of the last write. Other gateways may have written since; a write then conflicts and reads. */
+  | { kind: 'known'; snapshot: AccountSnapshot }
+  /** The response to this change was lost, so the record may contain it. It is written again before any other change. */
+  | { kind: 'uncertain'; change: PreparedChange };
+
+/** Times are monotonic milliseconds. */
+interface Activity {
+  lastReservedAt: number;
+  /** `reserve` calls that have not finished. */
+  waiting: number;
+  /** Time of the oldest commit that is not written; undefined: none. */
+  dirtySince: number | undefined;
 }
 
 /** An allocation can be too small if the next hour starts during the request; it is then requested again. More rounds indicate a bug. */
@@ -37,38 +55,38 @@ const MAX_ALLOCATION_ROUNDS = 4;
 
 /**
  * Allocations of one account to this gateway. Reservations are served from the current hour's allocation without a write; the shared
- * record is only written to get a new allocation, to commit spend and to release unused amounts. All writes of one account run one
- * after the other in `#queue`.
+ * record is only written to get a new allocation, to commit spend and to release unused amounts. All reads and writes of one account run
+ * one after the other in `#queue`.
  *
  *     tryReserve ──amount available──▶ reserved
  *     reserve ─────amount available──▶ reserved
- *        └──not available──▶ write {drained parts, request}
+ *        └──not available──▶ write {drained parts, request} ──written──▶ allocation added; `reserve` takes the amount from it
  *     flush ───────────────▶ write {drained parts}
  *
- *     write ──written────▶ allocation added; `reserve` takes the amount from it
- *           ├─denied─────▶ parts restored; denial returned
- *           ├─failed─────▶ parts restored; error thrown
- *           └─uncertain──▶ the change is kept in `#uncertain`; error thrown
- *                            └──before the next write──▶ write of the same change, same seq, without the request
+ * The state of the record decides what the next write does, and the result of the write decides the next state:
+ *
+ *     ┌────────┐ ──written or denied──▶ ┌───────┐ ──┐ written or denied
+ *     │ unread │ ◄──────failed───────── │ known │   │
+ *     └────────┘                        └───────┘ ◄─┘
+ *       │    │ ▲                          │   ▲
+ *       │    └─┘ failed          uncertain│   │ written: the next `reserve` or `flush` first writes the same change, with the
+ *       │                                 ▼   │ same seq and without its request
+ *       │                            ┌───────────┐
+ *       └──────────uncertain───────▶ │ uncertain │ ──┐ uncertain again
+ *                                    └───────────┘ ◄─┘
+ *
+ * The parts of a denied or failed change are restored; those of an uncertain change stay in it. `failed` and `uncertain` throw.
  */
 export class AccountAllocator {
   readonly #deps: ChangeWriterDeps;
   readonly #key: string;
-  readonly #writer: string;
+  readonly #writer: { readonly id: string; nextSeq: () => number };
+  readonly #queue = new SerialQueue();
   /** By hour, the current one last. */
   #allocations: HourlyAllocation[] = [];
-  /** The record as of the last write; undefined: it must be read before the next write. */
-  #cached: AccountSnapshot | undefined;
-  readonly #nextSeq: () => number;
-  /** `reserve` calls that have not finished. */
-  #waiting = 0;
-  /** A change whose response was lost. It is written again before any other. */
-  #uncertain: PreparedChange | undefined;
-  readonly #queue = new SerialQueue();
+  #record: RecordState = { kind: 'unread' };
+  readonly #activity: Activity = { lastReservedAt: 0, waiting: 0, dirtySince: undefined };
   #initialSpend: InitialSpend = () => [];
-  #lastReservedAt = 0;
-  /** Time of the oldest commit that is not written; undefined: none. */
-  #dirtySince: number | undefined;
   /** Number of written changes and of write conflicts. */
   readonly counters = { changes: 0, conflicts: 0, maxConflicts: 0 };
 
@@ -76,41 +94,39 @@ export class AccountAllocator {
   constructor(deps: ChangeWriterDeps, key: string, writer: { id: string; nextSeq: () => number }) {
     this.#deps = deps;
     this.#key = key;
-    this.#writer = writer.id;
-    this.#nextSeq = writer.nextSeq;
+    this.#writer = writer;
   }
 
   /** Reserves from the current allocation without waiting; undefined when it does not suffice. */
   tryReserve(amount: AllocationAmounts): HourlyAllocation | undefined {
-    this.#lastReservedAt = this.#deps.clock.monotonic();
+    this.#activity.lastReservedAt = this.#deps.clock.monotonic();
     // Waiting `reserve` calls go first; otherwise later calls could use up the allocation that was requested for them.
-    const allocation = this.#waiting === 0 ? this.#current() : undefined;
+    const allocation = this.#activity.waiting === 0 ? this.#current() : undefined;
     return allocation?.reserve(amount) === true ? allocation : undefined;
   }
 
   /** Reserves from the current allocation or from a new one. Throws TEMPER_LEDGER_UNAVAILABLE. */
   async reserve(amount: AllocationAmounts, quotas: AccountQuotas): Promise<HourlyAllocation | Denial> {
-    this.#lastReservedAt = this.#deps.clock.monotonic();
+    this.#activity.lastReservedAt = this.#deps.clock.monotonic();
     this.#initialSpend = quotas.initialSpend;
-    this.#waiting += 1;
+    this.#activity.waiting += 1;
     try {
       return await this.#queue.run(() => this.#allocate(amount, quotas));
     } finally {
-      this.#waiting -= 1;
+      this.#activity.waiting -= 1;
     }
   }
 
   commit(allocation: HourlyAllocation, amount: AllocationAmounts, used: Counts): void {
     allocation.commit(amount, used);
-    this.#dirtySince ??= this.#deps.clock.monotonic();
+    this.#activity.dirtySince ??= this.#deps.clock.monotonic();
   }
 
   /** Records spend without a reservation, such as tool calls. `initialSpend` is used if the account has no record yet. */
   recordUsage(used: Counts, initialSpend: InitialSpend): void {
     this.#initialSpend = initialSpend;
     const time = this.#deps.clock.now().getTime();
-    const allocation =
-      this.#current() ?? this.#addAllocation({ ...ZERO_AMOUNTS, time }, this.#cached?.record.epoch ?? '');
+    const allocation = this.#current() ?? this.#addAllocation({ ...ZERO_AMOUNTS, time }, this.#epoch());
     this.commit(allocation, ZERO_AMOUNTS, used);
   }
 
@@ -123,15 +139,15 @@ export class AccountAllocator {
   }
 
   get isEmpty(): boolean {
-    return this.#allocations.length === 0 && this.#uncertain === undefined && this.#queue.size === 0;
+    return this.#allocations.length === 0 && this.#record.kind !== 'uncertain' && this.#queue.size === 0;
   }
 
   /** True if there is something to write: spend committed long enough ago, or an allocation unused for long or of a past hour. Milliseconds. */
   isDue(settledFor: number, unusedFor: number): boolean {
     const now = this.#deps.clock.monotonic();
-    if (this.#uncertain !== undefined) return true;
-    if (this.#dirtySince !== undefined && now - this.#dirtySince >= settledFor) return true;
-    const idle = now - this.#lastReservedAt >= unusedFor;
+    if (this.#record.kind === 'uncertain') return true;
+    if (this.#activity.dirtySince !== undefined && now - this.#activity.dirtySince >= settledFor) return true;
+    const idle = now - this.#activity.lastReservedAt >= unusedFor;
     return this.#allocations.some(
       (allocation) => allocation.isEmpty || (allocation.hasUnused && (idle || this.#isPast(allocation))),
     );
@@ -144,8 +160,8 @@ export class AccountAllocator {
   flush(unusedFor: number): Promise<void> {
     return this.#queue.run(async () => {
       await this.#resolveUncertain();
-      const idle = this.#deps.clock.monotonic() - this.#lastReservedAt >= unusedFor;
-      this.#dirtySince = undefined;
+      const idle = this.#deps.clock.monotonic() - this.#activity.lastReservedAt >= unusedFor;
+      this.#activity.dirtySince = undefined;
       const prepared = this.#prepare(idle);
       if (prepared.parts.length > 0) await this.#write(prepared);
       this.#allocations = this.#allocations.filter((allocation) => !allocation.isEmpty);
@@ -174,37 +190,35 @@ export class AccountAllocator {
       .map((allocation) => ({ allocation, part: allocation.drain(idle || this.#isPast(allocation)) }));
     const time = this.#deps.clock.now().getTime();
     const settled = parts.map(({ part }) => part);
-    return {
-      change: { writer: this.#writer, seq: this.#nextSeq(), time, committed: settled },
-      parts,
-      uncertain: false,
-    };
+    return { change: { writer: this.#writer.id, seq: this.#writer.nextSeq(), time, committed: settled }, parts };
   }
 
-  async #write(prepared: PreparedChange): Promise<Extract<WriteResult, { kind: 'written' | 'denied' }>> {
-    const result = await writeChange(this.#deps, this.#key, prepared.change, {
-      cached: this.#cached,
-      mayBeWritten: prepared.uncertain,
-      initialSpend: this.#initialSpend,
-    });
+  /** `mayBeWritten`: an earlier write of this change got no response. Throws TEMPER_LEDGER_UNAVAILABLE. */
+  async #write(
+    prepared: PreparedChange,
+    mayBeWritten = false,
+  ): Promise<Extract<WriteResult, { kind: 'written' | 'denied' }>> {
+    const cached = this.#record.kind === 'known' ? this.#record.snapshot : undefined;
+    const initialSpend = this.#initialSpend;
+    const result = await writeChange(this.#deps, this.#key, prepared.change, { cached, mayBeWritten, initialSpend });
     switch (result.kind) {
       case 'written':
+        this.#record = { kind: 'known', snapshot: result.current };
         this.#applyWritten(result.current, result.allocation);
         this.counters.changes += 1;
         this.counters.conflicts += result.conflicts;
         this.counters.maxConflicts = Math.max(this.counters.maxConflicts, result.conflicts);
         return result;
       case 'denied':
-        this.#cached = result.current;
+        this.#record = { kind: 'known', snapshot: result.current };
         this.#restore(prepared);
         return result;
       case 'failed':
-        this.#cached = undefined;
+        this.#record = { kind: 'unread' };
         this.#restore(prepared);
         throw result.error;
       case 'uncertain':
-        this.#cached = undefined;
-        this.#uncertain = { ...prepared, uncertain: true };
+        this.#record = { kind: 'uncertain', change: prepared };
         throw result.error;
       default:
         return result satisfies never;
@@ -216,15 +230,13 @@ export class AccountAllocator {
    * stored, its allocation is in the record and is added.
    */
   async #resolveUncertain(): Promise<void> {
-    const uncertain = this.#uncertain;
-    if (uncertain === undefined) return;
-    this.#uncertain = undefined;
-    delete uncertain.change.request;
-    await this.#write(uncertain);
+    if (this.#record.kind !== 'uncertain') return;
+    const { change: prepared } = this.#record;
+    delete prepared.change.request;
+    await this.#write(prepared, true);
   }
 
   #applyWritten(current: AccountSnapshot, block: Allocation | undefined): void {
-    this.#cached = current;
     for (const allocation of this.#allocations) allocation.switchEpoch(current.record.epoch);
     if (block === undefined) return;
     const hour = hourStart(block.time);
@@ -241,7 +253,7 @@ export class AccountAllocator {
 
   #restore({ parts }: PreparedChange): void {
     for (const { allocation, part } of parts) allocation.restore(part);
-    if (parts.length > 0) this.#dirtySince ??= this.#deps.clock.monotonic();
+    if (parts.length > 0) this.#activity.dirtySince ??= this.#deps.clock.monotonic();
   }
 
   /** The allocation of the current hour, or of the next hour if another gateway's clock has started it early. */
@@ -252,5 +264,10 @@ export class AccountAllocator {
 
   #isPast(allocation: HourlyAllocation): boolean {
     return allocation.hour < hourStart(this.#deps.clock.now().getTime());
+  }
+
+  /** The epoch of the record; '' while the record is not known. */
+  #epoch(): string {
+    return this.#record.kind === 'known' ? this.#record.snapshot.record.epoch : '';
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
+import type { Json } from '../../lib/json.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { Denial } from '../../ledger/port.ts';
 import {
@@ -60,9 +61,15 @@ export async function readAccountRecord(
   );
 }
 
+/** What is known before a write. `mayBeWritten`: an earlier call sent this change and got no response, so it may be stored already. */
+export interface WriteOptions {
+  cached: AccountSnapshot | undefined;
+  mayBeWritten: boolean;
+  initialSpend: InitialSpend;
+}
+
 /**
- * Writes one change of one account by compare and swap, with a limited number of attempts. Never throws. `mayBeWritten`: an earlier call
- * sent this change and got no response, so it may be stored already.
+ * Writes one change of one account by compare and swap, with a limited number of attempts. Never throws.
  *
  *     base = cached record, or read
  *     read record contains this seq ───────▶ written (by an earlier attempt)
@@ -77,87 +84,76 @@ export async function writeChange(
   deps: ChangeWriterDeps,
   key: string,
   change: LedgerChange,
-  {
-    cached,
-    mayBeWritten,
-    initialSpend,
-  }: { cached: AccountSnapshot | undefined; mayBeWritten: boolean; initialSpend: InitialSpend },
+  { cached, mayBeWritten: wasSent, initialSpend }: WriteOptions,
 ): Promise<WriteResult> {
-  const state: WriteState = {
-    deps,
-    key,
-    change,
-    initialSpend,
-    current: cached,
-    conflicts: 0,
-    mayBeWritten: mayBeWritten,
-  };
-  const exhausted = (error: TemperError): WriteResult => ({ kind: state.mayBeWritten ? 'uncertain' : 'failed', error });
+  let base = cached;
+  let mayBeWritten = wasSent;
+  let conflicts = 0;
   let failures = 0;
+  const exhausted = (error: TemperError): WriteResult => ({ kind: mayBeWritten ? 'uncertain' : 'failed', error });
   for (;;) {
-    try {
-      const committed = await tryWrite(state);
-      if (committed !== undefined) return committed;
-      if (state.conflicts > MAX_CONFLICTS) return exhausted(conflictError(key, state.conflicts));
-      await pause(deps, deps.random() * Math.min(MAX_CONFLICT_WAIT_MS, 2 * state.conflicts));
-    } catch (error) {
-      state.current = undefined;
-      failures += 1;
-      if (isLedgerError(error) || failures >= MAX_FAILURES) return exhausted(ledgerUnavailable(error));
-      await pause(deps, FAILURE_WAIT_MS);
+    const attempt = await tryWrite(deps, key, change, { cached: base, initialSpend });
+    // Every further attempt reads the record.
+    base = undefined;
+    switch (attempt.kind) {
+      case 'written':
+        return { ...attempt, conflicts };
+      case 'denied':
+        if (!mayBeWritten) return attempt;
+        // The earlier write may still arrive, so the denial is not final.
+        return exhausted(conflictError(key, conflicts));
+      case 'outdated':
+      case 'conflict':
+        if (attempt.kind === 'conflict') conflicts += 1;
+        if (conflicts > MAX_CONFLICTS) return exhausted(conflictError(key, conflicts));
+        await pause(deps, deps.random() * Math.min(MAX_CONFLICT_WAIT_MS, 2 * conflicts));
+        break;
+      case 'error':
+        mayBeWritten ||= attempt.wasSent;
+        failures += 1;
+        if (isLedgerError(attempt.error) || failures >= MAX_FAILURES)
+          return exhausted(ledgerUnavailable(attempt.error));
+        await pause(deps, FAILURE_WAIT_MS);
+        break;
+      default:
+        return attempt satisfies never;
     }
   }
 }
 
-interface WriteState {
-  deps: ChangeWriterDeps;
-  key: string;
-  change: LedgerChange;
-  initialSpend: InitialSpend;
-  /** The cached record; undefined: it must be read. */
-  current: AccountSnapshot | undefined;
-  conflicts: number;
-  /** A write was sent and got no response. */
-  mayBeWritten: boolean;
-}
+type Attempt =
+  | { kind: 'written'; current: AccountSnapshot; allocation: Allocation | undefined }
+  | { kind: 'denied'; current: AccountSnapshot; denial: Denial }
+  /** Denied by the cached record, which may be older than releases by other gateways. */
+  | { kind: 'outdated' }
+  /** Another gateway wrote the record first; nothing was written. */
+  | { kind: 'conflict' }
+  /** `wasSent`: the server may have stored the change. */
+  | { kind: 'error'; error: unknown; wasSent: boolean };
 
-/** One attempt. Undefined when another attempt on a newer revision is needed. Updates `current`, `conflicts` and `mayBeWritten` of the state. */
-async function tryWrite(state: WriteState): Promise<WriteResult | undefined> {
-  const { deps, key, change, initialSpend, current, conflicts } = state;
-  const base = current ?? (await readAccountRecord(deps, key, initialSpend));
-  state.current = undefined;
-  const applied = current === undefined ? findAppliedChange(base.record, change) : undefined;
-  if (applied !== undefined) return { kind: 'written', current: base, allocation: applied.block, conflicts };
-  const outcome = applyChange(base.record, change);
-  if ('denial' in outcome) {
-    // The cached record may be older than releases by other gateways.
-    if (current !== undefined) return undefined;
-    if (state.mayBeWritten) throw conflictError(key, conflicts);
-    return { kind: 'denied', current: base, denial: outcome.denial };
-  }
-  const { next: document, block } = outcome;
-  const revision = await putRecord(deps, key, document, base.revision, () => {
-    state.mayBeWritten = true;
-  });
-  if (revision !== undefined)
-    return { kind: 'written', current: { record: document, revision }, allocation: block, conflicts };
-  state.conflicts += 1;
-  return undefined;
-}
-
-/** The new revision; undefined for a conflict: nothing was written. After an error the write may have been stored; calls `onUncertain`. */
-async function putRecord(
-  { store }: ChangeWriterDeps,
+async function tryWrite(
+  deps: ChangeWriterDeps,
   key: string,
-  next: AccountRecord,
-  revision: number,
-  onUncertain: () => void,
-): Promise<number | undefined> {
+  change: LedgerChange,
+  { cached, initialSpend }: Pick<WriteOptions, 'cached' | 'initialSpend'>,
+): Promise<Attempt> {
+  let wasSent = false;
   try {
-    return await store.write(key, JSON.parse(JSON.stringify(next)), revision);
+    const base = cached ?? (await readAccountRecord(deps, key, initialSpend));
+    const applied = cached === undefined ? findAppliedChange(base.record, change) : undefined;
+    if (applied !== undefined) return { kind: 'written', current: base, allocation: applied.block };
+    const outcome = applyChange(base.record, change);
+    if ('denial' in outcome) {
+      return cached === undefined ? { kind: 'denied', current: base, denial: outcome.denial } : { kind: 'outdated' };
+    }
+    const { next: record, block } = outcome;
+    const value = JSON.parse(JSON.stringify(record)) as Json;
+    wasSent = true;
+    const revision = await deps.store.write(key, value, base.revision);
+    if (revision === undefined) return { kind: 'conflict' };
+    return { kind: 'written', current: { record, revision }, allocation: block };
   } catch (error) {
-    onUncertain();
-    throw error;
+    return { kind: 'error', error, wasSent };
   }
 }
 

@@ -202,10 +202,13 @@ class BucketLedger implements SharedLedger {
 
   /**
    * Waits for a reservation until the caller's deadline or cancellation. The reservation cannot be cancelled: it continues in the
-   * allocator's queue. If it succeeds after the deadline, its amount is released at once, because no caller will commit it.
+   * allocator's queue, and its write may be in flight. If it succeeds after the deadline, its amount is released at once, because no
+   * caller will commit it; otherwise the account would stay charged until its windows end. Both cannot happen: the race has one winner,
+   * and only the loser's branch releases.
    *
    *     reserving ──in time──▶ returned, committed by the caller
    *         └──deadline──▶ TEMPER_LEDGER_UNAVAILABLE to the caller ──granted later──▶ released with zero spend
+   *                                                               └─denied or failed later──▶ nothing was reserved
    */
   async #withDeadline(
     allocator: AccountAllocator,
@@ -222,10 +225,10 @@ class BucketLedger implements SharedLedger {
     try {
       const first = await Promise.race([reserving, timeout]);
       if (!(first instanceof TemperError)) return first;
-      const giveBack = (result: HourlyAllocation | Denial): void => {
+      const releaseIfGranted = (result: HourlyAllocation | Denial): void => {
         if (!('granted' in result)) allocator.commit(result, held, toCounts({}));
       };
-      reserving.then(giveBack, () => undefined);
+      reserving.then(releaseIfGranted, () => undefined);
       throw first;
     } finally {
       done.abort();
