@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type Environment, loadClusterAccess, roleSource } from '../kube/client/cluster-access.ts';
+import { loadClusterAccess, roleSource } from '../kube/client/cluster-access.ts';
+import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport } from '../kube/client/transport.ts';

@@ -1,10 +1,8 @@
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
+import type { Credentials, Environment, LoadedCluster, TlsCredentials } from './loaded-cluster.ts';
 import { loadServiceAccount } from './service-account.ts';
-
-/** Environment variables, injected by the command line. */
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The source of the API server's address and of the credentials. */
 export type ClusterSource =
@@ -18,20 +16,6 @@ export type ClusterSource =
 export function roleSource(environment: Environment): ClusterSource {
   const isPod = environment['KUBECONFIG'] === undefined && environment['KUBERNETES_SERVICE_HOST'] !== undefined;
   return isPod ? { kind: 'cluster', environment } : { kind: 'default' };
-}
-
-/** The credentials of a request. */
-export interface Credentials {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly tls: TlsCredentials;
-}
-
-export interface TlsCredentials {
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  readonly servername?: string;
-  readonly rejectUnauthorized?: boolean;
 }
 
 export interface ClusterAccess {
@@ -49,15 +33,6 @@ export interface ClusterAccess {
 const CACHE_TTL_MS = 10_000;
 /** The server address that @kubernetes/client-node uses when it finds no configuration. */
 const FALLBACK_SERVER = 'http://localhost:8080';
-
-/** One loaded configuration of a cluster. */
-export interface LoadedCluster {
-  readonly server: URL;
-  readonly context?: string;
-  readonly namespace: string | undefined;
-  /** Reads the current tokens and certificates. */
-  readonly read: () => Promise<Credentials>;
-}
 
 /** Throws `TEMPER_KUBE_CONFIG` when the source contains no usable cluster. */
 export async function loadClusterAccess(source: ClusterSource, clock: Clock): Promise<ClusterAccess> {

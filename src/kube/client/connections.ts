@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Agent } from 'undici';
 import { TemperError } from '../../lib/errors.ts';
-import type { TlsCredentials } from './cluster-access.ts';
+import type { TlsCredentials } from './loaded-cluster.ts';
 import { OrphanStreamGuard } from './http2-orphan-streams.ts';
 
 /** Calls share few connections. Watches, which stay open for minutes, use separate connections, so that no call waits behind a watch. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, TemperError } from '../../lib/errors.ts';
-import type { Credentials, Environment, LoadedCluster } from './cluster-access.ts';
+import type { Credentials, Environment, LoadedCluster } from './loaded-cluster.ts';
 
 /** The folder into which the kubelet mounts the token, the CA and the namespace of a pod's ServiceAccount. */
 const FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';

@@ -1,6 +1,6 @@
 import { type Static, type TObject, type TProperties, Type } from 'typebox';
 import { closed, Tier } from '../../api/v1alpha1/common.ts';
-import { GATES } from '../events.ts';
+import { GATES } from './gates.ts';
 import { AnyJson, Code, SessionId, text } from './parts.ts';
 
 /**

@@ -52,7 +52,11 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   return answered ? EXIT.ok : EXIT.refused;
 }
 
-function confirmation({ id, session, podBound, duplicate }: UserMessageReceipt, agent: string, location: string): string {
+function confirmation(
+  { id, session, podBound, duplicate }: UserMessageReceipt,
+  agent: string,
+  location: string,
+): string {
   const state = duplicate ? 'was already sent' : podBound ? 'sent' : 'sent; the agent is idle and is being started';
   return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${location} ${state} · session ${printable(session, 128)}\n`;
 }
