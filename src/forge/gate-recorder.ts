@@ -8,7 +8,7 @@ import type { ForgeEvidence, RefusedTool, RejectionClass } from './types.ts';
 const MAX_NOTE = 120;
 const MAX_MESSAGE = 4_000;
 
-/** Gates that the author's side may report as passed; the review records the others itself. */
+/** Gates that the author's side reports as passed; a review runs them again, and records only the others. */
 const AUTHOR_GATES: readonly Gate[] = GATES.slice(0, GATES.indexOf('policy'));
 
 /** What the author's side reports about a tool that it submits, for the record only. */
@@ -24,17 +24,19 @@ export class GateRecorder {
   digest: Digest | undefined;
   readonly #events: EventSink;
   readonly #evidence: ForgeEvidence | undefined;
+  readonly #isReview: boolean;
 
   constructor(tool: string, events: EventSink, reported?: ReportedGates) {
     this.tool = tool;
     this.#events = events;
     this.gates = passedGates(reported?.gates ?? []);
     this.#evidence = reported?.evidence;
+    this.#isReview = reported !== undefined;
   }
 
-  /** Records the gate once: the event of a gate that the author's side reports was emitted there. */
+  /** In a review, the gates that the author's side passed stand in the record as it reported them: it emitted their events. */
   pass(gate: Gate, note = ''): void {
-    if (this.gates.some((result) => result.gate === gate)) return;
+    if (this.#isReview && AUTHOR_GATES.includes(gate)) return;
     this.#add({ gate, passed: true, note: printable(note, MAX_NOTE) });
   }
 

@@ -214,10 +214,6 @@ describe('forge review', () => {
       result.gates.map(({ gate, passed }) => [gate, passed]),
       [
         ['tests', true],
-        ['shape', true],
-        ['static', true],
-        ['schemas', true],
-        ['build', true],
         ['policy', true],
         ['judge', false],
       ],

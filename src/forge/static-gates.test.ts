@@ -119,15 +119,11 @@ describe('the static gates', () => {
     assert.deepEqual([other.gate, other.code, other.message], [one.gate, one.code, one.message]);
   });
 
-  it('the gates record each gate that a tool passed before the one that refuses it', async () => {
+  it('the forge records each gate that a tool passed before the one that refuses it, and the review only its own', async () => {
     const artifact = { ...good, limits: { duration: '5s', memory: '1Gi' } };
     const submitted: Submitted = { artifact, digest: digestOf(artifact) };
-    const expected = ['shape', 'static', 'schemas', 'build', 'policy'];
-    for (const { gates } of [inspected(submitted), await reviewed(submitted)]) {
-      assert.deepEqual(
-        gates.map(({ gate }) => gate),
-        expected,
-      );
-    }
+    const gatesOf = ({ gates }: RefusedTool) => gates.map(({ gate }) => gate);
+    assert.deepEqual(gatesOf(inspected(submitted)), ['shape', 'static', 'schemas', 'build', 'policy']);
+    assert.deepEqual(gatesOf(await reviewed(submitted)), ['policy']);
   });
 });

@@ -17,7 +17,8 @@ let records: RecordStore;
 beforeEach(async () => {
   state = await mkdtemp(join(tmpdir(), 'temper-decisions-'));
   records = fileRecordStore(state);
-  await records.put('agents', 'a', {});
+  // What a run leaves behind.
+  (await lockState(state)).release();
 });
 afterEach(() => rm(state, { recursive: true, force: true }));
 
