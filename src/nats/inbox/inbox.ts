@@ -1,3 +1,4 @@
+import { deliveryLost } from '../../bus/delivery-end.ts';
 import type { Envelope, Receipt } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
@@ -16,7 +17,7 @@ import { parseJsonBytes, lastMessage, purge } from '../jetstream/stream-reader.t
 const NANOS_PER_MS = 1_000_000;
 
 /** The sender of a message and its idempotency key. */
-export interface MessageSender {
+export interface SenderKey {
   /** UID of the agent, or another identity of `[A-Za-z0-9_-]`. Chosen by the system, never by a client. */
   uid: string;
   /** Idempotency key: any text. */
@@ -52,12 +53,18 @@ export interface NatsInbox {
    * Idempotent per sender key for 30 minutes: a repeated call returns the first message's id with `duplicate`. Throws TEMPER_BUS_FULL
    * when the inbox is full, TEMPER_BUS_TOO_LARGE above 200 KiB.
    */
-  publish(agentUid: string, sender: MessageSender, message: NewMessage): Promise<Receipt>;
+  publish(agentUid: string, sender: SenderKey, message: NewMessage): Promise<Receipt>;
   /** The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time. */
   fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
-  /** Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. */
+  /**
+   * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. Throws TEMPER_DELIVERY_LOST
+   * when the message was redelivered since and is not acknowledged yet.
+   */
   ack(at: DeliveryCoordinates): Promise<void>;
-  /** Redelivers the message after the delay. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
+  /**
+   * Redelivers the message after the delay. Throws TEMPER_NOT_FOUND for a delivery that the server does not know, and, like `reject` and
+   * `working`, TEMPER_DELIVERY_LOST for one after which the server has delivered again: the later delivery belongs to another receiver.
+   */
   retry(at: DeliveryCoordinates, delayMs: number): Promise<void>;
   /** Moves the message to the dead letters. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
@@ -78,7 +85,7 @@ export interface NatsInbox {
 }
 
 /** The id of a message, derived from sender and key: a repeated call gets the same id without a record of the first call. */
-export function messageId({ uid, key }: MessageSender): string {
+export function messageId({ uid, key }: SenderKey): string {
   return `msg-${sha256(`${token(uid)}\n${key}`).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
@@ -100,7 +107,7 @@ class JetStreamInbox implements NatsInbox {
     this.#consumers = consumers;
   }
 
-  async publish(agentUid: string, sender: MessageSender, message: NewMessage): Promise<Receipt> {
+  async publish(agentUid: string, sender: SenderKey, message: NewMessage): Promise<Receipt> {
     const id = messageId(sender);
     const { from, to, session, text, root = id, depth, deadline, time } = message;
     const envelope: Envelope = { id, from, to, session, text, root, depth, deadline, time };
@@ -135,6 +142,11 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async ack(at: DeliveryCoordinates): Promise<void> {
+    if (await this.#isSuperseded(at)) {
+      // A repeated call, after which the next message was delivered.
+      if (await this.#isAcked(at)) return;
+      throw deliveryLost();
+    }
     await publish(this.#connection, ackedSubject(at), at.streamSequence);
     try {
       await this.#sendAck(at, '+ACK');
@@ -145,6 +157,7 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async retry(at: DeliveryCoordinates, delayMs: number): Promise<void> {
+    await this.#assertCurrent(at);
     if (delayMs <= 0) return this.#sendAck(at, '-NAK');
     // With `backoff` the server adds the delay to the difference between this delivery's ack wait and the first one's.
     const extraMs = this.#consumers.ackWaitMs(at.deliveries) - this.#consumers.ackWaitMs(1);
@@ -153,14 +166,16 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
+    await this.#assertCurrent(at);
     const { agentUid, streamSequence, deliveries } = at;
     // Copied first: `+TERM` deletes the message from a work-queue stream.
     await writeDeadLetter(this.#connection, { agentUid, streamSequence, deliveries, code, reason });
     await this.#sendAck(at, '+TERM');
   }
 
-  working(at: DeliveryCoordinates): Promise<void> {
-    return this.#sendAck(at, '+WPI');
+  async working(at: DeliveryCoordinates): Promise<void> {
+    await this.#assertCurrent(at);
+    await this.#sendAck(at, '+WPI');
   }
 
   async inFlight(agentUid: string): Promise<InFlight | undefined> {
@@ -196,14 +211,27 @@ class JetStreamInbox implements NatsInbox {
 
   /** False for a message that was processed before, which is acknowledged, or whose deadline has passed, which is dead-lettered. */
   async #isDeliverable(message: Envelope, at: DeliveryCoordinates): Promise<boolean> {
-    const acked = await lastMessage(this.#connection, bucketStream(BUCKETS.acked), ackedSubject(at));
-    if (acked !== undefined) {
+    if (await this.#isAcked(at)) {
       await this.#sendAck(at, '+ACK');
       return false;
     }
     if (Date.parse(message.deadline) > this.#connection.clock.now().getTime()) return true;
     await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${message.deadline}, has passed`);
     return false;
+  }
+
+  async #isAcked(at: DeliveryCoordinates): Promise<boolean> {
+    return (await lastMessage(this.#connection, bucketStream(BUCKETS.acked), ackedSubject(at))) !== undefined;
+  }
+
+  /** The consumer has delivered again since: the server would apply an acknowledgement of this delivery to the later one. */
+  async #isSuperseded({ agentUid, consumerSequence }: DeliveryCoordinates): Promise<boolean> {
+    const info = await this.#consumers.info(agentUid);
+    return info !== undefined && info.delivered.consumer_seq > consumerSequence;
+  }
+
+  async #assertCurrent(at: DeliveryCoordinates): Promise<void> {
+    if (await this.#isSuperseded(at)) throw deliveryLost();
   }
 
   #sendAck(
