@@ -7,10 +7,12 @@ import { createNatsInbox, type NatsInbox } from '../../src/nats/inbox/inbox.ts';
 import { InboxReceiver, InboxSender } from '../../src/nats/inbox/message-ports.ts';
 import { messagesContract, type PortRules } from '../contracts/messages.ts';
 import { ModelGatewayFixture, type ModelGatewayReplica } from '../support/gateway/model-gateway-fixture.ts';
+import { pollAssertion } from '../support/poll.ts';
 import { newMessage, newUid } from '../support/nats/nats-fixture.ts';
 
 /** Messages per inbox; `topology.ts` sets the limit. */
 const INBOX_MESSAGES = 1_000;
+const BATCH = 100;
 
 let fixture: ModelGatewayFixture;
 let connection: JetStreamConnection;
@@ -24,11 +26,13 @@ before(async () => {
 });
 after(() => fixture[Symbol.asyncDispose]());
 
+/** Each publication is idempotent, so one that a busy machine timed out is repeated. */
 async function fill(inbox: NatsInbox, agentUid: string): Promise<void> {
-  const messages = Array.from({ length: INBOX_MESSAGES }, (_, index) => index);
-  await Promise.all(
-    messages.map((key) => inbox.publish(agentUid, { uid: 'user', key: `${agentUid} ${key}` }, newMessage('x'))),
-  );
+  for (let first = 0; first < INBOX_MESSAGES; first += BATCH) {
+    const keys = Array.from({ length: BATCH }, (_, index) => `${agentUid} ${first + index}`);
+    const publish = (key: string) => inbox.publish(agentUid, { uid: 'user', key }, newMessage('x'));
+    await pollAssertion('the messages to be stored', () => Promise.all(keys.map(publish)));
+  }
 }
 
 messagesContract('NATS', async (rules) => {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, MAX_TIMER_MS } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { remainingMs, type CallOptions } from '../../lib/call-options.ts';
@@ -144,9 +144,6 @@ async function jsonBody(response: Response, provider: string): Promise<Json> {
     throw formatError(provider, 'sent a body that is not JSON', 'never', error);
   }
 }
-
-/** Maximum delay of a Node timer, about 24 days. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 interface OpenCall extends AsyncDisposable {
   signal: AbortSignal;

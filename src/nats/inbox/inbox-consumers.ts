@@ -25,7 +25,7 @@ export interface InboxConsumers {
 
 export function createInboxConsumers(
   connection: JetStreamConnection,
-  { ackWaitsMs: ackWaitsMs = DEFAULT_ACK_WAITS_MS }: Partial<DeliveryRules> = {},
+  { ackWaitsMs = DEFAULT_ACK_WAITS_MS }: Partial<DeliveryRules> = {},
 ): InboxConsumers {
   const ackWaitMs = (deliveries: number): number =>
     ackWaitsMs[Math.min(deliveries, ackWaitsMs.length) - 1] ?? DEFAULT_ACK_WAITS_MS[0] ?? 0;
