@@ -24,10 +24,11 @@ import {
   type SendMessageRequest,
 } from '../gateway-api/pod-api.ts';
 
-/** A delivery with its delivery token. */
+/** A delivery with its delivery token. Its methods throw as those of `Delivery`; each takes the deadline and the signal of its call. */
 export interface RemoteDelivery extends Delivery {
   /** Acknowledgement timeout in milliseconds: without an outcome or an extension by then the message is redelivered. */
   ackTimeoutMs: number;
+  /** Restarts the acknowledgement timeout; does not end the delivery. */
   extend(op: CallOptions): Promise<void>;
   /** Acknowledges the message and publishes the reply for its sender. */
   ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions): Promise<void>;
