@@ -1,5 +1,4 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
-import type { FinishReason } from '../bus/port.ts';
 import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -10,6 +9,7 @@ import { STREAMS, subjects, token } from './jetstream/names.ts';
 import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
+import type { FinishReason } from '../bus/port.ts';
 
 /** One event of a session. */
 export type SessionEvent =

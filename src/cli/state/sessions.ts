@@ -13,7 +13,7 @@ export interface SessionsOptions {
   output: 'text' | 'json';
 }
 
-export interface StateSessionSummary {
+export interface SessionSummary {
   session: string;
   agent: string;
   namespace: string;
@@ -52,7 +52,7 @@ export async function sessions(options: SessionsOptions, io: CliIo): Promise<num
 }
 
 /** All sessions, the last used first. */
-export async function listSessions(records: RecordStore): Promise<StateSessionSummary[]> {
+export async function listSessions(records: RecordStore): Promise<SessionSummary[]> {
   const stored = await records.list(SESSIONS);
   const summaries = await Promise.all(stored.map(({ value }) => summaryOf(records, value)));
   return summaries
@@ -61,7 +61,7 @@ export async function listSessions(records: RecordStore): Promise<StateSessionSu
 }
 
 /** Undefined for a document that names no session. */
-async function summaryOf(records: RecordStore, info: Json): Promise<StateSessionSummary | undefined> {
+async function summaryOf(records: RecordStore, info: Json): Promise<SessionSummary | undefined> {
   const scope = {
     session: textAt(info, ['session']),
     agent: textAt(info, ['agent']),

@@ -11,7 +11,7 @@ import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { counted } from '../run/model-usage.ts';
 import { type Screen, screenOf } from '../transcript/screen.ts';
 import { Transcript } from '../transcript/transcript.ts';
-import { eventsOf, listSessions, type StateSessionSummary } from './sessions.ts';
+import { eventsOf, listSessions, type SessionSummary } from './sessions.ts';
 import { stateFolder } from './state-folder.ts';
 
 export interface TraceOptions {
@@ -116,11 +116,11 @@ async function findSession(records: RecordStore, { session, agent }: TraceOption
 }
 
 /** An agent is named NAME or NAMESPACE/NAME. */
-function isOf(summary: StateSessionSummary, agent: string | undefined): boolean {
+function isOf(summary: SessionSummary, agent: string | undefined): boolean {
   return agent === undefined || [summary.agent, `${summary.namespace}/${summary.agent}`].includes(agent);
 }
 
-function unknownSession(all: readonly StateSessionSummary[], session: string, agent: string | undefined): TemperError {
+function unknownSession(all: readonly SessionSummary[], session: string, agent: string | undefined): TemperError {
   const known = all.slice(0, 10).map((summary) => summary.session);
   const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
   const owner = agent === undefined ? '' : ` of agent "${agent}"`;

@@ -17,7 +17,7 @@ import { parseJsonBytes, lastMessage, purge } from '../jetstream/stream-reader.t
 const NANOS_PER_MS = 1_000_000;
 
 /** The sender of a message and its idempotency key. */
-export interface SenderKey {
+export interface SenderIdentity {
   /** UID of the agent, or another identity of `[A-Za-z0-9_-]`. Chosen by the system, never by a client. */
   uid: string;
   /** Idempotency key: any text. */
@@ -53,7 +53,7 @@ export interface NatsInbox {
    * Idempotent per sender key for 30 minutes: a repeated call returns the first message's id with `duplicate`. Throws TEMPER_BUS_FULL
    * when the inbox is full, TEMPER_BUS_TOO_LARGE above 200 KiB.
    */
-  publish(agentUid: string, sender: SenderKey, message: NewMessage): Promise<Receipt>;
+  publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt>;
   /** The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time. */
   fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
   /**
@@ -85,7 +85,7 @@ export interface NatsInbox {
 }
 
 /** The id of a message, derived from sender and key: a repeated call gets the same id without a record of the first call. */
-export function messageId({ uid, key }: SenderKey): string {
+export function messageId({ uid, key }: SenderIdentity): string {
   return `msg-${sha256(`${token(uid)}\n${key}`).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
@@ -107,7 +107,7 @@ class JetStreamInbox implements NatsInbox {
     this.#consumers = consumers;
   }
 
-  async publish(agentUid: string, sender: SenderKey, message: NewMessage): Promise<Receipt> {
+  async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt> {
     const id = messageId(sender);
     const { from, to, session, text, root = id, depth, deadline, time } = message;
     const envelope: Envelope = { id, from, to, session, text, root, depth, deadline, time };

@@ -9,7 +9,7 @@ import { formatAge, formatCell, table } from '../../table.ts';
 interface ReportOptions extends ClusterOptions {
   output: 'text' | 'json';
 }
-export interface ListSessionsOptions extends ReportOptions {
+export interface SessionsOptions extends ReportOptions {
   agent: string;
 }
 export interface UsageOptions extends ReportOptions {
@@ -64,7 +64,7 @@ const TOOLS_NOW: ReportTable = {
   emptyMessage: 'No tools in open sessions',
 };
 
-export async function sessions(options: ListSessionsOptions, io: CliIo): Promise<number> {
+export async function sessions(options: SessionsOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
   const found = await gateway.call({ method: 'GET', path: `agents/${encodeURIComponent(options.agent)}/sessions` });
