@@ -8,7 +8,7 @@
 export type { Assignment } from './assignment-schema.ts';
 export type { DeliveryOutcome, NextMessageRequest, PodDelivery, SendMessageRequest } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
-export type { EmbedRequest, ModelStreamLine, StreamRequest } from './model-schemas.ts';
+export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue } from './session-schemas.ts';
 export type { DiscoveryRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';

@@ -11,7 +11,7 @@ import {
   requireObject,
   requireText,
 } from '../gateway-api/response-parsing.ts';
-import { type EmbedRequest, POD_API_PATHS, type StreamRequest } from '../gateway-api/pod-api.ts';
+import { POD_API_PATHS, type StreamRequest } from '../gateway-api/pod-api.ts';
 
 /** Milliseconds until the response headers; a reasoning model may take long before its first token. */
 const TIMEOUT_MS = 150_000;
@@ -44,8 +44,7 @@ export function remoteModel(options: { client: GatewayClient; deliveryToken: () 
       yield end;
     },
     async embed(texts, op) {
-      const body: EmbedRequest = { texts };
-      const answer = await client.call({ method: 'POST', path: POD_API_PATHS.modelEmbed, body, op });
+      const answer = await client.call({ method: 'POST', path: POD_API_PATHS.modelEmbed, body: { texts }, op });
       return requireList(member(answer, 'vectors'), 'vectors').map((vector) =>
         Float32Array.from(requireList(vector, 'vectors'), Number),
       );

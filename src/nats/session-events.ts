@@ -1,5 +1,6 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
-import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
+import type { FinishReason } from '../bus/port.ts';
+import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
@@ -9,7 +10,6 @@ import { STREAMS, subjects, token } from './jetstream/names.ts';
 import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
-import type { FinishReason } from '../bus/port.ts';
 
 /** One event of a session. */
 export type SessionEvent =
@@ -194,8 +194,8 @@ function parseEnd({ kind, message, text, finishReason, code }: JsonObject): Sess
   if (kind === 'reply' && (finishReason === 'complete' || finishReason === 'truncated' || finishReason === 'refusal')) {
     return { kind, message, text, finishReason };
   }
-  if (kind === 'failed' && isErrorCode(code)) {
-    return { kind, message, code, text };
+  if (kind === 'failed' && typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)) {
+    return { kind, message, code: code as ErrorCode, text };
   }
   return undefined;
 }
