@@ -31,8 +31,9 @@ export interface Receipt {
 }
 
 /**
- * One delivery of a message. Exactly one of `ack`, `retry` and `reject` ends it. A call after the end, or after the acknowledgement
- * timeout, throws: TEMPER_DELIVERY_LOST, and TEMPER_GATEWAY_* when the gateway cannot be reached.
+ * One delivery of a message. Exactly one of `ack`, `retry` and `reject` ends it. A call after the end, or after the message was redelivered
+ * because its acknowledgement timeout had passed, throws TEMPER_DELIVERY_LOST. A call that fails otherwise (TEMPER_BUS_*, TEMPER_GATEWAY_*)
+ * did not end the delivery and may be repeated.
  */
 export interface Delivery {
   message: Envelope;
@@ -49,9 +50,10 @@ export interface Delivery {
 /** Sends messages between agents. */
 export interface MessageSender {
   /**
-   * Sends a message. Idempotent per sender and `op.key`: a repeated call returns the first receipt with `duplicate`. Throws
-   * TEMPER_POLICY_DENIED when the sender may not send, TEMPER_MESSAGE_DEPTH beyond the depth limit of a chain, TEMPER_QUOTA_EXCEEDED
-   * when the receiver's inbox is full.
+   * Sends a message; it is stored when this resolves. Idempotent per sender, receiver and `op.key` for 30 minutes: a repeated call returns
+   * the first receipt with `duplicate`. Throws TEMPER_POLICY_DENIED when the sender may not send, TEMPER_MESSAGE_DEPTH beyond the depth
+   * limit of a chain, TEMPER_NOT_FOUND for an unknown receiver, TEMPER_BUS_FULL when the receiver's inbox is full, TEMPER_BUS_TOO_LARGE
+   * for a text beyond the limit of NATS.
    */
   send(message: MessageDraft, op: CallOptions): Promise<Receipt>;
 }
@@ -59,8 +61,8 @@ export interface MessageSender {
 /** Receives the messages of one agent. */
 export interface MessageReceiver {
   /**
-   * Waits for the next message of this agent; at most one message per session is in flight. Not idempotent: each call returns another
-   * delivery. Throws TEMPER_TIMEOUT when no message arrives by `op.deadline`, TEMPER_CANCELLED when `op.signal` aborts.
+   * Waits for the next message of this agent. Messages of one session arrive in the order in which they were sent, and at most one message
+   * per session is in flight. Not idempotent: each call returns another delivery. Throws TEMPER_TIMEOUT when no message arrives by `op.deadline`, TEMPER_CANCELLED when `op.signal` aborts.
    */
   next(op: CallOptions): Promise<Delivery>;
 }

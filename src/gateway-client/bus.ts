@@ -7,6 +7,7 @@ import type {
   MessageSender,
   Receipt,
 } from '../bus/port.ts';
+import { DeliveryEnd, deliveryLost } from '../bus/delivery-end.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -23,10 +24,11 @@ import {
   type SendMessageRequest,
 } from '../gateway-api/pod-api.ts';
 
-/** A delivery with its delivery token. */
+/** A delivery with its delivery token. Its methods throw as those of `Delivery`; each takes the deadline and the signal of its call. */
 export interface RemoteDelivery extends Delivery {
   /** Acknowledgement timeout in milliseconds: without an outcome or an extension by then the message is redelivered. */
   ackTimeoutMs: number;
+  /** Restarts the acknowledgement timeout; does not end the delivery. */
   extend(op: CallOptions): Promise<void>;
   /** Acknowledges the message and publishes the reply for its sender. */
   ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions): Promise<void>;
@@ -71,7 +73,7 @@ export class RemoteBus implements MessageSender, MessageReceiver {
     for (;;) {
       const remaining = remainingMs(op, clock);
       if (remaining <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message arrived in time');
-      const waitSeconds = Math.max(1, Math.min(MAX_POLL_SECONDS, Math.floor(remaining / 1_000)));
+      const waitSeconds = Math.min(MAX_POLL_SECONDS, remaining / 1_000);
       const body: NextMessageRequest = { waitSeconds, ...(this.#restarted ? { restarted: true } : {}) };
       const answer = await client.call({
         method: 'POST',
@@ -91,12 +93,17 @@ export class RemoteBus implements MessageSender, MessageReceiver {
     const message = envelopeIn(value['message']);
     const deliveryToken = requireText(value, 'deliveryToken', 'delivery');
     const ackTimeoutMs = requireNumber(value, 'ackTimeoutMs', 'delivery');
-    const settle = (outcome: DeliveryOutcome, op: CallOptions): Promise<void> => this.#settle(outcome, op);
+    const ended = new DeliveryEnd();
+    const settle = (outcome: DeliveryOutcome, op: CallOptions): Promise<void> =>
+      ended.end(() => this.#settle(outcome, op));
     const delivery: RemoteDelivery = {
       message,
       token: deliveryToken,
       ackTimeoutMs: ackTimeoutMs,
-      extend: (op) => settle({ deliveryToken, action: 'extend' }, op),
+      extend: async (op) => {
+        ended.assertOpen();
+        await this.#settle({ deliveryToken, action: 'extend' }, op);
+      },
       ackWithReply: (reply, finishReason, op) => settle({ deliveryToken, action: 'ack', reply, finishReason }, op),
       redeliver: (delayMs, op) => settle({ deliveryToken, action: 'retry', delayMs }, op),
       deadLetter: (code, text, op) => settle({ deliveryToken, action: 'reject', code, message: text }, op),
@@ -118,13 +125,7 @@ export class RemoteBus implements MessageSender, MessageReceiver {
       await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.deliveries, body, op });
     } catch (error) {
       if (!isTemperError(error) || !DELIVERY_ENDED.has(error.details['status'])) throw error;
-      throw new TemperError(
-        'TEMPER_DELIVERY_LOST',
-        'this delivery has ended: the message was acknowledged or redelivered',
-        {
-          cause: error,
-        },
-      );
+      throw deliveryLost(error);
     }
   }
 }

@@ -106,6 +106,15 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     assert.equal(new Set(gateway.requests.map(({ key }) => key)).size, 1);
   });
 
+  it('the client sends a key that no header may contain as its digest', async () => {
+    for (const key of ['call 1', 'ü', 'x'.repeat(129)]) await post({ ...anOp(), key });
+    await post({ ...anOp(), key: 'call-1' });
+    const keys = gateway.requests.map(({ key }) => key);
+    assert.equal(new Set(keys).size, 4);
+    assert.ok(keys.slice(0, 3).every((key) => /^sha256:[0-9a-f]{64}$/.test(key)));
+    assert.equal(keys[3], 'call-1');
+  });
+
   it('the client retries an unavailable gateway no longer than the deadline of the operation', async () => {
     gateway.fault = () => ({ status: 503 });
     await assert.rejects(post(anOp(500)), hasCode('TEMPER_GATEWAY_UNAVAILABLE'));

@@ -2,6 +2,7 @@
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { readBody } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
+import { sha256 } from '../lib/canonical.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
@@ -139,7 +140,7 @@ export class GatewayClient implements AsyncDisposable {
       headers: {
         authorization: `Bearer ${endpoint.token}`,
         ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
-        ...(method === 'GET' ? {} : { 'idempotency-key': op.key }),
+        ...(method === 'GET' ? {} : { 'idempotency-key': headerKey(op.key) }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -170,6 +171,11 @@ export class GatewayClient implements AsyncDisposable {
     const closing = agent.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
+}
+
+/** The gateway accepts 1 to 128 printable characters; keys of the engine may contain ids that a model provider chose. */
+function headerKey(key: string): string {
+  return /^[\x21-\x7e]{1,128}$/.test(key) ? key : sha256(key);
 }
 
 function sameServer(one: GatewayEndpoint, other: GatewayEndpoint): boolean {

@@ -29,7 +29,7 @@ export class InboxDouble {
   }
 
   async next(waitSeconds: number, signal: AbortSignal): Promise<PodDelivery | undefined> {
-    const ended = AbortSignal.any([signal, AbortSignal.timeout(waitSeconds * 1_000)]);
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(waitSeconds * 1_000))]);
     while (this.#waiting.length === 0 || this.#inFlight.size > 0) {
       if (ended.aborted) return undefined;
       await this.#changes.wait(ended);

@@ -1,7 +1,7 @@
 import { AUDIENCES, NAMESPACE_OBJECTS, PORTS, RELEASE_OBJECTS } from '../../api/cluster.ts';
 import { ApiError, type ResourceType } from '../../kube/client/kube-client.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { ERROR_CODES, type ErrorCode } from '../../lib/error-codes.ts';
+import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
@@ -146,10 +146,6 @@ export class GatewayUserClient {
       });
     }
   }
-}
-
-function isErrorCode(text: string): text is ErrorCode {
-  return Object.hasOwn(ERROR_CODES, text);
 }
 
 function jsonOrText(text: string): Json {

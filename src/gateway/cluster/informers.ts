@@ -94,6 +94,7 @@ export interface GatewayInformers extends AsyncDisposable {
   capabilities: NamespacedInformer<CatalogObject>;
   tools: NamespacedInformer<WatchedTool>;
   approvals: NamespacedInformer<ApprovalSummary>;
+  /** Starts the lists and watches; call once, after all listeners have subscribed. */
   start(): void;
   /** Resolves when all caches have synced; rejects with the reason of the signal. */
   synced(signal: AbortSignal): Promise<void>;

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { PodIdentity } from '../../identity/types.ts';
-import { TemperError } from '../../lib/errors.ts';
-import type { InboxDelivery } from '../../nats/inbox/inbox.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { InboxReceiver, type ReceivedDelivery } from '../../nats/inbox/message-ports.ts';
 import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
@@ -20,8 +20,8 @@ import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
  *   suspended ──wait for a change──┐      any state: pod not bound → 403, draining or client disconnected → 204
  *      │  ▲                        │
  *      ▼  └────────────────────────┘
- *   fetch from NATS ── `pollEnd`: wait over, disconnected, draining ──────────► 204
- *      │            └─ `invalidated`: suspended or no longer bound ─► back to the first check
+ *   fetch from NATS ── `pollEnd`: wait over, disconnected, draining ──► 204
+ *      │            └─ suspended or no longer bound ──────► back to the first check
  *      ▼
  *   message ── disconnected or not bound → retry; deadline passed → dead-letter; else sign the token → 200
  */
@@ -71,7 +71,7 @@ async function nextDelivery(
       await deps.directory.changed({ podUid: pod.podUid, state }, pollEnd);
       continue;
     }
-    const delivery = await fetchWhileBound(pod, state, Math.max(0, until - deps.clock.monotonic()), pollEnd, deps);
+    const delivery = await fetchWhileBound(pod, state, until, pollEnd, deps);
     const signed = delivery === undefined ? undefined : await signedDelivery(request, delivery, deps);
     if (signed !== undefined) return signed;
     if (pollEnd.aborted) return undefined;
@@ -88,53 +88,62 @@ function boundState(pod: PodIdentity, { identity, directory }: GatewayDeps): Age
 }
 
 /**
- * Waits for a message from NATS. Cancels the fetch when the agent is suspended or the pod is no longer bound.
- * `pollEnd` ends the fetch from outside, `invalidated` ends it from the watch, `fetched` ends the watch.
+ * Waits for a message from NATS; undefined when none arrived by `until`, the poll ended, the agent was suspended or the pod is no longer
+ * bound. `waitOver` aborts when the fetch or the watch of the agent has ended, and so ends the other one.
  */
 async function fetchWhileBound(
   pod: PodIdentity,
   state: AgentState,
-  waitMilliseconds: number,
+  until: number,
   pollEnd: AbortSignal,
   deps: GatewayDeps,
-): Promise<InboxDelivery | undefined> {
-  const fetched = new AbortController();
-  const invalidated = new AbortController();
-  const fetchEnd = AbortSignal.any([pollEnd, invalidated.signal]);
-  const watch = async (): Promise<void> => {
-    while (!fetched.signal.aborted) {
-      const current = deps.directory.byUid(pod.agentUid);
-      if (current === undefined || current.suspended || !deps.identity.isStillBound(pod.podUid, pod.agentUid))
-        invalidated.abort();
-      if (invalidated.signal.aborted) return;
-      await deps.directory.changed({ podUid: pod.podUid, state }, fetched.signal);
-    }
-  };
-  const watched = watch();
+): Promise<ReceivedDelivery | undefined> {
+  const over = new AbortController();
+  const waitOver = AbortSignal.any([pollEnd, over.signal]);
+  const watching = whenUnavailable(pod, state, waitOver, deps).then(() => over.abort());
+  const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock);
   try {
-    return await deps.inbox.fetchNext(pod.agentUid, waitMilliseconds, fetchEnd);
+    return await receiver.next({ signal: waitOver, deadline: until, key: '' });
+  } catch (error) {
+    if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) return undefined;
+    throw error;
   } finally {
-    fetched.abort();
-    await watched;
+    over.abort();
+    await watching;
+  }
+}
+
+/** Resolves when the agent may receive no message in this pod any more, or when the signal aborts. */
+async function whenUnavailable(
+  pod: PodIdentity,
+  state: AgentState,
+  signal: AbortSignal,
+  { directory, identity }: GatewayDeps,
+): Promise<void> {
+  while (!signal.aborted) {
+    const current = directory.byUid(pod.agentUid);
+    if (current === undefined || current.suspended || !identity.isStillBound(pod.podUid, pod.agentUid)) return;
+    await directory.changed({ podUid: pod.podUid, state }, signal);
   }
 }
 
 /** The delivery with its token. Undefined when it cannot be delivered to this pod; it was returned or dead-lettered then. */
 async function signedDelivery(
   request: FastifyRequest,
-  { message, coordinates, ackWaitMs: ackTimeoutMs }: InboxDelivery,
+  delivery: ReceivedDelivery,
   deps: GatewayDeps,
 ): Promise<PodDelivery | undefined> {
   const { pod } = request;
+  const { message, coordinates, ackTimeoutMs } = delivery;
   // The client disconnected or the pod is no longer bound: the next request of the agent's pod receives the message.
   const bound = deps.identity.isStillBound(pod.podUid, pod.agentUid);
   if (request.disconnected.aborted || !bound) {
-    await deps.inbox.retry(coordinates, 0);
+    await delivery.retry(0);
     return undefined;
   }
   if (Date.parse(message.deadline) <= deps.clock.now().getTime()) {
     const reason = 'the deadline of its chain passed before it was delivered';
-    await deps.inbox.reject(coordinates, 'TEMPER_TIMEOUT', reason);
+    await delivery.reject('TEMPER_TIMEOUT', reason);
     return undefined;
   }
   const traceparent = await traceReceive(message);

@@ -6,7 +6,8 @@ import { DeliveryOutcome } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { coordinatesOf } from './token.ts';
+import { type InboxDeliveryEnds, InboxReceiver } from '../../nats/inbox/message-ports.ts';
+import { coordinatesOf, type DeliveryTokenClaims } from './token.ts';
 import { secondsSince } from './instrumented-inbox.ts';
 import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
 import { traceReply } from '../tracing/message-traces.ts';
@@ -40,7 +41,7 @@ export function deliveryOutcomeRoutes(server: GatewayServer, deps: GatewayDeps):
 async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, deps: GatewayDeps): Promise<void> {
   if (outcome.action === 'extend') {
     const { claims } = authorizeDelivery(request, outcome.deliveryToken, deps);
-    await deps.inbox.working(coordinatesOf(claims));
+    await deliveryOf(claims, deps).extend();
     return;
   }
   const { claims } = authorizeDeliveryEnd(request, outcome.deliveryToken, deps);
@@ -53,24 +54,29 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
         deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
       );
-      await deps.inbox.ack(coordinatesOf(claims));
+      await deliveryOf(claims, deps).ack();
       if (claims.time !== undefined) {
         deps.metrics.observe('temper_message_duration_seconds', {}, secondsSince(claims.time, deps.clock));
       }
       return;
     }
     case 'retry':
-      await deps.inbox.retry(coordinatesOf(claims), outcome.delayMs);
+      await deliveryOf(claims, deps).retry(outcome.delayMs);
       return;
     case 'reject':
       if (!isErrorCode(outcome.code)) {
         throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');
       }
-      await deps.inbox.reject(coordinatesOf(claims), outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));
+      await deliveryOf(claims, deps).reject(outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));
       return;
     default:
       throw new TemperError('TEMPER_INTERNAL', `unknown action: ${String(outcome satisfies never)}`);
   }
+}
+
+/** The delivery of a token, which any replica may have received. */
+function deliveryOf(claims: DeliveryTokenClaims, { inbox, clock }: GatewayDeps): InboxDeliveryEnds {
+  return new InboxReceiver(inbox, claims.agentUid, clock).resume(coordinatesOf(claims));
 }
 
 /** Cuts a reply that NATS would refuse: its message could not be acknowledged and would be redelivered without end. */

@@ -32,6 +32,7 @@ export function coordinatesOf({ agentUid, message, at }: DeliveryTokenClaims): D
 
 /** Signs and verifies delivery tokens. Any replica with the same keys verifies tokens of another replica. */
 export interface DeliveryTokens {
+  /** Signs with the first key. Stores nothing: the claims are readable in the token. Throws TEMPER_CONFIGURATION_INVALID without a valid key. */
   sign(claims: DeliveryTokenClaims): string;
   /** Throws TEMPER_DELIVERY_TOKEN_INVALID for a token that no gateway of this installation signed. Does not check the binding: see `authorizeDelivery`. */
   verify(token: string): DeliveryTokenClaims;

@@ -7,5 +7,5 @@ export function longPollSignal(
   request: FastifyRequest,
   { draining }: Pick<GatewayDeps, 'draining'>,
 ): AbortSignal {
-  return AbortSignal.any([AbortSignal.timeout(milliseconds), request.disconnected, draining]);
+  return AbortSignal.any([AbortSignal.timeout(Math.ceil(milliseconds)), request.disconnected, draining]);
 }

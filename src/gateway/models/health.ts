@@ -8,6 +8,7 @@ import type { ModelEvent } from '../../models/port.ts';
 
 /** The state of model providers, derived from the calls of this gateway. */
 export interface ModelHealth {
+  /** One entry per provider of the configuration, in its order; a provider that was not called yet is Available. */
   list(): ProviderHealth[];
   /** Calls the listener with each change, and once a minute with an available provider. Returns the unsubscribe function. */
   changes(listener: (health: ProviderHealth) => void): () => void;

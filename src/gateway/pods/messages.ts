@@ -1,7 +1,9 @@
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import { assertSessionId } from '../../agent/session/session-id.ts';
 import type { MessageDraft, Receipt as SendReceipt } from '../../bus/port.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { InboxSender } from '../../nats/inbox/message-ports.ts';
 import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
 import { Receipt, SendMessageRequest } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
@@ -30,7 +32,8 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
     async (request) => {
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
-      return send(delivery, request.body.draft, request.idempotencyKey, parent, deps);
+      const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key: request.idempotencyKey };
+      return send(delivery, request.body.draft, op, parent, deps);
     },
   );
 }
@@ -38,7 +41,7 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
 async function send(
   delivery: AuthorizedDelivery,
   draft: MessageDraft,
-  key: string,
+  op: CallOptions,
   parent: string | undefined,
   deps: GatewayDeps,
 ): Promise<SendReceipt> {
@@ -53,20 +56,18 @@ async function send(
   await assertAllowed(delivery, draft, deps);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
-  const message = {
-    to: draft.to,
-    from: claims.agent,
-    session: receiverSession(claims.agent, draft.session),
-    text: draft.text,
-    root: claims.root,
-    depth,
-    deadline: claims.deadline,
-    time: deps.clock.now().toISOString(),
-  };
-  const sender = { uid: state.uid, key: `${receiver.uid}/${key}` };
-  const { receipt } = await publishTraced(parent, { session: message.session, seed: sender.key }, (traceparent) =>
-    deps.inbox.publish(receiver.uid, sender, { ...message, traceparent }),
-  );
+  const session = receiverSession(claims.agent, draft.session);
+  const { receipt } = await publishTraced(parent, { session, seed: `${receiver.uid}/${op.key}` }, (traceparent) => {
+    const sender = new InboxSender({
+      inbox: deps.inbox,
+      clock: deps.clock,
+      from: { uid: state.uid, name: claims.agent },
+      chain: { root: claims.root, depth, deadline: claims.deadline },
+      receiverUid: () => receiver.uid,
+      traceparent,
+    });
+    return sender.send({ ...draft, session }, op);
+  });
   await requestWakeup(receiver, deps);
   return receipt;
 }

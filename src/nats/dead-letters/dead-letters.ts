@@ -1,6 +1,5 @@
 import type { StoredMsg } from '@nats-io/jetstream';
-import type { ErrorCode } from '../../lib/error-codes.ts';
-import { ERROR_CODES } from '../../lib/error-codes.ts';
+import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
@@ -174,8 +173,4 @@ function parseDeadLetter(value: Json | undefined): StoredDeadLetter | undefined 
   if (typeof deliveries !== 'number' || typeof reason !== 'string' || !isErrorCode(code)) return undefined;
   const message = parseEnvelope(value.message);
   return { id, agentUid, time, deliveries, code, reason, ...(message === undefined ? {} : { message }) };
-}
-
-function isErrorCode(code: Json | undefined): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
 }

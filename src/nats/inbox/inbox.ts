@@ -1,3 +1,4 @@
+import { deliveryLost } from '../../bus/delivery-end.ts';
 import type { Envelope, Receipt } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
@@ -55,9 +56,15 @@ export interface NatsInbox {
   publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt>;
   /** The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time. */
   fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
-  /** Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. */
+  /**
+   * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. Throws TEMPER_DELIVERY_LOST
+   * when the message was redelivered since and is not acknowledged yet.
+   */
   ack(at: DeliveryCoordinates): Promise<void>;
-  /** Redelivers the message after the delay. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
+  /**
+   * Redelivers the message after the delay. Throws TEMPER_NOT_FOUND for a delivery that the server does not know, and, like `reject` and
+   * `working`, TEMPER_DELIVERY_LOST for one after which the server has delivered again: the later delivery belongs to another receiver.
+   */
   retry(at: DeliveryCoordinates, delayMs: number): Promise<void>;
   /** Moves the message to the dead letters. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
@@ -135,6 +142,11 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async ack(at: DeliveryCoordinates): Promise<void> {
+    if (await this.#isSuperseded(at)) {
+      // A repeated call, after which the next message was delivered.
+      if (await this.#isAcked(at)) return;
+      throw deliveryLost();
+    }
     await publish(this.#connection, ackedSubject(at), at.streamSequence);
     try {
       await this.#sendAck(at, '+ACK');
@@ -145,6 +157,7 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async retry(at: DeliveryCoordinates, delayMs: number): Promise<void> {
+    await this.#assertCurrent(at);
     if (delayMs <= 0) return this.#sendAck(at, '-NAK');
     // With `backoff` the server adds the delay to the difference between this delivery's ack wait and the first one's.
     const extraMs = this.#consumers.ackWaitMs(at.deliveries) - this.#consumers.ackWaitMs(1);
@@ -153,14 +166,16 @@ class JetStreamInbox implements NatsInbox {
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
+    await this.#assertCurrent(at);
     const { agentUid, streamSequence, deliveries } = at;
     // Copied first: `+TERM` deletes the message from a work-queue stream.
     await writeDeadLetter(this.#connection, { agentUid, streamSequence, deliveries, code, reason });
     await this.#sendAck(at, '+TERM');
   }
 
-  working(at: DeliveryCoordinates): Promise<void> {
-    return this.#sendAck(at, '+WPI');
+  async working(at: DeliveryCoordinates): Promise<void> {
+    await this.#assertCurrent(at);
+    await this.#sendAck(at, '+WPI');
   }
 
   async inFlight(agentUid: string): Promise<InFlight | undefined> {
@@ -196,14 +211,27 @@ class JetStreamInbox implements NatsInbox {
 
   /** False for a message that was processed before, which is acknowledged, or whose deadline has passed, which is dead-lettered. */
   async #isDeliverable(message: Envelope, at: DeliveryCoordinates): Promise<boolean> {
-    const acked = await lastMessage(this.#connection, bucketStream(BUCKETS.acked), ackedSubject(at));
-    if (acked !== undefined) {
+    if (await this.#isAcked(at)) {
       await this.#sendAck(at, '+ACK');
       return false;
     }
     if (Date.parse(message.deadline) > this.#connection.clock.now().getTime()) return true;
     await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${message.deadline}, has passed`);
     return false;
+  }
+
+  async #isAcked(at: DeliveryCoordinates): Promise<boolean> {
+    return (await lastMessage(this.#connection, bucketStream(BUCKETS.acked), ackedSubject(at))) !== undefined;
+  }
+
+  /** The consumer has delivered again since: the server would apply an acknowledgement of this delivery to the later one. */
+  async #isSuperseded({ agentUid, consumerSequence }: DeliveryCoordinates): Promise<boolean> {
+    const info = await this.#consumers.info(agentUid);
+    return info !== undefined && info.delivered.consumer_seq > consumerSequence;
+  }
+
+  async #assertCurrent(at: DeliveryCoordinates): Promise<void> {
+    if (await this.#isSuperseded(at)) throw deliveryLost();
   }
 
   #sendAck(

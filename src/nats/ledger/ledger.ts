@@ -8,7 +8,6 @@ import { TemperError } from '../../lib/errors.ts';
 import { totalAt, type AllocationAmounts, amountsOf, rollWindows } from './account-record.ts';
 import { type ChangeWriterDeps, type InitialSpend, readAccountRecord, ledgerUnavailable } from './change-writer.ts';
 import { accountKey } from './account-key.ts';
-import { MinuteLimiter } from './minute-limiter.ts';
 import type { HourlyAllocation } from './hourly-allocation.ts';
 import type { DocumentStore } from '../jetstream/document-store.ts';
 import { AccountAllocator } from './account-allocator.ts';
@@ -19,8 +18,6 @@ export interface SharedLedgerDeps {
   ids: IdGenerator;
   /** Random number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
-  /** Number of gateways that share the per-minute call limits. Default 1. */
-  gatewayCount?: () => number;
   /** Called when a background write failed; the write is retried. */
   onError: (error: unknown) => void;
 }
@@ -48,7 +45,10 @@ interface LedgerContention {
 
 /** Spend counters in a bucket that all gateways share. One instance per process. */
 export interface SharedLedger extends AsyncDisposable {
-  /** The ledger of one caller. Every reservation must fit into the quotas of all these accounts and is charged to all. `usage()` reads the first. */
+  /**
+   * The ledger of one caller. Every reservation must fit into the quotas of all these accounts and is charged to all. `usage()` reads the
+   * first. Tool calls per minute are not counted here but in the agent's pod: reserving them throws TEMPER_INTERNAL.
+   */
   ledger(holders: readonly [SharedAccountHolder, ...SharedAccountHolder[]]): Ledger;
   report(account: string, initialSpend?: InitialSpend): Promise<AccountReport>;
   /** Compare-and-swap statistics over all accounts of this process. */
@@ -86,7 +86,6 @@ class BucketLedger implements SharedLedger {
   readonly #writer: { id: string; nextSeq: () => number };
   #lastSeq = 0;
   readonly #allocators = new Map<string, AccountAllocator>();
-  readonly #minuteLimiter: MinuteLimiter;
   readonly #reservations = new Map<string, OpenReservation>();
   /** Reservations in flight by their idempotency key. */
   readonly #inFlightByKey = new Map<string, Promise<Reservation | Denial>>();
@@ -98,7 +97,6 @@ class BucketLedger implements SharedLedger {
   constructor(deps: SharedLedgerDeps) {
     const { store, clock, random, ids } = deps;
     this.#deps = deps;
-    this.#minuteLimiter = new MinuteLimiter(clock, deps.gatewayCount ?? (() => 1));
     this.#writeDeps = { store, clock, random, ids };
     this.#writer = { id: ids.next('ledger'), nextSeq: () => (this.#lastSeq += 1) };
     this.#flushing = this.#flushRegularly();
@@ -175,8 +173,9 @@ class BucketLedger implements SharedLedger {
     op: CallOptions,
   ): Promise<Reservation | Denial> {
     if (this.#closing.signal.aborted) throw ledgerUnavailable(new Error('this gateway is shutting down'));
-    const denial = this.#minuteLimiter.acquire(holders, counts.toolCalls);
-    if (denial !== undefined) return denial;
+    // A limit per minute needs one counter: the only pod of the agent has it.
+    if (counts.toolCalls > 0)
+      throw new TemperError('TEMPER_INTERNAL', 'tool calls are counted in the pod, not in a gateway');
     const held = amountsOf(counts);
     const parts: ReservedPart[] = [];
     try {
@@ -254,7 +253,7 @@ class BucketLedger implements SharedLedger {
       hour: hour.counts,
       day: day.counts,
       month: month.counts,
-      minuteToolCalls: this.#minuteLimiter.count(name),
+      minuteToolCalls: 0,
     };
   }
 
@@ -295,7 +294,6 @@ class BucketLedger implements SharedLedger {
   }
 
   #removeIdle(): void {
-    this.#minuteLimiter.removeExpired();
     for (const [name, allocator] of this.#allocators) {
       if (!allocator.isEmpty) continue;
       addContention(this.#closedContention, allocator.counters);
