@@ -368,7 +368,7 @@ describe('messages through two gateway replicas', () => {
     assert.deepEqual(more, []);
   });
 
-  it('reports of a pod are stored under its own agent with the evidence `claimed`', async () => {
+  it('reports of a pod are stored under its own agent with the evidence `reported`', async () => {
     const agent = await createReadyAgent('boaster');
     const stamp = { time: 'yesterday', agent: 'scout', session: 's-claims', rootMessage: 'm' };
     const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };

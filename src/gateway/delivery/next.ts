@@ -98,9 +98,9 @@ async function fetchWhileBound(
   pollEnd: AbortSignal,
   deps: GatewayDeps,
 ): Promise<ReceivedDelivery | undefined> {
-  const over = new AbortController();
-  const waitOver = AbortSignal.any([pollEnd, over.signal]);
-  const watching = whenUnavailable(pod, state, waitOver, deps).then(() => over.abort());
+  const ended = new AbortController();
+  const waitOver = AbortSignal.any([pollEnd, ended.signal]);
+  const watching = whenUnavailable(pod, state, waitOver, deps).then(() => ended.abort());
   const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock);
   try {
     return await receiver.next({ signal: waitOver, deadline: until, key: '' });
@@ -108,7 +108,7 @@ async function fetchWhileBound(
     if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) return undefined;
     throw error;
   } finally {
-    over.abort();
+    ended.abort();
     await watching;
   }
 }
