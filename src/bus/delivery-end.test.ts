@@ -26,7 +26,7 @@ describe('the end of a delivery', () => {
     await delivery.end(async () => undefined);
   });
 
-  it('of concurrent calls the first that succeeds ends the delivery, and the others are refused', async () => {
+  it('the first of concurrent calls that succeeds ends the delivery, and the others are refused', async () => {
     const delivery = new DeliveryEnd();
     const first = Promise.withResolvers<void>();
     const calls: string[] = [];
