@@ -79,6 +79,23 @@ describe('providers without a providers file', () => {
     }
   });
 
+  it('the variable of the official client names the URL of the provider, and a value that is no URL is refused', () => {
+    for (const vendor of ['OPENAI', 'ANTHROPIC']) {
+      const key = { [`${vendor}_API_KEY`]: 'key' };
+      const proxy = 'https://models.example.com/v1';
+      const urlsOf = (value: string) =>
+        providersFromEnvironment({ ...key, [`${vendor}_BASE_URL`]: value }).providers.map(({ baseUrl }) => baseUrl);
+      assert.deepEqual(urlsOf(proxy), [proxy]);
+      assert.deepEqual(urlsOf(''), [undefined]);
+      for (const bad of ['models.example.com', 'file:///etc/passwd']) {
+        assert.throws(
+          () => urlsOf(bad),
+          (error) => isTemperError(error, 'TEMPER_USAGE') && error.message.startsWith(`${vendor}_BASE_URL`),
+        );
+      }
+    }
+  });
+
   it('the error without an API key states the options', () => {
     assert.throws(
       () => providersFromEnvironment({}),

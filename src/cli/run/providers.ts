@@ -27,14 +27,29 @@ const ANTHROPIC: NamedModelsConfig = {
   },
 };
 
-/** The provider whose API key is in the environment. Throws TEMPER_MODEL_UNAVAILABLE without a key. */
-export function providersFromEnvironment(environment: Readonly<Record<string, string | undefined>>): NamedModelsConfig {
-  if (environment['OPENAI_API_KEY']) return OPENAI;
-  if (environment['ANTHROPIC_API_KEY']) return ANTHROPIC;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The provider whose API key is in the environment, at the URL that the variable of its official client names, if any. Throws
+ * TEMPER_MODEL_UNAVAILABLE without a key, and TEMPER_USAGE for a URL that is not valid.
+ */
+export function providersFromEnvironment(environment: Environment): NamedModelsConfig {
+  if (environment['OPENAI_API_KEY']) return withBaseUrl(OPENAI, environment, 'OPENAI_BASE_URL');
+  if (environment['ANTHROPIC_API_KEY']) return withBaseUrl(ANTHROPIC, environment, 'ANTHROPIC_BASE_URL');
   throw new TemperError(
     'TEMPER_MODEL_UNAVAILABLE',
     'no model is configured: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or give --providers FILE or --model-script FILE',
   );
+}
+
+/** A company proxy must receive the requests: a variable that is ignored would send them, with the key, to the vendor. */
+function withBaseUrl(config: NamedModelsConfig, environment: Environment, variable: string): NamedModelsConfig {
+  const baseUrl = environment[variable];
+  if (!baseUrl) return config;
+  if (!URL.canParse(baseUrl) || !/^https?:/i.test(baseUrl)) {
+    throw new TemperError('TEMPER_USAGE', `${variable} is not the URL of a provider; write it as https://HOST/PATH`);
+  }
+  return { ...config, providers: config.providers.map((provider) => ({ ...provider, baseUrl })) };
 }
 
 /** Providers and aliases that all use the replay server at `url`. */
