@@ -7,6 +7,7 @@ import { type InstalledCluster, startInstalledCluster } from '../../test/e2e/sup
 import { namespaceObject } from '../../test/e2e/support/fixture.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { type Api, createAgent, readyPods, runningAgents } from './support/agents.ts';
+import { idleMemory } from './memory.ts';
 import { atMost, milliseconds, type Row, seconds } from './row.ts';
 import { NO_METRICS } from '../../test/support/stubs.ts';
 import { buildTrustPolicy } from '../../test/support/builders.ts';
@@ -15,12 +16,12 @@ const AGENTS = 20;
 const COLD = 'cold';
 const WARM = 'warm';
 const MODEL = { model: { primary: 'default/default' } };
-const COLD_LIMIT = 3_000;
+const COLD_LIMIT = 1_500;
 const WARM_LIMIT = 250;
 /** The time in which a newly ready pod still uses the processor. */
 const QUIET_MS = 2_000;
 
-/** The time from the creation of an Agent to Ready on a real node, one agent at a time. */
+/** The time from the creation of an Agent to Ready on a real node, one agent at a time, and the memory of idle pods. */
 export async function benchPods(): Promise<Row[]> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
     return [{ kind: 'reference', what: 'agents on real pods', value: 'not measured: needs root on Linux' }];
@@ -40,6 +41,7 @@ export async function benchPods(): Promise<Row[]> {
   return [
     row('real pods: agent created → Ready, cold, image present, p50', cold, COLD_LIMIT, seconds, 1_000),
     row('real pods: warm claim, p50', warm, WARM_LIMIT, milliseconds),
+    ...(await idleMemory(cluster, WARM)),
   ];
 }
 
