@@ -200,8 +200,8 @@ describe('the commands of the documentation', () => {
     const check = async (command: string): Promise<void> => {
       const line = `${command.replace('kubectl temper', 'kubectl-temper')} --kubeconfig missing.yaml`;
       const { code, stderr } = await runLine(line, folder.path);
-      assert.equal(code, 1, `${command}: ${stderr}`);
-      assert.match(stderr, /missing\.yaml/, command);
+      assert.equal(code, 2, `${command}: ${stderr}`);
+      assert.match(stderr, /--kubeconfig missing\.yaml does not exist/, command);
     };
     await Promise.all([...commands].map(check));
   });
