@@ -12,6 +12,7 @@ import { jsonLines } from '../support/json-lines.ts';
 import { QUICKSTART, startTemper, temper, temporaryFolder } from './command.ts';
 
 const MOMENTS = 50;
+const LANES = 2;
 const QUESTIONS = ['How many orders were paid in April?', 'And in May and June?', "Which region's revenue fell most?"];
 
 function runArguments(state: string): string[] {
@@ -88,27 +89,35 @@ async function checkState(state: string, reported: readonly StampedEvent[]): Pro
   }
 }
 
+/** Kills a run and asserts what it left behind. Returns whether the kill came before the end of the run. */
+async function checkKill(after: number, isRepeated: boolean): Promise<boolean> {
+  await using folder = await temporaryFolder();
+  const reported = await killedRun(folder.path, after);
+  await checkState(folder.path, reported);
+  const listed = await temper(['get', 'tools,sessions,agents', '--state', folder.path, '--output', 'json']);
+  assert.equal(listed.code, 0, listed.stderr);
+  if (isRepeated) {
+    const again = await temper(runArguments(folder.path));
+    assert.equal(again.code, 0, again.stderr);
+  }
+  return reported.filter((event) => event.type === 'session-end').length < QUESTIONS.length;
+}
+
 describe('temper run killed at a random moment', () => {
   it(`the state stays readable, keeps reported results and has no active tool without acceptance (${MOMENTS} kills)`, async () => {
     const whole = await undisturbedMilliseconds();
-    let cutShort = 0;
-    for (let moment = 0; moment < MOMENTS; moment += 1) {
-      await using folder = await temporaryFolder();
-      const after = Math.random() * whole;
-      const reported = await killedRun(folder.path, after);
-      if (reported.filter((event) => event.type === 'session-end').length < QUESTIONS.length) cutShort += 1;
-      await checkState(folder.path, reported).catch((error: unknown) => {
-        throw new Error(`killed after ${after.toFixed(1)} ms of ${whole.toFixed(0)}`, { cause: error });
-      });
-      for (const kind of ['tools', 'sessions', 'agents']) {
-        const listed = await temper(['get', kind, '--state', folder.path, '--output', 'json']);
-        assert.equal(listed.code, 0, listed.stderr);
+    let [started, cutShort] = [0, 0];
+    const lane = async (): Promise<void> => {
+      while (started < MOMENTS) {
+        const moment = (started += 1);
+        const after = Math.random() * whole;
+        const isCutShort = await checkKill(after, moment % 10 === 0).catch((error: unknown) => {
+          throw new Error(`killed after ${after.toFixed(1)} ms of ${whole.toFixed(0)}`, { cause: error });
+        });
+        if (isCutShort) cutShort += 1;
       }
-      if (moment % 10 === 0) {
-        const again = await temper(runArguments(folder.path));
-        assert.equal(again.code, 0, again.stderr);
-      }
-    }
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
     assert.ok(cutShort > MOMENTS / 4, `only ${cutShort} runs were cut short; most kills came after the end of the run`);
   });
 });
