@@ -7,7 +7,7 @@ import { parse, type Node } from 'acorn';
 import { full } from 'acorn-walk';
 import { NOT_IN_FORCE, entryOf } from '../../src/api/not-in-force.ts';
 import { KIND_SCHEMAS, type KindName } from '../../src/api/v1alpha1/kinds.ts';
-import { FIELD_READERS, FOR_HUMAN_READERS, WRITTEN_BY_TEMPER } from './field-readers.ts';
+import { FIELD_READERS, FOR_HUMAN_READERS, WRITTEN_BY_TEMPER } from './source/field-readers.ts';
 
 const SRC = resolve(import.meta.dirname, '../../src');
 

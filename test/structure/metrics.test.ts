@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { METRICS } from '../../src/kube/metrics.ts';
 import { GATEWAY_METRICS, OPERATOR_METRICS } from '../../src/telemetry/temper-metrics.ts';
-import { modulesOf, stringsOf } from './source-strings.ts';
+import { modulesOf, stringsOf } from './source/source-strings.ts';
 
 /** The modules that record the metrics of a table; the tables themselves are elsewhere. */
 const RECORDERS = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { CONDITIONS } from '../../src/api/v1alpha1/reasons.ts';
-import { modulesOf, reasonsIn, stringsOf } from './source-strings.ts';
+import { modulesOf, reasonsIn, stringsOf } from './source/source-strings.ts';
 
 type Kind = keyof typeof CONDITIONS;
 

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { type Node, parse } from 'acorn';
 import { full } from 'acorn-walk';
 
-const SRC = resolve(import.meta.dirname, '../../src');
+const SRC = resolve(import.meta.dirname, '../../../src');
 
 /** The modules of a folder of `src`, or one module, as paths below `src`. Excludes tests and their helpers. */
 export function modulesOf(path: string): string[] {
