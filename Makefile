@@ -4,8 +4,8 @@ SHELL := /bin/bash
 NODE := bin/node
 TEMPER := bin/temper
 UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts' 'test/support/**/*.test.ts' 'test/cluster/**/*.test.ts'
-SYSTEM_TESTS := 'test/system/*.test.ts'
-INTEGRATION_TESTS := 'test/integration/*.test.ts'
+SYSTEM_TESTS := 'test/system/**/*.test.ts'
+INTEGRATION_TESTS := 'test/integration/**/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
 CLUSTER := .temper-cluster
 

@@ -75,7 +75,7 @@ export interface ModelGatewayReplica {
 
 /**
  * Gateways with models, ledger and review over real NATS and a replay server. The token of a pod is its agent's name and is not verified;
- * gateway-identity.test.ts covers token verification.
+ * test/integration/gateway/identity.test.ts covers token verification.
  */
 export class ModelGatewayFixture implements AsyncDisposable {
   readonly nats: NatsFixture;

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { ApiObject, ApiUser } from '../../cluster/api-client.ts';
+import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
+import { type ForbiddenRequest, forbiddenRequests, GATEWAY_TOKEN } from '../../support/admission/forbidden-requests.ts';
+import { installAdmissionPolicies, isDeniedBy } from '../../support/admission/policies.ts';
+import { createAll, createNamespace, grant } from '../../cluster/objects.ts';
+import { pollValue } from '../../support/poll.ts';
+
+const EDITOR: ApiUser = { user: 'edith', groups: ['system:authenticated'] };
+const OPERATOR: ApiUser = {
+  user: 'system:serviceaccount:temper-system:temper-operator',
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:temper-system', 'system:authenticated'],
+};
+const NODE: ApiUser = { user: 'system:node:node-1', groups: ['system:nodes', 'system:authenticated'] };
+
+const container = { name: 'shell', image: 'example.com/shell' };
+const ATTEMPTS = forbiddenRequests('analyst');
+
+describe('the admission policy of protected namespaces', () => {
+  let plane: ControlPlane;
+
+  const attempt = (
+    { method, path: [api, rest], body, contentType }: ForbiddenRequest,
+    namespace: string,
+    as?: ApiUser,
+  ) =>
+    plane.admin.call(method, `/${api}/namespaces/${namespace}/${rest}${dry(rest, method)}`, {
+      ...(as === undefined ? {} : { as }),
+      ...(body === undefined ? {} : { body }),
+      ...(contentType === undefined ? {} : { contentType }),
+    });
+
+  before(async () => {
+    plane = await startControlPlane({ controllerManager: true });
+    await installAdmissionPolicies(plane);
+    await createNamespace(plane, 'protected');
+    await createNamespace(plane, 'open');
+    for (const namespace of ['protected', 'open']) {
+      await grant(plane, EDITOR, 'edit', namespace);
+      await populate(plane, namespace);
+    }
+    const label = { metadata: { labels: { 'temper.dev/agents': 'true' } } };
+    const patch = { body: label, contentType: 'application/merge-patch+json' };
+    assert.equal((await plane.admin.call('PATCH', '/api/v1/namespaces/protected', patch)).status, 200);
+    await grant(plane, OPERATOR, 'cluster-admin');
+    const probe = ATTEMPTS.find(({ action }) => action === 'create a secret');
+    assert.ok(probe !== undefined);
+    await pollValue(
+      'the grants of edith and the label of the namespace',
+      () => attempt(probe, 'protected', EDITOR),
+      (answer) => isDeniedBy('namespace-protection', answer),
+    );
+  });
+
+  after(async () => {
+    await plane?.[Symbol.asyncDispose]();
+  });
+
+  for (const one of ATTEMPTS) {
+    it(`a user with the role edit cannot ${one.action}`, async () => {
+      const inside = await attempt(one, 'protected', EDITOR);
+      assert.ok(isDeniedBy('namespace-protection', inside), JSON.stringify(inside.body));
+      const outside = await attempt(one, 'open', EDITOR);
+      assert.ok(!isDeniedBy('namespace-protection', outside) && outside.status !== 403, JSON.stringify(outside.body));
+    });
+  }
+
+  it('a cluster administrator is denied too', async () => {
+    for (const one of ATTEMPTS) {
+      const answer = await attempt(one, 'protected');
+      assert.ok(isDeniedBy('namespace-protection', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
+    }
+  });
+
+  it('a service account of the namespace with the role edit is denied', async () => {
+    const as = { user: 'system:serviceaccount:protected:temper-users', groups: ['system:serviceaccounts'] };
+    await grant(plane, as, 'edit', 'protected');
+    for (const one of ATTEMPTS) {
+      const answer = await attempt(one, 'protected', as);
+      assert.ok(isDeniedBy('namespace-protection', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
+    }
+  });
+
+  it('the operator can create what agents need, and nothing else', async () => {
+    const labels = { 'temper.dev/agent-pod': 'true' };
+    const spec = { automountServiceAccountToken: false, containers: [container] };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', labels }, spec };
+    // The operator uses these two dry runs to check that the policy is enforced.
+    const pods = '/api/v1/namespaces/protected/pods?dryRun=All';
+    assert.equal((await plane.admin.call('POST', pods, { body: pod, as: OPERATOR })).status, 201);
+    const bare = { ...pod, metadata: { name: 'p' } };
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('POST', pods, { body: bare, as: OPERATOR })));
+    const may = [
+      'create a service account',
+      'create a network policy that allows all egress',
+      'delete the deny-all network policy',
+      'delete the pod',
+      'change the labels of the pod',
+    ];
+    for (const one of ATTEMPTS) {
+      const answer = await attempt(one, 'protected', OPERATOR);
+      if (may.includes(one.action)) assert.ok(answer.status < 300, `${one.action}: ${JSON.stringify(answer.body)}`);
+      else if (one.action !== 'delete all pods') {
+        assert.ok(isDeniedBy('namespace-protection', answer), `${one.action}: ${JSON.stringify(answer.body)}`);
+      }
+    }
+  });
+
+  it('only nodes can write the status of pods', async () => {
+    const path = '/api/v1/namespaces/protected/pods/analyst/status?dryRun=All';
+    const body = { status: { phase: 'Running' } };
+    const contentType = 'application/strategic-merge-patch+json';
+    const byNode = await plane.admin.call('PATCH', path, { body, contentType, as: NODE });
+    assert.equal(byNode.status, 200, JSON.stringify(byNode.body));
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType })));
+    const named = { user: 'system:node:node-1', groups: ['system:authenticated'] };
+    await grant(plane, named, 'edit', 'protected');
+    await grant(plane, named, 'cluster-admin');
+    assert.ok(
+      isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType, as: named })),
+    );
+  });
+
+  it('a node can create tokens for the pods that it runs', async () => {
+    const path = '/api/v1/namespaces/protected/serviceaccounts/temper-agent/token';
+    const { body: pod } = await plane.admin.call('GET', '/api/v1/namespaces/protected/pods/analyst');
+    const { uid } = pod['metadata'] as { uid: string };
+    const spec = { ...GATEWAY_TOKEN, boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'analyst', uid } };
+    const answer = await plane.admin.call('POST', path, { body: { spec }, as: NODE });
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  });
+
+  it("a user's token can only be created for the gateway", async () => {
+    const path = '/api/v1/namespaces/protected/serviceaccounts/temper-users/token';
+    const token = (spec: object, as = EDITOR) => plane.admin.call('POST', path, { body: { spec }, as });
+    const good = await token(GATEWAY_TOKEN);
+    assert.equal(good.status, 201, JSON.stringify(good.body));
+    const { body: pod } = await plane.admin.call('GET', '/api/v1/namespaces/protected/pods/analyst');
+    const { uid } = pod['metadata'] as { uid: string };
+    const bad = [
+      { audiences: ['temper-egress'], expirationSeconds: 600 },
+      { audiences: ['temper-gateway', 'https://kubernetes.default.svc'], expirationSeconds: 600 },
+      { expirationSeconds: 600 },
+      { ...GATEWAY_TOKEN, boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'analyst', uid } },
+    ];
+    for (const spec of bad) {
+      const answer = await token(spec);
+      assert.ok(answer.status >= 400, JSON.stringify(answer.body));
+    }
+    assert.ok(isDeniedBy('namespace-protection', await token(GATEWAY_TOKEN, OPERATOR)));
+  });
+
+  it('the API server reports no type errors for any admission policy', async () => {
+    const path = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
+    for (const policy of ['namespace-protection', 'reserved', 'use-policy', 'resume', 'approvals', 'contributors']) {
+      const checked = await pollValue(
+        `the type check of temper-${policy}`,
+        () => plane.admin.call('GET', `${path}/temper-${policy}`),
+        ({ body }) => (body['status'] as ApiObject | undefined)?.['observedGeneration'] === 1,
+      );
+      const { typeChecking } = checked.body['status'] as ApiObject;
+      assert.deepEqual(typeChecking ?? {}, {}, policy);
+    }
+  });
+
+  it('deleting a protected namespace deletes its pods too', async () => {
+    await createNamespace(plane, 'leaving');
+    await populate(plane, 'leaving');
+    const label = { metadata: { labels: { 'temper.dev/agents': 'true' } } };
+    const patch = { body: label, contentType: 'application/merge-patch+json' };
+    assert.equal((await plane.admin.call('PATCH', '/api/v1/namespaces/leaving', patch)).status, 200);
+    assert.equal((await plane.admin.call('DELETE', '/api/v1/namespaces/leaving')).status, 200);
+    await pollValue(
+      'the deletion of the namespace',
+      () => plane.admin.call('GET', '/api/v1/namespaces/leaving'),
+      ({ status }) => status === 404,
+    );
+  });
+});
+
+/** Creates the objects that the requests refer to, so that only the admission policy can reject them. */
+async function populate(plane: ControlPlane, namespace: string): Promise<void> {
+  const in_ = (kind: string, apiVersion: string, name: string, rest: object = {}) => ({
+    apiVersion,
+    kind,
+    ...rest,
+    metadata: { name, namespace },
+  });
+  await createAll(plane, [
+    in_('ServiceAccount', 'v1', 'temper-agent'),
+    in_('ServiceAccount', 'v1', 'temper-users'),
+    in_('NetworkPolicy', 'networking.k8s.io/v1', 'temper-deny-all', { spec: { podSelector: {} } }),
+    in_('Service', 'v1', 'web', { spec: { ports: [{ port: 80 }] } }),
+    in_('Pod', 'v1', 'analyst', {
+      spec: {
+        serviceAccountName: 'temper-agent',
+        nodeName: namespace === 'leaving' ? undefined : 'node-1',
+        containers: [container],
+      },
+    }),
+  ]);
+}
+
+/** Makes a request a dry run. Connections (exec, attach, port-forward) have none. */
+function dry(rest: string, method: string): string {
+  if (method === 'GET' || /\/(exec|attach|portforward)/.test(rest)) return '';
+  return `${rest.includes('?') ? '&' : '?'}dryRun=All`;
+}

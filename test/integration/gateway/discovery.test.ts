@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { forgedEntry } from '../../../src/discovery/entry.ts';
+import type { DiscoveryResult } from '../../../src/discovery/port.ts';
+import { createForgedTool } from '../../../src/forge/forged-tool.ts';
+import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
+import { openModelModule } from '../../../src/gateway/model-module.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createSupervisor } from '../../../src/sandbox/supervisor.ts';
+import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
+import { objectName } from '../../../src/tempering/registry/object-name.ts';
+import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
+import type { RegisteredTool } from '../../../src/tempering/types.ts';
+import { toolRequest } from '../../../src/tools/authorize.ts';
+import { deniedHostCalls } from '../../../src/tools/host/host-calls.ts';
+import { createSchemaCompiler } from '../../../src/tools/json-schema/compiler.ts';
+import { GatewayFixture, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
+import { pollValue } from '../../support/poll.ts';
+import { callOptions } from '../../support/call-options.ts';
+
+const NAMESPACE = 'team-a';
+const TEMPER = '/apis/temper.dev/v1alpha1/namespaces';
+
+describe('discovery through the gateway', { timeout: 240_000 }, () => {
+  let fixture: GatewayFixture;
+  let gateway: GatewayReplica;
+  let analyst: Caller;
+  let clerk: Caller;
+  interface Caller {
+    name: string;
+    uid: string;
+    token: string;
+    deliveryToken: string;
+  }
+
+  before(async () => {
+    fixture = await GatewayFixture.open([NAMESPACE, 'team-b']);
+    await fixture.createPolicy(NAMESPACE, 'restricted', { level: { initial: 'restricted' } });
+    gateway = await fixture.startReplica({}, openModelModule);
+    const forging = { forge: { enabled: true, modes: ['Sandbox', 'Compose'] }, trustPolicyRef: { name: 'restricted' } };
+    analyst = await aCaller('analyst', { ...forging, grants: { tools: ['file_read', 'exchange_*'] } });
+    clerk = await aCaller('clerk', { trustPolicyRef: { name: 'restricted' }, grants: { tools: ['file_list'] } });
+  });
+  after(async () => {
+    await fixture?.[Symbol.asyncDispose]();
+  });
+
+  async function aCaller(name: string, spec: object): Promise<Caller> {
+    const { uid, pod, token } = await fixture.createRunningAgent(NAMESPACE, name, spec);
+    const key = await readFile(join(fixture.folder, 'delivery-token.key'));
+    const deliveryToken = createDeliveryTokens(() => [key]).sign({
+      agentUid: uid,
+      agent: name,
+      namespace: NAMESPACE,
+      podUid: pod.uid,
+      message: 'message-1',
+      session: 's-1',
+      root: 'root-1',
+      depth: 0,
+      deadline: new Date(Date.now() + 600_000).toISOString(),
+      at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+    });
+    await pollValue(
+      `the gateway to know agent ${name}`,
+      async () => (await postSearch({ name, uid, token, deliveryToken }, { query: 'x' })).status,
+      (value) => value === 200,
+    );
+    return { name, uid, token, deliveryToken };
+  }
+
+  function postSearch({ token, deliveryToken }: Caller, body: object) {
+    return gateway.call('POST', '/v1/discovery/search', { token, body: { deliveryToken, ...body } });
+  }
+
+  async function search(caller: Caller, query: string, more: object = {}): Promise<DiscoveryResult['capabilities']> {
+    const { status, text } = await postSearch(caller, { query, ...more });
+    assert.equal(status, 200, text);
+    return (JSON.parse(text) as DiscoveryResult).capabilities;
+  }
+
+  async function searchIds(caller: Caller, query: string, more: object = {}): Promise<string[]> {
+    return (await search(caller, query, more)).map(({ id }) => id);
+  }
+
+  async function capability(name: string, spec: object, namespace = NAMESPACE): Promise<void> {
+    const object = { apiVersion: 'temper.dev/v1alpha1', kind: 'Capability', metadata: { name }, spec };
+    await fixture.create(`${TEMPER}/${namespace}/capabilities`, object);
+  }
+
+  /** Creates an active EmergentTool as a promotion does, and returns its name. */
+  async function emergentTool(
+    artifact: ToolArtifact,
+    {
+      agent,
+      namespace = NAMESPACE,
+      digest = artifactDigest(artifact),
+      name,
+    }: {
+      agent?: string;
+      namespace?: string;
+      digest?: ReturnType<typeof artifactDigest>;
+      name?: string;
+    } = {},
+  ): Promise<string> {
+    const tier = agent === undefined ? 'Shared' : 'Agent';
+    const named = name ?? objectName(artifact.name, tier, `${namespace}/${agent ?? ''}`, digest);
+    const path = `${TEMPER}/${namespace}/emergenttools`;
+    await fixture.create(path, {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'EmergentTool',
+      metadata: { name: named, ...(agent === undefined ? {} : { labels: { 'temper.dev/agent': agent } }) },
+      spec: { artifact, digest, tier, contributors: ['agent/analyst'] },
+    });
+    await setActive(named, true, namespace);
+    return named;
+  }
+
+  async function setActive(name: string, active: boolean, namespace = NAMESPACE): Promise<void> {
+    const path = `${TEMPER}/${namespace}/emergenttools/${name}`;
+    const { body: object } = await fixture.plane.admin.call('GET', path);
+    const { status } = await fixture.plane.admin.call('PUT', `${path}/status`, {
+      body: { ...object, status: { active } },
+    });
+    assert.equal(status, 200);
+  }
+
+  async function sessionTools({ token }: Caller, session = 's-1'): Promise<RegisteredTool[]> {
+    const { status, text } = await gateway.call('GET', `/v1/sessions/${session}/tools`, { token });
+    assert.equal(status, 200, text);
+    return JSON.parse(text) as RegisteredTool[];
+  }
+
+  it('a search returns only tools that the agent may call', async () => {
+    assert.deepEqual(await searchIds(analyst, 'read or list a file'), ['tool:file_read', 'tool:forge_tool']);
+    assert.deepEqual(await searchIds(clerk, 'read or list a file, or forge a tool'), ['tool:file_list']);
+  });
+
+  it('a search returns Capabilities of the namespace with the reason when they are unavailable, and follows changes', async () => {
+    const tool = { name: 'exchange_rate', category: 'web', inputSchema: { type: 'object' } };
+    const description = 'The rate between two currencies on a day.';
+    await capability('exchange-rate', { type: 'Tool', description, requiredSecrets: ['rates'], tool });
+    await capability('other', { type: 'Skill', description: 'How currencies are rounded.' }, 'team-b');
+    await capability('report', {
+      type: 'Skill',
+      description: 'How a currency report is written.',
+      category: 'Reporting',
+    });
+    await pollValue(
+      'both Capabilities in the catalog',
+      async () => (await searchIds(analyst, 'currencies')).length,
+      (value) => value === 2,
+    );
+    const [rate, report] = await search(analyst, 'exchange rate of currencies');
+    assert.equal(rate?.id, 'tool:exchange_rate');
+    assert.equal(rate.available, false);
+    assert.equal(rate.note, '[not available: needs connection rates; it cannot be called yet]');
+    assert.equal(report?.id, 'skill:report');
+    assert.deepEqual(
+      await searchIds(clerk, 'currencies'),
+      ['skill:report'],
+      'clerk may not call the tool, so the search omits it',
+    );
+    assert.deepEqual(await searchIds(analyst, 'currencies', { category: 'reporting' }), ['skill:report']);
+    assert.deepEqual(await searchIds(analyst, 'currencies', { kind: 'tool' }), ['tool:exchange_rate']);
+    await fixture.plane.admin.call('DELETE', `${TEMPER}/${NAMESPACE}/capabilities/report`);
+    await pollValue(
+      'the deletion of the Capability',
+      async () => (await searchIds(clerk, 'currencies')).length,
+      (value) => value === 0,
+    );
+  });
+
+  it('a tool of tier Agent is delivered to its agent only, runs, and disappears when it is deactivated', async () => {
+    const artifact = anArtifact('double_it', { description: 'Doubles a number.' });
+    const name = await emergentTool(artifact, { agent: 'analyst' });
+    await pollValue(
+      'the tool in the catalog',
+      async () => (await searchIds(analyst, 'double a number')).length,
+      (value) => value === 1,
+    );
+    const [line] = await search(analyst, 'double a number');
+    assert.deepEqual([line?.id, line?.available], ['emergent-tool:double_it', true]);
+    assert.deepEqual(await searchIds(clerk, 'double a number'), []);
+    assert.deepEqual(await sessionTools(clerk), []);
+    const [tool] = await sessionTools(analyst);
+    assert.ok(tool !== undefined);
+    assert.deepEqual([tool.tier, tool.digest, tool.owner.agent], ['Agent', artifactDigest(artifact), 'analyst']);
+    await using sandbox = await createSupervisor({ clock: systemClock });
+    const forged = createForgedTool(tool.artifact, tool.digest, tool.tier, {
+      sandbox,
+      clock: systemClock,
+      schemas: createSchemaCompiler(),
+      hostCalls: () => deniedHostCalls,
+      describe: () => undefined,
+    });
+    assert.deepEqual(forgedEntry(artifact, false).request, toolRequest(forged.descriptor), 'both requests are equal');
+    const context = { agent: 'analyst', namespace: NAMESPACE, session: 's-1', rootMessage: 'r', stack: [] };
+    const op = callOptions();
+    const invoke = (): Promise<never> => Promise.reject(new Error('unexpected call'));
+    assert.deepEqual(await forged.call({ value: 21 }, { ...context, op, invoke }), { result: 42 });
+    await setActive(name, false);
+    await pollValue(
+      'the tool to be deactivated',
+      async () => (await sessionTools(analyst)).length,
+      (value) => value === 0,
+    );
+    assert.deepEqual(await searchIds(analyst, 'double a number'), []);
+  });
+
+  it('an EmergentTool with the name of another agent or a wrong digest is not delivered', async () => {
+    const stolen = anArtifact('stolen_tool', { description: 'A zebra of another agent.' });
+    const digest = artifactDigest(stolen);
+    const name = objectName('stolen_tool', 'Agent', `${NAMESPACE}/clerk`, digest);
+    await emergentTool(stolen, { agent: 'analyst', name });
+    const wrong = anArtifact('wrong_tool', { description: 'A zebra with a false digest.' });
+    await emergentTool(wrong, { agent: 'analyst', digest: artifactDigest(stolen) });
+    await pollValue(
+      'the tool in the catalog',
+      async () => (await searchIds(analyst, 'zebra')).length,
+      (value) => value === 1,
+    );
+    const [line] = await search(analyst, 'zebra');
+    assert.deepEqual([line?.id, line?.available], ['emergent-tool:wrong_tool', false]);
+    assert.match(line?.note ?? '', /not available: its artifact does not match its digest/);
+    assert.deepEqual(await sessionTools(analyst), []);
+  });
+
+  it('a Shared tool is delivered to agents that may call forged tools, with the reason when it cannot run', async () => {
+    const requires = { apis: ['fetch' as const], domains: ['example.com'], paths: [] };
+    await emergentTool(anArtifact('giraffe_sum', { description: 'Sums up a giraffe.' }));
+    await emergentTool(anArtifact('giraffe_rates', { description: 'Fetches a giraffe.', requires }));
+    await pollValue(
+      'both Shared tools',
+      async () => (await sessionTools(analyst)).length,
+      (value) => value === 2,
+    );
+    const lines = new Map((await search(analyst, 'giraffe')).map((line) => [line.name, line]));
+    assert.equal(lines.get('giraffe_sum')?.available, true);
+    assert.equal(
+      lines.get('giraffe_rates')?.note,
+      '[not available: it uses fetch, and pods cannot reach hosts outside the cluster yet]',
+    );
+    assert.deepEqual(await searchIds(clerk, 'giraffe'), [], 'clerk may not call forged tools');
+  });
+
+  it('a search needs a valid body within the size limit and the delivery token of the calling pod', async () => {
+    const refused = async (body: object, caller = analyst) => (await postSearch(caller, body)).status;
+    assert.equal(await refused({}), 400);
+    assert.equal(await refused({ query: '' }), 400);
+    assert.equal(await refused({ query: 'x'.repeat(401) }), 400);
+    assert.equal(await refused({ query: 'x', namespace: 'team-b' }), 400);
+    assert.equal(await refused({ query: 'x', kind: 'x'.repeat(20_000) }), 413);
+    assert.equal(await refused({ query: 'x', deliveryToken: clerk.deliveryToken }), 403);
+    assert.equal((await gateway.call('POST', '/v1/discovery/search', { body: { query: 'x' } })).status, 401);
+    const hostile = '\u0000\u202e(((((a+)+)+)+$'.repeat(20).slice(0, 400);
+    assert.equal(await refused({ query: hostile }), 200);
+  });
+});

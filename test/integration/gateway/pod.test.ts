@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { cp, mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { parse } from 'yaml';
+import { Screen } from '../../../src/cli/transcript/screen.ts';
+import { Transcript } from '../../../src/cli/transcript/transcript.ts';
+import { openModelModule } from '../../../src/gateway/model-module.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
+import { RoleProcess } from '../../../src/pod/pod.testing.ts';
+import { issueTlsIdentity, writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
+import type { SessionStreamLine, UserMessageReceipt, SessionToolSummary } from '../../../src/gateway-api/user-api.ts';
+import type { RegisteredTool } from '../../../src/tempering/types.ts';
+import type { AgentEvent } from '../../../src/tools/events.ts';
+import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
+import { poll } from '../../support/poll.ts';
+
+const QUICKSTART = new URL('../../../manifests/quickstart/', import.meta.url);
+const NAME = 'temper-gateway.temper-system.svc';
+const AGENT = '/v1/users/namespaces/team-a/agents/analyst';
+const OBJECTS = '/apis/temper.dev/v1alpha1/namespaces/team-a';
+const APRIL =
+  'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
+const GATES = [
+  'shape',
+  'static',
+  'schemas',
+  'build',
+  'tests',
+  'output-schema',
+  'resources',
+  'policy',
+  'judge',
+  'registration',
+];
+
+function parsed({ text, status }: HttpResponse): unknown {
+  assert.equal(status, 200, text);
+  return JSON.parse(text);
+}
+
+describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
+  let fixture: GatewayFixture;
+  let replay: ReplayServer;
+  let one: GatewayReplica;
+  let other: GatewayReplica;
+  let userToken: string;
+  let agentUid: string;
+  let token: string;
+  let keys = 0;
+  const roles: RoleProcess[] = [];
+  const at = (...parts: string[]): string => join(fixture.folder, ...parts);
+
+  before(async () => {
+    fixture = await GatewayFixture.open(['team-a']);
+    replay = await startReplay({ script: new URL('replay.yaml', QUICKSTART).pathname, clock: systemClock });
+    await Promise.all(['run', 'endpoints', 'keys', 'workspace'].map((name) => mkdir(at(name))));
+    await cp(new URL('data/', QUICKSTART), at('workspace/data'), { recursive: true });
+    await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
+    const { authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME);
+    const config = {
+      tls: { certificate: at('keys/gateway-tls.crt'), key: at('keys/gateway-tls.key') },
+      models: {
+        providers: [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` }],
+        aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge' },
+      },
+    };
+    [one, other] = await Promise.all([
+      fixture.startReplica(config, openModelModule),
+      fixture.startReplica(config, openModelModule),
+    ]);
+    for (const [file, collection] of [
+      ['policy.yaml', 'trustpolicies'],
+      ['agent.yaml', 'agents'],
+    ]) {
+      const object = parse(await readFile(new URL(file ?? '', QUICKSTART), 'utf8')) as object;
+      const { metadata } = await fixture.create(`${OBJECTS}/${collection}`, object);
+      agentUid = (metadata as { uid: string }).uid;
+    }
+    const pod = await fixture.createPod('team-a', 'analyst-1');
+    await fixture.bindPod('team-a', 'analyst', pod);
+    token = await fixture.createPodToken('team-a', pod);
+    userToken = await fixture.createUserToken('team-a');
+    await writeGatewayConfig(at('endpoints'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
+    start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
+  });
+  after(async () => {
+    await Promise.all(roles.map((role) => role.end('SIGKILL')));
+    await replay?.[Symbol.asyncDispose]();
+    await fixture?.[Symbol.asyncDispose]();
+  });
+
+  function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
+    const endpoints = role === 'agent' ? ['--endpoints', at('endpoints'), '--token', at('endpoints/token')] : [];
+    const started = new RoleProcess(role, [
+      '--run',
+      at('run'),
+      '--workspace',
+      at('workspace'),
+      ...endpoints,
+      ...options,
+    ]);
+    roles.push(started);
+    return started;
+  }
+
+  async function send(text: string): Promise<UserMessageReceipt> {
+    keys += 1;
+    return parsed(
+      await one.call('POST', `${AGENT}/messages`, { userToken, key: `k-${keys}`, body: { text } }),
+    ) as UserMessageReceipt;
+  }
+
+  async function follow({ id, session }: UserMessageReceipt): Promise<SessionStreamLine[]> {
+    const path = `${AGENT}/sessions/${session}/events?follow=true&message=${id}`;
+    const { text } = await other.call('GET', path, { userToken });
+    return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
+  }
+
+  const toolsOf = async (session: string): Promise<RegisteredTool[]> =>
+    parsed(await other.call('GET', `/v1/sessions/${session}/tools`, { token })) as RegisteredTool[];
+
+  const eventsOf = (lines: readonly SessionStreamLine[]): AgentEvent[] =>
+    lines.flatMap((line) => (line.kind === 'event' ? [line.event] : []));
+
+  it('a follower receives forge, gates, verdict, tool use and reply once and in order', async () => {
+    const agent = start('agent');
+    const receipt = await send(APRIL);
+    const lines = await follow(receipt);
+    const last = lines.at(-1);
+    assert.ok(last?.kind === 'reply' && /paid/i.test(last.text), JSON.stringify(last));
+    const events = eventsOf(lines);
+    const aboutRows = events.flatMap((event) => {
+      if (event.type === 'forge-gate' && event.tool === 'csv_rows') return [event.result.gate];
+      return 'tool' in event && event.tool === 'csv_rows' && event.type.startsWith('forge') ? [event.type] : [];
+    });
+    assert.deepEqual(aboutRows, ['forge-start', ...GATES, 'forge-accepted']);
+    const accepted = events.flatMap((event) => (event.type === 'forge-accepted' ? [event.tool] : []));
+    assert.equal(new Set(accepted).size, accepted.length);
+    const used = events.find((event) => event.type === 'tool-call' && accepted.includes(event.tool));
+    assert.ok(used?.type === 'tool-call');
+    const place = (type: string, tool: string): number =>
+      events.findIndex((event) => event.type === type && 'tool' in event && event.tool === tool);
+    assert.ok(place('forge-accepted', used.tool) < place('tool-call', used.tool));
+    const shown: string[] = [];
+    const transcript = new Transcript('analyst', new Screen({ out: (line) => shown.push(line), colour: false }));
+    for (const event of events) transcript.show(event);
+    const transcriptText = shown.join('');
+    assert.match(
+      transcriptText,
+      /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}registration Session ✓\n +→ csv_rows@/,
+    );
+    const records = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
+    const digests = (action: string, evidence: string): string[] =>
+      records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
+    const registered = digests('tool.accepted', 'observed');
+    assert.deepEqual(
+      digests('tool.used', 'reported').filter((digest) => !registered.includes(digest)),
+      [],
+    );
+    const tools = parsed(await one.call('GET', `${AGENT}/tools`, { userToken })) as SessionToolSummary[];
+    assert.deepEqual(tools.map(({ name }) => name).toSorted(), accepted.toSorted());
+    const found = tools.find(({ name }) => name === used.tool);
+    assert.ok(found !== undefined && found.uses > 0);
+    assert.equal(found.uses, digests('tool.used', 'reported').filter((digest) => digest === found.digest).length);
+    assert.equal(await agent.end('SIGTERM'), 0, agent.log);
+  });
+
+  it('a message that is redelivered after its pod was killed is appended once', async () => {
+    const agent = start('agent');
+    const before = fixture.logLines.length;
+    const receipt = await send(APRIL);
+    const appended = async (): Promise<boolean> =>
+      fixture.logLines.slice(before).some((line) => line.includes('"/v1/sessions/:session/items"'));
+    await poll('an appended session item', appended);
+    assert.equal(await agent.end('SIGKILL'), null);
+    const bus = await fixture.nats.connect('gateway');
+    assert.equal(
+      await createNatsInbox(bus).redeliver(agentUid),
+      true,
+      'the operator releases the message of a deleted pod',
+    );
+    const again = start('agent');
+    const lines = await follow(receipt);
+    const last = lines.at(-1);
+    assert.ok(last?.kind === 'reply' && last.finishReason === 'complete', JSON.stringify(last));
+    assert.equal(lines.filter(({ kind }) => kind !== 'event').length, 1);
+    const { items } = await createSessionStore(bus, agentUid).load(receipt.session);
+    const said = items.filter(({ role }) => role === 'user');
+    assert.deepEqual(said, [{ role: 'user', text: APRIL, message: receipt.id }]);
+    const accepted = eventsOf(lines).flatMap((event) => (event.type === 'forge-accepted' ? [event.digest] : []));
+    assert.deepEqual(accepted, [...new Set(accepted)], 'nothing is accepted twice');
+    assert.equal(await again.end('SIGTERM'), 0, again.log);
+  });
+
+  it('the gateway delivers no tool that a user or the operator deactivated', async () => {
+    const [session] = parsed(await one.call('GET', `${AGENT}/sessions`, { userToken })) as { session: string }[];
+    const id = session?.session ?? '';
+    const tool = (await toolsOf(id)).find(({ artifact }) => artifact.name === 'csv_rows');
+    assert.ok(tool !== undefined);
+    const { artifact, digest } = tool;
+    const isDelivered = async (): Promise<boolean> => (await toolsOf(id)).some((found) => found.digest === digest);
+    const path = `${OBJECTS}/emergenttools`;
+    const head = { apiVersion: 'temper.dev/v1alpha1', kind: 'EmergentTool', metadata: { name: 'csv-rows' } };
+    await fixture.create(path, { ...head, spec: { artifact, digest, tier: 'Agent' } });
+    const condition = { type: 'Active', lastTransitionTime: new Date().toISOString(), message: 'by alice' };
+    await fixture.patchStatus(`${path}/csv-rows`, {
+      active: false,
+      conditions: [{ ...condition, status: 'False', reason: 'Demoted' }],
+    });
+    await poll('the tool to be demoted', async () => !(await isDelivered()));
+    await fixture.patchStatus(`${path}/csv-rows`, {
+      active: true,
+      conditions: [{ ...condition, status: 'True', reason: 'Verified' }],
+    });
+    await poll('the tool to be active', isDelivered);
+    await fixture.patchStatus(`${path}/csv-rows`, {
+      active: false,
+      conditions: [{ ...condition, status: 'False', reason: 'AwaitingApproval' }],
+    });
+    const promotion = { tool: 'csv_rows', digest, tier: 'Agent' };
+    await fixture.create(`${OBJECTS}/approvals`, {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Approval',
+      metadata: { name: 'no-more' },
+      spec: { decision: 'Revoke', nonce: 'a'.repeat(32), approvedBy: { username: 'alice' }, subject: { promotion } },
+    });
+    await poll('the tool to be revoked', async () => !(await isDelivered()));
+  });
+});

@@ -1,0 +1,391 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { ToolCandidate, ForgeResult } from '../../../src/forge/types.ts';
+import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
+import { RemoteTools } from '../../../src/gateway-client/tools.ts';
+import { digestOf } from '../../../src/lib/canonical.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { textAt } from '../../../src/lib/json.ts';
+import type { RegisteredTool, ToolUse } from '../../../src/tempering/types.ts';
+import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
+import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
+import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
+import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
+import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createSessionEvents } from '../../../src/nats/session-events.ts';
+import { callOptions } from '../../support/call-options.ts';
+import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../../support/gateway/model-gateway-fixture.ts';
+
+const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
+const opinion = (approved: boolean) =>
+  JSON.stringify({
+    nonce: 'NONCE',
+    safety: { passed: approved, concerns: approved ? [] : ['it looks around'] },
+    correctness: { passed: true, failedTests: [] },
+    determinism: { likely: true, reasoning: '' },
+    bounded: { likely: true, reasoning: '' },
+    confidence: 0.9,
+    approved,
+    reasoning: approved ? 'fine' : 'no',
+  }).replace('NONCE', () => NONCE);
+
+const MODELS = (url: string) => ({
+  providers: [{ name: 'replay', type: 'openai', baseUrl: `${url}/v1` }],
+  aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge', 'default/strict': 'replay/strict' },
+});
+
+function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}): ToolCandidate {
+  const tests = [1, 2, 3].map((value) => ({ input: `{"value":${value}}`, expectedOutput: `{"result":${2 * value}}` }));
+  const artifact = anArtifact(name, { tests, ...changes });
+  const runs = artifact.tests.flatMap((_, index) =>
+    ([1, 2] as const).map((run) => ({
+      case: index + 1,
+      run,
+      passed: true,
+      got: null,
+      milliseconds: 1,
+      heapBytes: 1_024,
+    })),
+  );
+  const evidence = { tests: runs, milliseconds: 1, heapBytes: 1_024, warnings: [] };
+  return { artifact, digest: digestOf(artifact), evidence, gates: [{ gate: 'build', passed: true, note: 'built' }] };
+}
+
+describe('review of forged tools', () => {
+  let fixture: ModelGatewayFixture;
+  let one: ModelGatewayReplica;
+  let other: ModelGatewayReplica;
+
+  before(async () => {
+    fixture = await ModelGatewayFixture.open({
+      rules: [
+        { when: { model: 'judge' }, answer: { text: opinion(true) } },
+        { when: { model: 'strict' }, answer: { text: opinion(false) } },
+        { answer: { text: 'hello' } },
+      ],
+    });
+    const policy = { level: { initial: 'restricted', ceiling: 'restricted' }, forge: { limits: { minTestCases: 1 } } };
+    fixture.setPolicy('standard', { ...policy, models: { judge: 'default/judge' } });
+    fixture.setPolicy('strict', { ...policy, models: { judge: 'default/strict' } });
+    fixture.setPolicy('unjudged', policy);
+    const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
+    fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
+    const models = MODELS(fixture.replay.url);
+    [one, other] = await Promise.all([fixture.startReplica(models), fixture.startReplica(models)]);
+  });
+  after(async () => {
+    await fixture?.[Symbol.asyncDispose]();
+  });
+
+  function createForgingAgent(name: string, policy = 'standard'): void {
+    fixture.setAgent(name, { forge: { enabled: true, modes: ['Sandbox', 'Compose'] } }, policy);
+  }
+
+  async function submit(
+    agent: string,
+    candidate: unknown,
+    options: { replica?: ModelGatewayReplica; session?: string; key?: string } = {},
+  ) {
+    const { replica = one, session = 's1', key } = options;
+    const body = { deliveryToken: fixture.deliveryToken(agent, session), candidate, authorModel: 'replay/judge' };
+    return replica.call('POST', '/v1/forge/review', { agent, body, ...(key === undefined ? {} : { key }) });
+  }
+
+  async function result(...given: Parameters<typeof submit>): Promise<ForgeResult> {
+    const answer = await submit(...given);
+    assert.equal(answer.status, 200, answer.text);
+    return JSON.parse(answer.text) as ForgeResult;
+  }
+
+  async function tools(agent: string, session = 's1', replica = one): Promise<RegisteredTool[]> {
+    return JSON.parse((await replica.call('GET', `/v1/sessions/${session}/tools`, { agent })).text) as RegisteredTool[];
+  }
+
+  it('an accepted tool is registered, visible on every replica, and the judge is charged to the agent', async () => {
+    createForgingAgent('anna');
+    const candidate = aCandidate('double');
+    const accepted = await result('anna', candidate);
+    assert.ok(accepted.accepted, JSON.stringify(accepted));
+    assert.deepEqual(
+      accepted.gates.map(({ gate }) => gate),
+      ['build', 'policy', 'judge', 'registration'],
+    );
+    const [tool] = await tools('anna', 's1', other);
+    assert.deepEqual(
+      [tool?.digest, tool?.tier, tool?.active, tool?.authorModel, tool?.owner.session],
+      [candidate.digest, 'Session', true, 'replay/scripted', 's1'],
+    );
+    assert.deepEqual(await tools('anna', 's2'), []);
+    assert.ok((await fixture.dailyUsage(one, 'anna')).inputTokens > 0);
+    const bus = await fixture.nats.connect('gateway');
+    const events = await createSessionEvents(bus).read('uid-anna', 's1', 0, 100);
+    assert.ok(events.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
+    const audit = await createNatsAudit(bus).read('team-a', 0, 100);
+    assert.ok(
+      audit.some(
+        (record) =>
+          record.action === 'tool.accepted' && record.evidence === 'observed' && record.subject === candidate.digest,
+      ),
+    );
+  });
+
+  it('a repeated review of an accepted tool returns the same verdict without asking the judge', async () => {
+    createForgingAgent('gert');
+    const first = await result('gert', aCandidate('double'));
+    const requestsBefore = fixture.replay.requests.length;
+    const second = await result('gert', aCandidate('double'), { replica: other });
+    assert.ok(first.accepted && second.accepted);
+    assert.deepEqual(second.verdict, first.verdict);
+    assert.equal(fixture.replay.requests.length, requestsBefore, 'the judge is not asked again');
+    assert.equal((await tools('gert')).length, 1);
+  });
+
+  it('a review publishes its events once and in order, however often it is repeated', async () => {
+    createForgingAgent('greta');
+    for (const replica of [one, other, one]) {
+      assert.ok((await result('greta', aCandidate('double'), { replica, key: 'the-same' })).accepted);
+    }
+    const bus = await fixture.nats.connect('gateway');
+    const events = await createSessionEvents(bus).read('uid-greta', 's1', 0, 100);
+    assert.deepEqual(
+      events.map(
+        (line) => line.kind === 'event' && (line.event.type === 'forge-gate' ? line.event.result : line.event.type),
+      ),
+      [
+        { gate: 'policy', passed: true, note: '' },
+        { gate: 'judge', passed: true, note: '0.90' },
+        { gate: 'registration', passed: true, note: 'Session' },
+        'forge-accepted',
+      ],
+    );
+    const audit = await createNatsAudit(bus).read('team-a', 0, 1_000);
+    const records = audit.filter(({ actor }) => actor === 'agent/greta');
+    assert.deepEqual(
+      records.map(({ action, evidence }) => [action, evidence]),
+      [['tool.accepted', 'observed']],
+    );
+    assert.ok((await result('greta', aCandidate('triple'), { key: 'the-same' })).accepted);
+    const more = await createSessionEvents(bus).read('uid-greta', 's1', 0, 100);
+    const names = more.flatMap((line) =>
+      line.kind === 'event' && line.event.type === 'forge-accepted' ? [line.event.tool] : [],
+    );
+    assert.deepEqual(names, ['double', 'triple'], 'one key does not hide a second tool');
+    const all = (await createNatsAudit(bus).read('team-a', 0, 1_000)).filter(({ actor }) => actor === 'agent/greta');
+    assert.equal(all.length, 2);
+  });
+
+  it('a demoted tool, and a composition that uses it, is neither registered nor listed', async () => {
+    createForgingAgent('dirk');
+    const [double, triple] = [aCandidate('double'), aCandidate('triple')];
+    for (const candidate of [double, triple]) assert.ok((await result('dirk', candidate)).accepted);
+    const step = { name: 'first', tool: `double@${double.digest}`, inputMapping: '{"value":"$input.value"}' };
+    const chain = await result('dirk', aCandidate('chain', { implementation: { mode: 'Compose', steps: [step] } }));
+    assert.ok(chain.accepted, JSON.stringify(chain));
+    assert.equal((await tools('dirk')).length, 3);
+    fixture.demoted.set(double.digest, 'demoted by alice');
+    const left = (await tools('dirk', 's1', other)).map(({ artifact }) => artifact.name);
+    assert.deepEqual(left, ['triple']);
+    const refused = await result('dirk', double, { session: 's2' });
+    fixture.demoted.clear();
+    assert.ok(!refused.accepted);
+    assert.deepEqual([refused.gate, refused.code], ['registration', 'TEMPER_TOOL_DEMOTED']);
+    assert.match(refused.message, /demoted by alice/);
+  });
+
+  it('a reported tool use is counted once for a tool of the session', async () => {
+    createForgingAgent('uwe');
+    const candidate = aCandidate('double');
+    assert.ok((await result('uwe', candidate)).accepted);
+    const bus = await fixture.nats.connect('gateway');
+    const [audit, registry, counts] = [createNatsAudit(bus), openSessionRegistry(bus), createSessionToolUses(bus)];
+    const uses = createToolUseReports({ audit, registry, counts });
+    const use = (value: number, digest = candidate.digest): ToolUse => ({
+      agent: 'uwe',
+      namespace: 'team-a',
+      session: 's1',
+      digest,
+      evidence: 'reported',
+      rootMessage: `m-${value}`,
+      input: { value },
+      succeeded: value !== 3,
+      milliseconds: 4,
+      time: '2026-01-01T00:00:00Z',
+    });
+    const invented = use(9, `sha256:${'1'.repeat(64)}`);
+    await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first')));
+    await uses.record('uid-uwe', [use(3)], 'second');
+    const statistics = await counts.statistics('uid-uwe', use(1));
+    const { totalUses, successes, reportedUses: claimed, distinctInputs, rootMessages } = statistics;
+    assert.deepEqual([totalUses, successes, claimed, distinctInputs, rootMessages], [4, 3, 4, 3, 3]);
+    const reports = createSessionReports({ bus, registry, uses: counts });
+    for (const session of ['s1', undefined]) {
+      const [tool, ...more] = await reports.tools('uid-uwe', session);
+      assert.deepEqual([tool?.name, tool?.session, tool?.uses, more.length], ['double', 's1', 4, 0]);
+    }
+    const records = (await audit.read('team-a', 0, 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
+    assert.deepEqual(
+      records.map(({ action, facts }) => [action, textAt(facts, ['inputDigest']).slice(0, 7), 'input' in facts]),
+      [1, 2, 3, 4, 5].map(() => ['tool.used', 'sha256:', false]),
+    );
+    assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'uwe' })).status, 204);
+    assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'closing the session deletes its uses');
+  });
+
+  const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {
+    'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],
+    'source that reaches for the host': [
+      () =>
+        aCandidate('reach', {
+          implementation: { mode: 'Sandbox', source: 'function execute(input) { return process.env; }' },
+        }),
+      'static',
+    ],
+    'a schema that refers outside itself': [
+      () =>
+        aCandidate('outside', {
+          inputSchema: '{"properties":{"a":{"$ref":"https://evil.example/schema.json"}},"type":"object"}',
+        }),
+      'schemas',
+    ],
+    'tests without results': [
+      () => ({ ...aCandidate('unrun'), evidence: { tests: [], milliseconds: 0, heapBytes: 0, warnings: [] } }),
+      'tests',
+    ],
+    'a host API that the policy does not allow': [
+      () => aCandidate('wide', { requires: { apis: ['fetch'], domains: ['example.com'], paths: [] } }),
+      'policy',
+    ],
+    'the name of a built-in tool': [() => aCandidate('file_read'), 'registration'],
+  };
+  for (const [what, [candidate, gate]] of Object.entries(TAMPERED)) {
+    it(`a review rejects ${what}, regardless of the judge`, async () => {
+      createForgingAgent('bert');
+      const refused = await result('bert', candidate());
+      assert.ok(!refused.accepted);
+      assert.equal(refused.gate, gate, refused.message);
+      assert.deepEqual(await tools('bert'), []);
+    });
+  }
+
+  it('a review rejects a tool that the judge rejects, that has no judge, or whose author is the judge', async () => {
+    createForgingAgent('carl', 'strict');
+    createForgingAgent('cleo', 'unjudged');
+    fixture.setAgent('cora', { model: { primary: 'replay/judge' }, forge: { enabled: true, modes: ['Sandbox'] } });
+    for (const [agent, code] of [
+      ['carl', 'TEMPER_JUDGE_REFUSED'],
+      ['cleo', 'TEMPER_JUDGE_UNAVAILABLE'],
+      ['cora', 'TEMPER_JUDGE_UNAVAILABLE'],
+    ] as const) {
+      const refused = await result(agent, aCandidate('double'));
+      assert.ok(!refused.accepted);
+      assert.deepEqual([refused.gate, refused.code], ['judge', code]);
+      assert.deepEqual(await tools(agent), []);
+    }
+    const counted = (await Promise.all([one, other].map((replica) => replica.metrics()))).join('\n');
+    assert.match(counted, /^temper_forge_reviews_total\{outcome="accepted"\} [1-9]/m);
+    assert.match(counted, /^temper_forge_reviews_total\{outcome="judge"\} [3-9]/m);
+  });
+
+  it('one of two tools with the same name, submitted to two replicas at once, is registered', async () => {
+    createForgingAgent('dora');
+    for (let round = 0; round < 5; round += 1) {
+      const session = `race-${round}`;
+      const second = aCandidate('double', { description: 'Doubles a number, otherwise.' });
+      const results = await Promise.all([
+        result('dora', aCandidate('double'), { session }),
+        result('dora', second, { session, replica: other }),
+      ]);
+      const won = results.filter(({ accepted }) => accepted);
+      assert.equal(won.length, 1);
+      const lost = results.find(({ accepted }) => !accepted);
+      assert.ok(lost !== undefined && !lost.accepted && lost.code === 'TEMPER_FORGE_NAME_TAKEN');
+      const kept = await tools('dora', session);
+      assert.deepEqual(
+        kept.map(({ digest }) => digest),
+        won.map(({ digest }) => digest),
+      );
+    }
+  });
+
+  it('the same review at two replicas at once registers the tool once and accepts both', async () => {
+    createForgingAgent('edda');
+    for (let round = 0; round < 5; round += 1) {
+      const [session, key, candidate] = [`twice-${round}`, `review-${round}`, aCandidate('double')];
+      const results = await Promise.all([
+        result('edda', candidate, { session, key }),
+        result('edda', candidate, { session, key, replica: other }),
+      ]);
+      assert.deepEqual(
+        results.map(({ accepted, digest }) => [accepted, digest]),
+        [
+          [true, candidate.digest],
+          [true, candidate.digest],
+        ],
+      );
+      assert.equal((await tools('edda', session)).length, 1);
+    }
+  });
+
+  it('a pod whose registration lost its response submits it again and has the tool once', async () => {
+    createForgingAgent('fred');
+    const problems: string[] = [];
+    const remote = new RemoteTools({
+      client: await fixture.connect('fred', one),
+      clock: systemClock,
+      deliveryToken: () => fixture.deliveryToken('fred'),
+      builtIn: new Set(),
+      flush: async () => undefined,
+      onUnusable: (name, problem) => problems.push(`${name}: ${problem}`),
+    });
+    await remote.open('s1', callOptions());
+    let reviews = 0;
+    fixture.losesResponse = (url) => url === POD_API_PATHS.forgeReview && (reviews += 1) === 1;
+    const caller = { agent: 'fred', namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: '' };
+    const submitted = await remote.review.submit(aCandidate('double'), caller, callOptions());
+    fixture.losesResponse = () => false;
+    // The model forges the same tool again after the pod has listed the tools of its session.
+    await remote.open('s1', callOptions());
+    const again = await remote.review.submit(aCandidate('double'), caller, callOptions());
+    assert.deepEqual([reviews, submitted.accepted, again.accepted, problems], [2, true, true, []]);
+    assert.deepEqual(
+      remote.resolve('fred', 'team-a', 's1').map(({ digest }) => digest),
+      [aCandidate('double').digest],
+    );
+  });
+
+  it('concurrent reviews stay within the tool limit of the session', async () => {
+    createForgingAgent('emil', 'small');
+    const names = ['first', 'second', 'third', 'fourth'];
+    const results = await Promise.all(
+      names.map((name, index) => result('emil', aCandidate(name), { replica: index % 2 === 0 ? one : other })),
+    );
+    assert.equal(results.filter(({ accepted }) => accepted).length, 2);
+    assert.equal((await tools('emil')).length, 2);
+    assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'emil' })).status, 204);
+    assert.deepEqual(await tools('emil'), []);
+  });
+
+  it('a rejection reported by a pod is stored as claimed, and an invalid candidate is rejected', async () => {
+    createForgingAgent('finn');
+    const refused = {
+      accepted: false,
+      name: 'bad\u202etool',
+      gate: 'static',
+      code: 'TEMPER_FORGE_STATIC',
+      class: 'other',
+      message: 'uses eval',
+      details: {},
+      gates: [],
+    };
+    const body = { deliveryToken: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
+    assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
+    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 100);
+    const kept = audit.find((record) => record.actor === 'agent/finn');
+    assert.equal(kept?.evidence, 'reported');
+    assert.ok(!JSON.stringify(kept).includes('\u202e'));
+    assert.deepEqual(errorOf(await submit('finn', { artifact: {}, digest: 'x' })), [400, 'TEMPER_REQUEST_INVALID']);
+    const empty = await result('finn', { ...aCandidate('x'), artifact: {} });
+    assert.ok(!empty.accepted && empty.gate === 'shape');
+  });
+});

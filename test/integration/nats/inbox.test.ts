@@ -1,0 +1,381 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { headers } from '@nats-io/transport-node';
+import { isTemperError } from '../../../src/lib/errors.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
+import { STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { createSessionEvents } from '../../../src/nats/session-events.ts';
+import {
+  createNatsInbox,
+  type NatsInbox,
+  type InboxDelivery,
+  messageId,
+  type InboxDepth,
+} from '../../../src/nats/inbox/inbox.ts';
+import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { pollValue } from '../../support/poll.ts';
+
+const TIMEOUT_MS = 20_000;
+const SHORT_DEADLINES = { ackWaitsMs: [400, 400, 400] };
+
+let bus: NatsFixture;
+let gateway: JetStreamConnection;
+let other: JetStreamConnection;
+let inbox: NatsInbox;
+let operator: NatsInbox;
+before(async () => {
+  bus = await startNatsFixture({ users: { untrusted: { publish: ['temper.inbox.>', '$JS.EVENT.>'], subscribe: [] } } });
+  gateway = await bus.connect('gateway');
+  other = await bus.connect('gateway');
+  inbox = createNatsInbox(gateway);
+  operator = createNatsInbox(await bus.connect('operator'));
+});
+after(async () => {
+  await bus[Symbol.asyncDispose]();
+});
+
+async function next(from: NatsInbox, uid: string): Promise<InboxDelivery> {
+  const delivery = await from.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
+  assert.ok(delivery !== undefined, 'no message arrived');
+  return delivery;
+}
+
+async function assertEmpty(from: NatsInbox, uid: string): Promise<void> {
+  assert.equal(await from.fetchNext(uid, 300, AbortSignal.timeout(TIMEOUT_MS)), undefined);
+}
+
+describe('the inbox of an agent', () => {
+  it('the inbox delivers messages in order, one at a time and once', async () => {
+    const uid = newUid();
+    for (const key of ['a', 'b', 'c']) await inbox.publish(uid, { uid: 'user', key: `order ${key}` }, newMessage(key));
+    const three: InboxDepth = { pending: 3, inFlight: 0 };
+    assert.deepEqual(await inbox.depth(uid), three);
+    for (const key of ['a', 'b', 'c']) {
+      const { message, coordinates } = await next(inbox, uid);
+      assert.equal(message.text, key);
+      assert.equal(message.id, messageId({ uid: 'user', key: `order ${key}` }));
+      assert.equal(message.root, message.id);
+      await assertEmpty(inbox, uid);
+      await inbox.ack(coordinates);
+    }
+    await assertEmpty(inbox, uid);
+    assert.deepEqual(await inbox.depth(uid), { pending: 0, inFlight: 0 });
+  });
+  it('the inbox deduplicates by sender and idempotency key', async () => {
+    const uid = newUid();
+    const first = await inbox.publish(uid, { uid: 'one', key: 'k' }, newMessage('first'));
+    const again = await inbox.publish(uid, { uid: 'one', key: 'k' }, newMessage('again'));
+    const apart = await inbox.publish(uid, { uid: 'two', key: 'k' }, newMessage('apart'));
+    assert.deepEqual(again, { id: first.id, duplicate: true });
+    assert.equal(apart.duplicate, false);
+    assert.equal((await inbox.depth(uid)).pending, 2);
+    assert.equal((await next(inbox, uid)).message.text, 'first');
+  });
+  it('a waiting fetch returns when a message arrives', async () => {
+    const uid = newUid();
+    const waiting = next(inbox, uid);
+    await pollValue(
+      'a waiting pull request',
+      async () => (await gateway.manager.consumers.info(STREAMS.inbox, uid)).num_waiting,
+      (count) => count === 1,
+    );
+    await inbox.publish(uid, { uid: 'user', key: 'late' }, newMessage('late'));
+    assert.equal((await waiting).message.text, 'late');
+  });
+  it('another process can acknowledge a delivery with its serialized coordinates', async () => {
+    const uid = newUid();
+    const elsewhere = createNatsInbox(other);
+    await inbox.publish(uid, { uid: 'user', key: 'a' }, newMessage('a'));
+    const first = await next(inbox, uid);
+    await elsewhere.working(JSON.parse(JSON.stringify(first.coordinates)));
+    await elsewhere.retry(JSON.parse(JSON.stringify(first.coordinates)), 0);
+    const second = await next(elsewhere, uid);
+    assert.equal(second.coordinates.deliveries, 2);
+    // Concurrent and repeated acks have the effect of one.
+    await Promise.all([inbox.ack(second.coordinates), elsewhere.ack(JSON.parse(JSON.stringify(second.coordinates)))]);
+    await inbox.ack(second.coordinates);
+    await assertEmpty(inbox, uid);
+    assert.deepEqual(await inbox.depth(uid), { pending: 0, inFlight: 0 });
+  });
+  it('a retried message is redelivered after the given delay', async () => {
+    const uid = newUid();
+    await inbox.publish(uid, { uid: 'user', key: 'later' }, newMessage('later'));
+    const { coordinates } = await next(inbox, uid);
+    const start = performance.now();
+    await inbox.retry(coordinates, 700);
+    await next(inbox, uid);
+    assert.ok(performance.now() - start >= 650, `after ${performance.now() - start} ms`);
+  });
+  it('the retry delay does not depend on the number of deliveries and on the ack deadline', async () => {
+    const uid = newUid();
+    const slow = createNatsInbox(gateway, { ackWaitsMs: [2_000, 60_000, 60_000, 60_000] });
+    await slow.publish(uid, { uid: 'user', key: 'long' }, newMessage('long'));
+    let { coordinates } = await next(slow, uid);
+    for (const wait of [1, 0, 300]) {
+      const start = performance.now();
+      await slow.retry(coordinates, wait);
+      ({ coordinates } = await next(slow, uid));
+      assert.ok(performance.now() - start >= wait * 0.9, `after ${performance.now() - start} ms`);
+    }
+    assert.equal(coordinates.deliveries, 4);
+  });
+  it('a message is redelivered when progress signals stop, and not before', async () => {
+    const uid = newUid();
+    const quick = createNatsInbox(gateway, SHORT_DEADLINES);
+    await quick.publish(uid, { uid: 'user', key: 'sign' }, newMessage('sign'));
+    const first = await next(quick, uid);
+    assert.equal(first.ackWaitMs, 400);
+    for (let sign = 0; sign < 6; sign += 1) {
+      await sleep(150);
+      await quick.working(first.coordinates);
+    }
+    assert.deepEqual(await quick.depth(uid), { pending: 0, inFlight: 1 });
+    const second = await next(quick, uid);
+    assert.equal(second.coordinates.deliveries, 2);
+    await quick.ack(second.coordinates);
+  });
+  it('release redelivers the in-flight message of a deleted pod at once', async () => {
+    const uid = newUid();
+    assert.equal(await inbox.redeliver(uid), false);
+    for (const key of ['done', 'held', 'behind']) {
+      await inbox.publish(uid, { uid: 'user', key: `release ${key}` }, newMessage(key));
+    }
+    await inbox.ack((await next(inbox, uid)).coordinates);
+    assert.equal((await next(inbox, uid)).message.text, 'held');
+    assert.equal(await createNatsInbox(other).redeliver(uid), true);
+    const again = await next(inbox, uid);
+    assert.equal(again.message.text, 'held');
+    await inbox.ack(again.coordinates);
+    assert.equal((await next(inbox, uid)).message.text, 'behind');
+  });
+  it('a cancelled fetch loses no message', async () => {
+    const uid = newUid();
+    await inbox.publish(uid, { uid: 'user', key: 'open' }, newMessage('open'));
+    await inbox.ack((await next(inbox, uid)).coordinates);
+    for (let round = 0; round < 60; round += 1) {
+      const cancel = new AbortController();
+      const cancelled = inbox.fetchNext(uid, TIMEOUT_MS, cancel.signal);
+      // One round trip: the server has received the pull request when it has answered.
+      await inbox.depth(uid);
+      const sent = inbox.publish(uid, { uid: 'user', key: `abort ${round}` }, newMessage(String(round)));
+      // Cancels at another point of the delivery in each round.
+      for (let turn = 0; turn < round; turn += 1) await setImmediate();
+      cancel.abort();
+      const [delivery] = await Promise.all([cancelled, sent]);
+      const start = performance.now();
+      const { message, coordinates } = delivery ?? (await next(inbox, uid));
+      assert.equal(message.text, String(round));
+      assert.ok(
+        performance.now() - start < 10_000,
+        'the message stayed with the cancelled fetch until its ack deadline',
+      );
+      await inbox.ack(coordinates);
+    }
+  });
+  it('a full inbox rejects messages with TEMPER_BUS_FULL until one is acknowledged', async () => {
+    const uid = newUid();
+    const fill = Array.from({ length: 1_000 }, (_, index) =>
+      inbox.publish(uid, { uid: 'user', key: `full ${index}` }, newMessage('x')),
+    );
+    await Promise.all(fill);
+    const more = () => inbox.publish(uid, { uid: 'user', key: 'one more' }, newMessage('x'));
+    await assert.rejects(more, (error) => isTemperError(error, 'TEMPER_BUS_FULL') && error.retry === 'backoff');
+    await inbox.publish(newUid(), { uid: 'user', key: 'neighbour' }, newMessage('x'));
+    await inbox.ack((await next(inbox, uid)).coordinates);
+    assert.equal((await more()).duplicate, false);
+    await operator.remove(uid);
+  });
+  it('a message that is too large is rejected before it is sent', async () => {
+    const send = inbox.publish(newUid(), { uid: 'user', key: 'large' }, newMessage('x'.repeat(201 * 1_024)));
+    await assert.rejects(send, (error) => isTemperError(error, 'TEMPER_BUS_TOO_LARGE'));
+  });
+  it('a uid that would change the subject is rejected', async () => {
+    for (const uid of ['', '*', '>', 'a.b', 'a b', 'a\r\nPUB x', 'x'.repeat(65)]) {
+      await assert.rejects(inbox.publish(uid, { uid: 'user', key: 'k' }, newMessage('x')), isTemperError, uid);
+      await assert.rejects(inbox.publish(newUid(), { uid, key: 'k' }, newMessage('x')), isTemperError, uid);
+      await assert.rejects(inbox.fetchNext(uid, 10, AbortSignal.timeout(TIMEOUT_MS)), isTemperError, uid);
+    }
+  });
+  it('operations on a removed inbox fail with TEMPER_NOT_FOUND', async () => {
+    const uid = newUid();
+    await inbox.publish(uid, { uid: 'user', key: 'gone' }, newMessage('gone'));
+    const { coordinates } = await next(inbox, uid);
+    assert.ok((await inbox.agents()).includes(uid));
+    await operator.remove(uid);
+    assert.ok(!(await inbox.agents()).includes(uid));
+    await assert.rejects(inbox.working(coordinates), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'));
+    assert.deepEqual(await inbox.depth(uid), { pending: 0, inFlight: 0 });
+  });
+  it('text of a sender cannot become a NATS header', async () => {
+    const uid = newUid();
+    const key = 'k\r\nNats-Rollup: all\r\nNats-Msg-Id: other';
+    await inbox.publish(uid, { uid: 'user', key: 'before' }, newMessage('before'));
+    const message = { ...newMessage('text\r\nNats-Rollup: all'), headers: { 'Nats-Rollup': 'all' }, id: 'chosen' };
+    const { id } = await inbox.publish(uid, { uid: 'user', key }, message);
+    assert.equal((await inbox.depth(uid)).pending, 2);
+    const { state } = await gateway.manager.streams.info('temper-inbox');
+    const stored = await gateway.manager.streams.getMessage('temper-inbox', { seq: state.last_seq });
+    assert.deepEqual([...(stored?.header ?? [])], [['Nats-Msg-Id', [`user:${id}`]]]);
+    assert.ok(!('headers' in (stored?.json<object>() ?? {})));
+  });
+  it('the trace context of the sender is stored in a header, and invalid text is dropped', async () => {
+    const uid = newUid();
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    await inbox.publish(uid, { uid: 'user', key: 'traced' }, { ...newMessage('traced'), traceparent });
+    const traced = await next(inbox, uid);
+    assert.equal(traced.message.traceparent, traceparent);
+    const last = { last_by_subj: `temper.inbox.${uid}` };
+    const data = (await gateway.manager.streams.getMessage('temper-inbox', last))?.string() ?? '';
+    assert.ok(!data.includes(traceparent));
+    await inbox.ack(traced.coordinates);
+    const wrong = `${traceparent}\r\nNats-Rollup: all`;
+    await inbox.publish(uid, { uid: 'user', key: 'wrong' }, { ...newMessage('wrong'), traceparent: wrong });
+    const untraced = await next(inbox, uid);
+    assert.equal(untraced.message.traceparent, undefined);
+    await inbox.ack(untraced.coordinates);
+    const invalid = headers();
+    invalid.set('traceparent', 'invalid');
+    const text = Buffer.from(data.replace(traced.message.id, 'msg-untrusted'));
+    await gateway.jetstream.publish(`temper.inbox.${uid}`, text, { headers: invalid });
+    assert.equal((await next(inbox, uid)).message.traceparent, undefined);
+  });
+  it('a rollup header cannot empty an inbox', async () => {
+    const uid = newUid();
+    await inbox.publish(uid, { uid: 'user', key: 'kept' }, newMessage('kept'));
+    const untrusted = await bus.connect('untrusted');
+    const rollup = headers();
+    rollup.set('Nats-Rollup', 'all');
+    await assert.rejects(untrusted.jetstream.publish(`temper.inbox.${uid}`, '{}', { headers: rollup }));
+    assert.equal((await next(inbox, uid)).message.text, 'kept');
+  });
+});
+
+describe('dead letters', () => {
+  it('a message past its delivery limit becomes one dead letter, which can be retried', {
+    timeout: 60_000,
+  }, async () => {
+    const uid = newUid();
+    const quick = createNatsInbox(gateway, SHORT_DEADLINES);
+    const letters = [createDeadLetters(gateway), createDeadLetters(other)];
+    const stop = new AbortController();
+    const failures: unknown[] = [];
+    const running = letters.map((one) => one.run(stop.signal, (error) => failures.push(error)));
+    const sent = await quick.publish(uid, { uid: 'user', key: 'poisonous' }, newMessage('poisonous'));
+    await quick.publish(uid, { uid: 'user', key: 'behind it' }, newMessage('behind it'));
+    for (const deliveries of [1, 2, 3]) assert.equal((await next(quick, uid)).coordinates.deliveries, deliveries);
+    const behind = await next(quick, uid);
+    assert.equal(behind.message.text, 'behind it');
+    await quick.ack(behind.coordinates);
+    const letter = createDeadLetters(gateway);
+    await pollValue(
+      'a dead letter',
+      () => letter.count(uid),
+      (value) => value > 0,
+    );
+    await Promise.all(letters.map((one) => one.reconcile()));
+    const [deadLetter, ...more] = await letter.list(uid);
+    assert.deepEqual(more, []);
+    assert.equal(deadLetter?.message?.id, sent.id);
+    assert.deepEqual([deadLetter?.code, deadLetter?.deliveries], ['TEMPER_MESSAGE_UNDELIVERED', 3]);
+    const events = await createSessionEvents(gateway).read(uid, 's-1', 0, 10);
+    assert.deepEqual(
+      events.map((line) => line.kind === 'failed' && [line.message, line.code]),
+      [[sent.id, 'TEMPER_MESSAGE_UNDELIVERED']],
+    );
+    assert.deepEqual(await quick.depth(uid), { pending: 0, inFlight: 0 });
+    const id = deadLetter?.id ?? '';
+    await Promise.allSettled([letters[0]?.retry(uid, id), letters[1]?.retry(uid, id)]);
+    assert.equal(await letter.count(uid), 0);
+    const again = await next(quick, uid);
+    assert.deepEqual([again.message.id, again.message.text], [sent.id, 'poisonous']);
+    assert.equal(again.coordinates.deliveries, 1);
+    await quick.ack(again.coordinates);
+    await assertEmpty(quick, uid);
+    await assert.rejects(letter.retry(uid, id), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'));
+    stop.abort();
+    await Promise.all(running);
+    assert.deepEqual(failures, []);
+  });
+  it('reconcile finds messages past their delivery limit whose advisory was missed', { timeout: 60_000 }, async () => {
+    const uid = newUid();
+    const quick = createNatsInbox(gateway, SHORT_DEADLINES);
+    const letters = createDeadLetters(gateway);
+    await quick.publish(uid, { uid: 'user', key: 'missed' }, newMessage('missed'));
+    for (const _ of [1, 2, 3]) await next(quick, uid);
+    // The server detects the exceeded limit at the next fetch. No worker consumes its advisory here.
+    assert.equal(await quick.fetchNext(uid, 1_500, AbortSignal.timeout(TIMEOUT_MS)), undefined);
+    await quick.publish(uid, { uid: 'user', key: 'alive' }, newMessage('alive'));
+    const alive = await next(quick, uid);
+    assert.equal(await quick.redeliver(uid), true);
+    const again = await next(quick, uid);
+    assert.equal(again.coordinates.streamSequence, alive.coordinates.streamSequence);
+    assert.equal(await letters.reconcile(), 1);
+    assert.equal(await letters.reconcile(), 0);
+    assert.equal((await letters.list(uid))[0]?.message?.text, 'missed');
+    await quick.ack(again.coordinates);
+    assert.deepEqual([await letters.count(uid), await letters.reconcile()], [1, 0]);
+  });
+  it('a rejected message becomes a dead letter with an escaped reason, which can be dropped', async () => {
+    const uid = newUid();
+    const letters = createDeadLetters(gateway);
+    await inbox.publish(uid, { uid: 'user', key: 'rejected' }, newMessage('rejected'));
+    const { coordinates } = await next(inbox, uid);
+    await createNatsInbox(other).reject(coordinates, 'TEMPER_TURN_LIMIT', 'bad\u001b[31m\nreason');
+    const [deadLetter] = await letters.list(uid);
+    assert.deepEqual([deadLetter?.code, deadLetter?.deliveries], ['TEMPER_TURN_LIMIT', 1]);
+    assert.equal(deadLetter?.reason, 'bad\\u{1b}[31m\\nreason');
+    await assertEmpty(inbox, uid);
+    assert.deepEqual(await letters.get(uid, deadLetter?.id ?? ''), deadLetter);
+    await letters.drop(uid, deadLetter?.id ?? '');
+    assert.equal(await letters.count(uid), 0);
+    for (const id of [deadLetter?.id ?? '', '', '*', '>', '1-*', '../x']) {
+      await assert.rejects(letters.drop(uid, id), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'), id);
+    }
+  });
+  it('invalid and expired messages become dead letters, and the next message is delivered', async () => {
+    const uid = newUid();
+    const letters = createDeadLetters(gateway);
+    const untrusted = await bus.connect('untrusted');
+    const fine = { ...newMessage('x'), id: 'i', root: 'r' };
+    const poison = [
+      '',
+      'no json',
+      '[]',
+      '{}',
+      JSON.stringify({ ...fine, depth: -1 }),
+      JSON.stringify({ ...fine, id: 7 }),
+    ];
+    for (const data of poison) await untrusted.jetstream.publish(`temper.inbox.${uid}`, data);
+    const late = { ...newMessage('late'), deadline: new Date(Date.now() - 1).toISOString() };
+    await inbox.publish(uid, { uid: 'user', key: 'too late' }, late);
+    await inbox.publish(uid, { uid: 'user', key: 'good' }, newMessage('good'));
+    assert.equal((await next(inbox, uid)).message.text, 'good');
+    const deadLetters = await letters.list(uid);
+    assert.deepEqual(deadLetters.map(({ code }) => code).toReversed(), [
+      ...poison.map(() => 'TEMPER_MESSAGE_INVALID'),
+      'TEMPER_TIMEOUT',
+    ]);
+    const invalid = letters.retry(uid, deadLetters.at(-1)?.id ?? '');
+    await assert.rejects(invalid, (error) => isTemperError(error, 'TEMPER_MESSAGE_INVALID'));
+  });
+  it('a message that was terminated before it was copied becomes a dead letter without a body', async () => {
+    const uid = newUid();
+    await inbox.publish(uid, { uid: 'user', key: 'ended' }, newMessage('ended'));
+    const { coordinates } = await next(inbox, uid);
+    await gateway.nats.request(`$JS.ACK.temper-inbox.${uid}.1.${coordinates.streamSequence}.1.0.0`, '+TERM');
+    const letters = createDeadLetters(gateway);
+    const stop = new AbortController();
+    const running = letters.run(stop.signal);
+    await pollValue(
+      'one dead letter',
+      () => letters.count(uid),
+      (value) => value === 1,
+    );
+    const [deadLetter] = await letters.list(uid);
+    assert.deepEqual([deadLetter?.code, deadLetter?.message], ['TEMPER_MESSAGE_UNDELIVERED', undefined]);
+    stop.abort();
+    await running;
+  });
+});

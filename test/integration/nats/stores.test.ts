@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
+import type { RegisteredTool } from '../../../src/tempering/types.ts';
+import { isTemperError } from '../../../src/lib/errors.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createNatsMemory } from '../../../src/nats/memory.ts';
+import { createSessionStore, type StoredSession } from '../../../src/nats/sessions/session-store.ts';
+import { createSessionToolStore } from '../../../src/nats/sessions/session-tools.ts';
+import { storesContract, userMessage } from '../../contracts/stores.ts';
+import { newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { clockAt } from '../../support/clocks.ts';
+
+let bus: NatsFixture;
+let gateway: JetStreamConnection;
+before(async () => {
+  bus = await startNatsFixture();
+  gateway = await bus.connect('gateway');
+});
+after(async () => {
+  await bus[Symbol.asyncDispose]();
+});
+
+storesContract('NATS', async () => {
+  const owners = new Map<string, string>();
+  const uid = newUid();
+  return {
+    sessions: async (clock) => createSessionStore(await bus.connect('gateway', clock), uid),
+    memory: async (owner) => {
+      const uidOf = owners.get(owner) ?? newUid();
+      owners.set(owner, uidOf);
+      return createNatsMemory(gateway, uidOf);
+    },
+  };
+});
+
+describe('sessions in NATS', () => {
+  it('a session stores items larger than a NATS message unchanged', async () => {
+    const store = createSessionStore(gateway, newUid());
+    const long = userMessage('ä€😀'.repeat(100_000));
+    assert.equal(await store.append('a.b-c_d', 0, [userMessage('first'), long]), 2);
+    assert.equal(await store.append('a.b-c_d', 2, [userMessage('last')], { tainted: true }), 3);
+    assert.deepEqual(await store.load('a.b-c_d'), {
+      seq: 3,
+      items: [userMessage('first'), long, userMessage('last')],
+      tainted: true,
+    });
+  });
+  it('an append above the size limit is rejected and keeps the session unchanged', async () => {
+    const store = createSessionStore(gateway, newUid());
+    await store.append('s', 0, [userMessage('a')]);
+    const much = userMessage('x'.repeat(12 * 1_024 * 1_024));
+    await assert.rejects(store.append('s', 1, [much]), (error) => isTemperError(error, 'TEMPER_BUS_TOO_LARGE'));
+    assert.equal((await store.load('s')).seq, 1);
+  });
+  it('a repeated append after a lost response has no second effect', async () => {
+    const uid = newUid();
+    const [one, two] = [createSessionStore(gateway, uid), createSessionStore(gateway, uid)];
+    assert.equal(await one.append('s', 0, [userMessage('a')], { tainted: true }), 1);
+    assert.equal(await two.append('s', 0, [userMessage('a')], { tainted: true }), 1);
+    assert.equal(await two.append('s', 1, [userMessage('a')]), 2);
+    assert.equal((await one.load('s')).seq, 2);
+  });
+  it('one of eight concurrent writers succeeds per sequence number', async () => {
+    const uid = newUid();
+    for (let seq = 0; seq < 5; seq += 1) {
+      const writers = Array.from({ length: 8 }, (_, writer) =>
+        createSessionStore(gateway, uid).append('s', seq, [userMessage(`${seq}/${writer}`)]),
+      );
+      const won = (await Promise.allSettled(writers)).filter(({ status }) => status === 'fulfilled');
+      assert.equal(won.length, 1);
+    }
+    const { items } = await createSessionStore(gateway, uid).load('s');
+    assert.deepEqual(
+      items.map(({ text }) => text.split('/')[0]),
+      ['0', '1', '2', '3', '4'],
+    );
+  });
+  it('sessions are listed per owner, most recently used first', async () => {
+    let now = Date.parse('2026-11-21T10:00:00Z');
+    const connection = await bus.connect(
+      'gateway',
+      clockAt(() => (now += 1_000)),
+    );
+    const uid = newUid();
+    const store = createSessionStore(connection, uid);
+    await store.append('one', 0, [userMessage('a')], { tainted: true });
+    await store.append('two.x', 0, [userMessage('a'), userMessage('b')]);
+    await store.append('one', 1, [userMessage('b')]);
+    await createSessionStore(connection, newUid()).append('other', 0, [userMessage('a')]);
+    const listed: StoredSession[] = await store.list();
+    assert.deepEqual(
+      listed.map(({ session, items, tainted }) => [session, items, tainted]),
+      [
+        ['one', 2, true],
+        ['two.x', 2, false],
+      ],
+    );
+    assert.ok(listed.every(({ openedAt, lastUsedAt }) => openedAt <= lastUsedAt));
+  });
+  it('loading a session with a missing part fails', async () => {
+    const uid = newUid();
+    const store = createSessionStore(gateway, uid);
+    await store.append('s', 0, [userMessage('a')]);
+    await gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
+    await assert.rejects(store.load('s'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
+  });
+  it('closing a session removes all its keys', async () => {
+    const uid = newUid();
+    const store = createSessionStore(gateway, uid);
+    await store.append('s', 0, [userMessage('a')]);
+    await store.close('s');
+    const filter = { subjects_filter: `$KV.temper-sessions.${uid}.>` };
+    const { state } = await gateway.manager.streams.info('KV_temper-sessions', filter);
+    assert.deepEqual(state.subjects ?? {}, {});
+  });
+});
+
+describe('session tools in NATS', () => {
+  const toolOf = (name: string, session: string): RegisteredTool => {
+    const artifact = { name, description: 'a tool' } as unknown as RegisteredTool['artifact'];
+    return {
+      object: `tools/${name}`,
+      artifact,
+      digest: artifactDigest(artifact),
+      tier: 'Session',
+      owner: { agent: 'a', namespace: 'n', session },
+      contributors: [],
+      verdicts: [],
+      authorModel: 'm',
+      sourceWithheld: false,
+      acceptedAt: '2026-11-21T10:00:00Z',
+      active: true,
+    };
+  };
+  it('a session tool is stored once, listed by session and removed with the session', async () => {
+    const tools = createSessionToolStore(gateway);
+    const uid = newUid();
+    const [first, second] = [toolOf('first', 's.1'), toolOf('second', 's.2')];
+    assert.equal(await tools.put(uid, first), true);
+    assert.equal(await tools.put(uid, { ...first, authorModel: 'another' }), false);
+    assert.equal(await tools.put(uid, second), true);
+    assert.deepEqual(await tools.list(uid, 's.1'), [first]);
+    assert.deepEqual(await tools.list(uid), [first, second]);
+    assert.deepEqual(await tools.get(uid, 's.1', first.digest), first);
+    assert.equal(await tools.get(uid, 's.1', second.digest), undefined);
+    assert.deepEqual(await tools.list(newUid()), []);
+    await tools.removeSession(uid, 's.1');
+    assert.deepEqual(await tools.list(uid), [second]);
+    await tools.remove(uid, 's.2', second.digest);
+    assert.deepEqual(await tools.list(uid), []);
+    assert.equal(await tools.put(uid, first), true);
+  });
+  it('a stored tool that does not match its key is ignored', async () => {
+    const tools = createSessionToolStore(gateway);
+    const uid = newUid();
+    const tool = toolOf('honest', 's');
+    const changed = { ...tool, artifact: { ...tool.artifact, name: 'changed' } };
+    const key = `$KV.temper-session-tools.${uid}.s.${tool.digest.slice('sha256:'.length)}`;
+    for (const wrong of [
+      changed,
+      { ...tool, tier: 'Shared' },
+      { ...tool, owner: { session: 'other' } },
+      'not a tool',
+      null,
+    ]) {
+      await gateway.jetstream.publish(key, JSON.stringify(wrong));
+      assert.equal(await tools.get(uid, 's', tool.digest), undefined);
+      assert.deepEqual(await tools.list(uid), []);
+    }
+  });
+});
+
+describe('memory in NATS', () => {
+  it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 120_000 }, async () => {
+    const uid = newUid();
+    const memory = createNatsMemory(gateway, uid);
+    await memory.set('known', 1);
+    const others = Array.from({ length: 999 }, (_, index) =>
+      gateway.jetstream.publish(`$KV.temper-memory.${uid}.k${index}`, JSON.stringify({ key: `k${index}`, value: 1 })),
+    );
+    await Promise.all(others);
+    await assert.rejects(memory.set('one more', 1), (error) => isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'));
+    await memory.set('known', 2);
+    assert.equal(await memory.get('known'), 2);
+    assert.equal((await memory.search('k500', 5))[0]?.key, 'k500');
+  });
+});

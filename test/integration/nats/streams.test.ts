@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { isTemperError } from '../../../src/lib/errors.ts';
+import type { SessionStreamLine } from '../../../src/gateway-api/user-api.ts';
+import { createNatsAudit, type StoredAuditRecord } from '../../../src/nats/audit.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import {
+  createSessionEvents,
+  type SessionEvent,
+  type FollowOptions,
+  type StoredSessionEvent,
+} from '../../../src/nats/session-events.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { createNatsMemory } from '../../../src/nats/memory.ts';
+import { CONSUMERS, STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { createPromotions, type PromotionMessage } from '../../../src/nats/promotions.ts';
+import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
+import { agentsWithData, deleteAgentData } from '../../../src/nats/agent-data.ts';
+import { createWakeups } from '../../../src/nats/wakeups.ts';
+import { userMessage } from '../../contracts/stores.ts';
+import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { pollValue } from '../../support/poll.ts';
+
+const TIMEOUT_MS = 20_000;
+let bus: NatsFixture;
+let operator: JetStreamConnection;
+let gateway: JetStreamConnection;
+before(async () => {
+  bus = await startNatsFixture();
+  operator = await bus.connect('operator');
+  gateway = await bus.connect('gateway');
+});
+after(async () => {
+  await bus[Symbol.asyncDispose]();
+});
+
+/** Waits until the consumer has delivered every message and all are acknowledged: none follows. */
+async function whenDrained(stream: string, consumer: string): Promise<void> {
+  await pollValue(
+    `the end of the deliveries of ${consumer}`,
+    () => operator.manager.consumers.info(stream, consumer),
+    ({ num_pending, num_ack_pending }) => num_pending === 0 && num_ack_pending === 0,
+  );
+}
+
+const messageEvent = (text: string, session: string): SessionEvent => ({
+  kind: 'event',
+  event: { type: 'message', text, delta: false, time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' },
+});
+
+describe('the events of a session', () => {
+  it('session events are read from a sequence number and followed live, separately per session', async () => {
+    const events = createSessionEvents(gateway);
+    const uid = newUid();
+    const first = await events.append(uid, 's.1', messageEvent('one', 's.1'));
+    await events.append(uid, 's.1x', messageEvent('another session', 's.1x'));
+    await events.append(uid, 's.1', messageEvent('two', 's.1'));
+    const stop = new AbortController();
+    const seen: StoredSessionEvent[] = [];
+    const following = (async () => {
+      const options: FollowOptions = { after: first, signal: stop.signal };
+      for await (const line of events.follow(uid, 's.1', options)) seen.push(line);
+    })();
+    await pollValue(
+      'the stored event',
+      () => seen.length,
+      (value) => value === 1,
+    );
+    const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
+    await createSessionEvents(await bus.connect('gateway')).append(uid, 's.1', end);
+    await pollValue(
+      'the reply',
+      () => seen.length,
+      (value) => value === 2,
+    );
+    stop.abort();
+    await following;
+    // The user API sends these lines unchanged.
+    const lines: SessionStreamLine[] = seen;
+    assert.deepEqual(
+      lines.map(({ kind }) => kind),
+      ['event', 'reply'],
+    );
+    assert.deepEqual((await events.read(uid, 's.1', 0, 10)).length, 3);
+    assert.deepEqual(
+      (await events.read(uid, 's.1', 0, 1)).map(({ seq }) => seq),
+      [first],
+    );
+    assert.deepEqual(await events.read(uid, 's.1', 0, 0), []);
+  });
+  it('a repeated reply to a message is stored once', async () => {
+    const events = createSessionEvents(gateway);
+    const uid = newUid();
+    const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
+    const sequences = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
+    assert.equal(sequences[0], sequences[1]);
+    assert.deepEqual(
+      (await events.read(uid, 's', 0, 10)).map((line) => line.kind === 'reply' && line.text),
+      ['done'],
+    );
+  });
+  it('a follower that stops leaves no consumer on the server', async () => {
+    const events = createSessionEvents(gateway);
+    const uid = newUid();
+    await events.append(uid, 's', messageEvent('one', 's'));
+    for (let round = 0; round < 5; round += 1) {
+      const stop = new AbortController();
+      for await (const _ of events.follow(uid, 's', { after: 0, signal: stop.signal })) stop.abort();
+    }
+    for await (const _ of events.follow(uid, 's', { after: 0, signal: AbortSignal.timeout(TIMEOUT_MS) })) break;
+    await pollValue(
+      'a stream without consumers',
+      async () => (await gateway.manager.streams.info(STREAMS.events)).state.consumer_count,
+      (count) => count === 0,
+    );
+  });
+  it('many followers read a large history without losing the connection', { timeout: 120_000 }, async () => {
+    const events = createSessionEvents(gateway);
+    const uid = newUid();
+    const lines = 60;
+    const big = 'x'.repeat(100_000);
+    for (let line = 0; line < lines; line += 1) await events.append(uid, 's', messageEvent(`${line} ${big}`, 's'));
+    const since = gateway.state().since;
+    const counts = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const stop = new AbortController();
+        let count = 0;
+        for await (const _ of events.follow(uid, 's', { after: 0, signal: stop.signal })) {
+          count += 1;
+          if (count === lines) stop.abort();
+        }
+        return count;
+      }),
+    );
+    assert.deepEqual(new Set(counts), new Set([lines]));
+    assert.deepEqual([gateway.state().connected, gateway.state().since], [true, since]);
+    await createSessionEvents(operator).remove(uid);
+    assert.deepEqual(await events.read(uid, 's', 0, 10), []);
+  });
+});
+
+describe('wakeups', () => {
+  it('wakeups of one agent are merged until consumed, and redelivered after a failure', async () => {
+    const wakes = createWakeups(gateway);
+    const [one, two] = [newUid(), newUid()];
+    for (let wake = 0; wake < 5; wake += 1) await wakes.publish(one);
+    await wakes.publish(two);
+    const stop = new AbortController();
+    const taken: string[] = [];
+    const failures: unknown[] = [];
+    const wake = async (uid: string): Promise<void> => {
+      taken.push(uid);
+      if (uid === two && failures.length === 0) throw new Error('not now');
+    };
+    const consuming = createWakeups(operator).consume(wake, stop.signal, (error) => failures.push(error));
+    await pollValue(
+      'three wakeups',
+      () => taken.length,
+      (value) => value >= 3,
+    );
+    await wakes.publish(one);
+    await pollValue(
+      'a fourth wakeup',
+      () => taken.length,
+      (value) => value >= 4,
+    );
+    await whenDrained(STREAMS.wakeups, CONSUMERS.wakeups);
+    stop.abort();
+    await consuming;
+    assert.deepEqual(taken, [one, two, two, one]);
+    assert.equal(failures.length, 1);
+  });
+});
+
+describe('promotion requests', () => {
+  it('each promotion request is consumed once by one of two operators, unchanged', async () => {
+    const promotions = createPromotions(gateway);
+    const uid = newUid();
+    await promotions.publish(uid, 'digest one', { tool: 'one' });
+    await promotions.publish(uid, 'digest one', { tool: 'one' });
+    await promotions.publish(uid, 'digest two', { tool: 'two' });
+    const stop = new AbortController();
+    const taken: unknown[] = [];
+    const consuming = [operator, await bus.connect('operator')].map((connection) =>
+      createPromotions(connection).consume(async ({ agentUid, request }: PromotionMessage) => {
+        assert.equal(agentUid, uid);
+        taken.push(request);
+      }, stop.signal),
+    );
+    await pollValue(
+      'two promotion requests',
+      () => taken.length,
+      (value) => value >= 2,
+    );
+    await whenDrained(STREAMS.promotions, CONSUMERS.promotions);
+    stop.abort();
+    await Promise.all(consuming);
+    assert.deepEqual(
+      new Set(taken.map((request) => JSON.stringify(request))),
+      new Set(['{"tool":"one"}', '{"tool":"two"}']),
+    );
+    assert.equal(taken.length, 2);
+  });
+  it('a promotion request above the limit per agent is rejected', async () => {
+    const promotions = createPromotions(gateway);
+    const uid = newUid();
+    await Promise.all(Array.from({ length: 100 }, (_, index) => promotions.publish(uid, String(index), {})));
+    await assert.rejects(promotions.publish(uid, 'more', {}), (error) => isTemperError(error, 'TEMPER_BUS_FULL'));
+  });
+});
+
+describe('the audit', () => {
+  it('the audit is read in order and per namespace, with evidence, time and sequence number', async () => {
+    const audit = createNatsAudit(gateway);
+    const record = {
+      action: 'tool.called',
+      actor: 'agent/a',
+      evidence: 'reported',
+      subject: 'sha256:x',
+      facts: { n: 1 },
+    } as const;
+    const sequences = [
+      await audit.append('team-a', record),
+      await audit.append('team-b', record),
+      await audit.append('team-a', record),
+    ];
+    const read: StoredAuditRecord[] = await createNatsAudit(operator).read('team-a', 0, 10);
+    assert.deepEqual(
+      read.map(({ seq }) => seq),
+      [sequences[0], sequences[2]],
+    );
+    const { seq, time, ...rest } = read[0] ?? assert.fail('nothing was read');
+    assert.deepEqual(rest, record);
+    assert.ok(seq > 0 && !Number.isNaN(Date.parse(time)));
+    assert.equal((await audit.read('team-a', seq, 1))[0]?.seq, sequences[2]);
+  });
+});
+
+describe('the data of a deleted agent', () => {
+  it('sweepAgent removes the data of one agent and keeps that of others', async () => {
+    const [deleted, neighbour] = [newUid(), newUid()];
+    for (const uid of [deleted, neighbour]) {
+      const inbox = createNatsInbox(gateway);
+      await inbox.publish(uid, { uid, key: 'rejected' }, newMessage('x'));
+      const delivery = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
+      await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
+      await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
+      await createSessionEvents(gateway).append(uid, 's', messageEvent('x', 's'));
+      await createSessionStore(gateway, uid).append('s', 0, [userMessage('x')]);
+      await createNatsMemory(gateway, uid).set('k', 1);
+      await createWakeups(gateway).publish(uid);
+      await createPromotions(gateway).publish(uid, 'k', {});
+    }
+    const before = await agentsWithData(operator);
+    assert.ok(before.includes(deleted) && before.includes(neighbour));
+    await deleteAgentData(operator, deleted);
+    await deleteAgentData(operator, deleted);
+    assert.deepEqual(
+      await agentsWithData(operator),
+      before.filter((uid) => uid !== deleted),
+    );
+    assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
+    assert.deepEqual(await createNatsInbox(gateway).depth(neighbour), { pending: 1, inFlight: 0 });
+  });
+});
