@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { addClusterOptions, selectsCluster, stateOption as state } from '../cluster/options.ts';
 import type { CliIo } from '../io.ts';
-import { LIST_FORMATS, OBJECT_FORMATS } from './print-objects.ts';
+import { LIST_FORMATS, OBJECT_FORMATS } from './output-formats.ts';
 
 /** Adds `get` and `describe`, which act on a state folder, or on a cluster when the options name one. */
 export function addObjectVerbs(program: Command, io: CliIo, finish: (exitCode: number) => void): void {

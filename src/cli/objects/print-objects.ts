@@ -2,18 +2,7 @@ import type { Json, JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { CliIo } from '../io.ts';
 import { toJsonText, toYamlText } from './data-format.ts';
-
-export const LIST_FORMATS = ['text', 'wide', 'json', 'yaml', 'name'] as const;
-export type ListFormat = (typeof LIST_FORMATS)[number];
-export const OBJECT_FORMATS = ['text', 'json', 'yaml'] as const;
-export type ObjectFormat = (typeof OBJECT_FORMATS)[number];
-
-/** The formats that print the objects themselves instead of a table. */
-export type DataFormat = 'json' | 'yaml' | 'name';
-
-export function isDataFormat(format: ListFormat): format is DataFormat {
-  return format === 'json' || format === 'yaml' || format === 'name';
-}
+import type { DataFormat } from './output-formats.ts';
 
 /** An object with its name and the qualified name of its kind. */
 export interface NamedObject {

@@ -9,7 +9,7 @@ import { type ForgeTelemetry, forgeTelemetry } from '../../tempering/registry/fo
 import { type CliIo, EXIT } from '../io.ts';
 import { toJsonText, toYamlText } from '../objects/data-format.ts';
 import { lookupKind, STATE_KINDS } from '../objects/kinds.ts';
-import type { ObjectFormat } from '../objects/print-objects.ts';
+import type { ObjectFormat } from '../objects/output-formats.ts';
 import { describeObject, type ExtraSection, titleOf } from '../objects/sections.ts';
 import { oneTarget } from '../objects/targets.ts';
 import { openStateRecords } from './state-records.ts';

@@ -8,7 +8,7 @@ import { CLUSTER_KINDS, clusterKind } from '../cluster-kinds.ts';
 import type { ClusterOptions } from '../options.ts';
 import { type CliIo, EXIT } from '../../io.ts';
 import { toJsonText, toYamlText } from '../../objects/data-format.ts';
-import type { ObjectFormat } from '../../objects/print-objects.ts';
+import type { ObjectFormat } from '../../objects/output-formats.ts';
 import { describeEvents, describeObject } from '../../objects/sections.ts';
 import { oneTarget } from '../../objects/targets.ts';
 import { formatAge } from '../../table.ts';

@@ -8,7 +8,8 @@ import type { ClusterOptions } from '../options.ts';
 import { ServerTable } from '../server-table.ts';
 import { watchKind } from '../watch.ts';
 import { type CliIo, EXIT } from '../../io.ts';
-import { isDataFormat, type ListFormat, type NamedObject, printObjects } from '../../objects/print-objects.ts';
+import { isDataFormat, type ListFormat } from '../../objects/output-formats.ts';
+import { type NamedObject, printObjects } from '../../objects/print-objects.ts';
 import { parseTargets, type Targets } from '../../objects/targets.ts';
 
 export interface ClusterGetOptions extends ClusterOptions {
