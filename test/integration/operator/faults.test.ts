@@ -193,8 +193,8 @@ interface Scenario {
 }
 
 const SCENARIOS: readonly Scenario[] = [
-  { id: 'cold', maxPods: 1, minKills: 15 },
-  { id: 'warm', maxPods: 2, pool: 1, minKills: 15 },
+  { id: 'cold', maxPods: 1, minKills: 12 },
+  { id: 'warm', maxPods: 2, pool: 1, minKills: 12 },
 ];
 
 describe('an operator under faults', () => {
@@ -314,9 +314,11 @@ describe('an operator under faults', () => {
     return died();
   };
 
+  // What is stored after a write is what is stored before the next one. So a kill before each odd write finds every even number of stored
+  // writes, and a kill after each odd write every odd number.
   for (const scenario of SCENARIOS) {
     for (const when of ['before', 'after'] as const) {
-      it(`the objects of a ${scenario.id} agent are the same when the operator is killed ${when} any write`, async (t) => {
+      it(`the objects of a ${scenario.id} agent are the same when the operator is killed ${when} each odd write`, async (t) => {
         const namespace = `calm-${scenario.id}-${when}`;
         await applyAgent(namespace);
         const calm = await startOperator(apiServer, configOf(namespace, scenario));
@@ -324,8 +326,8 @@ describe('an operator under faults', () => {
         const expected = await finalObjects(apiServer, namespace);
         await calm.stop();
         let kills = 0;
-        for (let next = 1, wereKilled = true; wereKilled && next < MAX_WRITES; next += MAX_IN_PARALLEL) {
-          const numbers = Array.from({ length: MAX_IN_PARALLEL }, (_, index) => next + index);
+        for (let next = 1, wereKilled = true; wereKilled && next < MAX_WRITES; next += 2 * MAX_IN_PARALLEL) {
+          const numbers = Array.from({ length: MAX_IN_PARALLEL }, (_, index) => next + 2 * index);
           const killed = await Promise.all(numbers.map((number) => runWithKill(scenario, number, when, expected)));
           kills += killed.filter(Boolean).length;
           wereKilled = killed.every(Boolean);
