@@ -1,7 +1,7 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
 import type { FinishReason } from '../bus/port.ts';
 import { onAbort } from '../lib/async/abort.ts';
-import { ERROR_CODES, type ErrorCode } from '../lib/error-codes.ts';
+import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
@@ -194,7 +194,7 @@ function parseEnd({ kind, message, text, finishReason, code }: JsonObject): Sess
   if (kind === 'reply' && (finishReason === 'complete' || finishReason === 'truncated' || finishReason === 'refusal')) {
     return { kind, message, text, finishReason };
   }
-  if (kind === 'failed' && typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)) {
+  if (kind === 'failed' && isErrorCode(code)) {
     return { kind, message, code: code as ErrorCode, text };
   }
   return undefined;

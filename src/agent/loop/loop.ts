@@ -27,7 +27,7 @@ export interface AgentLoopDeps extends ModelCallDeps {
 
 export interface HandledMessage extends MessageUsage {
   reply: string;
-  /** `refusal`: the model declined. `cut`: the answer is truncated. */
+  /** `refusal`: the model declined. `truncated`: at a limit. */
   finishReason: FinishReason;
   trace: TraceEntry[];
 }

@@ -1,5 +1,6 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { onAbort } from '../../lib/async/abort.ts';
+import { MAX_TIMER_MS } from '../../lib/clock.ts';
 import { adapterModel, type AdapterOptions, type ProviderConnection, type WireFormat } from '../adapter/adapter.ts';
 import type { ModelPipeline } from '../pipeline.ts';
 import { anthropicNormalizer } from './normalize.ts';
@@ -9,9 +10,6 @@ interface AnthropicOptions extends AdapterOptions {
   /** Without `/v1`. */
   baseUrl: string;
 }
-
-/** Longer than every deadline: the adapter aborts calls itself. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Anthropic Messages. It has no embeddings. */
 export function anthropicModel(options: AnthropicOptions): ModelPipeline {
@@ -36,7 +34,8 @@ async function anthropicClient(baseURL: string, connection: ProviderConnection):
     webhookKey: null,
     fetch: connection.fetch,
     maxRetries: 0,
-    timeout: MAX_TIMEOUT_MS,
+    // Longer than every deadline: the adapter aborts calls itself.
+    timeout: MAX_TIMER_MS,
     logLevel: 'off',
     openTelemetry: false,
   });

@@ -1,9 +1,7 @@
 import type OpenAI from 'openai';
 import { onAbort } from '../../lib/async/abort.ts';
+import { MAX_TIMER_MS } from '../../lib/clock.ts';
 import type { ProviderConnection } from '../adapter/adapter.ts';
-
-/** Longer than every deadline: the adapter aborts calls itself. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Creates one client per call, because the key may have been rotated. Reads no environment variables and logs nothing. */
 export async function openaiClient(baseURL: string, connection: ProviderConnection): Promise<OpenAI> {
@@ -17,7 +15,8 @@ export async function openaiClient(baseURL: string, connection: ProviderConnecti
     project: null,
     fetch: connection.fetch,
     maxRetries: 0,
-    timeout: MAX_TIMEOUT_MS,
+    // Longer than every deadline: the adapter aborts calls itself.
+    timeout: MAX_TIMER_MS,
     logLevel: 'off',
   });
 }

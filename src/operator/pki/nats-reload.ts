@@ -124,11 +124,10 @@ type PendingReload = Extract<ReloadState, { kind: 'pending' }>;
 
 /** Pure: the state after the Secrets were read. */
 export function nextReloadState(state: ReloadState, desired: DesiredNatsServer, now: number): ReloadState {
-  const before = state.kind === 'unknown' ? undefined : state.desired;
   // Keeps the newest CA bundle, which does not count as a change.
-  if (before !== undefined && same(before, desired)) return { ...state, desired } as ReloadState;
+  if (state.kind !== 'unknown' && same(state.desired, desired)) return { ...state, desired };
   // A starting server reads its files; a running server needs a reload.
-  const isChanged = before !== undefined && before.configuration !== desired.configuration;
+  const isChanged = state.kind !== 'unknown' && state.desired.configuration !== desired.configuration;
   const earlier = state.kind === 'pending' ? state.reloadUntil : 0;
   const reloadUntil = isChanged ? now + KUBELET_SYNC_MS : earlier;
   return { kind: 'pending', desired, since: now, reloadUntil, reported: '' };
