@@ -114,7 +114,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
     const { 'operator.yaml': text = '' } = (file?.['data'] ?? {}) as Record<string, string>;
     const { nats: _nats, ...config } = parseOperatorConfig(text);
     const own = await connectAs({ namespace: release, name: 'temper-operator' });
-    operators.push(await startOperator({ connect: async () => own }, config));
+    operators.push(await startOperator({ connect: async () => own, defer: () => {} }, config));
   }
 
   const agentIn = async (namespace: string) => {

@@ -33,6 +33,8 @@ export interface ApiServerFixture extends AsyncDisposable {
     holds: (agent: StoredAgent) => boolean,
   ): Promise<StoredAgent>;
   listPods(namespace: string): Promise<Pod[]>;
+  /** Calls `stop` when the fixture is disposed, before the API server ends. So what a failed test leaves running ends too. */
+  defer(stop: () => Promise<void>): void;
   /** Namespaces that the fake kubelet ignores: the test writes the status of their pods itself. */
   readonly withoutKubelet: Set<string>;
 }
@@ -62,6 +64,7 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
     NEVER_ABORTED,
   );
   const withoutKubelet = new Set<string>();
+  const deferred = new AsyncDisposableStack();
   const kubelet = runFakeKubelet(client, withoutKubelet, stopping.signal);
   const getAgent = async (where: string, name: string) => {
     const found = await client.get<StoredAgent>(TYPES.agents, { namespace: where, name }, NEVER_ABORTED);
@@ -83,7 +86,9 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
     },
     waitForAgent: (where, name, what, holds) => pollValue(`agent ${name}: ${what}`, () => getAgent(where, name), holds),
     listPods: (where) => client.list<Pod>(TYPES.pods, { namespace: where }, NEVER_ABORTED),
+    defer: (stop) => deferred.defer(stop),
     async [Symbol.asyncDispose]() {
+      await deferred.disposeAsync();
       stopping.abort();
       await kubelet;
       await transport[Symbol.asyncDispose]();

@@ -34,7 +34,7 @@ export interface RunningOperator {
 }
 
 export async function startOperator(
-  apiServer: Pick<ApiServerFixture, 'connect'>,
+  apiServer: Pick<ApiServerFixture, 'connect' | 'defer'>,
   config: OperatorConfig = OPERATOR_CONFIG,
   options: Partial<OperatorDeps> & { wrap?: (transport: Transport, die: () => void) => Transport } = {},
 ): Promise<RunningOperator> {
@@ -59,14 +59,15 @@ export async function startOperator(
     () => undefined,
     (error: unknown) => error,
   );
-  return {
-    ended,
-    async stop() {
-      stopping.abort();
-      await ended;
-      await transport[Symbol.asyncDispose]();
-    },
+  const shutDown = async () => {
+    stopping.abort();
+    await ended;
+    await transport[Symbol.asyncDispose]();
   };
+  let stopped: Promise<void> | undefined;
+  const stop = () => (stopped ??= shutDown());
+  apiServer.defer(stop);
+  return { ended, stop };
 }
 
 export function isWriteRequest({ method, path }: KubeRequest): boolean {
