@@ -20,7 +20,9 @@ import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
+import { QuotaReleases } from './pods/quota-releases.ts';
 import { PodTemplates } from './pods/pod-template.ts';
+import { AgentRanks } from './policy/agent-ranks.ts';
 import { poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
@@ -58,6 +60,8 @@ export interface Components {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
+  readonly ranks: AgentRanks;
+  readonly quotaReleases: QuotaReleases;
   readonly queues: Queues;
   readonly pool: WarmPool;
   readonly pki: ReleasePki;
@@ -84,6 +88,8 @@ export function createComponents(
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
+  const ranks = new AgentRanks();
+  informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
   const pki = new ReleasePki({ client, clock, config });
   const namespaces = new NamespaceObjects({
@@ -103,10 +109,12 @@ export function createComponents(
     agents,
     policies,
     pods,
+    ranks,
+    quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
     pool: new WarmPool(pods),
     pki,
-    policyMonitor: createPolicyMonitor(config, client, informers),
+    policyMonitor: createPolicyMonitor(config, client, clock, informers),
     namespaces,
     templates: new PodTemplates(config),
     validation,
@@ -127,9 +135,15 @@ function createQueues(deps: OperatorDeps): Queues {
   };
 }
 
-function createPolicyMonitor(config: OperatorConfig, client: KubeClient, informers: Informers): AdmissionPolicyMonitor {
+function createPolicyMonitor(
+  config: OperatorConfig,
+  client: KubeClient,
+  clock: Clock,
+  informers: Informers,
+): AdmissionPolicyMonitor {
   return new AdmissionPolicyMonitor({
     client,
+    clock,
     expected: config.admissionPolicies?.policies,
     policies: informers.admissionPolicies.cache,
     bindings: informers.admissionBindings.cache,

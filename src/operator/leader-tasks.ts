@@ -1,6 +1,8 @@
 import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
 import { messageOf } from '../lib/errors.ts';
+import { OrphanedPods } from './pods/orphaned-pods.ts';
+import { ownerKeyOf } from './pods/pod-ownership.ts';
 import { isLate } from './pods/start-delay.ts';
 import { INDEX } from './agent/observe.ts';
 import { StatusThrottle } from './agent/status-throttle.ts';
@@ -18,6 +20,7 @@ export interface LeaderTaskDeps
     | 'agentActivity'
     | 'agents'
     | 'agentStats'
+    | 'client'
     | 'clock'
     | 'config'
     | 'log'
@@ -42,12 +45,14 @@ const POLICY_RETRY_MS = 2 * SECOND_MS;
 const GC_INTERVAL_MS = 10 * MINUTE_MS;
 const RETRY_MS = 10 * SECOND_MS;
 const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
+const ORPHAN_INTERVAL_MS = MINUTE_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   const { pki, natsReload, agentActivity } = deps;
   const throttle = new StatusThrottle(deps.clock);
   const lastRefresh = { at: Number.NEGATIVE_INFINITY };
+  const orphans = new OrphanedPods(deps, INDEX.uid);
   const periodicTasks: LeaderTask[] = [
     periodic(deps, 'pki', async (signal) => {
       if (await pki.reconcile(signal)) requeueAllNamespaces(deps);
@@ -58,6 +63,11 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     periodic(deps, 'late-pods', async () => {
       for (const agent of agentsWithLatePods(deps)) deps.queues.agents.add(agent, PRIORITY.resync);
       return LATE_POD_INTERVAL_MS;
+    }),
+    periodic(deps, 'orphaned-pods', async (signal) => {
+      const deleted = await orphans.collect(signal);
+      if (deleted > 0) deps.log.info({ pods: deleted }, 'deleted pods of agents that no longer exist');
+      return ORPHAN_INTERVAL_MS;
     }),
   ];
   if (natsReload !== undefined) {
@@ -99,7 +109,9 @@ async function refreshAdmissionPolicies(
 ): Promise<number> {
   const now = deps.clock.monotonic();
   const isDue = now - lastRefresh.at >= POLICY_INTERVAL_MS;
-  for (const namespace of activeNamespaces(deps)) {
+  const namespaces = activeNamespaces(deps);
+  deps.policyMonitor.retain(namespaces);
+  for (const namespace of namespaces) {
     if (!isDue && !deps.policyMonitor.isNotEnforced(namespace)) continue;
     if (await deps.policyMonitor.refresh(namespace, signal)) requeueNamespace(deps, namespace);
   }
@@ -130,10 +142,7 @@ async function requeueOnNewStats(
 /** Agents whose pods should be running by now. The start timeout produces no watch event, so it is polled. */
 function agentsWithLatePods({ pods, clock }: LeaderTaskDeps): string[] {
   const late = pods.list().filter((pod) => isLate(pod, clock.now()));
-  return late.flatMap(({ metadata }) => {
-    const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
-    return owner === undefined ? [] : [`${metadata.namespace}/${owner.name}`];
-  });
+  return late.map(ownerKeyOf).filter((key) => key !== undefined);
 }
 
 /** Calls `once` repeatedly. Waits the returned number of milliseconds, or RETRY_MS after a failure. */

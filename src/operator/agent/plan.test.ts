@@ -226,6 +226,7 @@ const FAULT_CASES: readonly FaultCase[] = [
       protection: {
         kind: 'notEnforced',
         message: 'ValidatingAdmissionPolicy "temper-namespace-protection" does not exist',
+        isLasting: false,
       },
     },
     reason: 'AdmissionPolicyMissing',
@@ -351,7 +352,7 @@ describe('plan and summarize', () => {
   });
 
   it('plan and summarize keep a running pod and create no pod while the admission policies are missing', () => {
-    const protection = { kind: 'notEnforced', message: 'gone' } as const;
+    const protection = { kind: 'notEnforced', message: 'gone', isLasting: true } as const;
     assert.equal(plan(anObservation({ ...running(READY), protection })).step.kind, 'keep');
     assert.equal(plan(anObservation({ protection })).step.kind, 'none');
   });
@@ -360,6 +361,25 @@ describe('plan and summarize', () => {
     const warm = aPod('u-warm', { name: 'warm-standard-x' });
     assert.equal(plan(anObservation({ warmPod: warm })).step.kind, 'claim');
     assert.deepEqual(plan(anObservation({ pods: [warm] })).step, { kind: 'bind', pod: warm });
+  });
+});
+
+describe('an agent while the chart is upgraded', () => {
+  const notEnforced = { kind: 'notEnforced', message: 'belongs to another version of the chart' } as const;
+  const reported = { type: 'Protected', status: 'True', reason: 'NamespaceProtected', message: 'm' };
+
+  it('the status of a running agent reports missing admission policies only when that is lasting', () => {
+    const agent = anAgent({}, { ...BOUND, conditions: [reported] });
+    const during = (isLasting: boolean) =>
+      condition(anObservation({ ...running(READY), agent, protection: { ...notEnforced, isLasting } }), 'Protected');
+    assert.equal(during(false)?.reason, 'NamespaceProtected');
+    assert.equal(during(true)?.reason, 'AdmissionPolicyMissing');
+  });
+
+  it('a new agent reports missing admission policies at once, in Ready and in Protected', () => {
+    const observed = anObservation({ protection: { ...notEnforced, isLasting: false } });
+    assert.equal(condition(observed, 'Ready')?.reason, 'AdmissionPolicyMissing');
+    assert.equal(condition(observed, 'Protected')?.reason, 'AdmissionPolicyMissing');
   });
 });
 

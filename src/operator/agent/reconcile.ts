@@ -6,6 +6,7 @@ import { parseKey } from '../kube/cache.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
+import { type QuotaReleases, isQuotaError } from '../pods/quota-releases.ts';
 import { type ApplyResult, apply, rejectionOf } from './apply.ts';
 import { ApplyRetries } from './apply-retries.ts';
 import { DelayedEvents } from './delayed-events.ts';
@@ -18,6 +19,7 @@ import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
 export interface AgentDeps extends ObserveDeps {
   readonly namespaces: NamespaceObjects;
+  readonly quotaReleases: QuotaReleases;
   readonly events: EventRecorder;
 }
 
@@ -90,22 +92,43 @@ export class AgentReconciler {
     const createsPod = planned.step.kind === 'create' || planned.step.kind === 'claim';
     let isWarmPodBound = false;
     try {
-      if (createsPod && !(await this.#deps.namespaces.prepare(namespace, signal))) {
-        return { kind: 'waiting', message: WAITING_FOR_GATEWAY };
-      }
-      const applied = await apply(this.#deps.client, agent, planned, signal);
+      const notPrepared = createsPod ? await this.#prepare(namespace, signal) : undefined;
+      if (notPrepared !== undefined) return notPrepared;
+      const target = { agent, isReserved: observed.protection.kind === 'protected' };
+      const applied = await apply(this.#deps.client, target, planned, signal);
       isWarmPodBound = applied.kind === 'bound' && applied.pod.metadata.uid === warm?.metadata.uid;
       this.#retries.clearErrors(uid);
       return applied;
     } catch (error) {
       const errors = this.#retries.countError(uid);
       // Only a failed create or claim is reported: a kept pod stays bound when another call fails.
-      const rejection = createsPod ? rejectionOf(error, errors) : undefined;
-      if (rejection === undefined) throw error;
-      return rejection;
+      const result = createsPod ? (this.#quotaWait(namespace, error) ?? rejectionOf(error, errors)) : undefined;
+      if (result === undefined) throw error;
+      return result;
     } finally {
       if (warm !== undefined && !isWarmPodBound) this.#deps.pool.release(warm);
     }
+  }
+
+  /** Undefined when the namespace is ready for agent pods. */
+  async #prepare(namespace: string, signal: AbortSignal): Promise<ApplyResult | undefined> {
+    const preparation = await this.#deps.namespaces.prepare(namespace, signal);
+    switch (preparation.kind) {
+      case 'prepared':
+        return undefined;
+      case 'waiting':
+        return { kind: 'waiting', message: WAITING_FOR_GATEWAY };
+      case 'altered':
+        return { kind: 'refused', reason: 'PodRejected', message: preparation.message };
+    }
+  }
+
+  /** A full quota is no rejection while a previous pod still has its share of it. */
+  #quotaWait(namespace: string, error: unknown): ApplyResult | undefined {
+    if (!isQuotaError(error)) return undefined;
+    const retryAfterMs = this.#deps.quotaReleases.retryAfterMs(namespace);
+    if (retryAfterMs === undefined) return undefined;
+    return { kind: 'waiting', message: waitingForQuota(namespace), retryAfterMs };
   }
 
   /**
@@ -142,10 +165,14 @@ export class AgentReconciler {
   }
 
   #result(uid: string, planned: PodPlan, applied: ApplyResult): ReconcileResult {
-    if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: WAITING_RETRY_MS };
+    if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: applied.retryAfterMs ?? WAITING_RETRY_MS };
     if (applied.kind === 'refused') return { kind: 'requeueAfter', afterMs: this.#retries.countRejection(uid) };
     if (planned.step.kind !== 'none') this.#retries.clearRejections(uid);
     const delays = [planned.requeueAfterMs, this.#delayedEvents.remainingMs(uid)].filter((ms) => ms !== undefined);
     return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
+}
+
+function waitingForQuota(namespace: string): string {
+  return `waiting until a terminating pod of namespace "${namespace}" releases its share of the quota`;
 }

@@ -116,8 +116,11 @@ function activeCondition(suspended: string | undefined): ConditionUpdate<'Active
   return { type: 'Active', status: 'True', reason: 'Active', message: 'not suspended' };
 }
 
-function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Protected'> {
+/** Undefined keeps the condition: an upgrade of the chart is not reported by two writes for each agent. */
+function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Protected'> | undefined {
   if (protection.kind === 'notEnforced') {
+    const isReported = reasonOf(agent.status?.conditions, 'Protected') !== undefined;
+    if (isReported && !protection.isLasting) return undefined;
     return { type: 'Protected', status: 'False', reason: 'AdmissionPolicyMissing', message: protection.message };
   }
   const { namespace } = agent.metadata;
