@@ -21,6 +21,7 @@ import { NamespaceObjects } from './namespace/prepare.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
+import { StartTimes } from './pods/start-times.ts';
 import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { poolSize } from './pool/reconcile.ts';
@@ -53,6 +54,10 @@ export interface Components {
   readonly ids: IdGenerator;
   readonly log: Logger;
   readonly operatorMetrics: OperatorMetrics | undefined;
+  readonly isLeader: () => boolean;
+  readonly starts: StartTimes;
+  /** Whether the class has a warm pool in the namespace. */
+  readonly hasPool: (namespace: string, className: string) => boolean;
   /** Writes only while this process is the leader. */
   readonly client: KubeClient;
   readonly events: EventRecorder;
@@ -81,6 +86,7 @@ export function createComponents(
   deps: OperatorDeps,
   client: KubeClient,
   events: EventRecorder,
+  isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
   const informers = createInformers(deps, config);
@@ -103,6 +109,10 @@ export function createComponents(
     ids,
     log,
     operatorMetrics,
+    isLeader,
+    starts: new StartTimes(clock, operatorMetrics),
+    hasPool: (namespace, className) =>
+      config.sandboxClasses.some((one) => one.name === className && poolSize(one, namespace) > 0),
     client,
     events,
     informers,

@@ -23,6 +23,8 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     queues: components.queues,
     pool: components.pool,
     quotaReleases: components.quotaReleases,
+    onAgentCreated: ({ metadata }) =>
+      components.isLeader() ? components.starts.begin(metadata.uid, 'cold') : undefined,
     onAgentDeleted: (agent) => agents.forget(agent),
     onPolicyDeleted: (policy) => policies.forget(policy),
     isExternalAgentStatus: (agent) => agents.isExternalStatus(agent),

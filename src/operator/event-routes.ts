@@ -28,6 +28,8 @@ export interface RouteDeps {
   readonly queues: Queues;
   readonly pool: WarmPool;
   readonly quotaReleases: QuotaReleases;
+  /** Called when an agent is created, but not for an agent that an informer lists. */
+  readonly onAgentCreated: (agent: StoredAgent) => void;
   /** Called when an agent is deleted. */
   readonly onAgentDeleted: (agent: StoredAgent) => void;
   readonly onPolicyDeleted: (policy: StoredPolicy) => void;
@@ -69,6 +71,7 @@ function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priorit
   const { informers, queues, onAgentDeleted } = deps;
   const { object } = change;
   if (isOnlyStatus(change) && !deps.isExternalAgentStatus(object)) return;
+  if (change.type === 'added' && priority === PRIORITY.normal) deps.onAgentCreated(object);
   queues.agents.add(keyOf(object), priority);
   const before = change.type === 'updated' ? policyKeyOf(change.before) : undefined;
   if (change.type === 'updated' && before === policyKeyOf(object)) return;

@@ -30,6 +30,7 @@ export interface LeaderTaskDeps
     | 'policies'
     | 'policyMonitor'
     | 'queues'
+    | 'starts'
   > {
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsReload | undefined;
@@ -166,7 +167,7 @@ function periodic(
   return { name, run };
 }
 
-/** Requeues the agent of each emitted UID. */
+/** Requeues the agent of each emitted UID, which a message wakes. */
 function requeueFromStream(
   deps: LeaderTaskDeps,
   name: string,
@@ -175,7 +176,9 @@ function requeueFromStream(
   return periodic(deps, name, async (signal) => {
     for await (const uid of open(signal)) {
       const agent = deps.agents.byIndex(INDEX.uid, uid)[0];
-      if (agent !== undefined) deps.queues.agents.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
+      if (agent === undefined) continue;
+      deps.starts.begin(uid, 'wake');
+      deps.queues.agents.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
     }
     return signal.aborted ? 0 : MINUTE_MS;
   });

@@ -12,6 +12,7 @@ import type { Pod, StoredAgent, StoredPolicy } from '../kube/types.ts';
 import { CrashBackoff } from '../pods/crash-backoff.ts';
 import { PodTemplates } from '../pods/pod-template.ts';
 import { QuotaReleases } from '../pods/quota-releases.ts';
+import { StartTimes } from '../pods/start-times.ts';
 import { AgentRanks } from '../policy/agent-ranks.ts';
 import { WarmPool } from '../pool/warm-pool.ts';
 import { NO_AGENT_STATS } from '../ports.ts';
@@ -104,6 +105,8 @@ function replacingPod(fault?: Fault) {
     policyMonitor: { state: async () => ({ kind: 'protected' }) },
     namespaces: { prepare: async () => ({ kind: 'prepared' }) },
     ranks: new AgentRanks(),
+    starts: new StartTimes(clock, undefined),
+    hasPool: () => false,
     quotaReleases,
     events: { record: () => {} },
   } as unknown as AgentDeps);

@@ -2,11 +2,15 @@ import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
+import { reasonOf } from '../conditions.ts';
 import { parseKey } from '../kube/cache.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
+import { type PodMetricsDeps, recordChange, recordPlan } from '../pods/pod-metrics.ts';
 import { type QuotaReleases, isQuotaError } from '../pods/quota-releases.ts';
+import type { StartTimes } from '../pods/start-times.ts';
 import { type ApplyResult, apply, rejectionOf } from './apply.ts';
 import { ApplyRetries } from './apply-retries.ts';
 import { DelayedEvents } from './delayed-events.ts';
@@ -19,6 +23,9 @@ import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
 export interface AgentDeps extends ObserveDeps {
   readonly namespaces: NamespaceObjects;
+  readonly operatorMetrics: OperatorMetrics | undefined;
+  readonly starts: StartTimes;
+  readonly hasPool: PodMetricsDeps['hasPool'];
   readonly quotaReleases: QuotaReleases;
   readonly events: EventRecorder;
 }
@@ -66,6 +73,7 @@ export class AgentReconciler {
     }
     const observed = await observe(this.#deps, this.#statuses.latest(cached), log, signal);
     const planned = plan(observed);
+    recordPlan(this.#deps, observed, planned);
     const applied = await this.#apply(observed, planned, signal);
     await this.#bind({ cached, observed, planned, applied }, log, signal);
     return this.#result(observed.agent.metadata.uid, planned, applied);
@@ -84,6 +92,7 @@ export class AgentReconciler {
     this.#delayedEvents.forget(uid);
     this.#deps.validation.forget(uid);
     this.#deps.crashBackoff.forget(uid);
+    this.#deps.starts.cancel(uid);
   }
 
   async #apply(observed: ObservedAgent, planned: PodPlan, signal: AbortSignal): Promise<ApplyResult> {
@@ -153,10 +162,8 @@ export class AgentReconciler {
     const status = summarize(observed, planned, applied);
     const transitions = await this.#statuses.write(cached, agent, status, signal);
     if (transitions !== undefined) this.#numbersWrittenAt.set(uid, now.getTime());
-    // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
-    const isClaim = applied.kind === 'bound' && applied.claimed === true;
-    const immediate = isClaim ? [] : (transitions ?? []);
-    this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], immediate));
+    recordChange(this.#deps, { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') });
+    this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], transitions ?? []));
   }
 
   #numbersAreDue(uid: string): boolean {
