@@ -5,6 +5,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { reasonOf } from '../conditions.ts';
 import { parseKey } from '../kube/cache.ts';
+import { pruneAgent } from '../kube/prune.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
@@ -61,6 +62,7 @@ export class AgentReconciler {
       type: TYPES.agents,
       differs: ({ metadata, status: before }, after) => statusDiffers(before, after, this.#numbersAreDue(metadata.uid)),
       patch: statusPatch,
+      prune: pruneAgent,
     });
   }
 
